@@ -1,0 +1,94 @@
+//! Calling cargo from within cargo.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// What `cargo run` sets for us. Handed on, it would make build scripts that watch these variables
+/// run again, once for every package they were set for.
+const SET_BY_CARGO_RUN: &[&str] = &[
+    "CARGO_MANIFEST_DIR",
+    "CARGO_MANIFEST_PATH",
+    "CARGO_PKG_AUTHORS",
+    "CARGO_PKG_DESCRIPTION",
+    "CARGO_PKG_HOMEPAGE",
+    "CARGO_PKG_LICENSE",
+    "CARGO_PKG_LICENSE_FILE",
+    "CARGO_PKG_NAME",
+    "CARGO_PKG_README",
+    "CARGO_PKG_REPOSITORY",
+    "CARGO_PKG_RUST_VERSION",
+    "CARGO_PKG_VERSION",
+    "CARGO_PKG_VERSION_MAJOR",
+    "CARGO_PKG_VERSION_MINOR",
+    "CARGO_PKG_VERSION_PATCH",
+    "CARGO_PKG_VERSION_PRE",
+];
+
+/// The folder of the workspace's `Cargo.toml`.
+pub(crate) fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here)
+}
+
+/// `cargo ARGS` at the root, with nothing to read on its standard input.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(args).current_dir(root()).stdin(Stdio::null());
+    for name in SET_BY_CARGO_RUN {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs the command to its end, its output going where ours goes.
+pub(crate) fn status(command: &mut Command) -> Result<ExitStatus> {
+    command.status().with_context(|| format!("could not start {}", shown(command)))
+}
+
+/// Runs the command and takes anything but success as an error.
+pub(crate) fn succeed(command: &mut Command) -> Result<()> {
+    let status = status(command)?;
+    if !status.success() {
+        bail!("{} ended with {status}", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs the command and returns its standard output; what it says on standard error is in the error.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("could not start {}", shown(command)))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{} ended with {}\n{}", shown(command), output.status, said.trim_end());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("{} wrote no UTF-8", shown(command)))
+}
+
+/// What `cargo metadata` says of the workspace's own packages.
+pub(crate) fn metadata() -> Result<Value> {
+    let text = output(&mut cargo(&["metadata", "--no-deps", "--format-version", "1", "--locked"]))?;
+    serde_json::from_str(&text).context("cargo metadata wrote no JSON")
+}
+
+/// Where cargo builds; the user may have moved it.
+pub(crate) fn target_dir() -> Result<PathBuf> {
+    let metadata = metadata()?;
+    let dir = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
+    Ok(PathBuf::from(dir))
+}
+
+/// A child's status as our own; a child ended by a signal is a plain failure.
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// The command as one would type it, for messages.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    format!("`{}`", words.join(" "))
+}

@@ -1,0 +1,151 @@
+//! The AWS emulator that the network tests talk to: installed under `target/`, started on a free
+//! port of this machine, and stopped again however we end.
+
+mod install;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo;
+
+/// Starts the emulator, which ends itself when its standard input closes. The other end of that pipe
+/// is ours, so that the emulator stops even when we are killed and can clean up nothing. The thread
+/// ends the process the hard way when a long poll keeps it from ending in time.
+const PROGRAM: &str = r"
+import os, signal, threading, time
+
+def end_with_parent():
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(3)
+    os._exit(0)
+
+threading.Thread(target=end_with_parent, daemon=True).start()
+from ministack.app import main
+main()
+";
+
+/// The first start compiles all its Python.
+const START_BOUND: Duration = Duration::from_mins(1);
+const STOP_BOUND: Duration = Duration::from_secs(6);
+const POLL_EVERY: Duration = Duration::from_millis(50);
+const ANSWER_BOUND: Duration = Duration::from_secs(2);
+
+/// Between our choosing a free port and the emulator's taking it, another process may.
+const ATTEMPTS: usize = 3;
+
+/// A running emulator; dropping it stops it.
+pub(crate) struct Emulator {
+    child: Child,
+    address: SocketAddr,
+    log: PathBuf,
+}
+
+impl Emulator {
+    /// Installs the emulator if need be, starts it with no state, and waits until it answers.
+    pub(crate) fn start() -> Result<Self> {
+        let folder = cargo::target_dir()?.join("emulator");
+        let python = install::install(&folder)?;
+        let mut attempt = 1;
+        loop {
+            match Self::start_once(&python, &folder) {
+                Ok(emulator) => return Ok(emulator),
+                Err(error) if attempt == ATTEMPTS => return Err(error),
+                Err(error) => eprintln!("emulator: {error:#}; trying another port"),
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Where it listens, for `AWS_ENDPOINT_URL`.
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What it said so far.
+    pub(crate) fn log(&self) -> &Path {
+        &self.log
+    }
+
+    fn start_once(python: &Path, folder: &Path) -> Result<Self> {
+        let address = free_address()?;
+        let log = folder.join("log");
+        let output = File::create(&log).with_context(|| format!("could not write {}", log.display()))?;
+        let scratch = folder.join("tmp");
+        fs::create_dir_all(&scratch).with_context(|| format!("could not create {}", scratch.display()))?;
+        let child = Command::new(python)
+            .args(["-c", PROGRAM])
+            .current_dir(folder)
+            .env("BIND_HOST", address.ip().to_string())
+            .env("GATEWAY_PORT", address.port().to_string())
+            // Listeners that it would open on fixed ports beside the one we asked for.
+            .envs([("IOT_MTLS_ENABLED", "0"), ("SFTP_ENABLED", "0")])
+            .env("TMPDIR", scratch)
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            // Ctrl-C reaches the tests at once; the emulator stays until they are gone.
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("could not start {}", python.display()))?;
+        let mut emulator = Self { child, address, log };
+        emulator.wait_until_ready()?;
+        Ok(emulator)
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        while !is_healthy(self.address) {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the emulator ended with {status}; see {}", self.log.display());
+            }
+            if begun.elapsed() > START_BOUND {
+                bail!("the emulator did not answer in {START_BOUND:?}; see {}", self.log.display());
+            }
+            thread::sleep(POLL_EVERY);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let begun = Instant::now();
+        while begun.elapsed() < STOP_BOUND {
+            match self.child.try_wait() {
+                Ok(None) => thread::sleep(POLL_EVERY),
+                Ok(Some(_)) | Err(_) => return,
+            }
+        }
+        // Nothing is left to try if this fails: the process is gone or not ours.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn free_address() -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
+    Ok(listener.local_addr()?)
+}
+
+fn is_healthy(address: SocketAddr) -> bool {
+    status_line(address).is_ok_and(|line| line.starts_with("HTTP/1.1 200"))
+}
+
+fn status_line(address: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, ANSWER_BOUND)?;
+    stream.set_read_timeout(Some(ANSWER_BOUND))?;
+    stream.write_all(b"GET /_ministack/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut line = [0; 12];
+    stream.read_exact(&mut line)?;
+    Ok(String::from_utf8_lossy(&line).into_owned())
+}

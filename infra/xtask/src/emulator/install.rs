@@ -1,0 +1,106 @@
+//! Puts the emulator into a Python environment of its own, with whatever this machine's Python offers.
+//!
+//! Distributions split Python differently: some come without `ensurepip`, some without `pip`, and
+//! `python3 -m venv` then leaves a folder behind that looks whole and isn't. So the environment is
+//! made without pip, which always works, and pip comes from the first source that has it.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo::{output, root};
+
+/// The last resort for a Python without any pip. It is a program that runs from within its wheel.
+const PIP_WHEEL: &str = "https://files.pythonhosted.org/packages/py3/p/pip/pip-25.3-py3-none-any.whl";
+const PIP_WHEEL_SHA256: &str = "9655943313a94722b7774661c21049070f6bbb0a1516bf02f7c8d5d9201514cd";
+
+/// Arguments: address, SHA-256, file to write. The file appears only if it is what we expect.
+const DOWNLOAD: &str = r"
+import hashlib, sys, urllib.request
+address, expected, path = sys.argv[1:]
+content = urllib.request.urlopen(address, timeout=60).read()
+if hashlib.sha256(content).hexdigest() != expected:
+    sys.exit('not the expected file: ' + address)
+open(path, 'wb').write(content)
+";
+
+/// Returns the Python that can import the emulator. Does nothing if the installation is up to date.
+pub(super) fn install(folder: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
+    // Two runs at once must not install over each other. The lock goes with the file handle.
+    let lock = File::create(folder.join("lock"))?;
+    lock.lock().context("could not lock the emulator's folder")?;
+
+    let requirements = root().join("localstack/requirements.txt");
+    let wanted = fs::read_to_string(&requirements)
+        .with_context(|| format!("could not read {}", requirements.display()))?;
+    let stamp = folder.join("stamp");
+    let python = folder.join("venv/bin/python");
+    let is_stamped = fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted);
+    // The stamp outlives an update of the system's Python; the environment doesn't.
+    if is_stamped && works(&python, &["-c", "import ministack"]) {
+        return Ok(python);
+    }
+
+    println!("emulator: installing into {}", folder.display());
+    drop(fs::remove_file(&stamp));
+    make_environment(&folder.join("venv"))?;
+    install_requirements(&python, &requirements, folder)?;
+    if !works(&python, &["-c", "import ministack"]) {
+        bail!("{} was installed, but Python cannot import it", wanted.trim());
+    }
+    fs::write(&stamp, wanted)?;
+    Ok(python)
+}
+
+fn make_environment(venv: &Path) -> Result<()> {
+    if venv.exists() {
+        fs::remove_dir_all(venv).with_context(|| format!("could not remove {}", venv.display()))?;
+    }
+    let mut command = Command::new("python3");
+    command.args(["-m", "venv", "--without-pip"]).arg(venv).stdin(Stdio::null());
+    output(&mut command).context("the tests need Python 3 with its `venv` module")?;
+    Ok(())
+}
+
+fn install_requirements(python: &Path, requirements: &Path, folder: &Path) -> Result<()> {
+    let mut pip = find_pip(python, folder)?;
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-input", "--requirement"]);
+    output(pip.arg(requirements)).context("pip could not install the emulator")?;
+    Ok(())
+}
+
+/// A command that is pip working on the environment of `python`.
+fn find_pip(python: &Path, folder: &Path) -> Result<Command> {
+    if works(python, &["-m", "ensurepip", "--default-pip"]) && works(python, &["-m", "pip", "--version"]) {
+        let mut pip = quiet(python);
+        pip.args(["-m", "pip"]);
+        return Ok(pip);
+    }
+    let environment = python.to_string_lossy();
+    if works(Path::new("python3"), &["-m", "pip", "--python", &environment, "--version"]) {
+        let mut pip = quiet(Path::new("python3"));
+        pip.args(["-m", "pip", "--python", &environment]);
+        return Ok(pip);
+    }
+    let wheel = folder.join("pip-25.3-py3-none-any.whl");
+    let mut download = quiet(python);
+    download.args(["-c", DOWNLOAD, PIP_WHEEL, PIP_WHEEL_SHA256]).arg(&wheel);
+    output(&mut download)
+        .context("Python has no pip (try your system's python3-venv), and fetching it failed")?;
+    let mut pip = quiet(python);
+    pip.arg(wheel.join("pip"));
+    Ok(pip)
+}
+
+fn works(python: &Path, args: &[&str]) -> bool {
+    output(quiet(python).args(args)).is_ok()
+}
+
+fn quiet(python: &Path) -> Command {
+    let mut command = Command::new(python);
+    command.stdin(Stdio::null());
+    command
+}

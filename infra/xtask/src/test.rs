@@ -1,0 +1,57 @@
+//! `cargo xtask test`: all tests, with what they need started before and stopped after.
+
+use std::process::ExitStatus;
+
+use anyhow::Result;
+
+use crate::cargo::{cargo, status, succeed};
+use crate::emulator::Emulator;
+
+/// What could lead the tests to a real account.
+const REAL_AWS: &[&str] = &[
+    "AWS_CA_BUNDLE",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "AWS_ENDPOINT_URL_SQS",
+    "AWS_PROFILE",
+    "AWS_ROLE_ARN",
+    "AWS_SESSION_TOKEN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+];
+
+/// What keeps them at the emulator, whatever the machine is set up for.
+const DUMMY_AWS: &[(&str, &str)] = &[
+    ("AWS_ACCESS_KEY_ID", "test"),
+    ("AWS_SECRET_ACCESS_KEY", "test"),
+    ("AWS_REGION", "us-east-1"),
+    ("AWS_DEFAULT_REGION", "us-east-1"),
+    ("AWS_CONFIG_FILE", "/dev/null"),
+    ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
+    ("AWS_EC2_METADATA_DISABLED", "true"),
+    ("NO_PROXY", "127.0.0.1,localhost"),
+];
+
+/// Builds, then runs `cargo test ARGS` beside a fresh emulator. Returns how the tests ended.
+pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
+    // Tests start our binaries as real processes, and cargo builds only those of the packages it
+    // tests. Built in one go with the tests, the dependencies get the same features and are built once.
+    succeed(&mut cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]))?;
+
+    let emulator = Emulator::start()?;
+    println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
+    let mut tests = cargo(&["test", "--locked", "--no-fail-fast"]);
+    if !chooses_packages(args) {
+        tests.arg("--workspace");
+    }
+    for name in REAL_AWS {
+        tests.env_remove(name);
+    }
+    tests.envs(DUMMY_AWS.iter().copied()).env("TICKOVER_TEST_ENDPOINT", emulator.endpoint()).args(args);
+    status(&mut tests)
+}
+
+/// Cargo lets `--workspace` win over `-p`, and refuses it twice.
+fn chooses_packages(args: &[String]) -> bool {
+    let mut cargos_own = args.iter().take_while(|arg| *arg != "--");
+    cargos_own.any(|arg| arg.starts_with("-p") || arg.starts_with("--package") || arg == "--workspace")
+}

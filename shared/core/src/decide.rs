@@ -1,0 +1,192 @@
+//! The one entrance to every decision. It only dispatches: each command is decided in a file of its own.
+
+mod cancel;
+mod claim;
+mod complete;
+mod due;
+mod fail;
+mod heartbeat;
+mod release;
+mod revive;
+mod schedule;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use crate::command::{Command, Context};
+use crate::decision::{Decision, Effect, Reply, Write};
+use crate::due::{Due, DueKind, keep_or_lower, latest, visible_at};
+use crate::error::Reject;
+use crate::hint::Hint;
+use crate::id::LeaseId;
+use crate::size;
+use crate::task::{Ending, Outcome, Running, State, Task};
+use crate::time::Timestamp;
+use crate::transition;
+
+/// Decides what a command does to a task, or to the absence of one.
+pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+    // A record past its retention exists no more, whether or not the store has deleted it yet.
+    let task = task.filter(|task| !task.is_gone(context.now));
+    let known = |decide: &dyn Fn(&Task) -> Decision| {
+        task.map_or_else(|| Decision::refuse(None, Reject::NotFound), decide)
+    };
+    match command {
+        Command::Schedule(schedule) => schedule::decide(task, schedule, context),
+        Command::Claim(claim) => known(&|task| claim::decide(task, claim, context)),
+        Command::Heartbeat(heartbeat) => known(&|task| heartbeat::decide(task, heartbeat, context)),
+        Command::Complete(complete) => known(&|task| complete::decide(task, complete, context)),
+        Command::Fail(fail) => known(&|task| fail::decide(task, fail, context)),
+        Command::Release { lease } => known(&|task| release::decide(task, lease, context)),
+        Command::Cancel { force } => known(&|task| cancel::decide(task, *force, context)),
+        Command::Retry => known(&|task| revive::decide(task, context)),
+        Command::Due(queue) => known(&|task| due::decide(task, queue, context)),
+    }
+}
+
+/// Where an updated record goes in the due index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Placement {
+    /// Where it is, unless that is too late.
+    KeepOrLower,
+    /// As late as its state allows: only the tick does this, because it found the record too early.
+    Latest,
+}
+
+/// The decision to write `after` over `before`, with the hint that a pending task needs.
+fn update(before: &Task, after: Task, context: &Context<'_>, outcome: Result<Reply, Reject>) -> Decision {
+    update_placed(before, after, Placement::KeepOrLower, context, outcome)
+}
+
+fn update_placed(
+    before: &Task,
+    mut after: Task,
+    placement: Placement,
+    context: &Context<'_>,
+    outcome: Result<Reply, Reject>,
+) -> Decision {
+    after.version = before.version + 1;
+    after.nonce = context.nonce;
+    after.due = match placement {
+        Placement::KeepOrLower => keep_or_lower(before.due, bound(&after, context)),
+        Placement::Latest => latest(&after, context.limits),
+    };
+    transition::fit(&mut after);
+    let due_no_later_than = insists_on(&after, context).filter(|_| after.due == before.due);
+    let effects = newly_pending(before, &after);
+    let write = Write::UpdateTask {
+        before: Box::new(before.clone()),
+        after: Box::new(after.clone()),
+        due_no_later_than,
+    };
+    Decision { blobs: vec![], writes: vec![write], effects, task: Some(after), outcome }
+}
+
+/// The bound that a record's place must keep. A running task's message stands in for its backstop, so a plain
+/// claim or heartbeat has no need to touch the index: only instants that users can see count.
+fn bound(after: &Task, context: &Context<'_>) -> Option<Due> {
+    let latest = latest(after, context.limits)?;
+    match (&after.state, after.due) {
+        (State::Running(_), Some(current)) => {
+            Some(visible_at(after).map_or(current, |at| Due { at, kind: DueKind::Instant, ..latest }))
+        }
+        (State::Running(_) | State::Pending(_) | State::Ended(_), _) => Some(latest),
+    }
+}
+
+/// What the store has to see to where a place stays as it was read: a tick may have moved it later meanwhile.
+fn insists_on(after: &Task, context: &Context<'_>) -> Option<Timestamp> {
+    match &after.state {
+        State::Pending(_) => latest(after, context.limits).map(|due| due.at),
+        State::Running(_) => visible_at(after),
+        State::Ended(_) => None,
+    }
+}
+
+/// The hint for a task that became pending by this decision, unless it starts too late for a queue to wait.
+///
+/// One that was pending before has a hint already, wherever it is: it comes back to be told of a later start.
+/// Another one each time nobody came would fill the queue.
+fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
+    let had_none = match &before.state {
+        State::Pending(old) => old.hint_later,
+        State::Running(_) | State::Ended(_) => true,
+    };
+    if had_none && waits_for_a_hint(after) { vec![dispatch(after)] } else { vec![] }
+}
+
+/// The effect of sending a task's hint.
+fn dispatch(task: &Task) -> Effect {
+    let at = match &task.state {
+        State::Pending(pending) => pending.available_at,
+        State::Running(running) => running.lease_expires_at,
+        State::Ended(ended) => ended.ended_at,
+    };
+    Effect::Dispatch { hint: Box::new(Hint::of(task)), at }
+}
+
+/// The standing of a lease that a worker shows.
+enum Standing<'a> {
+    /// It holds the task.
+    Holds(&'a Running),
+    /// It closed an attempt before: the call is a repetition.
+    Closed(Ending),
+    /// Whatever it was, it is over; this is why.
+    Refused(Reject),
+}
+
+/// What a worker's lease is worth against a record on which all that was due has been settled.
+///
+/// A lease whose time ran out still holds while nobody has taken the task over: the work is done, and
+/// refusing it would only have it done again. Deadlines and timeouts are another matter: they were settled.
+fn standing<'a>(task: &'a Task, lease: &LeaseId) -> Standing<'a> {
+    if let Some(running) = task.running().filter(|running| running.lease == *lease) {
+        return Standing::Holds(running);
+    }
+    let past = task.past_attempt(lease).map(|past| past.ending);
+    match past {
+        Some(Ending::TimedOut(kind)) => Standing::Refused(Reject::DeadlineExceeded { kind }),
+        Some(ending @ (Ending::Completed | Ending::Failed | Ending::Released)) => Standing::Closed(ending),
+        Some(Ending::Lost | Ending::Cancelled) | None => Standing::Refused(match task.ended() {
+            Some(ended) => match ended.outcome {
+                Outcome::TimedOut { kind, .. } => Reject::DeadlineExceeded { kind },
+                Outcome::Completed { .. }
+                | Outcome::Failed { .. }
+                | Outcome::Cancelled { .. }
+                | Outcome::Skipped => Reject::AlreadyTerminal { status: task.status() },
+            },
+            None => Reject::LeaseLost,
+        }),
+    }
+}
+
+/// The same report again. If nobody has claimed the task since, its hint may have been lost between the commit
+/// and the send: this caller's repetition sends it again.
+fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
+    let mut decision = Decision::unchanged(Some(task), Ok(Reply::Closed { duplicate: true }));
+    let was_last = task.history.last().is_some_and(|past| past.lease.as_ref() == Some(lease));
+    if was_last && waits_for_a_hint(task) {
+        decision.effects.push(dispatch(task));
+    }
+    decision
+}
+
+/// Whether a hint of this task should be on its way or in its queue.
+fn waits_for_a_hint(task: &Task) -> bool {
+    match &task.state {
+        State::Pending(pending) => !pending.hint_later,
+        State::Running(_) | State::Ended(_) => false,
+    }
+}
+
+/// The refusal of a worker's call, together with whatever was settled on the way.
+fn refuse_settled(before: &Task, settled: Option<Task>, reject: Reject, context: &Context<'_>) -> Decision {
+    match settled {
+        Some(after) => update(before, after, context, Err(reject)),
+        None => Decision::refuse(Some(before), reject),
+    }
+}
+
+/// Whether a record, as it would be stored, stays within its byte budget.
+fn fits(task: &Task) -> bool {
+    size::of(task) <= crate::limits::CONTROL_RECORD_BYTES
+}

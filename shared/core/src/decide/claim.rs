@@ -1,0 +1,68 @@
+//! claim: a worker takes a task, a waiting one or one whose worker was lost.
+
+use crate::command::{Claim, Context};
+use crate::decision::{ClaimReply, Decision, Reply};
+use crate::task::{Ending, Failure, Outcome, State, Task};
+use crate::transition;
+
+pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
+    if claim.incarnation.is_some_and(|incarnation| incarnation != task.incarnation) {
+        return Decision::unchanged(Some(task), Ok(Reply::Claim(ClaimReply::Spent)));
+    }
+    let settled = transition::settle(task, context);
+    let now = context.now;
+    let current = settled.as_ref().unwrap_or(task);
+    let reply = |reply| Ok(Reply::Claim(reply));
+    match &current.state {
+        State::Ended(_) => keep(task, settled, ClaimReply::Spent, context),
+        // Granted before, and that attempt is over: no two attempts may have one fence.
+        State::Pending(_) | State::Running(_) if current.past_attempt(&claim.lease).is_some() => {
+            keep(task, settled, ClaimReply::Spent, context)
+        }
+        State::Running(running) if running.lease == claim.lease => {
+            Decision::unchanged(Some(task), reply(ClaimReply::Claimed))
+        }
+        State::Running(running) if running.lease_expires_at > now => {
+            Decision::unchanged(Some(task), reply(ClaimReply::Held))
+        }
+        State::Running(_) => {
+            let after = take_over(current.clone(), claim, context);
+            let outcome = if after.ended().is_some() { ClaimReply::Spent } else { ClaimReply::Claimed };
+            super::update(task, after, context, reply(outcome))
+        }
+        State::Pending(pending) if pending.available_at > now => {
+            // If its worker has just run out of time, the retry has a hint of its own: then this one is spent.
+            let has_another = settled.is_some() && task.running().is_some();
+            let early = ClaimReply::Early { available_at: pending.available_at };
+            let outcome = if has_another || pending.hint_later { ClaimReply::Spent } else { early };
+            keep(task, settled, outcome, context)
+        }
+        State::Pending(_) => {
+            let mut after = current.clone();
+            transition::start_attempt(&mut after, claim, now);
+            super::update(task, after, context, reply(ClaimReply::Claimed))
+        }
+    }
+}
+
+fn keep(task: &Task, settled: Option<Task>, outcome: ClaimReply, context: &Context<'_>) -> Decision {
+    match settled {
+        Some(after) => super::update(task, after, context, Ok(Reply::Claim(outcome))),
+        None => Decision::unchanged(Some(task), Ok(Reply::Claim(outcome))),
+    }
+}
+
+/// The lease ran out: the attempt is lost and the next one starts at once, unless too many were lost.
+fn take_over(mut task: Task, claim: &Claim, context: &Context<'_>) -> Task {
+    let cancelling = transition::end_attempt(&mut task, Ending::Lost, None, context.now);
+    if cancelling {
+        transition::finish(&mut task, Outcome::Cancelled { timeout: None }, context);
+    } else if task.losses > context.limits.losses {
+        let message = format!("{} workers in a row were lost while they had this task", task.losses);
+        let error = Failure::new("poisoned", message);
+        transition::finish(&mut task, Outcome::Failed { error, message: None }, context);
+    } else {
+        transition::start_attempt(&mut task, claim, context.now);
+    }
+    task
+}

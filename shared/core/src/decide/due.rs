@@ -1,0 +1,156 @@
+//! due: the tick looks at a record. What has passed is settled, what was lost is sent again, the rest re-armed.
+
+use crate::command::Context;
+use crate::decision::{Decision, DueReply, Reply, Write};
+use crate::due::{Due, DueKind, hint_needed_at, latest, visible_at};
+use crate::duration::Millis;
+use crate::limits::QUEUE_DELAY_MAX;
+use crate::queue::QueueView;
+use crate::task::{HeldKey, Pending, State, Task};
+use crate::time::Timestamp;
+use crate::transition;
+
+use super::Placement;
+use super::revive::keep_payloads;
+use super::schedule::{key_expiry, starts_at};
+
+/// Between the two looks at a queue that seems to have lost a hint.
+const RECHECK_AFTER: Millis = Millis::from_secs(60);
+/// Hints sent this much later than one's own must have been claimed before that one counts as lost.
+const OVERTAKEN_BY: Millis = Millis::from_secs(300);
+
+pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> Decision {
+    let reply = |reply| Ok(Reply::Due(reply));
+    if let Some(after) = transition::settle(task, context) {
+        return moved(task, after, DueReply::TimedOut, context);
+    }
+    let (Some(due), Some(latest)) = (task.due, latest(task, context.limits)) else {
+        return Decision::unchanged(Some(task), reply(DueReply::Nothing));
+    };
+    if due.at > context.now {
+        return Decision::unchanged(Some(task), reply(DueReply::Nothing));
+    }
+    if let Some(decision) = keep_parts(task, context) {
+        return decision;
+    }
+    match &task.state {
+        State::Pending(pending) if pending.hint_later => {
+            if pending.available_at.since(context.now) > QUEUE_DELAY_MAX {
+                return rearm(task, latest, DueReply::Rearmed);
+            }
+            let mut after = task.clone();
+            after.state = State::Pending(Pending { hint_later: false, ..pending.clone() });
+            // A tick that comes after the start sends the hint only now: its backstop counts from now.
+            after.hinted_at = (pending.available_at < context.now).then_some(context.now);
+            moved(task, after, DueReply::Dispatched, context)
+        }
+        State::Pending(_) | State::Running(_) => look_for_hint(task, due, queue, context),
+        State::Ended(_) => Decision::unchanged(Some(task), reply(DueReply::Nothing)),
+    }
+}
+
+/// An update by the tick: the record leaves its early place in the index.
+fn moved(task: &Task, after: Task, reply: DueReply, context: &Context<'_>) -> Decision {
+    super::update_placed(task, after, Placement::Latest, context, Ok(Reply::Due(reply)))
+}
+
+/// Whether a hint is lost can't be known, only guessed from its queue. Guessing wrong too often would fill it.
+fn look_for_hint(task: &Task, due: Due, queue: &QueueView, context: &Context<'_>) -> Decision {
+    let now = context.now;
+    let Some(needed_at) = waits_since(task, now) else {
+        // A worker is alive, or it may not start yet: nothing can be lost.
+        let since = hint_needed_at(task).unwrap_or(now);
+        return rearm(task, rest(task, due, since, context), DueReply::Rearmed);
+    };
+    let age = now.since(needed_at);
+    if age < context.limits.backstop {
+        // Its place, and an empty queue seen there, are left from an earlier wait.
+        return rearm(task, rest(task, due, needed_at, context), DueReply::Rearmed);
+    }
+    let overtaken = queue.watermark.is_some_and(|mark| mark >= needed_at.plus(OVERTAKEN_BY));
+    let empty_twice = queue.looks_empty && due.kind == DueKind::Recheck;
+    if overtaken || empty_twice || age >= context.limits.backstop_max {
+        // From here on the new hint is the one that may be lost: everything is reckoned from it.
+        let mut after = task.clone();
+        after.hinted_at = Some(now);
+        let mut decision = moved(task, after, DueReply::Dispatched, context);
+        let hint = decision.task.as_ref().map(super::dispatch);
+        decision.effects.extend(hint);
+        return decision;
+    }
+    if queue.looks_empty {
+        let next = Due { at: now.plus(RECHECK_AFTER), kind: DueKind::Recheck, shard: due.shard };
+        return rearm(task, sooner(task, next), DueReply::Rearmed);
+    }
+    rearm(task, rest(task, due, needed_at, context), DueReply::Rearmed)
+}
+
+/// Since when the task has been waiting for somebody to read its hint; `None` while it isn't.
+fn waits_since(task: &Task, now: Timestamp) -> Option<Timestamp> {
+    let since = match &task.state {
+        State::Pending(pending) => pending.available_at,
+        State::Running(running) => running.lease_expires_at,
+        State::Ended(_) => return None,
+    };
+    (since <= now).then(|| since.max(task.hinted_at.unwrap_or(since)))
+}
+
+/// The next look at a record whose queue still holds work, or that isn't waiting: at the backstop if this look
+/// came before it, else four times as far from the instant a hint was needed, so at 10, 40, 160 minutes.
+fn rest(task: &Task, due: Due, since: Timestamp, context: &Context<'_>) -> Due {
+    let (now, limits) = (context.now, context.limits);
+    let waited = due.at.since(since);
+    let wait = if waited < limits.backstop {
+        limits.backstop
+    } else {
+        waited.saturating_mul(4).min(limits.backstop_max)
+    };
+    let counted = since.plus(wait);
+    let at = if counted > now { counted } else { now.plus(wait) };
+    sooner(task, Due { at, kind: DueKind::Backstop, shard: due.shard })
+}
+
+fn sooner(task: &Task, backstop: Due) -> Due {
+    match visible_at(task) {
+        Some(at) if at <= backstop.at => Due { at, kind: DueKind::Instant, ..backstop },
+        Some(_) | None => backstop,
+    }
+}
+
+fn rearm(task: &Task, to: Due, reply: DueReply) -> Decision {
+    let mut after = task.clone();
+    after.due = Some(to);
+    Decision {
+        blobs: vec![],
+        writes: vec![Write::Rearm { task: Box::new(task.clone()), to }],
+        effects: vec![],
+        task: Some(after),
+        outcome: Ok(Reply::Due(reply)),
+    }
+}
+
+/// Payloads and the idempotency key of a task that stays open for months must not expire under it.
+fn keep_parts(task: &Task, context: &Context<'_>) -> Option<Decision> {
+    // A later start isn't looked at again before it comes.
+    let key_soon = starts_at(task, context.now).plus(Millis::from_secs(7 * 86_400));
+    let soon = key_soon.plus(context.limits.retention);
+    let key = task.key.filter(|key| key.expires_at < key_soon);
+    let blobs_end = task.blobs().any(|blob| blob.expires_at < soon);
+    // With a deadline, they were given enough from the start.
+    if task.deadline_at.is_some() || (key.is_none() && !blobs_end) {
+        return None;
+    }
+    let mut after = task.clone();
+    let mut extensions = Vec::new();
+    if blobs_end {
+        extensions = keep_payloads(&mut after, context);
+    }
+    if let Some(key) = key {
+        let expires_at = key_expiry(None, starts_at(task, context.now), context);
+        extensions.push(Write::ExtendKey { key: key.digest, expires_at });
+        after.key = Some(HeldKey { expires_at, ..key });
+    }
+    let mut decision = moved(task, after, DueReply::Rearmed, context);
+    decision.writes.splice(0..0, extensions);
+    Some(decision)
+}

@@ -1,0 +1,176 @@
+//! What a decision asks its caller to do, in this order: blobs, writes, effects, reply.
+
+use crate::due::Due;
+use crate::error::Reject;
+use crate::hint::Hint;
+use crate::id::Fingerprint;
+use crate::payload::{BlobRef, Json};
+use crate::queue::{KeyRecord, QueueRecord};
+use crate::task::Task;
+use crate::time::Timestamp;
+
+/// All that follows from a command.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// Payload items to write first, so that no record ever points to nothing.
+    pub blobs: Vec<NewBlob>,
+    /// Writes to commit together, each under its condition. None means that nothing changes.
+    pub writes: Vec<Write>,
+    /// What to tell others, only after the commit.
+    pub effects: Vec<Effect>,
+    /// The task as it stands after the writes.
+    pub task: Option<Task>,
+    /// The answer. A refusal may come with writes: an expiry noticed on the way is recorded all the same.
+    pub outcome: Result<Reply, Reject>,
+}
+
+impl Decision {
+    /// A refusal that changes nothing.
+    pub fn refuse(task: Option<&Task>, reject: Reject) -> Self {
+        Self::unchanged(task, Err(reject))
+    }
+
+    /// An answer that changes nothing.
+    pub fn unchanged(task: Option<&Task>, outcome: Result<Reply, Reject>) -> Self {
+        Self { blobs: vec![], writes: vec![], effects: vec![], task: task.cloned(), outcome }
+    }
+}
+
+/// A payload item to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewBlob {
+    /// Where.
+    pub at: BlobRef,
+    /// What.
+    pub body: Json,
+}
+
+/// A conditional write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// Only if there is no task of this id, or its retention has passed at that instant.
+    CreateTask {
+        /// The new record.
+        task: Box<Task>,
+        /// The time of the decision.
+        now: Timestamp,
+    },
+    /// Only if the record is still the one decided on: same incarnation, same version.
+    UpdateTask {
+        /// What was decided on.
+        before: Box<Task>,
+        /// What it becomes.
+        after: Box<Task>,
+        /// And only if its place in the due index is no later than this. Set when that place stays as it is,
+        /// because a tick may have moved it meanwhile without touching the version.
+        due_no_later_than: Option<Timestamp>,
+    },
+    /// Only if its place in the due index is still the one decided on. The version stays, so hints stay good.
+    Rearm {
+        /// The record.
+        task: Box<Task>,
+        /// The new place; never written for a record that has ended.
+        to: Due,
+    },
+    /// Only if there is no record of this key, or still the one it replaces.
+    PutKey {
+        /// The new record.
+        record: KeyRecord,
+        /// The one it replaces.
+        replaces: Option<KeyRecord>,
+    },
+    /// Only if the queue's record has the version before this one, or is absent for version 1.
+    PutQueue {
+        /// The new record.
+        record: QueueRecord,
+    },
+    /// Keeps a payload item longer; no condition but its existence.
+    ExtendBlob {
+        /// Which, with its new expiry.
+        at: BlobRef,
+    },
+    /// Keeps an idempotency key longer; no condition but its existence.
+    ExtendKey {
+        /// Which.
+        key: Fingerprint,
+        /// Until when.
+        expires_at: Timestamp,
+    },
+}
+
+/// What to tell others.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Send the hint to the task's queue so that it arrives at that instant.
+    Dispatch {
+        /// The hint.
+        hint: Box<Hint>,
+        /// When workers may have it.
+        at: Timestamp,
+    },
+}
+
+/// A successful answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The task exists now.
+    Scheduled {
+        /// Whether it had existed before.
+        existed: bool,
+    },
+    /// What became of a claim.
+    Claim(ClaimReply),
+    /// The lease is renewed.
+    Renewed,
+    /// The attempt is over.
+    Closed {
+        /// Whether it had been closed by this same lease before.
+        duplicate: bool,
+    },
+    /// What became of a cancellation.
+    Cancel(CancelReply),
+    /// The task is pending again.
+    Revived,
+    /// What the tick did.
+    Due(DueReply),
+}
+
+/// What became of a claim, and what the message that led to it is good for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimReply {
+    /// The caller has it. Its message stays in flight until the attempt ends.
+    Claimed,
+    /// Somebody alive has it: the message is left alone, it comes back when their lease would be over.
+    Held,
+    /// It may not start yet: the message is to be sent again with what remains.
+    Early {
+        /// When it may.
+        available_at: Timestamp,
+    },
+    /// Nothing will ever come of this message: it is to be deleted.
+    Spent,
+}
+
+/// What became of a cancellation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelReply {
+    /// The task has ended.
+    Cancelled,
+    /// Its worker will be told.
+    Requested,
+    /// It had ended before.
+    AlreadyFinished,
+}
+
+/// What the tick did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DueReply {
+    /// A deadline or timeout had passed.
+    TimedOut,
+    /// The hint of a start or of lost work was sent.
+    Dispatched,
+    /// Nothing was due yet: its place in the index was moved.
+    Rearmed,
+    /// Nothing at all: the index was behind.
+    Nothing,
+}

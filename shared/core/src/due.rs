@@ -1,0 +1,185 @@
+//! When the tick has to look at a record: early is harmless, late never happens.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::TaskId;
+use crate::limits::Limits;
+use crate::task::{State, Task};
+use crate::time::{Timestamp, earliest};
+
+/// How long before its start the tick sends the hint of work that lies further ahead than a queue can delay.
+/// It spans a few ticks, so a late one costs nothing.
+pub const START_LEAD: crate::duration::Millis = crate::duration::Millis::from_secs(180);
+
+/// A record's place in the due index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Due {
+    /// Never later than the earliest instant that a user can see, nor than the backstop.
+    #[serde(rename = "a")]
+    pub at: Timestamp,
+    /// What is due then.
+    #[serde(rename = "k")]
+    pub kind: DueKind,
+    /// The part of the index it lies in, pinned when the record is made.
+    #[serde(rename = "s")]
+    pub shard: u16,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DueKind {
+    /// Something a user can see: a deadline or timeout.
+    #[serde(rename = "i")]
+    Instant,
+    /// The hint of a later start.
+    #[serde(rename = "s")]
+    Start,
+    /// A look whether the hint was lost.
+    #[serde(rename = "b")]
+    Backstop,
+    /// A second look: at the first, a minute ago, the queue was empty.
+    #[serde(rename = "e")]
+    Recheck,
+}
+
+/// The shard of a new record: FNV-1a of its id, spread over the count in force.
+pub fn shard_of(id: &TaskId, shards: u16) -> u16 {
+    let hash = id.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    u16::try_from(hash % u64::from(shards.max(1))).unwrap_or(0)
+}
+
+/// The earliest instant at which something a user can see happens to this task by itself.
+pub fn visible_at(task: &Task) -> Option<Timestamp> {
+    match &task.state {
+        State::Pending(pending) => earliest([task.deadline_at, pending.schedule_to_start_at]),
+        State::Running(running) => {
+            earliest([task.deadline_at, running.start_to_close_at, running.heartbeat_at])
+        }
+        State::Ended(_) => None,
+    }
+}
+
+/// When the record last needed a hint: the instant its backstop counts from.
+pub fn hint_needed_at(task: &Task) -> Option<Timestamp> {
+    match &task.state {
+        State::Pending(pending) => Some(pending.available_at.max(task.hinted_at.unwrap_or(Timestamp::EPOCH))),
+        State::Running(running) => Some(running.claimed_at.max(task.hinted_at.unwrap_or(Timestamp::EPOCH))),
+        State::Ended(_) => None,
+    }
+}
+
+/// The latest place in the index that this state allows.
+pub fn latest(task: &Task, limits: &Limits) -> Option<Due> {
+    let shard = task.due.map_or_else(|| shard_of(&task.id, limits.due_shards), |due| due.shard);
+    let own = match &task.state {
+        State::Pending(pending) if pending.hint_later => {
+            Due { at: pending.available_at.minus(START_LEAD), kind: DueKind::Start, shard }
+        }
+        State::Pending(_) | State::Running(_) => {
+            let at = hint_needed_at(task)?.plus(limits.backstop);
+            Due { at, kind: DueKind::Backstop, shard }
+        }
+        State::Ended(_) => return None,
+    };
+    Some(match visible_at(task) {
+        Some(at) if at <= own.at => Due { at, kind: DueKind::Instant, shard },
+        _ => own,
+    })
+}
+
+/// Where the record goes: it stays where it is if that is early enough, because moving costs two index writes.
+pub fn keep_or_lower(current: Option<Due>, latest: Option<Due>) -> Option<Due> {
+    match (current, latest) {
+        (Some(current), Some(latest)) if current.at <= latest.at => Some(current),
+        (_, latest) => latest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::tests::fixture::{t, task};
+    use crate::timeout::OnTimeout::Retry;
+
+    fn place(at: &str, kind: DueKind) -> Due {
+        Due { at: t(at), kind, shard: 3 }
+    }
+
+    #[test]
+    fn a_shard_is_fixed_by_the_id_and_always_one_of_those_there_are() {
+        let ids: Vec<_> = (0..1_000).map(|n| TaskId::parse(format!("task-{n}")).unwrap()).collect();
+        let mut counts = [0; 16];
+        for id in &ids {
+            counts[usize::from(shard_of(id, 16))] += 1;
+            assert_eq!(shard_of(id, 1), 0);
+            assert_eq!(shard_of(id, 0), 0);
+        }
+        assert!(counts.iter().all(|count| (30..100).contains(count)), "{counts:?}");
+        // Stored records lie where this says: it must never change.
+        assert_eq!(shard_of(&ids[0], 16), 9);
+        assert_eq!(shard_of(&ids[0], u16::MAX), 45_165);
+    }
+
+    #[test]
+    fn a_record_stays_in_its_shard_when_the_count_grows() {
+        let scene = task().scheduled();
+        let shard = scene.record().due.unwrap().shard;
+        for due_shards in [1, 17, 1_000] {
+            let limits = Limits { due_shards, ..Limits::default() };
+            assert_eq!(latest(scene.record(), &limits).unwrap().shard, shard);
+        }
+    }
+
+    #[test]
+    fn users_see_deadlines_and_timeouts_but_neither_leases_nor_starts() {
+        let plan = || task().starting_in("1m").start_within("5m", Retry).close_within("30s", Retry);
+        assert_eq!(visible_at(task().starting_in("1m").scheduled().record()), None);
+        assert_eq!(visible_at(plan().scheduled().record()), Some(t("6m")));
+        assert_eq!(visible_at(plan().deadline("4m").scheduled().record()), Some(t("4m")));
+        assert_eq!(visible_at(task().scheduled().claim_for("a", "10s").record()), None);
+        let running = || plan().heartbeats("20s", Retry).scheduled().at("2m").claim("a");
+        assert_eq!(visible_at(running().record()), Some(t("2m 20s")));
+        assert_eq!(visible_at(running().at("2m 15s").heartbeat("a").record()), Some(t("2m 30s")));
+        assert_eq!(visible_at(running().complete("a").record()), None);
+    }
+
+    #[test]
+    fn a_hint_was_last_needed_at_the_start_at_the_claim_or_when_it_was_sent_again() {
+        let waiting = task().starting_in("1m").scheduled();
+        assert_eq!(hint_needed_at(waiting.record()), Some(t("1m")));
+        let again = waiting.at("7h").tick();
+        assert_eq!(hint_needed_at(again.record()), Some(t("7h")));
+        let running = again.at("8h").claim("a");
+        assert_eq!(hint_needed_at(running.record()), Some(t("8h")));
+        assert_eq!(hint_needed_at(running.complete("a").record()), None);
+    }
+
+    #[test]
+    fn the_latest_place_is_before_a_later_start_at_the_backstop_or_at_what_users_see() {
+        let limits = Limits::default();
+        let latest = |scene: crate::decide::tests::fixture::Scene| {
+            latest(scene.record(), &limits).map(|due| (due.at, due.kind))
+        };
+        assert_eq!(latest(task().starting_in("1h").scheduled()), Some((t("57m"), DueKind::Start)));
+        assert_eq!(latest(task().scheduled()), Some((t("10m"), DueKind::Backstop)));
+        let claimed = task().heartbeats("1h", Retry).scheduled().at("5m").claim("a");
+        assert_eq!(latest(claimed), Some((t("15m"), DueKind::Backstop)));
+        assert_eq!(latest(task().deadline("10m").scheduled()), Some((t("10m"), DueKind::Instant)));
+        let soon = task().starting_in("1h").deadline("57m").scheduled();
+        assert_eq!(latest(soon), Some((t("57m"), DueKind::Instant)));
+        assert_eq!(latest(task().scheduled().cancel()), None);
+    }
+
+    #[test]
+    fn a_place_is_kept_unless_it_is_too_late_or_the_task_has_ended() {
+        let (early, late) = (place("1m", DueKind::Recheck), place("2m", DueKind::Instant));
+        assert_eq!(keep_or_lower(Some(early), Some(late)), Some(early));
+        assert_eq!(keep_or_lower(Some(late), Some(early)), Some(early));
+        let same = place("2m", DueKind::Backstop);
+        assert_eq!(keep_or_lower(Some(same), Some(late)), Some(same));
+        assert_eq!(keep_or_lower(None, Some(late)), Some(late));
+        assert_eq!(keep_or_lower(Some(late), None), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! Business answers that are not a success. Each has a stable code; transport and storage errors live elsewhere.
+
+/// Why a command was refused. Nothing changed, except that an expiry noticed on the way may have been recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reject {
+    /// A field is missing, malformed or contradicts another.
+    #[error("{field}: {problem}")]
+    InvalidRequest {
+        /// The field's path in the request, such as `retry.delay`.
+        field: String,
+        /// What it should be, and what was found.
+        problem: String,
+    },
+    /// No such record, or its retention has passed.
+    #[error("there is no task with this id")]
+    NotFound,
+    /// No such queue.
+    #[error("there is no queue named {queue:?}")]
+    UnknownQueue {
+        /// The name asked for.
+        queue: String,
+    },
+    /// The lease belongs to an attempt that is over, or to no attempt.
+    #[error("the lease is lost: the attempt it belonged to has ended, or another worker holds the task")]
+    LeaseLost,
+    /// The task's deadline, or its attempt's time, passed before this call.
+    #[error("too late: the task's {kind} time had passed", kind = .kind.as_str())]
+    DeadlineExceeded {
+        /// Which timeout.
+        kind: crate::timeout::TimeoutKind,
+    },
+    /// The task had ended before.
+    #[error("the task has already ended: it is {status}", status = .status.as_str())]
+    AlreadyTerminal {
+        /// How it ended.
+        status: crate::task::Status,
+    },
+    /// The task has not ended, so it can't be retried by an operator.
+    #[error("the task has not ended: it is {status}", status = .status.as_str())]
+    NotTerminal {
+        /// Where it stands.
+        status: crate::task::Status,
+    },
+    /// The id or idempotency key is in use for a request with other content.
+    #[error("this id or idempotency key was used before for a request with other content")]
+    IdConflict,
+    /// More than allowed.
+    #[error("{limit}: {value} is more than the maximum of {maximum}")]
+    LimitExceeded {
+        /// The limit's name.
+        limit: &'static str,
+        /// What was asked for.
+        value: usize,
+        /// What is allowed.
+        maximum: usize,
+    },
+    /// Nothing to do: the task can't be claimed now.
+    #[error("the task can't be claimed now: it is {status}", status = .status.as_str())]
+    NotClaimable {
+        /// Where it stands.
+        status: crate::task::Status,
+    },
+}
+
+impl Reject {
+    /// The stable code that answers carry.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidRequest { .. } => "invalid_request",
+            Self::NotFound => "not_found",
+            Self::UnknownQueue { .. } => "unknown_queue",
+            Self::LeaseLost => "lease_lost",
+            Self::DeadlineExceeded { .. } => "deadline_exceeded",
+            Self::AlreadyTerminal { .. } => "already_terminal",
+            Self::NotTerminal { .. } => "not_terminal",
+            Self::IdConflict => "id_conflict",
+            Self::LimitExceeded { .. } => "limit_exceeded",
+            Self::NotClaimable { .. } => "not_claimable",
+        }
+    }
+
+    /// A refusal of one field.
+    pub fn field(field: impl Into<String>, problem: impl std::fmt::Display) -> Self {
+        Self::InvalidRequest { field: field.into(), problem: problem.to_string() }
+    }
+}

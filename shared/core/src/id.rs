@@ -1,0 +1,210 @@
+//! Names that users choose and random ids that nobody can guess. Both are parsed once, at the edge.
+//!
+//! Random bits come from outside: this module only gives them types and a text form.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+
+/// Why a text can't be the name it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Nothing, or only white space.
+    #[error("must not be empty")]
+    Empty,
+    /// Longer than the limit.
+    #[error("must be at most {maximum} characters long, not {length}")]
+    TooLong {
+        /// Characters given.
+        length: usize,
+        /// Characters allowed.
+        maximum: usize,
+    },
+    /// A character outside `[A-Za-z0-9._:-]`.
+    #[error("must consist of A-Z a-z 0-9 . _ : - only, not {found:?}")]
+    BadCharacter {
+        /// The first character that isn't allowed.
+        found: char,
+    },
+}
+
+fn check_name(text: &str, maximum: usize) -> Result<(), NameError> {
+    if text.is_empty() {
+        return Err(NameError::Empty);
+    }
+    if let Some(found) = text.chars().find(|c| !(c.is_ascii_alphanumeric() || "._:-".contains(*c))) {
+        return Err(NameError::BadCharacter { found });
+    }
+    if text.len() > maximum {
+        return Err(NameError::TooLong { length: text.len(), maximum });
+    }
+    Ok(())
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $maximum:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks the text: not empty, only `[A-Za-z0-9._:-]`, not over-long.
+            pub fn parse(text: impl Into<String>) -> Result<Self, NameError> {
+                let text = text.into();
+                check_name(&text, $maximum)?;
+                Ok(Self(text))
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NameError;
+            fn try_from(text: String) -> Result<Self, NameError> {
+                Self::parse(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name!(
+    /// A task's id, stable across its attempts: the idempotency key to hand to outside services.
+    TaskId,
+    limits::ID_MAX
+);
+name!(
+    /// A logical queue's name.
+    QueueName,
+    limits::QUEUE_NAME_MAX
+);
+name!(
+    /// What sort of work a task is: the name by which a worker picks its handler.
+    TaskKind,
+    limits::KIND_MAX
+);
+name!(
+    /// Who claims: shown in the list of attempts, otherwise without meaning.
+    WorkerName,
+    limits::WORKER_MAX
+);
+
+macro_rules! random_id {
+    ($(#[$doc:meta])* $name:ident, $bytes:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name([u8; $bytes]);
+
+        impl $name {
+            /// How many bytes it has.
+            pub const LEN: usize = $bytes;
+
+            /// The id with these bytes.
+            pub const fn from_bytes(bytes: [u8; $bytes]) -> Self {
+                Self(bytes)
+            }
+
+            /// Its bytes.
+            pub const fn as_bytes(&self) -> &[u8; $bytes] {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = &'static str;
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| "not base64url")?;
+                Ok(Self(bytes.try_into().map_err(|_| "of another length")?))
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                URL_SAFE_NO_PAD.encode(id.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&URL_SAFE_NO_PAD.encode(self.0))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+    };
+}
+
+random_id!(
+    /// Tells two records apart that had the same id one after the other: part of all that belongs to a record.
+    Incarnation,
+    8
+);
+random_id!(
+    /// Marks one decision's write, so that a write whose answer was lost can be recognised.
+    Nonce,
+    8
+);
+random_id!(
+    /// The fence of one attempt: every write of its worker carries it.
+    LeaseId,
+    16
+);
+random_id!(
+    /// The key of a payload that didn't fit into a control record.
+    BlobId,
+    16
+);
+random_id!(
+    /// A digest of what a caller asked for, to tell a repetition from a different request under the same id.
+    Fingerprint,
+    16
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked_for_emptiness_characters_and_length() {
+        assert_eq!(QueueName::parse(""), Err(NameError::Empty));
+        assert_eq!(QueueName::parse("a b"), Err(NameError::BadCharacter { found: ' ' }));
+        assert_eq!(QueueName::parse("naïve"), Err(NameError::BadCharacter { found: 'ï' }));
+        assert!(QueueName::parse("A-z.0:9_").is_ok_and(|name| name.as_str() == "A-z.0:9_"));
+        let long = "x".repeat(limits::QUEUE_NAME_MAX + 1);
+        assert!(matches!(QueueName::parse(long), Err(NameError::TooLong { .. })));
+        assert!(QueueName::parse("x".repeat(limits::QUEUE_NAME_MAX)).is_ok());
+    }
+
+    #[test]
+    fn random_ids_survive_their_text_form_and_refuse_other_texts() {
+        let lease = LeaseId::from_bytes([7; 16]);
+        let text = serde_json::to_string(&lease).unwrap();
+        assert_eq!(serde_json::from_str::<LeaseId>(&text).unwrap(), lease);
+        assert!(serde_json::from_str::<LeaseId>("\"AAAA\"").is_err());
+        assert!(serde_json::from_str::<LeaseId>("\"!\"").is_err());
+    }
+}

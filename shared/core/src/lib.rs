@@ -1,0 +1,27 @@
+//! The rules of Tickover: what a task is, what may happen to it, and when.
+//!
+//! This crate is pure. It owns every decision and performs none: no clock, no randomness, no input or output,
+//! no runtime. Time, random ids and limits are arguments. Whoever calls [`decide()`] carries the
+//! [`decision::Decision`] out, each write conditional on the record that was decided on.
+
+pub mod command;
+pub mod decide;
+pub mod decision;
+pub mod due;
+pub mod duration;
+pub mod error;
+pub mod hint;
+pub mod id;
+pub mod limits;
+pub mod next;
+pub mod payload;
+pub mod policy;
+pub mod queue;
+pub mod retry;
+pub mod size;
+pub mod task;
+pub mod time;
+pub mod timeout;
+mod transition;
+
+pub use decide::decide;

@@ -1,0 +1,91 @@
+//! Every bound in one place. Fixed ones are constants, because stored records depend on them: with all of them
+//! at their maximum at once, a record still keeps its byte budget through a whole life. The rest is
+//! [`Limits`], which a deployment may set.
+
+use crate::duration::Millis;
+use crate::error::Reject;
+
+/// Longest task id, in characters.
+pub const ID_MAX: usize = 96;
+/// Longest logical queue name, in characters: SQS allows 80, and a prefix has to fit as well.
+pub const QUEUE_NAME_MAX: usize = 48;
+/// Longest task kind, in characters.
+pub const KIND_MAX: usize = 64;
+/// Longest worker name, in characters.
+pub const WORKER_MAX: usize = 64;
+/// Longest error code, in bytes.
+pub const ERROR_CODE_MAX: usize = 64;
+/// Longest idempotency key, in bytes.
+pub const IDEMPOTENCY_KEY_MAX: usize = 256;
+
+/// Largest control record, in bytes as `DynamoDB` counts them: one write unit, however large the payloads.
+pub const CONTROL_RECORD_BYTES: usize = 1024;
+/// Attempts a record remembers.
+pub const ATTEMPTS_KEPT: usize = 3;
+/// Bytes of an error's message that a remembered attempt keeps.
+pub const ATTEMPT_ERROR_BYTES: usize = 120;
+/// Bytes of the last error's message that the record itself keeps; a longer one goes to a blob at the close.
+pub const ERROR_BYTES: usize = 240;
+
+/// Longest delay that SQS takes with a message.
+pub const QUEUE_DELAY_MAX: Millis = Millis::from_secs(900);
+/// Longest timeout, delay or backoff: one year.
+pub const SPAN_MAX: Millis = Millis::from_secs(365 * 86_400);
+/// Shortest and longest lease; the longest is the longest visibility timeout of SQS.
+pub const LEASE_RANGE: (Millis, Millis) = (Millis::from_secs(1), Millis::from_secs(12 * 3600));
+/// Longest long poll of a claim, as in SQS.
+pub const WAIT_MAX: Millis = Millis::from_secs(20);
+/// Most tasks one claim takes, as SQS hands out.
+pub const CLAIM_MAX: usize = 10;
+/// How deep JSON may nest.
+pub const JSON_DEPTH_MAX: usize = 64;
+
+/// Limits and defaults that a deployment may set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest input or output in bytes. `DynamoDB` takes items of 400 KiB, this leaves room for the rest.
+    pub payload_bytes: usize,
+    /// Largest set of labels in bytes of their JSON.
+    pub labels_bytes: usize,
+    /// Most entries in a batch.
+    pub batch: usize,
+    /// Lease for a claim that asks for none.
+    pub lease: Millis,
+    /// How long a finished record stays readable.
+    pub retention: Millis,
+    /// Workers that may be lost in a row before the task counts as poisoned.
+    pub losses: u32,
+    /// How long after a record needed a hint the tick looks whether it was lost, at first.
+    pub backstop: Millis,
+    /// The longest that interval grows, and the age at which a hint is sent again whatever the queue looks like.
+    pub backstop_max: Millis,
+    /// How long an idempotency key is kept at least.
+    pub idempotency: Millis,
+    /// Shards that new records are spread over in the due index.
+    pub due_shards: u16,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            payload_bytes: 350 * 1024,
+            labels_bytes: 4 * 1024,
+            batch: 100,
+            lease: Millis::from_secs(60),
+            retention: Millis::from_secs(30 * 86_400),
+            losses: 3,
+            backstop: Millis::from_secs(600),
+            backstop_max: Millis::from_secs(6 * 3600),
+            idempotency: Millis::from_secs(86_400),
+            due_shards: 16,
+        }
+    }
+}
+
+/// Refuses a value above its limit with an error that names the limit, the value and the maximum.
+pub fn check(limit: &'static str, value: usize, maximum: usize) -> Result<(), Reject> {
+    if value > maximum {
+        return Err(Reject::LimitExceeded { limit, value, maximum });
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Inputs, outputs and labels: JSON text kept as it came, inline or by pointer.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::id::BlobId;
+use crate::time::Timestamp;
+
+/// A JSON document as its sender wrote it: number formats and key order survive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Json(String);
+
+impl Json {
+    /// Takes text that is one JSON value; `None` when it isn't.
+    pub fn parse(text: impl Into<String>) -> Option<Self> {
+        let text = text.into();
+        serde_json::from_str::<&RawValue>(&text).ok()?;
+        Some(Self(text))
+    }
+
+    /// A JSON string holding this text.
+    pub fn string(text: &str) -> Self {
+        Self(serde_json::Value::from(text).to_string())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text's size in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Never: a JSON text has at least one byte.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How deep arrays and objects nest: 0 for a scalar.
+    pub fn depth(&self) -> usize {
+        depth(self.0.as_bytes())
+    }
+}
+
+impl From<Box<RawValue>> for Json {
+    fn from(raw: Box<RawValue>) -> Self {
+        Self(String::from(Box::<str>::from(raw)))
+    }
+}
+
+/// How deep the brackets of a JSON text nest, without parsing it: safe on input nobody has checked yet.
+pub fn depth(text: &[u8]) -> usize {
+    let (mut deepest, mut open, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
+    for byte in text {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'[' | b'{' => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// Where a large payload lies: an immutable item of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobRef {
+    /// Its key, which no other writer can have.
+    #[serde(rename = "i")]
+    pub id: BlobId,
+    /// Its size in bytes.
+    #[serde(rename = "n")]
+    pub bytes: u32,
+    /// When the store may delete it; moved later while the record it belongs to is open.
+    #[serde(rename = "x")]
+    pub expires_at: Timestamp,
+}
+
+/// A payload as a control record holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Payload {
+    /// Small enough to ride in the record.
+    #[serde(rename = "j")]
+    Inline(Json),
+    /// In an item of its own.
+    #[serde(rename = "b")]
+    Blob(BlobRef),
+}
+
+impl Payload {
+    /// The pointer, if it is one.
+    pub fn blob(&self) -> Option<&BlobRef> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Blob(blob) => Some(blob),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_brackets_outside_strings_only() {
+        assert_eq!(depth(b"1"), 0);
+        assert_eq!(depth(br#"{"a":["]",{"b\"[[":1}]}"#), 3);
+        let deep = "[".repeat(100_000);
+        assert_eq!(depth(deep.as_bytes()), 100_000);
+    }
+
+    #[test]
+    fn text_is_kept_verbatim_and_must_be_one_value() {
+        let text = r#"{"b":1.50,"a":12345678901234567890123}"#;
+        assert_eq!(Json::parse(text).unwrap().as_str(), text);
+        assert_eq!(Json::parse("{} {}"), None);
+        assert_eq!(Json::string("a\"b").as_str(), r#""a\"b""#);
+    }
+}

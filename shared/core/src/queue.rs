@@ -1,0 +1,64 @@
+//! A queue's record: whether it is paused, and up to where its hints are known to have been claimed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::duration::Millis;
+use crate::id::{Nonce, QueueName};
+use crate::time::Timestamp;
+
+/// How far apart the watermark's writes are.
+pub const WATERMARK_EVERY: Millis = Millis::from_secs(60);
+
+/// The control record of a queue. A queue without one has never been paused or claimed from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueRecord {
+    /// Its logical name.
+    pub name: QueueName,
+    /// Counts its writes; each is conditional on it.
+    pub version: u64,
+    /// The decision that wrote this version.
+    pub nonce: Nonce,
+    /// While true, nothing is handed out.
+    pub paused: bool,
+    /// The latest start of a task whose hint was claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watermark: Option<Timestamp>,
+}
+
+impl QueueRecord {
+    /// A queue that nothing is known of yet.
+    pub fn new(name: QueueName, nonce: Nonce) -> Self {
+        Self { name, version: 0, nonce, paused: false, watermark: None }
+    }
+
+    /// Whether having claimed a hint of this start is news worth a write.
+    pub fn watermark_moves(&self, claimed: Timestamp) -> bool {
+        self.watermark.is_none_or(|known| claimed >= known.plus(WATERMARK_EVERY))
+    }
+}
+
+/// What the tick knows of a queue when it wonders whether a hint was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueView {
+    /// Whether no message is visible, in flight or delayed.
+    pub looks_empty: bool,
+    /// See [`QueueRecord::watermark`].
+    pub watermark: Option<Timestamp>,
+}
+
+/// An idempotency key's record: which task it stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRecord {
+    /// Digest of the key.
+    pub key: crate::id::Fingerprint,
+    /// The task scheduled with it.
+    pub task: crate::id::TaskId,
+    /// That task's incarnation.
+    pub incarnation: crate::id::Incarnation,
+    /// When that was.
+    pub created_at: Timestamp,
+    /// The decision that wrote this.
+    pub nonce: Nonce,
+    /// When the record may be deleted; moved later while the task is open.
+    pub expires_at: Timestamp,
+}

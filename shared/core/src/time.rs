@@ -1,0 +1,87 @@
+//! Instants, as milliseconds since the Unix epoch in UTC. It never reads a clock.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::duration::Millis;
+
+/// An instant in milliseconds since the Unix epoch, stored and compared as that number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The epoch itself, which is before every instant a record holds.
+    pub const EPOCH: Self = Self(0);
+
+    /// An instant from milliseconds since the epoch.
+    pub const fn from_millis(epoch_ms: i64) -> Self {
+        Self(epoch_ms)
+    }
+
+    /// Milliseconds since the epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since the epoch, rounded up: what a TTL attribute holds, so nothing is deleted early.
+    pub const fn as_secs_ceil(self) -> i64 {
+        self.0.div_euclid(1000) + if self.0.rem_euclid(1000) == 0 { 0 } else { 1 }
+    }
+
+    /// This instant moved later; stays at the largest instant instead of overflowing.
+    #[must_use]
+    pub fn plus(self, span: Millis) -> Self {
+        Self(self.0.saturating_add(i64::try_from(span.as_u64()).unwrap_or(i64::MAX)))
+    }
+
+    /// This instant moved earlier; stays at the smallest instant instead of overflowing.
+    #[must_use]
+    pub fn minus(self, span: Millis) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(span.as_u64()).unwrap_or(i64::MAX)))
+    }
+
+    /// How long after `earlier` this instant is; zero when it is not after it.
+    pub fn since(self, earlier: Self) -> Millis {
+        Millis::new(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// RFC 3339 in UTC with milliseconds, as answers show it: `2026-01-31T12:00:00.250Z`.
+    pub fn to_rfc3339(self) -> String {
+        DateTime::<Utc>::from_timestamp_millis(self.0)
+            .unwrap_or(DateTime::<Utc>::MAX_UTC)
+            .to_rfc3339_opts(SecondsFormat::Millis, true)
+    }
+
+    /// Reads RFC 3339 with any offset; `None` when the text is not such an instant.
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        DateTime::parse_from_rfc3339(text).ok().map(|instant| Self(instant.timestamp_millis()))
+    }
+}
+
+/// The earliest of some instants that may each be absent.
+pub fn earliest(instants: impl IntoIterator<Item = Option<Timestamp>>) -> Option<Timestamp> {
+    instants.into_iter().flatten().min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_keeps_milliseconds_and_any_offset_is_read() {
+        let instant = Timestamp::parse_rfc3339("2026-01-31T13:00:00.25+01:00").unwrap();
+        assert_eq!(instant.to_rfc3339(), "2026-01-31T12:00:00.250Z");
+        assert_eq!(Timestamp::parse_rfc3339("yesterday"), None);
+    }
+
+    #[test]
+    fn arithmetic_saturates_and_never_goes_negative() {
+        let now = Timestamp::from_millis(1_500);
+        assert_eq!(now.plus(Millis::new(u64::MAX)).as_millis(), i64::MAX);
+        assert_eq!(Timestamp::EPOCH.since(now), Millis::ZERO);
+        assert_eq!(now.since(Timestamp::EPOCH), Millis::new(1_500));
+        assert_eq!(now.as_secs_ceil(), 2);
+        assert_eq!(Timestamp::from_millis(2_000).as_secs_ceil(), 2);
+    }
+}

@@ -1,0 +1,88 @@
+//! The four timeouts of a task and what each does when it expires.
+
+use serde::{Deserialize, Serialize};
+
+use crate::duration::Millis;
+
+/// Which of a task's timeouts expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TimeoutKind {
+    /// The deadline over all attempts, fixed at scheduling.
+    #[serde(rename = "c")]
+    ScheduleToClose,
+    /// Nobody claimed the attempt in time.
+    #[serde(rename = "s")]
+    ScheduleToStart,
+    /// The worker gave no sign of life in time.
+    #[serde(rename = "h")]
+    Heartbeat,
+    /// The attempt ran too long.
+    #[serde(rename = "r")]
+    StartToClose,
+}
+
+impl TimeoutKind {
+    /// The name that answers and events use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ScheduleToClose => "schedule_to_close",
+            Self::ScheduleToStart => "schedule_to_start",
+            Self::Heartbeat => "heartbeat",
+            Self::StartToClose => "start_to_close",
+        }
+    }
+}
+
+/// What a per-attempt timeout does to the task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnTimeout {
+    /// Ends the attempt; the task is tried again while attempts are left.
+    #[default]
+    #[serde(rename = "r")]
+    Retry,
+    /// Ends the task, whatever attempts are left.
+    #[serde(rename = "t")]
+    Terminal,
+    /// Ends the task as cancelled, which is never retried: Steep's `errorOnTimeout: false`.
+    #[serde(rename = "c")]
+    Cancel,
+}
+
+/// A per-attempt timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptTimeout {
+    /// How long.
+    #[serde(rename = "a")]
+    pub after: Millis,
+    /// And then.
+    #[serde(rename = "o")]
+    pub on_timeout: OnTimeout,
+}
+
+/// The timeout over all attempts. It is final whatever attempts remain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LifeTimeout {
+    /// How long from scheduling.
+    #[serde(rename = "a")]
+    pub after: Millis,
+    /// Whether the task then counts as timed out; otherwise as cancelled.
+    #[serde(rename = "e")]
+    pub is_error: bool,
+}
+
+/// All timeouts of a task; none by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeouts {
+    /// Over all attempts, from scheduling.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub schedule_to_close: Option<LifeTimeout>,
+    /// Each attempt, from when it may start.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub schedule_to_start: Option<AttemptTimeout>,
+    /// Each attempt, from its claim and anew from each heartbeat.
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<AttemptTimeout>,
+    /// Each attempt, from its claim.
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub start_to_close: Option<AttemptTimeout>,
+}
