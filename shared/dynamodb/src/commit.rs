@@ -1,0 +1,204 @@
+//! Commits the writes of one decision, together or not at all, and finds out whether they had been committed
+//! before.
+
+use aws_sdk_dynamodb::types::{
+    CancellationReason, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
+};
+use tickover_core::decision::Write;
+use tickover_core::id::Nonce;
+use tickover_service::ports::StoreError;
+
+use crate::error::{Failure, unavailable, unbuildable};
+use crate::expression::{Action, Statement};
+use crate::item::{Item, to_task};
+use crate::store::DynamoStore;
+use crate::write::{is_as_wanted, is_of_task, is_ours, nonce, statement};
+
+/// What a failed condition costs at least: a write of an item of up to 1 KB, twice that in a transaction.
+const SINGLE_UNITS: f64 = 1.0;
+const TRANSACTED_UNITS: f64 = 2.0;
+
+/// The reasons of a cancelled transaction.
+mod reason {
+    pub(super) const NONE: &str = "None";
+    pub(super) const CONDITION: &str = "ConditionalCheckFailed";
+    pub(super) const CONFLICT: &str = "TransactionConflict";
+    pub(super) const THROUGHPUT: &str = "ProvisionedThroughputExceeded";
+    pub(super) const THROTTLING: &str = "ThrottlingError";
+}
+
+impl DynamoStore {
+    pub(crate) async fn commit_all(&self, writes: &[Write]) -> Result<(), StoreError> {
+        let (extensions, decided): (Vec<&Write>, Vec<&Write>) =
+            writes.iter().partition(|write| is_extension(write));
+        // Ahead, and not in the transaction: there a payload of 100 KB would be billed twice. Kept longer than
+        // needed, because the rest then fails, it does no harm.
+        for extension in extensions {
+            self.extend(extension).await?;
+        }
+        match decided.as_slice() {
+            [] => Ok(()),
+            [write] => self.commit_one(write).await,
+            together => self.commit_together(together).await,
+        }
+    }
+
+    /// Keeps an item longer. If there is none any more, there is nothing to keep: refusing would leave its
+    /// record unwritable for good.
+    async fn extend(&self, write: &Write) -> Result<(), StoreError> {
+        match self.send(statement(write)?).await {
+            Ok(()) => Ok(()),
+            Err(Failure::Condition(_)) => {
+                tracing::warn!("an item that was to be kept longer is gone");
+                Ok(())
+            }
+            Err(failure) => Err(failure.into_store_error()),
+        }
+    }
+
+    async fn commit_one(&self, write: &Write) -> Result<(), StoreError> {
+        match self.send(statement(write)?).await {
+            Ok(()) => Ok(()),
+            Err(Failure::Condition(old)) => {
+                let done = old.as_ref().is_some_and(|old| is_ours(write, old) || is_as_wanted(write, old));
+                if done { Ok(()) } else { Err(conflict(write, old)) }
+            }
+            Err(failure) => Err(failure.into_store_error()),
+        }
+    }
+
+    async fn send(&self, statement: Statement) -> Result<(), Failure> {
+        let Statement { action, condition, placeholders } = statement;
+        let (names, values) = placeholders.into_maps();
+        self.meter.request();
+        let sent = match action {
+            Action::Put(item) => {
+                let request = self.client.put_item().table_name(&self.table).set_item(Some(item));
+                let request = request
+                    .condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+                    .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
+                request.send().await.map(|output| output.consumed_capacity).map_err(Failure::from)
+            }
+            Action::Update { key, expression } => {
+                let request = self.client.update_item().table_name(&self.table).set_key(Some(key));
+                let request = request
+                    .update_expression(expression)
+                    .condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+                    .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
+                request.send().await.map(|output| output.consumed_capacity).map_err(Failure::from)
+            }
+        };
+        match sent {
+            Ok(consumed) => {
+                self.meter.written(&consumed);
+                Ok(())
+            }
+            Err(failure) => {
+                if matches!(failure, Failure::Condition(_)) {
+                    self.meter.condition_failed(SINGLE_UNITS);
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    async fn commit_together(&self, writes: &[&Write]) -> Result<(), StoreError> {
+        let mut request = self
+            .client
+            .transact_write_items()
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            // The decision's own mark: a repetition within ten minutes is answered without being tried again.
+            .set_client_request_token(writes.iter().find_map(|write| nonce(write)).map(token));
+        for write in writes {
+            let item = statement(write)?.in_transaction(&self.table).map_err(|error| unbuildable(&error))?;
+            request = request.transact_items(item);
+        }
+        self.meter.request();
+        match request.send().await.map_err(Failure::from) {
+            Ok(output) => {
+                self.meter.written(output.consumed_capacity());
+                Ok(())
+            }
+            Err(Failure::Cancelled(reasons)) => self.cancelled(writes, &reasons),
+            Err(failure) => Err(failure.into_store_error()),
+        }
+    }
+
+    fn cancelled(&self, writes: &[&Write], reasons: &[CancellationReason]) -> Result<(), StoreError> {
+        let has = |code: &str| reasons.iter().any(|reason| reason.code() == Some(code));
+        if has(reason::CONDITION) {
+            let count = u32::try_from(writes.len()).unwrap_or(u32::MAX);
+            self.meter.condition_failed(TRANSACTED_UNITS * f64::from(count));
+        }
+        if let Some(verdict) = verdict(writes, reasons) {
+            return verdict;
+        }
+        if has(reason::CONFLICT) {
+            return Err(StoreError::Conflict { current: None });
+        }
+        if has(reason::THROUGHPUT) || has(reason::THROTTLING) {
+            return Err(StoreError::Throttled);
+        }
+        let codes: Vec<&str> = reasons
+            .iter()
+            .filter_map(CancellationReason::code)
+            .filter(|code| *code != reason::NONE)
+            .collect();
+        Err(unavailable(format!("the transaction was cancelled: {}", codes.join(", "))))
+    }
+}
+
+/// What the failed conditions of a transaction come to; `None` if none failed.
+///
+/// One item with our nonce is enough: a transaction is applied whole, so all of it was, even where another
+/// item has been decided on since. (A place in the due index as wanted proves nothing here: others may have
+/// put it there.)
+fn verdict(writes: &[&Write], reasons: &[CancellationReason]) -> Option<Result<(), StoreError>> {
+    let failed: Vec<(&Write, Option<&Item>)> = writes
+        .iter()
+        .zip(reasons)
+        .filter(|(_, reason)| reason.code() == Some(reason::CONDITION))
+        .map(|(write, reason)| (*write, reason.item()))
+        .collect();
+    if failed.iter().any(|(write, old)| old.is_some_and(|old| is_ours(write, old))) {
+        return Some(Ok(()));
+    }
+    let telling = failed.iter().find(|(write, _)| is_of_task(write)).or_else(|| failed.first())?;
+    Some(Err(conflict(telling.0, telling.1.cloned())))
+}
+
+/// The conflict, with the record as it stands. One that can't be read is its own error, and a loud one.
+fn conflict(write: &Write, old: Option<Item>) -> StoreError {
+    // Some emulators answer an empty item where there is none.
+    let Some(old) = old.filter(|old| is_of_task(write) && !old.is_empty()) else {
+        return StoreError::Conflict { current: None };
+    };
+    match to_task(old) {
+        Ok(task) => StoreError::Conflict { current: Some(Box::new(task)) },
+        Err(error) => error,
+    }
+}
+
+fn is_extension(write: &Write) -> bool {
+    match write {
+        Write::ExtendBlob { .. } | Write::ExtendKey { .. } => true,
+        Write::CreateTask { .. }
+        | Write::UpdateTask { .. }
+        | Write::Rearm { .. }
+        | Write::PutKey { .. }
+        | Write::PutQueue { .. } => false,
+    }
+}
+
+fn token(nonce: Nonce) -> String {
+    format!("tickover-{nonce}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tickover_core::decision::Write;
+use tickover_core::due::{Due, DueKind};
+use tickover_core::id::{Fingerprint, Nonce, TaskId};
+use tickover_core::payload::BlobRef;
+use tickover_core::queue::KeyRecord;
+use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
+use tickover_service::ports::{Store as _, StoreError};
+
+use crate::item::tests::pending;
+use crate::item::{Item, of_task};
+use crate::scripted::{Answer, store};
+
+const NONCE: Nonce = Nonce::from_bytes([7; 8]);
+
+fn task() -> Task {
+    Task { nonce: NONCE, ..pending() }
+}
+
+/// An update that leaves the place in the due index where it is.
+fn update(before: &Task) -> Write {
+    let after = Task { version: before.version + 1, nonce: Nonce::from_bytes([8; 8]), ..before.clone() };
+    Write::UpdateTask { before: Box::new(before.clone()), after: Box::new(after), due_no_later_than: None }
+}
+
+fn created_with_key() -> Vec<Write> {
+    let record = KeyRecord {
+        key: Fingerprint::from_bytes([1; 16]),
+        task: TaskId::parse("a").unwrap(),
+        incarnation: task().incarnation,
+        created_at: Timestamp::EPOCH,
+        nonce: NONCE,
+        expires_at: Timestamp::from_millis(1),
+    };
+    let created = Write::CreateTask { task: Box::new(task()), now: Timestamp::EPOCH };
+    vec![Write::PutKey { record, replaces: None }, created]
+}
+
+/// An item as it travels.
+fn wire(item: &Item) -> Value {
+    fn value(attribute: &aws_sdk_dynamodb::types::AttributeValue) -> Value {
+        use aws_sdk_dynamodb::types::AttributeValue as A;
+        match attribute {
+            A::S(text) => json!({ "S": text }),
+            A::N(number) => json!({ "N": number }),
+            A::Bool(is) => json!({ "BOOL": is }),
+            A::M(map) => {
+                let map: BTreeMap<_, _> = map.iter().map(|(name, field)| (name, value(field))).collect();
+                json!({ "M": map })
+            }
+            A::L(list) => json!({ "L": list.iter().map(value).collect::<Vec<_>>() }),
+            other => panic!("no item of ours holds {other:?}"),
+        }
+    }
+    item.iter()
+        .map(|(name, attribute)| (name.clone(), value(attribute)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn failed_on(item: &Value) -> Answer {
+    Answer::Refused(400, "ConditionalCheckFailedException", json!({ "Item": item }))
+}
+
+fn cancelled(reasons: &Value) -> Answer {
+    Answer::Refused(400, "TransactionCanceledException", json!({ "CancellationReasons": reasons }))
+}
+
+#[tokio::test]
+async fn a_failed_condition_is_counted_at_what_it_costs_at_least() {
+    let current = Task { nonce: Nonce::from_bytes([9; 8]), version: 5, ..task() };
+    let (single, _) = store([failed_on(&wire(&of_task(&current).unwrap()))]);
+    let refused = single.commit(&[update(&task())]).await;
+    assert!(matches!(refused, Err(StoreError::Conflict { current: Some(found) }) if *found == current));
+    let usage = single.usage();
+    assert_eq!((usage.requests, usage.failed_conditions), (1, 1));
+    assert!((usage.failed_condition_units - 1.0).abs() < f64::EPSILON);
+
+    let reasons = json!([{"Code": "ConditionalCheckFailed"}, {"Code": "None"}]);
+    let (transacted, _) = store([cancelled(&reasons)]);
+    let refused = transacted.commit(&created_with_key()).await;
+    assert!(matches!(refused, Err(StoreError::Conflict { current: None })));
+    assert!((transacted.usage().failed_condition_units - 4.0).abs() < f64::EPSILON);
+}
+
+#[tokio::test]
+async fn a_record_of_another_format_is_refused_loudly() {
+    let mut newer = wire(&of_task(&task()).unwrap());
+    newer["v"] = json!({"N": "2"});
+    newer["st"] = json!({"S": "of which this build knows nothing"});
+    let (store, _) = store([failed_on(&newer)]);
+    let error = store.commit(&[update(&task())]).await.unwrap_err();
+    let StoreError::Corrupt { reason } = error else { panic!("{error}") };
+    assert_eq!(reason, "task a is stored in format 2, where this build reads 1");
+}
+
+#[tokio::test]
+async fn a_transaction_cancelled_for_others_sake_says_so() {
+    for (code, throttled) in
+        [("TransactionConflict", false), ("ProvisionedThroughputExceeded", true), ("ThrottlingError", true)]
+    {
+        let (store, _) = store([cancelled(&json!([{"Code": "None"}, {"Code": code}]))]);
+        match store.commit(&created_with_key()).await {
+            Err(StoreError::Throttled) => assert!(throttled, "{code}"),
+            Err(StoreError::Conflict { current: None }) => assert!(!throttled, "{code}"),
+            other => panic!("{code}: {other:?}"),
+        }
+        assert_eq!(store.usage().failed_conditions, 0);
+    }
+    let (store, _) = store([cancelled(&json!([{"Code": "None"}, {"Code": "ValidationError"}]))]);
+    let refused = store.commit(&created_with_key()).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable { reason }) if reason.contains("ValidationError")));
+}
+
+#[tokio::test]
+async fn one_item_with_our_nonce_shows_that_the_whole_transaction_was_done() {
+    let moved_on = wire(&of_task(&Task { nonce: Nonce::from_bytes([9; 8]), ..task() }).unwrap());
+    let ours = json!({"pk": {"S": "key#a"}, "non": {"S": NONCE.to_string()}});
+    let reason = |item: &Value| json!({"Code": "ConditionalCheckFailed", "Item": item});
+    let (store, _) = store([cancelled(&json!([reason(&ours), reason(&moved_on)]))]);
+    store.commit(&created_with_key()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_conflict_while_another_write_is_under_way_is_a_conflict() {
+    let (store, _) = store([Answer::Refused(400, "TransactionConflictException", json!({}))]);
+    let refused = store.commit(&[update(&task())]).await;
+    assert!(matches!(refused, Err(StoreError::Conflict { current: None })));
+}
+
+#[tokio::test]
+async fn a_repeated_transaction_is_the_same_request() {
+    let (store, script) = store([Answer::Lost, Answer::Done(json!({}))]);
+    let before = task();
+    let mut writes = created_with_key();
+    let due = Some(Due { at: Timestamp::from_millis(5), kind: DueKind::Recheck, shard: 1 });
+    let after = Task { losses: 3, attempt: 2, due, progress: Some(0.5), ..before.clone() };
+    writes[1] =
+        Write::UpdateTask { before: Box::new(before), after: Box::new(after), due_no_later_than: None };
+    assert!(matches!(store.commit(&writes).await, Err(StoreError::Unavailable { .. })));
+    store.commit(&writes).await.unwrap();
+    let requests = script.requests();
+    assert_eq!(requests[0], requests[1]);
+    assert_eq!(requests[0].1["ClientRequestToken"], json!(format!("tickover-{NONCE}")));
+}
+
+#[tokio::test]
+async fn keeping_a_payload_longer_goes_ahead_and_by_itself() {
+    let (store, script) = store([Answer::Done(json!({}))]);
+    let at = BlobRef {
+        id: tickover_core::id::BlobId::from_bytes([2; 16]),
+        bytes: 1,
+        expires_at: Timestamp::from_millis(1_500),
+    };
+    store.commit(&[update(&task()), Write::ExtendBlob { at }]).await.unwrap();
+    let requests = script.requests();
+    let operations: Vec<&str> = requests.iter().map(|(operation, _)| operation.as_str()).collect();
+    assert_eq!(operations, ["UpdateItem", "UpdateItem"]);
+    assert_eq!(requests[0].1["UpdateExpression"], json!("SET #ttl = :ttl"));
+    assert_eq!(requests[0].1["ExpressionAttributeValues"], json!({":ttl": {"N": "2"}}));
+}

@@ -1,0 +1,113 @@
+//! What can go wrong, told apart by the SDK's types and error codes, never by a message's text.
+
+use aws_sdk_dynamodb::Error as SdkServiceError;
+use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::types::CancellationReason;
+use tickover_service::ports::StoreError;
+
+use crate::item::Item;
+
+/// Why the table could not be made ready.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// There is a table of this name, but it is another one. It was left as it is.
+    #[error("the table {table} exists and isn't Tickover's: {difference}")]
+    Mismatch {
+        /// Its name.
+        table: String,
+        /// What was expected and what was found.
+        difference: String,
+    },
+    /// It was still being made when patience ended. Trying again is safe.
+    #[error("the table {table} is not ready yet")]
+    NotReady {
+        /// Its name.
+        table: String,
+    },
+    /// `DynamoDB` refused, or could not be reached.
+    #[error("{action} the table {table} failed: {reason}")]
+    Failed {
+        /// What was tried.
+        action: &'static str,
+        /// Its name.
+        table: String,
+        /// For the log; never parsed.
+        reason: String,
+    },
+}
+
+/// Why a request wasn't carried out.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Its condition didn't hold; the item it failed on, if there is one.
+    Condition(Option<Item>),
+    /// The whole transaction was given up, for a reason at each write.
+    Cancelled(Vec<CancellationReason>),
+    /// Anything else.
+    Store(StoreError),
+}
+
+impl Failure {
+    /// For requests that have no condition.
+    pub(crate) fn into_store_error(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::Condition(_) | Self::Cancelled(_) => StoreError::Conflict { current: None },
+        }
+    }
+}
+
+impl<E> From<SdkError<E>> for Failure
+where
+    E: std::error::Error + Send + Sync + 'static,
+    SdkServiceError: From<E>,
+{
+    fn from(error: SdkError<E>) -> Self {
+        match error {
+            SdkError::ServiceError(context) => answered(SdkServiceError::from(context.into_err())),
+            // No answer, or none that could be understood: it may or may not have been done.
+            unanswered => Self::Store(unavailable(DisplayErrorContext(&unanswered).to_string())),
+        }
+    }
+}
+
+/// What the service itself said.
+fn answered(error: SdkServiceError) -> Failure {
+    let code = error.code().unwrap_or("an error without a code").to_owned();
+    let told = match error.message() {
+        Some(message) => format!("{code}: {message}"),
+        None => code.clone(),
+    };
+    Failure::Store(match error {
+        SdkServiceError::ConditionalCheckFailedException(failed) => return Failure::Condition(failed.item),
+        SdkServiceError::TransactionCanceledException(cancelled) => {
+            return Failure::Cancelled(cancelled.cancellation_reasons.unwrap_or_default());
+        }
+        // Another write of the same item was under way. Which one won is to be read.
+        SdkServiceError::TransactionConflictException(_)
+        | SdkServiceError::ReplicatedWriteConflictException(_) => StoreError::Conflict { current: None },
+        SdkServiceError::ProvisionedThroughputExceededException(_)
+        | SdkServiceError::RequestLimitExceeded(_)
+        | SdkServiceError::ThrottlingException(_) => StoreError::Throttled,
+        SdkServiceError::ResourceNotFoundException(_) => {
+            unavailable(format!("{told} (is the table's name right, and its region? Has it been created?)"))
+        }
+        _ => match code.as_str() {
+            "AccessDeniedException" | "UnrecognizedClientException" | "ExpiredTokenException" => {
+                unavailable(format!("{told} (the credentials in use may not do this to the table)"))
+            }
+            _ => unavailable(told),
+        },
+    })
+}
+
+/// A request that could not even be built: a fault of this crate's.
+pub(crate) fn unbuildable(error: &BuildError) -> StoreError {
+    unavailable(error.to_string())
+}
+
+/// The error for what may work later.
+pub(crate) fn unavailable(reason: String) -> StoreError {
+    StoreError::Unavailable { reason }
+}

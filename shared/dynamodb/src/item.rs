@@ -1,0 +1,164 @@
+//! A task's control record as an item, and back.
+//!
+//! An item is the record's own serialised form, except that the id lies in the key and the place in the due
+//! index in attributes of its own. Payload items and other records are in [`crate::row`].
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_dynamo::aws_sdk_dynamodb_1::{from_attribute_value, from_item, to_attribute_value, to_item};
+use tickover_core::due::{Due, DueKind};
+use tickover_core::id::TaskId;
+use tickover_core::task::{FORMAT, Outcome, Task};
+use tickover_core::time::Timestamp;
+use tickover_service::ports::StoreError;
+
+use crate::attribute::{
+    self, DEAD_LIST, DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK, TTL, task as field,
+};
+use crate::key::{self, Key};
+
+/// An item as the SDK has it.
+pub(crate) type Item = HashMap<String, AttributeValue>;
+
+/// Beyond these magnitudes a number is stored as the bound: `DynamoDB` refuses exponents of more than about 125,
+/// and no factor or fraction that far out makes a difference to a delay of whole milliseconds.
+const LARGEST_FLOAT: f64 = 1e30;
+const SMALLEST_FLOAT: f64 = 1e-30;
+
+/// The whole item of a task.
+pub(crate) fn of_task(task: &Task) -> Result<Item, StoreError> {
+    let mut item = to_item(storable(task).as_ref())
+        .map_err(|_| corrupt(format!("the record of task {} can't be serialised", task.id)))?;
+    item.remove(field::ID);
+    item.remove(field::DUE);
+    item.extend(Key::task(&task.id).attributes());
+    if let Some(due) = task.due {
+        item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
+    }
+    if let Some(ended) = task.ended() {
+        item.insert(TTL.to_owned(), seconds(ended.expires_at));
+        if is_dead(&ended.outcome) {
+            item.insert(LIST_KEY.to_owned(), AttributeValue::S(DEAD_LIST.to_owned()));
+            item.insert(LIST_AT.to_owned(), millis(ended.ended_at));
+        }
+    }
+    Ok(item)
+}
+
+/// A place in the due index as attributes. They are written together or not at all: half a place that a tick
+/// has moved meanwhile and half a new one would be a third, which nobody decided on.
+pub(crate) fn due_attributes(due: Due) -> [(&'static str, AttributeValue); 3] {
+    [
+        (DUE_SHARD, shard_value(due.shard)),
+        (DUE_AT, millis(due.at)),
+        (DUE_KIND, AttributeValue::S(kind_name(due.kind))),
+    ]
+}
+
+/// A shard as the index's key has it.
+pub(crate) fn shard_value(shard: u16) -> AttributeValue {
+    AttributeValue::S(shard.to_string())
+}
+
+/// The stored name of what is due.
+pub(crate) fn kind_name(kind: DueKind) -> String {
+    match to_attribute_value(kind) {
+        Ok(AttributeValue::S(name)) => name,
+        // The kinds are plain variants, and those become strings.
+        Ok(_) | Err(_) => String::new(),
+    }
+}
+
+/// What is due, by its stored name.
+pub(crate) fn kind_named(name: &AttributeValue) -> Option<DueKind> {
+    from_attribute_value(name.clone()).ok()
+}
+
+/// Reads a task. The format is checked before anything else is looked at.
+pub(crate) fn to_task(mut item: Item) -> Result<Task, StoreError> {
+    let id = string(&item, PK).and_then(key::task_id);
+    let id =
+        id.ok_or_else(|| corrupt("an item that should be a task has another record's key".to_owned()))?;
+    check_format(&item, FORMAT, &format!("task {id}"))?;
+    let due = read_due(&item, &id)?;
+    item.insert(field::ID.to_owned(), AttributeValue::S(id.to_string()));
+    // What serde has to say of a value it can't read quotes the value, and that may be a payload.
+    let mut task: Task =
+        from_item(item).map_err(|_| corrupt(format!("the item of task {id} isn't of its own format")))?;
+    task.due = due;
+    Ok(task)
+}
+
+/// Refuses an item of any other format than this one.
+pub(crate) fn check_format(item: &Item, expected: u8, what: &str) -> Result<(), StoreError> {
+    let found = item.get(attribute::FORMAT).and_then(|value| value.as_n().ok());
+    match found {
+        Some(found) if *found == expected.to_string() => Ok(()),
+        Some(found) => {
+            Err(corrupt(format!("{what} is stored in format {found}, where this build reads {expected}")))
+        }
+        None => Err(corrupt(format!("{what} is stored without a format, where this build reads {expected}"))),
+    }
+}
+
+fn read_due(item: &Item, id: &TaskId) -> Result<Option<Due>, StoreError> {
+    let Some(at) = number(item, DUE_AT) else {
+        return Ok(None);
+    };
+    let shard = string(item, DUE_SHARD).and_then(|shard| shard.parse().ok());
+    let kind = item.get(DUE_KIND).and_then(kind_named);
+    match (shard, kind) {
+        (Some(shard), Some(kind)) => Ok(Some(Due { at: Timestamp::from_millis(at), kind, shard })),
+        (_, _) => Err(corrupt(format!("task {id} has only a part of its place in the due index"))),
+    }
+}
+
+/// The record with its fractions as `DynamoDB` takes them.
+fn storable(task: &Task) -> Cow<'_, Task> {
+    let backoff = task.retry.backoff.clamp(SMALLEST_FLOAT, LARGEST_FLOAT);
+    let progress = task.progress.map(|progress| if progress < SMALLEST_FLOAT { 0.0 } else { progress });
+    if backoff.to_bits() == task.retry.backoff.to_bits() && progress == task.progress {
+        return Cow::Borrowed(task);
+    }
+    let mut task = task.clone();
+    task.retry.backoff = backoff;
+    task.progress = progress;
+    Cow::Owned(task)
+}
+
+fn is_dead(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Failed { .. } | Outcome::TimedOut { .. } => true,
+        Outcome::Completed { .. } | Outcome::Cancelled { .. } | Outcome::Skipped => false,
+    }
+}
+
+/// An instant in milliseconds.
+pub(crate) fn millis(at: Timestamp) -> AttributeValue {
+    AttributeValue::N(at.as_millis().to_string())
+}
+
+/// An instant in seconds, rounded up, as the time to live has it.
+pub(crate) fn seconds(at: Timestamp) -> AttributeValue {
+    AttributeValue::N(at.as_secs_ceil().to_string())
+}
+
+/// An attribute that is a string.
+pub(crate) fn string<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+    item.get(name)?.as_s().ok().map(String::as_str)
+}
+
+/// An attribute that is a whole number.
+pub(crate) fn number(item: &Item, name: &str) -> Option<i64> {
+    item.get(name)?.as_n().ok()?.parse().ok()
+}
+
+/// The error for what should not be in the table.
+pub(crate) fn corrupt(reason: String) -> StoreError {
+    StoreError::Corrupt { reason }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,271 @@
+use std::num::NonZeroU32;
+
+use tickover_core::command::{
+    Claim, Command, Complete, Context, Fail, Heartbeat, Key as IdempotencyKey, Schedule, Start,
+};
+use tickover_core::decide::decide;
+use tickover_core::decision::Reply;
+use tickover_core::duration::Millis;
+use tickover_core::id::{BlobId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskKind, WorkerName};
+use tickover_core::limits::{
+    CONTROL_RECORD_BYTES, ERROR_CODE_MAX, ID_MAX, KIND_MAX, Limits, QUEUE_NAME_MAX, SPAN_MAX, WORKER_MAX,
+};
+use tickover_core::payload::Json;
+use tickover_core::queue::QueueView;
+use tickover_core::retry::{Delay, Jitter, MAX_CODES_BYTES, MAX_LISTED_DELAYS, MaxAttempts, RetryPolicy};
+use tickover_core::size;
+use tickover_core::task::{Failure, Status};
+use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+
+use super::*;
+
+/// As many digits as an instant has for the next centuries.
+const NOW: Timestamp = Timestamp::from_millis(1_999_999_999_999);
+
+fn decided(task: Option<&Task>, command: &Command, now: Timestamp) -> Task {
+    let limits = Limits::default();
+    let context = Context { now, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits };
+    let decision = decide(task, command, &context);
+    decision.outcome.unwrap_or_else(|reject| panic!("{command:?}: {reject}"));
+    decision.task.unwrap()
+}
+
+fn schedule() -> Schedule {
+    Schedule {
+        id: TaskId::parse("a").unwrap(),
+        incarnation: Incarnation::from_bytes([1; 8]),
+        queue: QueueName::parse("mail").unwrap(),
+        kind: TaskKind::parse("send").unwrap(),
+        input: Some(Json::string("hello")),
+        labels: None,
+        retry: RetryPolicy::none(),
+        timeouts: Timeouts::default(),
+        start: Start::After(Millis::ZERO),
+        fingerprint: Fingerprint::from_bytes([2; 16]),
+        key: None,
+        blob_ids: [BlobId::from_bytes([3; 16]), BlobId::from_bytes([4; 16])],
+    }
+}
+
+/// A task that waits for a worker.
+pub(crate) fn pending() -> Task {
+    decided(None, &Command::Schedule(Box::new(schedule())), NOW)
+}
+
+/// A task that has ended badly.
+fn dead() -> Task {
+    let Command::Claim(claim) = claim(0) else { unreachable!("it is one") };
+    let running = decided(Some(&pending()), &Command::Claim(claim.clone()), NOW);
+    let error = Failure::new("smtp", "no");
+    let fail = Fail { lease: claim.lease, error, retryable: true, blob_id: BlobId::from_bytes([5; 16]) };
+    decided(Some(&running), &Command::Fail(fail), NOW)
+}
+
+#[test]
+fn a_waiting_task_lies_in_the_due_index_and_in_no_list() {
+    let task = pending();
+    let item = of_task(&task).unwrap();
+    assert_eq!(string(&item, PK), Some("task#a"));
+    assert_eq!(number(&item, "v"), Some(1));
+    let due = task.due.unwrap();
+    assert_eq!(string(&item, DUE_SHARD), Some(due.shard.to_string().as_str()));
+    assert_eq!((number(&item, DUE_AT), string(&item, DUE_KIND)), (Some(due.at.as_millis()), Some("b")));
+    for absent in [field::ID, field::DUE, TTL, LIST_KEY, LIST_AT] {
+        assert!(!item.contains_key(absent), "{absent}");
+    }
+    assert_eq!(to_task(item).unwrap(), task);
+}
+
+#[test]
+fn a_dead_task_lies_in_its_list_and_expires_and_is_not_due() {
+    let task = dead();
+    let item = of_task(&task).unwrap();
+    let ended = task.ended().unwrap();
+    assert_eq!(number(&item, TTL), Some(ended.expires_at.as_secs_ceil()));
+    assert_eq!(string(&item, LIST_KEY), Some("dead"));
+    assert_eq!(number(&item, LIST_AT), Some(ended.ended_at.as_millis()));
+    for absent in [DUE_SHARD, DUE_AT, DUE_KIND] {
+        assert!(!item.contains_key(absent), "{absent}");
+    }
+    assert_eq!(to_task(item).unwrap(), task);
+}
+
+#[test]
+fn what_this_build_does_not_know_is_refused_and_nothing_of_it_told() {
+    let with = |name: &str, value: Option<AttributeValue>| {
+        let mut item = of_task(&pending()).unwrap();
+        match value {
+            Some(value) => drop(item.insert(name.to_owned(), value)),
+            None => drop(item.remove(name)),
+        }
+        let StoreError::Corrupt { reason } = to_task(item).unwrap_err() else { panic!("{name}") };
+        reason
+    };
+    let text = |text: &str| Some(AttributeValue::S(text.to_owned()));
+    let two = Some(AttributeValue::N("2".to_owned()));
+    assert_eq!(with("v", two), "task a is stored in format 2, where this build reads 1");
+    assert_eq!(with("v", None), "task a is stored without a format, where this build reads 1");
+    assert_eq!(with(PK, text("queue#a")), "an item that should be a task has another record's key");
+    assert_eq!(with("st", text("secret")), "the item of task a isn't of its own format");
+    assert_eq!(with(DUE_KIND, text("x")), "task a has only a part of its place in the due index");
+}
+
+#[test]
+fn numbers_that_the_table_would_refuse_are_brought_to_its_bounds() {
+    let silly = |backoff, progress| {
+        let task = pending();
+        let retry = RetryPolicy { backoff, ..task.retry.clone() };
+        let stored = to_task(of_task(&Task { retry, progress, ..task }).unwrap()).unwrap();
+        (stored.retry.backoff.to_string().len(), stored.progress)
+    };
+    assert_eq!(silly(f64::MAX, Some(f64::MIN_POSITIVE)), (31, Some(0.0)));
+    assert_eq!(silly(f64::MIN_POSITIVE, Some(0.123_456_789)), (32, Some(0.123_456_789)));
+    assert_eq!(silly(1.5, None), (3, None));
+}
+
+/// The size of an item by the rule that `DynamoDB` bills by.
+fn item_bytes(item: &Item) -> usize {
+    item.iter().map(|(name, value)| name.len() + value_bytes(value)).sum()
+}
+
+fn value_bytes(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(text) => text.len(),
+        AttributeValue::N(number) => number.bytes().filter(u8::is_ascii_digit).count().div_ceil(2) + 1,
+        AttributeValue::Bool(_) | AttributeValue::Null(_) => 1,
+        AttributeValue::L(list) => 3 + list.iter().map(|entry| 1 + value_bytes(entry)).sum::<usize>(),
+        AttributeValue::M(map) => {
+            3 + map.iter().map(|(name, field)| 1 + name.len() + value_bytes(field)).sum::<usize>()
+        }
+        other => panic!("no record holds {other:?}"),
+    }
+}
+
+/// Everything that can be asked for, each as large as it may be.
+fn largest(on_timeout: OnTimeout) -> Schedule {
+    let attempt = Some(AttemptTimeout { after: SPAN_MAX, on_timeout });
+    let year = |ms| Millis::new(SPAN_MAX.as_u64() - ms);
+    Schedule {
+        id: TaskId::parse("i".repeat(ID_MAX)).unwrap(),
+        queue: QueueName::parse("q".repeat(QUEUE_NAME_MAX)).unwrap(),
+        kind: TaskKind::parse("k".repeat(KIND_MAX)).unwrap(),
+        input: Some(Json::string(&"x".repeat(100_000))),
+        labels: Some(Json::parse(format!(r#"{{"label":"{}"}}"#, "x".repeat(4_000))).unwrap()),
+        retry: RetryPolicy {
+            max_attempts: MaxAttempts::Limited(NonZeroU32::MAX),
+            delay: Delay::Listed((0..).take(MAX_LISTED_DELAYS).map(|_| year(1)).collect()),
+            max_delay: Some(Millis::new(1)),
+            jitter: Jitter::Full,
+            non_retryable: vec!["c".repeat(MAX_CODES_BYTES / 8); 8],
+            ..RetryPolicy::none()
+        },
+        timeouts: Timeouts {
+            schedule_to_close: Some(LifeTimeout { after: year(1), is_error: true }),
+            schedule_to_start: attempt,
+            heartbeat: attempt,
+            start_to_close: attempt,
+        },
+        key: Some(IdempotencyKey { digest: Fingerprint::from_bytes([0xff; 16]), replaces: None }),
+        ..schedule()
+    }
+}
+
+/// The claim of that attempt: no two have one fence.
+fn claim(attempt: u8) -> Command {
+    let worker = WorkerName::parse("w".repeat(WORKER_MAX)).ok();
+    let length = Millis::from_secs(12 * 3_600);
+    Command::Claim(Claim { lease: lease_of(attempt), worker, length, incarnation: None })
+}
+
+fn lease_of(attempt: u8) -> LeaseId {
+    LeaseId::from_bytes([0xff - attempt; 16])
+}
+
+/// The task that asks for everything at once.
+fn largest_task(on_timeout: OnTimeout) -> Task {
+    let limits = Limits::default();
+    let context = Context { now: NOW, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits };
+    let decision = decide(None, &Command::Schedule(Box::new(largest(on_timeout))), &context);
+    assert_eq!(decision.outcome, Ok(Reply::Scheduled { existed: false }));
+    decision.task.unwrap()
+}
+
+/// The states of a life: failed attempts, one that runs, and every end of it.
+fn life(scheduled: Task) -> Vec<Task> {
+    let mut states = vec![scheduled];
+    let mut now = NOW;
+    let step = |states: &mut Vec<Task>, command: &Command, now| {
+        let next = decided(states.last(), command, now);
+        states.push(next);
+    };
+    let blob_id = BlobId::from_bytes([0xff; 16]);
+    let error = Failure::new("e".repeat(ERROR_CODE_MAX), "ü".repeat(50_000));
+    for attempt in 0..4 {
+        step(&mut states, &claim(attempt), now);
+        let fail = Fail { lease: lease_of(attempt), error: error.clone(), retryable: true, blob_id };
+        step(&mut states, &Command::Fail(fail), now);
+        now = now.plus(Millis::new(2));
+    }
+    let lease = lease_of(4);
+    step(&mut states, &claim(4), now);
+    step(
+        &mut states,
+        &Command::Heartbeat(Heartbeat { lease, progress: Some(0.123_456_789_012_345_67) }),
+        now,
+    );
+    step(&mut states, &Command::Cancel { force: false }, now);
+    let running = states.last().cloned().unwrap();
+    let uncancelled = states[states.len() - 2].clone();
+    let output = Some(Json::string(&"o".repeat(100_000)));
+    let ends = [
+        (&running, Command::Complete(Complete { lease, output: output.clone(), blob_id }), now),
+        (&running, Command::Release { lease }, now),
+        (&uncancelled, Command::Fail(Fail { lease, error, retryable: false, blob_id }), now),
+        (
+            &uncancelled,
+            Command::Complete(Complete { lease, output: Some(Json::string("short")), blob_id }),
+            now,
+        ),
+        (&uncancelled, Command::Cancel { force: true }, now),
+        (&uncancelled, Command::Due(QueueView::default()), NOW.plus(SPAN_MAX)),
+    ];
+    for (task, command, at) in ends {
+        let ended = decided(Some(task), &command, at);
+        match ended.status() {
+            Status::Failed | Status::TimedOut | Status::Cancelled => {
+                states.push(decided(Some(&ended), &Command::Retry, at));
+            }
+            Status::Pending | Status::Running | Status::Completed | Status::Skipped => {}
+        }
+        states.push(ended);
+    }
+    states
+}
+
+#[test]
+fn a_record_with_every_limit_at_its_maximum_is_one_write_unit() {
+    let mut largest = 0;
+    for on_timeout in [OnTimeout::Retry, OnTimeout::Terminal, OnTimeout::Cancel] {
+        let states = life(largest_task(on_timeout));
+        for task in &states {
+            largest = largest.max(held_bytes(task));
+        }
+        // The life came to all of this.
+        let statuses: Vec<Status> = states.iter().map(Task::status).collect();
+        for status in [Status::Pending, Status::Running, Status::Completed, Status::Failed, Status::TimedOut]
+        {
+            assert!(statuses.contains(&status), "{status}");
+        }
+    }
+    assert!(largest > CONTROL_RECORD_BYTES - 100, "the test isn't at the limit: {largest}");
+}
+
+/// The size of a task's item, which must be within one write unit and within what the rules reckoned with.
+fn held_bytes(task: &Task) -> usize {
+    let item = of_task(task).unwrap();
+    let (bytes, reckoned, status) = (item_bytes(&item), size::of(task), task.status());
+    assert!(bytes <= CONTROL_RECORD_BYTES, "{status}: {bytes} bytes");
+    assert!(bytes <= reckoned, "{status}: {bytes} bytes, which the rules take to be {reckoned}");
+    assert_eq!(to_task(item).unwrap(), *task);
+    bytes
+}

@@ -1,0 +1,28 @@
+//! The store port on `DynamoDB`: one table, every write conditional, every unit of capacity counted.
+//!
+//! Commands never reach this crate. It turns the writes of a decision into requests, and answers back into
+//! records and typed errors. It decides nothing about a task, reads no clock and builds no client: timeouts
+//! and the SDK's own retries belong to whoever builds that.
+
+pub mod error;
+pub mod store;
+pub mod table;
+pub mod usage;
+
+mod attribute;
+mod commit;
+mod cursor;
+mod expression;
+mod item;
+mod key;
+mod page;
+mod read;
+mod row;
+#[cfg(test)]
+mod scripted;
+mod write;
+
+pub use error::TableError;
+pub use store::DynamoStore;
+pub use table::Table;
+pub use usage::Usage;

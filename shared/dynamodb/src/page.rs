@@ -1,0 +1,160 @@
+//! Pages of the indexes and of the table: what is due, and what operators list.
+
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use tickover_core::due::DueKind;
+use tickover_core::id::{QueueName, TaskId};
+use tickover_core::time::Timestamp;
+use tickover_service::ports::{DueEntry, Listing, Page, StoreError};
+
+use crate::attribute::{
+    DEAD_LIST, DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, LIST_INDEX, LIST_KEY, PK, QUEUE_LIST, SK,
+};
+use crate::cursor;
+use crate::error::Failure;
+use crate::item::{Item, kind_named, millis, number, shard_value, string};
+use crate::key::{TASK_SK, queue_name, task_id};
+use crate::store::DynamoStore;
+
+/// Entries that one request asks for at most.
+const LIMIT_MAX: usize = 1_000;
+
+impl DynamoStore {
+    pub(crate) async fn due_page(
+        &self,
+        shard: u16,
+        until: Timestamp,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<DueEntry>, StoreError> {
+        let listing = Listing::Live { shard };
+        let query = self
+            .query(DUE_INDEX)
+            .key_condition_expression("#shard = :shard AND #at <= :until")
+            .expression_attribute_names("#shard", DUE_SHARD)
+            .expression_attribute_names("#at", DUE_AT)
+            .expression_attribute_values(":shard", shard_value(shard))
+            .expression_attribute_values(":until", millis(until));
+        let (items, next) = self.page(query, listing, limit, cursor).await?;
+        Ok(Page { items: items.iter().filter_map(due_entry).collect(), next })
+    }
+
+    pub(crate) async fn list_page(
+        &self,
+        listing: Listing,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError> {
+        let (items, next) = match listing {
+            Listing::Live { shard } => {
+                let query = self
+                    .query(DUE_INDEX)
+                    .key_condition_expression("#shard = :shard")
+                    .expression_attribute_names("#shard", DUE_SHARD)
+                    .expression_attribute_values(":shard", shard_value(shard));
+                self.page(query, listing, limit, cursor).await?
+            }
+            Listing::Dead => {
+                let query = self.list_query(DEAD_LIST).scan_index_forward(false);
+                self.page(query, listing, limit, cursor).await?
+            }
+            Listing::All => self.walk(limit, cursor).await?,
+        };
+        let ids = items.iter().filter_map(|item| string(item, PK).and_then(task_id));
+        Ok(Page { items: ids.collect(), next })
+    }
+
+    /// The names of all queues that have a record.
+    pub(crate) async fn queue_names(&self) -> Result<Vec<QueueName>, StoreError> {
+        let mut names = Vec::new();
+        let mut start = None;
+        loop {
+            self.meter.request();
+            let query = self.list_query(QUEUE_LIST).set_exclusive_start_key(start);
+            let output = query.send().await.map_err(|error| Failure::from(error).into_store_error())?;
+            self.meter.read(&output.consumed_capacity);
+            names.extend(output.items().iter().filter_map(|item| string(item, PK).and_then(queue_name)));
+            start = output.last_evaluated_key;
+            if start.is_none() {
+                return Ok(names);
+            }
+        }
+    }
+
+    fn query(&self, index: &str) -> QueryFluentBuilder {
+        self.client
+            .query()
+            .table_name(&self.table)
+            .index_name(index)
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+    }
+
+    fn list_query(&self, list: &str) -> QueryFluentBuilder {
+        self.query(LIST_INDEX)
+            .key_condition_expression("#list = :list")
+            .expression_attribute_names("#list", LIST_KEY)
+            .expression_attribute_values(":list", AttributeValue::S(list.to_owned()))
+    }
+
+    async fn page(
+        &self,
+        query: QueryFluentBuilder,
+        listing: Listing,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<(Vec<Item>, Option<String>), StoreError> {
+        let start = cursor.map(|cursor| cursor::decode(listing, cursor)).transpose()?;
+        self.meter.request();
+        let output = query
+            .limit(bounded(limit))
+            .set_exclusive_start_key(start)
+            .send()
+            .await
+            .map_err(|error| Failure::from(error).into_store_error())?;
+        self.meter.read(&output.consumed_capacity);
+        let next = output.last_evaluated_key().and_then(|last| cursor::encode(listing, last));
+        Ok((output.items.unwrap_or_default(), next))
+    }
+
+    /// A walk over the whole table. A page may hold few tasks or none, and not be the last.
+    async fn walk(
+        &self,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<(Vec<Item>, Option<String>), StoreError> {
+        let start = cursor.map(|cursor| cursor::decode(Listing::All, cursor)).transpose()?;
+        self.meter.request();
+        let output = self
+            .client
+            .scan()
+            .table_name(&self.table)
+            .filter_expression("#sk = :task")
+            .projection_expression("#pk")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#sk", SK)
+            .expression_attribute_values(":task", AttributeValue::S(TASK_SK.to_owned()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .limit(bounded(limit))
+            .set_exclusive_start_key(start)
+            .send()
+            .await
+            .map_err(|error| Failure::from(error).into_store_error())?;
+        self.meter.read(&output.consumed_capacity);
+        let next = output.last_evaluated_key().and_then(|last| cursor::encode(Listing::All, last));
+        Ok((output.items.unwrap_or_default(), next))
+    }
+}
+
+/// An entry of the due index; `None` for other records than tasks.
+fn due_entry(item: &Item) -> Option<DueEntry> {
+    let task = task_id(string(item, PK)?)?;
+    let due_at = Timestamp::from_millis(number(item, DUE_AT)?);
+    // A kind that only a newer build knows must not hide the entry, or the shard's other ones: reading the
+    // record will say what is wrong with it.
+    let kind = item.get(DUE_KIND).and_then(kind_named).unwrap_or(DueKind::Instant);
+    Some(DueEntry { task, due_at, kind })
+}
+
+fn bounded(limit: usize) -> i32 {
+    i32::try_from(limit.clamp(1, LIMIT_MAX)).unwrap_or(i32::MAX)
+}

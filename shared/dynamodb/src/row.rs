@@ -1,0 +1,124 @@
+//! The items beside tasks: queues, idempotency keys, payloads. One struct a row.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::{Deserialize, Serialize};
+use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
+use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
+use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::time::Timestamp;
+use tickover_service::ports::StoreError;
+
+use crate::attribute::{self, PK, QUEUE_LIST, row as field};
+use crate::item::{Item, check_format, corrupt, seconds, string};
+use crate::key::{self, Key};
+
+/// Version of the rows' formats. Readers refuse another one and never rewrite it.
+const FORMAT: u8 = 1;
+
+/// A queue's row. Its constant place in the list index makes all queues one query.
+#[derive(Serialize, Deserialize)]
+struct QueueRow {
+    pk: String,
+    sk: String,
+    v: u8,
+    ver: u64,
+    non: Nonce,
+    paused: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    watermark: Option<Timestamp>,
+    list_key: String,
+    list_at: i64,
+}
+
+/// The item of a queue's record.
+pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
+    let Key { pk, sk } = Key::queue(&record.name);
+    let row = QueueRow {
+        pk,
+        sk,
+        v: FORMAT,
+        ver: record.version,
+        non: record.nonce,
+        paused: record.paused,
+        watermark: record.watermark,
+        list_key: QUEUE_LIST.to_owned(),
+        list_at: 0,
+    };
+    to_item(&row).map_err(|_| corrupt(format!("the record of queue {} can't be serialised", record.name)))
+}
+
+/// Reads a queue's record.
+pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
+    let name: Option<QueueName> = string(&item, PK).and_then(key::queue_name);
+    let name = name.ok_or_else(|| corrupt("an item that should be a queue has another key".to_owned()))?;
+    check_format(&item, FORMAT, &format!("queue {name}"))?;
+    let row: QueueRow =
+        from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
+    let QueueRow { ver, non, paused, watermark, .. } = row;
+    Ok(QueueRecord { name, version: ver, nonce: non, paused, watermark })
+}
+
+/// An idempotency key's row.
+#[derive(Serialize, Deserialize)]
+struct KeyRow {
+    pk: String,
+    sk: String,
+    v: u8,
+    task: TaskId,
+    inc: Incarnation,
+    t0: Timestamp,
+    non: Nonce,
+    x: Timestamp,
+    ttl: i64,
+}
+
+/// The item of an idempotency key's record.
+pub(crate) fn of_key(record: &KeyRecord) -> Result<Item, StoreError> {
+    let Key { pk, sk } = Key::idempotency(&record.key);
+    let row = KeyRow {
+        pk,
+        sk,
+        v: FORMAT,
+        task: record.task.clone(),
+        inc: record.incarnation,
+        t0: record.created_at,
+        non: record.nonce,
+        x: record.expires_at,
+        ttl: record.expires_at.as_secs_ceil(),
+    };
+    to_item(&row).map_err(|_| corrupt(format!("the record of key {} can't be serialised", record.key)))
+}
+
+/// Reads an idempotency key's record.
+pub(crate) fn to_key(digest: &Fingerprint, item: Item) -> Result<KeyRecord, StoreError> {
+    check_format(&item, FORMAT, &format!("key {digest}"))?;
+    let row: KeyRow =
+        from_item(item).map_err(|_| corrupt(format!("the item of key {digest} isn't of its own format")))?;
+    Ok(KeyRecord {
+        key: *digest,
+        task: row.task,
+        incarnation: row.inc,
+        created_at: row.t0,
+        nonce: row.non,
+        expires_at: row.x,
+    })
+}
+
+/// The item of a payload. Built by hand: its body is large, and a mapper would copy it several times.
+pub(crate) fn of_blob(at: &BlobRef, body: &Json) -> Item {
+    let mut item = Key::blob(&at.id).attributes();
+    item.insert(attribute::FORMAT.to_owned(), AttributeValue::N(FORMAT.to_string()));
+    item.insert(field::BODY.to_owned(), AttributeValue::S(body.as_str().to_owned()));
+    item.insert(attribute::TTL.to_owned(), seconds(at.expires_at));
+    item
+}
+
+/// Reads a payload.
+pub(crate) fn to_blob(id: &BlobId, mut item: Item) -> Result<Json, StoreError> {
+    check_format(&item, FORMAT, &format!("payload {id}"))?;
+    let Some(AttributeValue::S(body)) = item.remove(field::BODY) else {
+        return Err(corrupt(format!("payload {id} has no body")));
+    };
+    Json::parse(body).ok_or_else(|| corrupt(format!("payload {id} isn't JSON")))
+}

@@ -1,0 +1,124 @@
+//! The port, method by method: each maps its arguments to a request and the answer back.
+
+use async_trait::async_trait;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use tickover_core::decision::Write;
+use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
+use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
+use tickover_service::ports::{DueEntry, Listing, Page, Store, StoreError};
+
+use crate::error::Failure;
+use crate::item::to_task;
+use crate::key::Key;
+use crate::read::Consistency;
+use crate::row::{of_blob, to_blob, to_key, to_queue};
+use crate::usage::{Meter, Usage};
+
+/// Records in a `DynamoDB` table, which [`crate::Table`] makes.
+#[derive(Debug)]
+pub struct DynamoStore {
+    pub(crate) client: Client,
+    pub(crate) table: String,
+    pub(crate) meter: Meter,
+}
+
+impl DynamoStore {
+    /// A store over this table. Nothing is sent yet.
+    ///
+    /// The client brings its own timeouts and retries (the SDK's standard mode will do): every write of this
+    /// store may be repeated.
+    pub fn new(client: Client, table: impl Into<String>) -> Self {
+        Self { client, table: table.into(), meter: Meter::default() }
+    }
+
+    /// The table's name.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// What this store has used so far.
+    pub fn usage(&self) -> Usage {
+        self.meter.usage()
+    }
+}
+
+#[async_trait]
+impl Store for DynamoStore {
+    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        self.read(Key::task(id), Consistency::Strong).await?.map(to_task).transpose()
+    }
+
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        self.read_all(ids.iter().map(Key::task)).await?.into_iter().map(to_task).collect()
+    }
+
+    async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
+        self.commit_all(writes).await
+    }
+
+    async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
+        self.meter.request();
+        // No condition: the key is nobody else's, and repeated it writes the same.
+        let output = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(of_blob(at, body)))
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await
+            .map_err(|error| Failure::from(error).into_store_error())?;
+        self.meter.written(&output.consumed_capacity);
+        Ok(())
+    }
+
+    async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
+        // A payload never changes, so a stale read can only miss it: the cheap read first.
+        let cheap = self.read(Key::blob(id), Consistency::Eventual).await?;
+        let item = match cheap {
+            Some(item) => Some(item),
+            None => self.read(Key::blob(id), Consistency::Strong).await?,
+        };
+        item.map(|item| to_blob(id, item)).transpose()
+    }
+
+    async fn due(
+        &self,
+        shard: u16,
+        until: Timestamp,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<DueEntry>, StoreError> {
+        self.due_page(shard, until, limit, cursor).await
+    }
+
+    async fn list(
+        &self,
+        listing: Listing,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError> {
+        self.list_page(listing, limit, cursor).await
+    }
+
+    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
+        self.read(Key::queue(name), Consistency::Strong).await?.map(to_queue).transpose()
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        let names = self.queue_names().await?;
+        let items = self.read_all(names.iter().map(Key::queue)).await?;
+        let mut queues: Vec<QueueRecord> = items.into_iter().map(to_queue).collect::<Result<_, _>>()?;
+        queues.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(queues)
+    }
+
+    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
+        let item = self.read(Key::idempotency(digest), Consistency::Strong).await?;
+        item.map(|item| to_key(digest, item)).transpose()
+    }
+}

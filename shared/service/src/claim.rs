@@ -1,0 +1,253 @@
+//! Claiming: from a queue's hints, or by id for workers that read the queue themselves.
+
+use futures::future::join_all;
+use tickover_core::command::{Claim, Command};
+use tickover_core::decision::{ClaimReply, Reply};
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::hint::Hint;
+use tickover_core::id::{Incarnation, QueueName, TaskId, WorkerName};
+use tickover_core::limits::QUEUE_DELAY_MAX;
+use tickover_core::payload::{Json, Payload};
+use tickover_core::task::{State, Task};
+use tickover_core::time::{Timestamp, earliest};
+
+use crate::drive::{Driven, Known};
+use crate::error::{ServiceError, unknown_queue};
+use crate::lease::LeaseToken;
+use crate::ports::{Outgoing, Received, StoreError};
+use crate::service::Service;
+use crate::telemetry::field;
+
+/// Batches of messages looked at in one call that doesn't wait, where all of them led to nothing.
+const ROUNDS_MAX: usize = 10;
+/// The last stretch before a start is waited out here, because SQS counts delays in whole seconds.
+const WAITED_OUT: Millis = Millis::from_secs(1);
+/// How often a paused queue is looked at again while a claim waits.
+const PAUSE_CHECK: Millis = Millis::from_secs(1);
+
+/// A request for work.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    /// For whom.
+    pub worker: Option<WorkerName>,
+    /// At most how many tasks, 1 to 10.
+    pub max: usize,
+    /// For how long without a heartbeat, 1 s to 12 h.
+    pub lease: Millis,
+    /// How long to wait for the first task, at most 20 s.
+    pub wait: Millis,
+}
+
+/// A task in the caller's hands.
+#[derive(Clone, Debug)]
+pub struct ClaimedTask {
+    /// Its record.
+    pub task: Task,
+    /// Its input.
+    pub input: Option<Json>,
+    /// The token to report with.
+    pub token: String,
+    /// Until when the caller counts as alive.
+    pub lease_expires_at: Timestamp,
+    /// By when the attempt must be done: the task's deadline or the attempt's own, whichever is sooner.
+    pub deadline_at: Option<Timestamp>,
+}
+
+/// The instant by which a running attempt must be done.
+pub(crate) fn attempt_deadline(task: &Task) -> Option<Timestamp> {
+    earliest([task.deadline_at, task.running().and_then(|running| running.start_to_close_at)])
+}
+
+impl Service {
+    /// Takes tasks from a queue, as many as there are up to `max`.
+    pub async fn claim(
+        &self,
+        queue: &QueueName,
+        request: &ClaimRequest,
+    ) -> Result<Vec<ClaimedTask>, ServiceError> {
+        if !self.ports.queue.knows(queue) {
+            return Err(unknown_queue(queue));
+        }
+        let until = self.now().plus(request.wait);
+        for round in 0.. {
+            let left = until.since(self.now());
+            if self.is_paused(queue).await? {
+                if left.is_zero() {
+                    break;
+                }
+                self.ports.clock.sleep_until(self.now().plus(left.min(PAUSE_CHECK))).await;
+                continue;
+            }
+            let messages = self.ports.queue.receive(queue, request.max, request.lease, left).await?;
+            let nothing = messages.is_empty();
+            let claims = messages.iter().map(|message| self.claim_message(queue, message, request));
+            let tasks: Vec<_> = join_all(claims).await.into_iter().flatten().collect();
+            if !tasks.is_empty() {
+                return Ok(tasks);
+            }
+            let out_of_time = until <= self.now();
+            if out_of_time && (nothing || round + 1 >= ROUNDS_MAX) {
+                break;
+            }
+        }
+        Ok(vec![])
+    }
+
+    /// Takes a task by id: for workers that received its message themselves.
+    pub async fn claim_by_id(
+        &self,
+        id: &TaskId,
+        request: &ClaimRequest,
+    ) -> Result<Option<ClaimedTask>, ServiceError> {
+        let Some(task) = self.load(id).await? else { return Err(Reject::NotFound.into()) };
+        if self.is_paused(&task.queue).await? {
+            return Ok(None);
+        }
+        let (driven, reply) = self.take(task, None, request).await?;
+        match (reply, driven) {
+            (ClaimReply::Claimed, Driven { task: Some(task), .. }) => {
+                self.hand_over(task, None).await.map(Some)
+            }
+            (ClaimReply::Spent, Driven { task: Some(task), .. }) if task.ended().is_some() => {
+                Err(Reject::AlreadyTerminal { status: task.status() }.into())
+            }
+            (
+                ClaimReply::Claimed | ClaimReply::Held | ClaimReply::Early { .. } | ClaimReply::Spent,
+                Driven { .. },
+            ) => Ok(None),
+        }
+    }
+
+    /// What a message leads to. Problems with one message are logged and leave it in the queue.
+    async fn claim_message(
+        &self,
+        queue: &QueueName,
+        message: &Received,
+        request: &ClaimRequest,
+    ) -> Option<ClaimedTask> {
+        let hint = match Hint::parse(&message.body) {
+            Ok(hint) => hint,
+            Err(error) => {
+                // Left alone, it reaches the dead-letter queue, where somebody can look at it.
+                tracing::error!({ field::QUEUE_NAME } = %queue, %error, "malformed hint");
+                return None;
+            }
+        };
+        let id = hint.task.id.clone();
+        match self.claim_hint(queue, hint, message, request).await {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                tracing::warn!({ field::TASK_ID } = %id, {field::QUEUE_NAME } = %queue, %error, "claim failed");
+                None
+            }
+        }
+    }
+
+    async fn claim_hint(
+        &self,
+        queue: &QueueName,
+        hint: Hint,
+        message: &Received,
+        request: &ClaimRequest,
+    ) -> Result<Option<ClaimedTask>, ServiceError> {
+        let (incarnation, sent_for) = (hint.task.incarnation, available_at(&hint.task));
+        let (driven, reply) = self.take(hint.task, Some(incarnation), request).await?;
+        // The record may have gone, and its id may be in use by another task by now: not this message's.
+        let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else {
+            self.delete_message(queue, &message.receipt).await;
+            return Ok(None);
+        };
+        match reply {
+            ClaimReply::Claimed => {
+                self.note_claimed(queue, sent_for).await;
+                self.hand_over(task, Some(message.receipt.clone())).await.map(Some)
+            }
+            ClaimReply::Held => Ok(None),
+            ClaimReply::Spent => {
+                self.delete_message(queue, &message.receipt).await;
+                Ok(None)
+            }
+            ClaimReply::Early { available_at } => {
+                let delay = available_at.since(self.now()).min(QUEUE_DELAY_MAX);
+                // A fresh message instead of a hidden one: its receive count starts anew.
+                let again = Outgoing { body: message.body.clone(), delay };
+                let sent = self.ports.queue.send(queue, &[again]).await?;
+                if sent.iter().all(Result::is_ok) {
+                    self.delete_message(queue, &message.receipt).await;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Tries to take the task, waiting out the last second before its start.
+    async fn take(
+        &self,
+        task: Task,
+        incarnation: Option<Incarnation>,
+        request: &ClaimRequest,
+    ) -> Result<(Driven, ClaimReply), ServiceError> {
+        let id = task.id.clone();
+        let command = Command::Claim(Claim {
+            lease: self.new_lease(),
+            worker: request.worker.clone(),
+            length: request.lease,
+            incarnation,
+        });
+        let mut known = Known::Record(Box::new(task));
+        loop {
+            let driven = self.drive(&id, known, &command).await?;
+            let reply = match &driven.outcome {
+                Ok(Reply::Claim(reply)) => *reply,
+                Ok(_) | Err(_) => ClaimReply::Spent,
+            };
+            match (reply, driven.task) {
+                (ClaimReply::Early { available_at }, Some(task))
+                    if available_at.since(self.now()) <= WAITED_OUT =>
+                {
+                    self.ports.clock.sleep_until(available_at).await;
+                    known = Known::Record(Box::new(task));
+                }
+                (reply, task) => return Ok((Driven { task, ..driven }, reply)),
+            }
+        }
+    }
+
+    /// The caller gets the task with its input and the token to report with.
+    async fn hand_over(&self, task: Task, receipt: Option<String>) -> Result<ClaimedTask, ServiceError> {
+        let input = self.payload(task.input.as_ref()).await?;
+        let Some(running) = task.running() else { return Err(ServiceError::Contended) };
+        let token = LeaseToken { incarnation: task.incarnation, lease: running.lease, receipt }.encode();
+        let (lease_expires_at, deadline_at) = (running.lease_expires_at, attempt_deadline(&task));
+        Ok(ClaimedTask { task, input, token, lease_expires_at, deadline_at })
+    }
+
+    /// A payload's text, wherever it lies.
+    pub(crate) async fn payload(&self, payload: Option<&Payload>) -> Result<Option<Json>, ServiceError> {
+        match payload {
+            None => Ok(None),
+            Some(Payload::Inline(json)) => Ok(Some(json.clone())),
+            Some(Payload::Blob(at)) => {
+                let json = self.patiently(|| self.ports.store.blob(&at.id)).await?;
+                let missing = || StoreError::Corrupt { reason: "a payload is missing".to_owned() };
+                Ok(Some(json.ok_or_else(missing)?))
+            }
+        }
+    }
+
+    /// Deletes a message that is done with. If that fails it comes back, and leads to nothing then.
+    pub(crate) async fn delete_message(&self, queue: &QueueName, receipt: &str) {
+        if let Err(error) = self.ports.queue.delete(queue, receipt).await {
+            tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "message not deleted");
+        }
+    }
+}
+
+fn available_at(task: &Task) -> Timestamp {
+    match &task.state {
+        State::Pending(pending) => pending.available_at,
+        State::Running(running) => running.claimed_at,
+        State::Ended(ended) => ended.ended_at,
+    }
+}

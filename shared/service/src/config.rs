@@ -1,0 +1,205 @@
+//! Configuration from the environment: the one place that reads it. Every problem is reported, all at once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_core::limits::{LEASE_RANGE, Limits, SPAN_MAX};
+use tracing_subscriber::EnvFilter;
+
+/// What a function needs to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `TICKOVER_TABLE`: the table's name.
+    pub table: String,
+    /// `TICKOVER_QUEUES`: logical name to URL, as `emails=https://…,reports=https://…`.
+    pub queues: BTreeMap<QueueName, String>,
+    /// `TICKOVER_TICK_BUDGET`: how long a tick goes on at most; less where the function's own time is shorter.
+    pub tick_budget: Millis,
+    /// `TICKOVER_LOG`: log directives, `info` by default.
+    pub log: String,
+    /// Limits, from `TICKOVER_LEASE`, `TICKOVER_RETENTION`, `TICKOVER_DUE_SHARDS`, `TICKOVER_PAYLOAD_BYTES`,
+    /// `TICKOVER_BATCH` and `TICKOVER_MAX_LOSSES`.
+    pub limits: Limits,
+}
+
+/// All that is wrong with the environment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigError {
+    /// One sentence a problem.
+    pub problems: Vec<String>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the environment is not set up: {}", self.problems.join("; "))
+    }
+}
+
+impl Config {
+    /// Reads the process's environment.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+    pub fn from_env() -> Result<Self, ConfigError> {
+        Self::read(|name| std::env::var(name).ok())
+    }
+
+    /// Reads any environment.
+    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let mut reader = Reader { lookup, problems: vec![] };
+        let defaults = Limits::default();
+        let year = SPAN_MAX;
+        let second = Millis::from_secs(1);
+        let config = Self {
+            table: reader.required("TICKOVER_TABLE"),
+            queues: reader.queues("TICKOVER_QUEUES"),
+            tick_budget: reader.span("TICKOVER_TICK_BUDGET", Millis::from_secs(50), (second, year)),
+            log: reader.directives("TICKOVER_LOG", "info"),
+            limits: Limits {
+                lease: reader.span("TICKOVER_LEASE", defaults.lease, LEASE_RANGE),
+                retention: reader.span("TICKOVER_RETENTION", defaults.retention, (second, year)),
+                due_shards: reader.number("TICKOVER_DUE_SHARDS", defaults.due_shards, 1, 1_000),
+                payload_bytes: reader.number(
+                    "TICKOVER_PAYLOAD_BYTES",
+                    defaults.payload_bytes,
+                    1,
+                    defaults.payload_bytes,
+                ),
+                batch: reader.number("TICKOVER_BATCH", defaults.batch, 1, 1_000),
+                losses: reader.number("TICKOVER_MAX_LOSSES", defaults.losses, 0, 1_000),
+                ..defaults
+            },
+        };
+        if reader.problems.is_empty() { Ok(config) } else { Err(ConfigError { problems: reader.problems }) }
+    }
+}
+
+struct Reader<F> {
+    lookup: F,
+    problems: Vec<String>,
+}
+
+impl<F: Fn(&str) -> Option<String>> Reader<F> {
+    fn optional(&self, name: &str) -> Option<String> {
+        (self.lookup)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+    }
+
+    fn required(&mut self, name: &str) -> String {
+        self.optional(name).unwrap_or_else(|| {
+            self.problems.push(format!("{name} is missing"));
+            String::new()
+        })
+    }
+
+    fn directives(&mut self, name: &str, default: &str) -> String {
+        let text = self.optional(name).unwrap_or_else(|| default.to_owned());
+        if let Err(error) = EnvFilter::builder().parse(&text) {
+            self.problems
+                .push(format!("{name} must be log directives such as \"info\", not {text:?}: {error}"));
+        }
+        text
+    }
+
+    fn span(&mut self, name: &str, default: Millis, (least, most): (Millis, Millis)) -> Millis {
+        let Some(text) = self.optional(name) else { return default };
+        match Millis::parse(&text) {
+            Ok(span) if (least..=most).contains(&span) => span,
+            Ok(_) => {
+                self.problems.push(format!("{name} must be between {least} and {most}, not {text:?}"));
+                default
+            }
+            Err(error) => {
+                self.problems.push(format!("{name}: {error}"));
+                default
+            }
+        }
+    }
+
+    fn number<N>(&mut self, name: &str, default: N, least: N, most: N) -> N
+    where
+        N: std::str::FromStr + PartialOrd + fmt::Display + Copy,
+    {
+        let Some(text) = self.optional(name) else { return default };
+        match text.parse::<N>() {
+            Ok(number) if number >= least && number <= most => number,
+            Ok(_) | Err(_) => {
+                self.problems.push(format!("{name} must be a number from {least} to {most}, not {text:?}"));
+                default
+            }
+        }
+    }
+
+    fn queues(&mut self, name: &str) -> BTreeMap<QueueName, String> {
+        let text = self.required(name);
+        let mut queues = BTreeMap::new();
+        if !text.is_empty() && text.split(',').all(|entry| entry.trim().is_empty()) {
+            self.problems.push(format!("{name} names no queue: {text:?}"));
+        }
+        for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            let parsed =
+                entry.split_once('=').map(|(queue, url)| (QueueName::parse(queue.trim()), url.trim()));
+            match parsed {
+                Some((Ok(queue), url)) if url.starts_with("http") => {
+                    if queues.insert(queue, url.to_owned()).is_some() {
+                        self.problems.push(format!("{name} has the queue of {entry:?} twice"));
+                    }
+                }
+                Some((Err(error), _)) => {
+                    self.problems.push(format!("{name}: a queue's name {error}: {entry:?}"));
+                }
+                Some((Ok(_), _)) | None => {
+                    self.problems.push(format!("{name} must be a list of name=URL, not {entry:?}"));
+                }
+            }
+        }
+        queues
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let lookup = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        Config::read(lookup)
+    }
+
+    #[test]
+    fn a_full_environment_is_read() {
+        let config = read(&[
+            ("TICKOVER_TABLE", "tickover"),
+            ("TICKOVER_QUEUES", "emails=http://q/1/emails, reports=http://q/1/reports"),
+            ("TICKOVER_LEASE", "5m"),
+            ("TICKOVER_DUE_SHARDS", "32"),
+        ])
+        .unwrap();
+        assert_eq!(config.queues.len(), 2);
+        assert_eq!(config.limits.lease, Millis::from_secs(300));
+        assert_eq!(config.limits.due_shards, 32);
+    }
+
+    #[test]
+    fn all_problems_are_reported_at_once() {
+        let error = read(&[
+            ("TICKOVER_QUEUES", "emails, b d=http://q, c=ftp://x"),
+            ("TICKOVER_LEASE", "1 fortnight"),
+            ("TICKOVER_RETENTION", "2y"),
+            ("TICKOVER_DUE_SHARDS", "0"),
+            ("TICKOVER_LOG", "tickover=loud"),
+        ])
+        .unwrap_err();
+        assert_eq!(error.problems.len(), 8, "{error}");
+        assert!(error.to_string().contains("TICKOVER_TABLE is missing"));
+        assert!(error.to_string().contains("1 fortnight"));
+        assert!(error.to_string().contains("tickover=loud"));
+    }
+
+    #[test]
+    fn a_list_without_a_queue_is_a_problem() {
+        let error = read(&[("TICKOVER_TABLE", "t"), ("TICKOVER_QUEUES", " , ")]).unwrap_err();
+        assert_eq!(error.problems, [r#"TICKOVER_QUEUES names no queue: ",""#]);
+    }
+}

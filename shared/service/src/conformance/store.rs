@@ -1,0 +1,108 @@
+//! What every store must do. Each case says so in its name, and runs on a store of its own.
+//!
+//! Indexes may lag behind on AWS; the cases expect them not to, as in emulators and in memory.
+
+mod create;
+mod fixture;
+mod lists;
+mod parts;
+mod rearm;
+mod together;
+mod update;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use crate::ports::{Store, StoreError};
+use fixture::World;
+
+/// What a case does with a store.
+type Check = fn(Arc<dyn Store>) -> BoxFuture<'static, Result<(), StoreError>>;
+
+/// One thing that every store does.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// What it does.
+    pub name: &'static str,
+    check: Check,
+}
+
+impl Case {
+    /// Checks it on a store that nothing has been written to. Panics, or returns the store's own error, if the
+    /// store doesn't do it.
+    pub async fn check(&self, store: Arc<dyn Store>) -> Result<(), StoreError> {
+        (self.check)(store).await
+    }
+}
+
+macro_rules! cases {
+    ($($module:ident::$name:ident,)*) => {
+        &[$(Case { name: stringify!($name), check: |store| Box::pin($module::$name(World::new(store))) },)*]
+    };
+}
+
+/// All cases.
+pub const CASES: &[Case] = cases![
+    create::a_new_task_is_read_as_it_was_written,
+    create::every_outcome_is_read_as_it_was_written,
+    create::an_id_in_use_conflicts_with_its_task,
+    create::creating_again_by_the_same_decision_counts_as_done,
+    create::an_id_is_free_at_the_very_end_of_retention,
+    update::every_step_of_a_life_is_read_as_it_was_written,
+    update::a_stale_version_conflicts_with_the_current_record,
+    update::a_later_task_of_the_same_id_is_left_alone,
+    update::a_task_that_never_was_conflicts_with_nothing,
+    update::an_update_by_the_same_decision_counts_as_done,
+    update::a_lost_answer_is_not_ours_once_others_have_decided,
+    update::an_instant_that_would_be_found_too_late_conflicts,
+    update::a_place_moved_by_a_tick_is_left_where_it_is,
+    update::a_new_place_is_written_whole_over_one_moved_by_a_tick,
+    update::of_updates_at_once_one_wins,
+    rearm::moving_a_place_leaves_the_rest_of_the_record,
+    rearm::moving_it_again_counts_as_done,
+    rearm::a_place_that_has_moved_conflicts,
+    rearm::a_record_that_has_ended_is_not_woken,
+    together::a_key_and_its_task_are_written_together,
+    together::a_key_in_use_keeps_its_task_from_being_written,
+    together::a_task_in_use_keeps_its_key_from_being_written,
+    together::writing_both_again_counts_as_done_even_when_the_task_has_moved_on,
+    together::a_place_as_wanted_is_no_proof_for_other_writes,
+    lists::due_entries_come_in_order_and_in_pages,
+    lists::records_that_have_ended_are_not_due,
+    lists::failed_and_timed_out_tasks_are_dead_until_revived,
+    lists::all_tasks_are_listed_and_nothing_else,
+    lists::live_tasks_are_listed_by_shard,
+    lists::a_cursor_of_nobodys_or_of_another_listing_is_refused,
+    parts::many_tasks_are_read_at_once_without_the_absent_ones,
+    parts::a_large_payload_is_read_as_it_was_written,
+    parts::a_payload_is_kept_longer_or_is_gone_already,
+    parts::a_queues_versions_follow_each_other,
+    parts::queues_are_listed_by_name,
+    parts::a_key_is_taken_over_only_from_the_record_that_was_seen,
+    parts::a_key_is_kept_longer,
+];
+
+/// Runs all cases, each on a store that `make` gives it, empty and its own.
+///
+/// # Panics
+///
+/// At the end, naming the cases that failed, if any did.
+pub async fn run<M, F>(make: M)
+where
+    M: Fn() -> F,
+    F: Future<Output = Arc<dyn Store>>,
+{
+    let mut failed = Vec::new();
+    for case in CASES {
+        let store = make().await;
+        match AssertUnwindSafe(case.check(store)).catch_unwind().await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => failed.push(format!("{}: {error}", case.name)),
+            Err(_) => failed.push(format!("{}: see its panic above", case.name)),
+        }
+    }
+    assert!(failed.is_empty(), "{} of {} cases failed:\n{}", failed.len(), CASES.len(), failed.join("\n"));
+}

@@ -1,0 +1,168 @@
+//! Reading tasks: one whole, or pages of many.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use tickover_core::error::Reject;
+use tickover_core::id::TaskId;
+use tickover_core::payload::{Json, Payload};
+use tickover_core::task::{Outcome, Status, Task};
+
+use crate::error::ServiceError;
+use crate::ports::{Listing, Page, TaskFilter};
+use crate::service::Service;
+
+/// Entries of a list that are looked at in one go.
+const LOOKED_AT: usize = 100;
+/// Entries looked at for one answer at most, however few of them fit.
+const LOOKED_AT_MAX: usize = 2_000;
+
+/// A task with its payloads.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// Its record.
+    pub task: Task,
+    /// Its input.
+    pub input: Option<Json>,
+    /// Its labels.
+    pub labels: Option<Json>,
+    /// Its result.
+    pub output: Option<Json>,
+    /// Its last error's message as a JSON string, where the record holds only its beginning.
+    pub error_message: Option<Json>,
+}
+
+impl Described {
+    /// The record with what it holds itself; payloads in items of their own are left out.
+    pub fn inline(task: Task) -> Self {
+        let json = |payload: Option<&Payload>| match payload {
+            Some(Payload::Inline(json)) => Some(json.clone()),
+            Some(Payload::Blob(_)) | None => None,
+        };
+        let (input, labels) = (json(task.input.as_ref()), json(task.labels.as_ref()));
+        let output = json(output(&task));
+        Self { task, input, labels, output, error_message: None }
+    }
+}
+
+fn output(task: &Task) -> Option<&Payload> {
+    match &task.ended()?.outcome {
+        Outcome::Completed { output } => output.as_ref(),
+        Outcome::Failed { .. } | Outcome::TimedOut { .. } | Outcome::Cancelled { .. } | Outcome::Skipped => {
+            None
+        }
+    }
+}
+
+/// Where a list goes on: which of its parts, and the store's own cursor in it.
+#[derive(Default, Serialize, Deserialize)]
+struct Cursor {
+    part: usize,
+    at: Option<String>,
+}
+
+impl Cursor {
+    fn decode(text: &str) -> Result<Self, Reject> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok();
+        bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or_else(|| {
+            Reject::field("cursor", "expected the cursor of an earlier answer to the same question")
+        })
+    }
+
+    fn encode(&self) -> String {
+        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
+    }
+}
+
+impl Service {
+    /// A task with all its payloads.
+    pub async fn describe(&self, id: &TaskId) -> Result<Described, ServiceError> {
+        let Some(task) = self.load(id).await? else { return Err(Reject::NotFound.into()) };
+        self.with_payloads(task).await
+    }
+
+    /// Loads what a record points to.
+    pub async fn with_payloads(&self, task: Task) -> Result<Described, ServiceError> {
+        let message = task.ended().and_then(|ended| match &ended.outcome {
+            Outcome::Failed { message, .. } => message.clone().map(Payload::Blob),
+            Outcome::Completed { .. }
+            | Outcome::TimedOut { .. }
+            | Outcome::Cancelled { .. }
+            | Outcome::Skipped => None,
+        });
+        let (input, labels, output, error_message) = futures::try_join!(
+            self.payload(task.input.as_ref()),
+            self.payload(task.labels.as_ref()),
+            self.payload(output(&task)),
+            self.payload(message.as_ref()),
+        )?;
+        Ok(Described { task, input, labels, output, error_message })
+    }
+
+    /// Tasks that fit a filter, a page at a time.
+    ///
+    /// Live tasks are found through the due index and dead ones (failed, timed out) through the list index, at
+    /// a cost in proportion to their number. Others have no index, because one would cost every task a write:
+    /// asking for them walks the whole table.
+    pub async fn list(
+        &self,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<Task>, ServiceError> {
+        let parts = self.parts(filter);
+        let mut cursor = cursor.map(Cursor::decode).transpose()?.unwrap_or_default();
+        let mut items = Vec::new();
+        let mut looked_at = 0;
+        while let Some(listing) = parts.get(cursor.part) {
+            // No more entries than tasks still wanted: a page never has to stop in the middle of one.
+            let wanted = (limit - items.len()).min(LOOKED_AT);
+            let page =
+                self.patiently(|| self.ports.store.list(*listing, wanted, cursor.at.as_deref())).await?;
+            looked_at += page.items.len().max(1);
+            items.extend(self.fitting(&page.items, filter).await?);
+            cursor = match page.next {
+                Some(next) => Cursor { part: cursor.part, at: Some(next) },
+                None => Cursor { part: cursor.part + 1, at: None },
+            };
+            if items.len() >= limit || looked_at >= LOOKED_AT_MAX {
+                break;
+            }
+        }
+        let more = cursor.part < parts.len();
+        Ok(Page { items, next: more.then(|| cursor.encode()) })
+    }
+
+    async fn fitting(&self, ids: &[TaskId], filter: &TaskFilter) -> Result<Vec<Task>, ServiceError> {
+        if ids.is_empty() {
+            return Ok(vec![]);
+        }
+        let now = self.now();
+        let mut tasks = self.patiently(|| self.ports.store.tasks(ids)).await?;
+        // In the order of the list, not of the answer.
+        tasks.sort_by_cached_key(|task| ids.iter().position(|id| *id == task.id));
+        tasks.retain(|task| {
+            !task.is_gone(now)
+                && filter.queue.as_ref().is_none_or(|queue| *queue == task.queue)
+                && (filter.statuses.is_empty() || filter.statuses.contains(&task.status()))
+        });
+        Ok(tasks)
+    }
+
+    /// The cheapest listings that have all tasks of the filter.
+    fn parts(&self, filter: &TaskFilter) -> Vec<Listing> {
+        let wants = |status: Status| filter.statuses.contains(&status);
+        let dead = [Status::Failed, Status::TimedOut];
+        let unindexed = [Status::Completed, Status::Cancelled, Status::Skipped];
+        if filter.statuses.is_empty() || unindexed.into_iter().any(wants) {
+            return vec![Listing::All];
+        }
+        let live = [Status::Pending, Status::Running].into_iter().any(wants);
+        let shards = if live { self.limits.due_shards } else { 0 };
+        let mut parts: Vec<_> = (0..shards).map(|shard| Listing::Live { shard }).collect();
+        if dead.into_iter().any(wants) {
+            parts.push(Listing::Dead);
+        }
+        parts
+    }
+}

@@ -1,0 +1,189 @@
+//! The one loop: decide on the record as it stands, commit under its condition, tell others, answer.
+//!
+//! A conflict decides again on what is there now. A lost answer repeats the same write, which the store
+//! recognises by its nonce. Both are bounded.
+
+use std::collections::BTreeMap;
+
+use tickover_core::command::{Command, Context};
+use tickover_core::decide::decide;
+use tickover_core::decision::{Decision, Effect, Reply, Write};
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::id::{QueueName, TaskId};
+use tickover_core::limits::QUEUE_DELAY_MAX;
+use tickover_core::task::Task;
+
+use crate::error::ServiceError;
+use crate::ports::{Outgoing, StoreError};
+use crate::service::Service;
+use crate::telemetry::{self, field};
+
+/// Times a decision is taken again because others changed the record meanwhile.
+const CONFLICTS_MAX: u32 = 10;
+/// Times the same write or read is tried again because the store throttles or doesn't answer.
+const RETRIES_MAX: u32 = 4;
+const CONFLICT_WAIT: Millis = Millis::new(4);
+const RETRY_WAIT: Millis = Millis::new(25);
+
+/// What is known of the record before the first decision.
+pub(crate) enum Known {
+    /// Nothing: it is read.
+    Unread,
+    /// That there should be none.
+    Absent,
+    /// How it stood when a hint was sent, or a moment ago.
+    Record(Box<Task>),
+}
+
+/// A command carried out.
+pub(crate) struct Driven {
+    /// The task as it stands now.
+    pub(crate) task: Option<Task>,
+    /// The answer.
+    pub(crate) outcome: Result<Reply, Reject>,
+    /// What is still to be told to others.
+    pub(crate) effects: Vec<Effect>,
+}
+
+/// One try: done, or the record was another one.
+pub(crate) enum Try {
+    /// Done.
+    Done(Box<Driven>),
+    /// Others were first; how the record stands now, if the store could tell.
+    Conflict(Option<Box<Task>>),
+}
+
+impl Service {
+    /// Carries a command out and tells others of it.
+    pub(crate) async fn drive(
+        &self,
+        id: &TaskId,
+        known: Known,
+        command: &Command,
+    ) -> Result<Driven, ServiceError> {
+        let mut driven = self.drive_quietly(id, known, command).await?;
+        self.publish(std::mem::take(&mut driven.effects)).await;
+        Ok(driven)
+    }
+
+    /// Carries a command out; telling others is left to the caller, who may have more to send.
+    pub(crate) async fn drive_quietly(
+        &self,
+        id: &TaskId,
+        known: Known,
+        command: &Command,
+    ) -> Result<Driven, ServiceError> {
+        let mut record = match known {
+            Known::Unread => self.load(id).await?,
+            Known::Absent => None,
+            Known::Record(task) => Some(*task),
+        };
+        for tries in 0..CONFLICTS_MAX {
+            match self.attempt(record.as_ref(), command).await? {
+                Try::Done(driven) => return Ok(*driven),
+                Try::Conflict(Some(current)) if current.id == *id => record = Some(*current),
+                Try::Conflict(_) => record = self.load(id).await?,
+            }
+            // The first conflict is mostly a stale hint, not a crowd: nobody needs to make way.
+            if tries > 0 {
+                self.back_off(tries, CONFLICT_WAIT).await;
+            }
+        }
+        Err(ServiceError::Contended)
+    }
+
+    /// Decides once and commits.
+    pub(crate) async fn attempt(
+        &self,
+        record: Option<&Task>,
+        command: &Command,
+    ) -> Result<Try, ServiceError> {
+        let now = self.now();
+        let record = record.filter(|task| !task.is_gone(now) || matches!(command, Command::Schedule(_)));
+        let context = Context { now, nonce: self.new_nonce(), limits: &self.limits };
+        let Decision { blobs, writes, effects, task, outcome } = decide(record, command, &context);
+        for blob in &blobs {
+            self.patiently(|| self.ports.store.put_blob(&blob.at, &blob.body)).await?;
+        }
+        if !writes.is_empty() {
+            match self.patiently(|| self.ports.store.commit(&writes)).await {
+                Ok(()) => log_transitions(&writes),
+                Err(StoreError::Conflict { current }) => return Ok(Try::Conflict(current)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Try::Done(Box::new(Driven { task, outcome, effects })))
+    }
+
+    /// Reads a task; one whose retention has passed doesn't exist any more.
+    pub(crate) async fn load(&self, id: &TaskId) -> Result<Option<Task>, ServiceError> {
+        let task = self.patiently(|| self.ports.store.task(id)).await?;
+        Ok(task.filter(|task| !task.is_gone(self.now())))
+    }
+
+    /// Repeats what the store couldn't do for now, a few times.
+    pub(crate) async fn patiently<T, F>(&self, call: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        for tries in 0..RETRIES_MAX {
+            match call().await {
+                Err(StoreError::Throttled | StoreError::Unavailable { .. }) => {
+                    self.back_off(tries, RETRY_WAIT).await;
+                }
+                done => return done,
+            }
+        }
+        call().await
+    }
+
+    /// Sends hints. One that can't be sent is logged: the record is safe, and the tick finds it.
+    pub(crate) async fn publish(&self, effects: Vec<Effect>) {
+        let mut by_queue: BTreeMap<QueueName, Vec<Outgoing>> = BTreeMap::new();
+        let now = self.now();
+        for effect in effects {
+            match effect {
+                Effect::Dispatch { hint, at } => {
+                    let delay = at.since(now).min(QUEUE_DELAY_MAX);
+                    match hint.body() {
+                        Ok(body) => {
+                            let queue = hint.task.queue.clone();
+                            by_queue.entry(queue).or_default().push(Outgoing { body, delay });
+                        }
+                        Err(error) => {
+                            tracing::error!({ field::TASK_ID } = %hint.task.id, %error, "unsendable hint");
+                        }
+                    }
+                }
+            }
+        }
+        for (queue, messages) in by_queue {
+            self.send(&queue, &messages).await;
+        }
+    }
+
+    async fn send(&self, queue: &QueueName, messages: &[Outgoing]) {
+        let failed = match self.ports.queue.send(queue, messages).await {
+            Ok(results) => results.into_iter().find_map(Result::err),
+            Err(error) => Some(error),
+        };
+        if let Some(error) = failed {
+            tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "hint not sent; the tick will");
+        }
+    }
+}
+
+fn log_transitions(writes: &[Write]) {
+    for write in writes {
+        match write {
+            Write::CreateTask { task, .. } => telemetry::log_transition(None, task),
+            Write::UpdateTask { before, after, .. } => telemetry::log_transition(Some(before), after),
+            Write::Rearm { .. }
+            | Write::PutKey { .. }
+            | Write::PutQueue { .. }
+            | Write::ExtendBlob { .. }
+            | Write::ExtendKey { .. } => {}
+        }
+    }
+}

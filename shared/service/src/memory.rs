@@ -1,0 +1,9 @@
+//! The ports without a network: for tests, simulation and the local server's queue.
+
+pub mod clock;
+pub mod queue;
+pub mod store;
+
+pub use clock::ManualClock;
+pub use queue::{MemoryQueue, Queues};
+pub use store::MemoryStore;

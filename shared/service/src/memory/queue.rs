@@ -1,0 +1,209 @@
+//! A queue in the process, with the semantics of SQS.
+//!
+//! It owns its messages and forgets them when it is dropped. Unlike SQS it counts milliseconds, never loses or
+//! doubles a message by itself, keeps messages for ever and has no dead-letter queue.
+
+mod messages;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_core::limits::{CLAIM_MAX, LEASE_RANGE, QUEUE_DELAY_MAX, WAIT_MAX};
+use tickover_core::time::Timestamp;
+use tokio::sync::Notify;
+
+use self::messages::{Delivery, Messages};
+use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
+
+/// Which queues a [`MemoryQueue`] has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Queues {
+    /// These, and no others ever.
+    Fixed(Vec<QueueName>),
+    /// Each from its first [`Queue::open`] on.
+    OnOpen,
+}
+
+/// All queues of a process.
+pub struct MemoryQueue {
+    clock: Arc<dyn Clock>,
+    opens: bool,
+    /// Part of every receipt: one that was given out before a restart must not fit a message of today.
+    started_at: Timestamp,
+    /// Counts messages across all queues, so that no receipt fits a message of another queue.
+    next_id: AtomicU64,
+    lines: RwLock<BTreeMap<QueueName, Arc<Line>>>,
+}
+
+/// One queue.
+#[derive(Default)]
+struct Line {
+    messages: Mutex<Messages>,
+    /// Something can be seen that couldn't, or will be earlier than it was to be.
+    changed: Notify,
+}
+
+impl MemoryQueue {
+    /// Queues that go by this clock.
+    pub fn new(clock: Arc<dyn Clock>, queues: Queues) -> Self {
+        let (opens, names) = match queues {
+            Queues::Fixed(names) => (false, names),
+            Queues::OnOpen => (true, Vec::new()),
+        };
+        let lines = names.into_iter().map(|name| (name, Arc::default())).collect();
+        let started_at = clock.now();
+        Self { clock, opens, started_at, next_id: AtomicU64::new(0), lines: RwLock::new(lines) }
+    }
+
+    fn line(&self, queue: &QueueName) -> Result<Arc<Line>, QueueError> {
+        let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
+        lines.get(queue).cloned().ok_or_else(|| QueueError::Unknown { queue: queue.to_string() })
+    }
+
+    fn receipt(&self, delivery: Delivery) -> String {
+        format!("{}.{}.{}", self.started_at.as_millis(), delivery.id, delivery.receives)
+    }
+
+    fn delivery(&self, receipt: &str) -> Result<Delivery, QueueError> {
+        let parse = || {
+            let mut parts = receipt.splitn(3, '.');
+            let started_at_ms: i64 = parts.next()?.parse().ok()?;
+            let id = parts.next()?.parse().ok()?;
+            let receives = parts.next()?.parse().ok()?;
+            (started_at_ms == self.started_at.as_millis()).then_some(Delivery { id, receives })
+        };
+        parse().ok_or(QueueError::StaleReceipt)
+    }
+
+    /// Takes what can be seen; else says when to look again.
+    fn look(&self, line: &Line, max: usize, visibility: Millis) -> Result<Vec<Received>, Option<Timestamp>> {
+        let mut messages = line.lock();
+        let now = self.clock.now();
+        let taken = messages.take(now, max, now.plus(visibility));
+        if taken.is_empty() {
+            return Err(messages.next_visible_at());
+        }
+        Ok(taken
+            .into_iter()
+            .map(|(delivery, body)| Received {
+                body,
+                receipt: self.receipt(delivery),
+                receive_count: delivery.receives,
+            })
+            .collect())
+    }
+}
+
+impl Line {
+    fn lock(&self) -> MutexGuard<'_, Messages> {
+        // Every operation leaves the messages whole, so a poisoned lock still guards good ones.
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Queue for MemoryQueue {
+    async fn send(
+        &self,
+        queue: &QueueName,
+        messages: &[Outgoing],
+    ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        let line = self.line(queue)?;
+        {
+            let mut held = line.lock();
+            let now = self.clock.now();
+            for message in messages {
+                let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+                held.push(id, message.body.clone(), now.plus(message.delay.min(QUEUE_DELAY_MAX)));
+            }
+        }
+        // Everybody who waits: a delayed message changes how long each of them may sleep.
+        line.changed.notify_waiters();
+        Ok(vec![Ok(()); messages.len()])
+    }
+
+    async fn receive(
+        &self,
+        queue: &QueueName,
+        max: usize,
+        visibility: Millis,
+        wait: Millis,
+    ) -> Result<Vec<Received>, QueueError> {
+        let line = self.line(queue)?;
+        let max = max.clamp(1, CLAIM_MAX);
+        let visibility = visibility.min(LEASE_RANGE.1);
+        let give_up_at = self.clock.now().plus(wait.min(WAIT_MAX));
+        loop {
+            // Asked for before the look: what is sent between the look and the wait still ends the wait.
+            let changed = line.changed.notified();
+            let look_again_at = match self.look(&line, max, visibility) {
+                Ok(received) => return Ok(received),
+                Err(next) => next.map_or(give_up_at, |instant| instant.min(give_up_at)),
+            };
+            if self.clock.now() >= give_up_at {
+                return Ok(Vec::new());
+            }
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = self.clock.sleep_until(look_again_at) => {}
+            }
+        }
+    }
+
+    async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
+        let line = self.line(queue)?;
+        if let Ok(delivery) = self.delivery(receipt) {
+            line.lock().remove(self.clock.now(), delivery);
+        }
+        Ok(())
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: &QueueName,
+        receipt: &str,
+        visibility: Millis,
+    ) -> Result<(), QueueError> {
+        let line = self.line(queue)?;
+        let delivery = self.delivery(receipt)?;
+        {
+            let mut messages = line.lock();
+            let now = self.clock.now();
+            let until = now.plus(visibility.min(LEASE_RANGE.1));
+            messages.hide(now, delivery, until).map_err(|messages::Stale| QueueError::StaleReceipt)?;
+        }
+        line.changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
+        let line = self.line(queue)?;
+        let depth = line.lock().depth(self.clock.now());
+        Ok(depth)
+    }
+
+    async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
+        if self.opens && !self.knows(queue) {
+            let mut lines = self.lines.write().unwrap_or_else(PoisonError::into_inner);
+            // Not replaced: another call may have opened it, and filled it, in between.
+            lines.entry(queue.clone()).or_default();
+        }
+        Ok(self.knows(queue))
+    }
+
+    fn knows(&self, queue: &QueueName) -> bool {
+        self.lines.read().unwrap_or_else(PoisonError::into_inner).contains_key(queue)
+    }
+
+    fn names(&self) -> Vec<QueueName> {
+        self.lines.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

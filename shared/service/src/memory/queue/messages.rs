@@ -1,0 +1,198 @@
+//! The messages of one queue, and when each may be seen. The time is an argument; nothing here waits.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tickover_core::time::Timestamp;
+
+use crate::ports::Depth;
+
+/// Where a message stands: those visible longest come first.
+type Place = (Timestamp, MessageId);
+
+/// A message, for as long as it exists.
+pub(super) type MessageId = u64;
+
+/// One delivery of a message: a later delivery makes it stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Delivery {
+    /// Which message.
+    pub(super) id: MessageId,
+    /// How often it had been received by then.
+    pub(super) receives: u32,
+}
+
+/// A delivery that is no longer good for what was asked.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stale;
+
+#[derive(Debug)]
+struct Message {
+    body: String,
+    visible_at: Timestamp,
+    receives: u32,
+}
+
+/// All messages of a queue. Each is in exactly one of `visible` and `hidden`; every operation first moves those
+/// whose instant has come from one to the other, so that the rest never compares with the clock.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    by_id: HashMap<MessageId, Message>,
+    visible: BTreeSet<Place>,
+    hidden: BTreeSet<Place>,
+    /// Of the hidden ones, how many have been received.
+    in_flight: u64,
+}
+
+impl Messages {
+    /// Adds a message that can be seen from an instant on.
+    pub(super) fn push(&mut self, id: MessageId, body: String, visible_at: Timestamp) {
+        self.by_id.insert(id, Message { body, visible_at, receives: 0 });
+        self.hidden.insert((visible_at, id));
+    }
+
+    /// Takes up to `max` visible messages and hides them.
+    pub(super) fn take(&mut self, now: Timestamp, max: usize, until: Timestamp) -> Vec<(Delivery, String)> {
+        self.settle(now);
+        let mut taken = Vec::new();
+        while taken.len() < max
+            && let Some((_, id)) = self.visible.pop_first()
+        {
+            let Some(message) = self.by_id.get_mut(&id) else { continue };
+            message.receives = message.receives.saturating_add(1);
+            message.visible_at = until;
+            taken.push((Delivery { id, receives: message.receives }, message.body.clone()));
+            self.hidden.insert((until, id));
+            self.in_flight += 1;
+        }
+        taken
+    }
+
+    /// Removes a message by its latest delivery, even if it can be seen again. With an older one, it stays.
+    pub(super) fn remove(&mut self, now: Timestamp, delivery: Delivery) {
+        self.settle(now);
+        if let Some(place) = self.place(delivery) {
+            self.by_id.remove(&delivery.id);
+            if self.hidden.remove(&place) {
+                self.in_flight -= 1;
+            } else {
+                self.visible.remove(&place);
+            }
+        }
+    }
+
+    /// Hides a message in flight until another instant.
+    pub(super) fn hide(&mut self, now: Timestamp, delivery: Delivery, until: Timestamp) -> Result<(), Stale> {
+        self.settle(now);
+        let place = self.place(delivery).ok_or(Stale)?;
+        // One that can be seen again isn't in flight: whoever held it must not think that it still does.
+        if !self.hidden.remove(&place) {
+            return Err(Stale);
+        }
+        self.hidden.insert((until, delivery.id));
+        self.by_id.entry(delivery.id).and_modify(|message| message.visible_at = until);
+        Ok(())
+    }
+
+    /// When the next hidden message can be seen.
+    pub(super) fn next_visible_at(&self) -> Option<Timestamp> {
+        self.hidden.first().map(|(instant, _)| *instant)
+    }
+
+    /// How many messages there are.
+    pub(super) fn depth(&mut self, now: Timestamp) -> Depth {
+        self.settle(now);
+        let hidden = count(&self.hidden);
+        Depth {
+            visible: count(&self.visible),
+            in_flight: self.in_flight,
+            delayed: hidden.saturating_sub(self.in_flight),
+        }
+    }
+
+    fn settle(&mut self, now: Timestamp) {
+        while let Some(place) = self.hidden.first().copied().filter(|(instant, _)| *instant <= now) {
+            self.hidden.remove(&place);
+            self.visible.insert(place);
+            if self.by_id.get(&place.1).is_some_and(|message| message.receives > 0) {
+                self.in_flight -= 1;
+            }
+        }
+    }
+
+    /// Where a message stands, unless it is gone or somebody has received it since. One that was never received
+    /// has no delivery, whatever a made-up receipt says.
+    fn place(&self, delivery: Delivery) -> Option<Place> {
+        let message = self.by_id.get(&delivery.id)?;
+        let is_latest = delivery.receives > 0 && message.receives == delivery.receives;
+        is_latest.then_some((message.visible_at, delivery.id))
+    }
+}
+
+fn count(places: &BTreeSet<Place>) -> u64 {
+    u64::try_from(places.len()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    fn depth(visible: u64, in_flight: u64, delayed: u64) -> Depth {
+        Depth { visible, in_flight, delayed }
+    }
+
+    #[test]
+    fn messages_come_in_the_order_in_which_they_became_visible() {
+        let mut queue = Messages::default();
+        queue.push(1, "delayed".into(), at(50));
+        queue.push(2, "first".into(), at(0));
+        queue.push(3, "second".into(), at(0));
+        let bodies =
+            |taken: Vec<(Delivery, String)>| taken.into_iter().map(|(_, body)| body).collect::<Vec<_>>();
+        assert_eq!(bodies(queue.take(at(0), 1, at(60))), ["first"]);
+        assert_eq!(bodies(queue.take(at(100), 10, at(200))), ["second", "delayed", "first"]);
+    }
+
+    #[test]
+    fn depth_follows_every_change_of_state() {
+        let mut queue = Messages::default();
+        queue.push(1, "a".into(), at(0));
+        queue.push(2, "b".into(), at(0));
+        queue.push(3, "c".into(), at(10));
+        assert_eq!(queue.depth(at(0)), depth(2, 0, 1));
+        let taken = queue.take(at(0), 10, at(5));
+        assert_eq!(queue.depth(at(0)), depth(0, 2, 1));
+        queue.remove(at(0), taken[0].0);
+        queue.remove(at(0), taken[0].0);
+        assert_eq!(queue.depth(at(0)), depth(0, 1, 1));
+        assert_eq!(queue.depth(at(5)), depth(1, 0, 1));
+        queue.remove(at(5), taken[1].0);
+        assert_eq!(queue.depth(at(5)), depth(0, 0, 1));
+        assert_eq!(queue.depth(at(10)), depth(1, 0, 0));
+        assert_eq!(queue.next_visible_at(), None);
+    }
+
+    #[test]
+    fn a_delivery_is_stale_once_the_message_is_visible_again_gone_or_received_by_another() {
+        let mut queue = Messages::default();
+        queue.push(1, "a".into(), at(0));
+        let (first, _) = queue.take(at(0), 1, at(10)).remove(0);
+        assert_eq!(queue.hide(at(9), first, at(20)), Ok(()));
+        assert_eq!(queue.hide(at(20), first, at(30)), Err(Stale));
+
+        let (second, _) = queue.take(at(20), 1, at(40)).remove(0);
+        assert_eq!(second, Delivery { id: 1, receives: 2 });
+        assert_eq!(queue.hide(at(21), first, at(99)), Err(Stale));
+        queue.remove(at(21), first);
+        assert_eq!(queue.depth(at(21)), depth(0, 1, 0), "an old delivery removes nothing");
+
+        assert_eq!(queue.hide(at(21), second, at(21)), Ok(()));
+        assert_eq!(queue.depth(at(21)), depth(1, 0, 0), "hidden for no time is visible at once");
+        queue.remove(at(21), second);
+        assert_eq!(queue.hide(at(21), second, at(30)), Err(Stale));
+        assert_eq!(queue.depth(at(99)), Depth::default());
+    }
+}

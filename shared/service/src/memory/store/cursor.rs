@@ -1,0 +1,64 @@
+//! Pages of places, and the cursors between them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use tickover_core::id::TaskId;
+use tickover_core::time::Timestamp;
+
+use crate::ports::{Listing, Page, StoreError};
+
+/// A task's place in a listing; places are ordered as listings are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Place {
+    pub(super) at: Timestamp,
+    pub(super) task: TaskId,
+}
+
+/// Which way a listing goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    Ascending,
+    Descending,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Cursor {
+    of: String,
+    behind: Place,
+}
+
+/// The places behind the cursor, at most `limit`.
+pub(super) fn page(
+    mut places: Vec<Place>,
+    listing: Listing,
+    order: Order,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<Page<TaskId>, StoreError> {
+    let behind = cursor.map(|cursor| decode(listing, cursor)).transpose()?;
+    places.retain(|place| match (&behind, order) {
+        (None, _) => true,
+        (Some(behind), Order::Ascending) => place > behind,
+        (Some(behind), Order::Descending) => place < behind,
+    });
+    places.sort_unstable();
+    if order == Order::Descending {
+        places.reverse();
+    }
+    let is_last = places.len() <= limit;
+    places.truncate(limit);
+    let next = if is_last { None } else { places.last().and_then(|last| encode(listing, last)) };
+    Ok(Page { items: places.into_iter().map(|place| place.task).collect(), next })
+}
+
+fn encode(listing: Listing, last: &Place) -> Option<String> {
+    let cursor = Cursor { of: format!("{listing:?}"), behind: last.clone() };
+    Some(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).ok()?))
+}
+
+fn decode(listing: Listing, cursor: &str) -> Result<Place, StoreError> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| StoreError::BadCursor)?;
+    let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| StoreError::BadCursor)?;
+    if cursor.of == format!("{listing:?}") { Ok(cursor.behind) } else { Err(StoreError::BadCursor) }
+}

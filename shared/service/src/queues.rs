@@ -1,0 +1,183 @@
+//! Queues: whether they are paused, how full they are, and what is known of their hints.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use tickover_core::decision::Write;
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_core::queue::QueueRecord;
+use tickover_core::task::{State, Status};
+use tickover_core::time::Timestamp;
+
+use crate::error::{ServiceError, unknown_queue};
+use crate::ports::{Depth, StoreError, TaskFilter};
+use crate::service::Service;
+use crate::telemetry::field;
+
+/// How long a queue's record is believed without looking again: a pause takes effect within this everywhere.
+const BELIEVED: Millis = Millis::from_secs(5);
+/// Times a queue's record is written anew because somebody else wrote it meanwhile.
+const TRIES: u32 = 5;
+/// Live tasks looked at to find a queue's oldest one.
+const OLDEST_AMONG: usize = 1_000;
+
+/// What this process knows of queues' records.
+#[derive(Debug, Default)]
+pub(crate) struct QueueCache {
+    known: Mutex<HashMap<QueueName, Known>>,
+}
+
+/// A queue's record as it was read; it may have had none.
+#[derive(Clone, Debug)]
+struct Known {
+    record: Option<QueueRecord>,
+    read_at: Timestamp,
+}
+
+impl QueueCache {
+    fn lookup(&self, name: &QueueName, now: Timestamp) -> Option<Known> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // A clock that jumps back must not keep an old record alive.
+        let fresh = |read_at: Timestamp| read_at <= now && now < read_at.plus(BELIEVED);
+        known.get(name).filter(|known| fresh(known.read_at)).cloned()
+    }
+
+    fn store(&self, name: &QueueName, record: Option<QueueRecord>, now: Timestamp) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(name.clone(), Known { record, read_at: now });
+    }
+}
+
+/// A queue as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueInfo {
+    /// Its name.
+    pub name: QueueName,
+    /// Whether nothing is handed out.
+    pub paused: bool,
+    /// Its messages: about as many as its tasks that wait, run, and wait for an instant within 15 minutes.
+    pub depth: Depth,
+    /// Since when its oldest waiting task could have been claimed; only looked up for a single queue.
+    pub oldest_at: Option<Timestamp>,
+}
+
+impl Service {
+    /// All queues with their depth.
+    pub async fn list_queues(&self) -> Result<Vec<QueueInfo>, ServiceError> {
+        let mut infos = Vec::new();
+        for name in self.ports.queue.names() {
+            infos.push(self.info(name, None).await?);
+        }
+        Ok(infos)
+    }
+
+    /// A queue with its depth and its oldest waiting task.
+    pub async fn describe_queue(&self, name: &QueueName) -> Result<QueueInfo, ServiceError> {
+        self.require(name)?;
+        let oldest_at = self.oldest(name).await?;
+        self.info(name.clone(), oldest_at).await
+    }
+
+    /// Stops or resumes handing out tasks; deadlines keep running.
+    pub async fn pause_queue(&self, name: &QueueName, paused: bool) -> Result<QueueInfo, ServiceError> {
+        self.require(name)?;
+        self.write_queue(name, |record| {
+            (record.paused != paused).then(|| QueueRecord { paused, ..record.clone() })
+        })
+        .await?;
+        self.info(name.clone(), None).await
+    }
+
+    /// Makes the in-process queue's names last: the table knows them from their first task on.
+    pub(crate) async fn remember_queue(&self, name: &QueueName) -> Result<(), ServiceError> {
+        self.write_queue(name, |record| (record.version == 0).then(|| record.clone())).await
+    }
+
+    /// Queues that the table has a record of.
+    pub async fn remembered_queues(&self) -> Result<Vec<QueueRecord>, ServiceError> {
+        Ok(self.patiently(|| self.ports.store.queues()).await?)
+    }
+
+    pub(crate) async fn is_paused(&self, name: &QueueName) -> Result<bool, ServiceError> {
+        Ok(self.record(name).await?.is_some_and(|record| record.paused))
+    }
+
+    /// Notes up to where hints have been claimed, at most once a minute. It is only a help for the tick: if it
+    /// can't be written, the tick decides by other signs.
+    pub(crate) async fn note_claimed(&self, name: &QueueName, sent_for: Timestamp) {
+        let moves = |record: &QueueRecord| {
+            record
+                .watermark_moves(sent_for)
+                .then(|| QueueRecord { watermark: Some(sent_for), ..record.clone() })
+        };
+        let known = match self.record(name).await {
+            Ok(known) => known,
+            Err(error) => return tracing::debug!({ field::QUEUE_NAME } = %name, %error, "watermark not read"),
+        };
+        if known.as_ref().is_some_and(|record| moves(record).is_none()) {
+            return;
+        }
+        if let Err(error) = self.write_queue(name, moves).await {
+            tracing::debug!({ field::QUEUE_NAME } = %name, %error, "watermark not written");
+        }
+    }
+
+    /// The queue's record, perhaps a few seconds old.
+    pub(crate) async fn record(&self, name: &QueueName) -> Result<Option<QueueRecord>, ServiceError> {
+        let now = self.now();
+        if let Some(known) = self.queues.lookup(name, now) {
+            return Ok(known.record);
+        }
+        let record = self.patiently(|| self.ports.store.queue(name)).await?;
+        self.queues.store(name, record.clone(), now);
+        Ok(record)
+    }
+
+    async fn write_queue(
+        &self,
+        name: &QueueName,
+        change: impl Fn(&QueueRecord) -> Option<QueueRecord>,
+    ) -> Result<(), ServiceError> {
+        for tries in 0..TRIES {
+            let stored = self.patiently(|| self.ports.store.queue(name)).await?;
+            let current = stored.unwrap_or_else(|| QueueRecord::new(name.clone(), self.new_nonce()));
+            let Some(changed) = change(&current) else {
+                self.queues.store(name, (current.version > 0).then_some(current), self.now());
+                return Ok(());
+            };
+            let record = QueueRecord { version: current.version + 1, nonce: self.new_nonce(), ..changed };
+            let writes = [Write::PutQueue { record: record.clone() }];
+            match self.patiently(|| self.ports.store.commit(&writes)).await {
+                Ok(()) => {
+                    self.queues.store(name, Some(record), self.now());
+                    return Ok(());
+                }
+                Err(StoreError::Conflict { .. }) => self.back_off(tries, Millis::new(10)).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ServiceError::Contended)
+    }
+
+    fn require(&self, name: &QueueName) -> Result<(), ServiceError> {
+        if self.ports.queue.knows(name) { Ok(()) } else { Err(unknown_queue(name)) }
+    }
+
+    async fn info(&self, name: QueueName, oldest_at: Option<Timestamp>) -> Result<QueueInfo, ServiceError> {
+        let depth = self.ports.queue.depth(&name).await?;
+        let paused = self.is_paused(&name).await?;
+        Ok(QueueInfo { name, paused, depth, oldest_at })
+    }
+
+    async fn oldest(&self, name: &QueueName) -> Result<Option<Timestamp>, ServiceError> {
+        let filter = TaskFilter { queue: Some(name.clone()), statuses: vec![Status::Pending] };
+        let page = self.list(&filter, OLDEST_AMONG, None).await?;
+        let now = self.now();
+        let waiting = page.items.iter().filter_map(|task| match &task.state {
+            State::Pending(pending) => Some(pending.available_at).filter(|at| *at <= now),
+            State::Running(_) | State::Ended(_) => None,
+        });
+        Ok(waiting.min())
+    }
+}

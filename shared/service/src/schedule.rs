@@ -1,0 +1,296 @@
+//! Scheduling tasks: one or many, with an id, an idempotency key or neither.
+
+use futures::stream::{self, StreamExt as _};
+use sha2::{Digest as _, Sha256};
+use tickover_core::command::{Command, Key, Schedule, Start};
+use tickover_core::decision::{Effect, Reply};
+use tickover_core::error::Reject;
+use tickover_core::id::{Fingerprint, QueueName, TaskId, TaskKind};
+use tickover_core::limits::{self, IDEMPOTENCY_KEY_MAX};
+use tickover_core::payload::Json;
+use tickover_core::queue::KeyRecord;
+use tickover_core::retry::RetryPolicy;
+use tickover_core::task::Task;
+use tickover_core::timeout::Timeouts;
+
+use crate::drive::{Driven, Known, Try};
+use crate::error::{ServiceError, unknown_queue};
+use crate::service::Service;
+
+/// Tasks of a batch that are written at once.
+const AT_ONCE: usize = 16;
+/// Times a keyed request looks again because another one with its key was faster.
+const KEY_TRIES: u32 = 10;
+/// Inputs from this size on make it worth a read to see whether the task is there already.
+const LARGE_BYTES: usize = 1024;
+
+/// A request for a task, parsed.
+#[derive(Clone, Debug)]
+pub struct ScheduleRequest {
+    /// Its id; random when absent.
+    pub id: Option<TaskId>,
+    /// Makes the request repeatable without choosing an id.
+    pub idempotency_key: Option<String>,
+    /// Where to.
+    pub queue: QueueName,
+    /// What.
+    pub kind: TaskKind,
+    /// With which input.
+    pub input: Option<Json>,
+    /// Labels, a JSON object of strings.
+    pub labels: Option<Json>,
+    /// Retried how.
+    pub retry: RetryPolicy,
+    /// Timed out when.
+    pub timeouts: Timeouts,
+    /// From when.
+    pub start: Start,
+}
+
+/// A task that exists now.
+#[derive(Clone, Debug)]
+pub struct Scheduled {
+    /// Its record.
+    pub task: Task,
+    /// Its input as given: the same whether it was new or not.
+    pub input: Option<Json>,
+    /// Its labels as given.
+    pub labels: Option<Json>,
+    /// Whether it had existed before.
+    pub existed: bool,
+}
+
+impl Service {
+    /// Schedules a task, or finds the one that the same request made before.
+    pub async fn schedule(&self, request: ScheduleRequest) -> Result<Scheduled, ServiceError> {
+        let (scheduled, effects) = self.schedule_quietly(request).await?;
+        self.publish(effects).await;
+        Ok(scheduled)
+    }
+
+    /// Schedules many: one result each, in order. Their hints are sent together.
+    pub async fn schedule_batch(
+        &self,
+        requests: Vec<ScheduleRequest>,
+    ) -> Result<Vec<Result<Scheduled, ServiceError>>, ServiceError> {
+        limits::check("batch", requests.len(), self.limits.batch)?;
+        let results: Vec<_> = stream::iter(requests)
+            .map(|request| self.schedule_quietly(request))
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let mut hints = Vec::new();
+        let answers = results
+            .into_iter()
+            .map(|result| {
+                result.map(|(scheduled, effects)| {
+                    hints.extend(effects);
+                    scheduled
+                })
+            })
+            .collect();
+        self.publish(hints).await;
+        Ok(answers)
+    }
+
+    async fn schedule_quietly(
+        &self,
+        request: ScheduleRequest,
+    ) -> Result<(Scheduled, Vec<Effect>), ServiceError> {
+        self.check(&request)?;
+        self.open_queue(&request.queue).await?;
+        let driven = match &request.idempotency_key {
+            Some(key) => self.schedule_keyed(&request, digest(&["key", key])).await?,
+            None => self.schedule_by_id(&request).await?,
+        };
+        let Driven { task, outcome, effects } = driven;
+        let (Some(task), Ok(Reply::Scheduled { existed })) = (task, outcome.clone()) else {
+            return Err(outcome.err().map_or(ServiceError::Contended, ServiceError::Rejected));
+        };
+        let ScheduleRequest { input, labels, .. } = request;
+        Ok((Scheduled { task, input, labels, existed }, effects))
+    }
+
+    fn check(&self, request: &ScheduleRequest) -> Result<(), Reject> {
+        let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
+        limits::check("input_bytes", length(&request.input), self.limits.payload_bytes)?;
+        limits::check("labels_bytes", length(&request.labels), self.limits.labels_bytes)?;
+        let depth = request.input.as_ref().map_or(0, Json::depth);
+        limits::check("json_depth", depth, limits::JSON_DEPTH_MAX)?;
+        if let Some(key) = &request.idempotency_key {
+            if key.is_empty() {
+                return Err(Reject::field("idempotency_key", "must not be empty"));
+            }
+            limits::check("idempotency_key_bytes", key.len(), IDEMPOTENCY_KEY_MAX)?;
+        }
+        Ok(())
+    }
+
+    async fn schedule_by_id(&self, request: &ScheduleRequest) -> Result<Driven, ServiceError> {
+        let large = request.input.as_ref().map_or(0, Json::len) >= LARGE_BYTES;
+        let (id, known) = match &request.id {
+            // A repetition would otherwise write its whole input again, only to be told that it is there.
+            Some(id) if large => (id.clone(), Known::Unread),
+            Some(id) => (id.clone(), Known::Absent),
+            None => (self.new_task_id(), Known::Absent),
+        };
+        let command = self.command(request, id.clone(), None);
+        self.drive_quietly(&id, known, &command).await
+    }
+
+    /// The key's record says which task it stands for; both are written together.
+    async fn schedule_keyed(
+        &self,
+        request: &ScheduleRequest,
+        digest: Fingerprint,
+    ) -> Result<Driven, ServiceError> {
+        let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
+        // One command for all tries: its incarnation is how a creation whose answer was lost is recognised.
+        let first = self.command(request, own_id.clone(), Some(Key { digest, replaces: None }));
+        for tries in 0..KEY_TRIES {
+            let stored = self.patiently(|| self.ports.store.key(&digest)).await?;
+            let known = match &stored {
+                Some(key) => self.keyed_task(key).await?,
+                None => None,
+            };
+            let (command, task) = match known {
+                Some(task) => {
+                    if request.id.as_ref().is_some_and(|id| *id != task.id) {
+                        return Err(Reject::IdConflict.into());
+                    }
+                    (first.clone(), Some(task))
+                }
+                None => (with_replaced(&first, stored), None),
+            };
+            match self.attempt(task.as_ref(), &command).await? {
+                Try::Done(driven) => return Ok(*driven),
+                // The key is free, but the id isn't: an earlier task of that id, with or without another key.
+                Try::Conflict(Some(current)) if current.id == own_id && !current.is_gone(self.now()) => {
+                    if let Try::Done(driven) = self.attempt(Some(&current), &command).await? {
+                        return Ok(*driven);
+                    }
+                }
+                Try::Conflict(_) => {}
+            }
+            self.back_off(tries, limits_wait()).await;
+        }
+        Err(ServiceError::Contended)
+    }
+
+    /// The task that a key stands for, while it does: a day, and as long as the task is open.
+    async fn keyed_task(&self, key: &KeyRecord) -> Result<Option<Task>, ServiceError> {
+        let task = self.load(&key.task).await?.filter(|task| task.incarnation == key.incarnation);
+        let young = self.now() < key.created_at.plus(self.limits.idempotency);
+        Ok(task.filter(|task| young || task.status().is_live()))
+    }
+
+    fn command(&self, request: &ScheduleRequest, id: TaskId, key: Option<Key>) -> Command {
+        Command::Schedule(Box::new(Schedule {
+            id,
+            incarnation: self.new_incarnation(),
+            queue: request.queue.clone(),
+            kind: request.kind.clone(),
+            input: request.input.clone(),
+            labels: request.labels.clone(),
+            retry: request.retry.clone(),
+            timeouts: request.timeouts,
+            start: request.start,
+            fingerprint: fingerprint(request),
+            key,
+            blob_ids: [self.new_blob_id(), self.new_blob_id()],
+        }))
+    }
+
+    /// Makes sure the queue is there, before anything is written for it.
+    async fn open_queue(&self, queue: &QueueName) -> Result<(), ServiceError> {
+        if self.ports.queue.knows(queue) {
+            return Ok(());
+        }
+        if !self.ports.queue.open(queue).await? {
+            return Err(unknown_queue(queue));
+        }
+        self.remember_queue(queue).await
+    }
+}
+
+const fn limits_wait() -> tickover_core::duration::Millis {
+    tickover_core::duration::Millis::new(10)
+}
+
+fn with_replaced(command: &Command, replaces: Option<KeyRecord>) -> Command {
+    match command {
+        Command::Schedule(schedule) => {
+            let mut schedule = schedule.clone();
+            schedule.key = schedule.key.map(|key| Key { replaces, ..key });
+            Command::Schedule(schedule)
+        }
+        other => other.clone(),
+    }
+}
+
+/// A digest of what was asked for. White space in JSON makes no difference, everything else does.
+fn fingerprint(request: &ScheduleRequest) -> Fingerprint {
+    let text = |json: &Option<Json>| json.as_ref().map(|json| minified(json.as_str())).unwrap_or_default();
+    let start = match request.start {
+        Start::After(delay) => format!("after {}", delay.as_u64()),
+        Start::At(instant) => format!("at {}", instant.as_millis()),
+    };
+    // Policies always serialise; were one not to, it would only compare equal to another such one.
+    let retry = serde_json::to_string(&request.retry).unwrap_or_default();
+    let timeouts = serde_json::to_string(&request.timeouts).unwrap_or_default();
+    digest(&[
+        request.queue.as_str(),
+        request.kind.as_str(),
+        &text(&request.input),
+        &text(&request.labels),
+        &retry,
+        &timeouts,
+        &start,
+    ])
+}
+
+/// The first 128 bits of SHA-256 over the parts, each with its length before it.
+fn digest(parts: &[&str]) -> Fingerprint {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    Fingerprint::from_bytes(bytes)
+}
+
+fn minified(json: &str) -> String {
+    let (mut in_string, mut escaped) = (false, false);
+    json.chars()
+        .filter(|c| {
+            if in_string {
+                match c {
+                    _ if escaped => escaped = false,
+                    '\\' => escaped = true,
+                    '"' => in_string = false,
+                    _ => {}
+                }
+                return true;
+            }
+            in_string = *c == '"';
+            !c.is_ascii_whitespace()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_outside_strings_is_no_difference() {
+        assert_eq!(minified("{ \"a b\" : [1,\n 2], \"c\\\" \": 0 }"), "{\"a b\":[1,2],\"c\\\" \":0}");
+    }
+
+    #[test]
+    fn parts_of_a_digest_cannot_flow_into_each_other() {
+        assert_ne!(digest(&["ab", "c"]), digest(&["a", "bc"]));
+    }
+}

@@ -1,0 +1,90 @@
+//! The service itself: the ports, the settings, and the random ids made from one of them.
+
+use std::sync::Arc;
+
+use tickover_core::duration::Millis;
+use tickover_core::id::{BlobId, Incarnation, LeaseId, Nonce, TaskId};
+use tickover_core::limits::Limits;
+use tickover_core::time::Timestamp;
+
+use crate::ports::{Clock, Ids, Queue, Store};
+use crate::queues::QueueCache;
+
+/// The world, behind its ports.
+#[derive(Clone)]
+pub struct Ports {
+    /// Where records live.
+    pub store: Arc<dyn Store>,
+    /// Where hints travel.
+    pub queue: Arc<dyn Queue>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub ids: Arc<dyn Ids>,
+}
+
+/// Everything Tickover does for tasks. Cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    pub(crate) ports: Ports,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) queues: Arc<QueueCache>,
+}
+
+impl Service {
+    /// A service over these ports.
+    pub fn new(ports: Ports, limits: Limits) -> Self {
+        Self { ports, limits: Arc::new(limits), queues: Arc::new(QueueCache::default()) }
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The time by this service's clock.
+    pub fn now(&self) -> Timestamp {
+        self.ports.clock.now()
+    }
+
+    /// The clock itself.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.ports.clock
+    }
+
+    fn random<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.ports.ids.fill(&mut bytes);
+        bytes
+    }
+
+    pub(crate) fn new_nonce(&self) -> Nonce {
+        Nonce::from_bytes(self.random())
+    }
+
+    pub(crate) fn new_incarnation(&self) -> Incarnation {
+        Incarnation::from_bytes(self.random())
+    }
+
+    pub(crate) fn new_lease(&self) -> LeaseId {
+        LeaseId::from_bytes(self.random())
+    }
+
+    pub(crate) fn new_blob_id(&self) -> BlobId {
+        BlobId::from_bytes(self.random())
+    }
+
+    /// A task id nobody chose: 128 random bits in hexadecimal.
+    pub(crate) fn new_task_id(&self) -> TaskId {
+        let text = format!("{:032x}", u128::from_be_bytes(self.random()));
+        #[expect(clippy::expect_used, reason = "hexadecimal digits are allowed in every id")]
+        TaskId::parse(text).expect("hexadecimal is a name")
+    }
+
+    /// Waits a random while below a bound that doubles with each try: others are at the same record or store.
+    pub(crate) async fn back_off(&self, tries: u32, base: Millis) {
+        let bound = base.as_u64().saturating_mul(1 << tries.min(6)).max(1);
+        let wait = u64::from_be_bytes(self.random()) % (bound + 1);
+        self.ports.clock.sleep_until(self.now().plus(Millis::new(wait))).await;
+    }
+}

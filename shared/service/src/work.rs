@@ -1,0 +1,165 @@
+//! What workers report: signs of life, results, errors, and tasks given back.
+
+use tickover_core::command::{Command, Complete, Fail, Heartbeat};
+use tickover_core::decision::Reply;
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::id::TaskId;
+use tickover_core::limits::{self, ERROR_CODE_MAX};
+use tickover_core::payload::Json;
+use tickover_core::task::{Failure, Task};
+use tickover_core::time::Timestamp;
+
+use crate::claim::attempt_deadline;
+use crate::drive::Known;
+use crate::error::ServiceError;
+use crate::lease::LeaseToken;
+use crate::service::Service;
+use crate::telemetry::field;
+
+/// What a heartbeat is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renewed {
+    /// Until when the caller counts as alive now.
+    pub lease_expires_at: Timestamp,
+    /// By when the attempt must be done.
+    pub deadline_at: Option<Timestamp>,
+    /// Whether somebody wants the task cancelled.
+    pub cancel_requested: bool,
+}
+
+/// How a report of a finished attempt was taken.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    /// The task as it stands now.
+    pub task: Task,
+    /// Whether the same lease had closed its attempt before: the first report stands.
+    pub duplicate: bool,
+    /// The lease's owner gave this result just now.
+    pub output: Option<Json>,
+}
+
+impl Service {
+    /// Renews a lease and the heartbeat timeout.
+    pub async fn heartbeat(
+        &self,
+        id: &TaskId,
+        lease: &str,
+        progress: Option<f64>,
+    ) -> Result<Renewed, ServiceError> {
+        if progress.is_some_and(|progress| !(0.0..=1.0).contains(&progress)) {
+            return Err(Reject::field("progress", "must be a number from 0 to 1").into());
+        }
+        let token = self.token(id, lease).await?;
+        let command = Command::Heartbeat(Heartbeat { lease: token.lease, progress });
+        let task = self.report(id, &token, &command).await?.0;
+        let Some(running) = task.running() else { return Err(Reject::LeaseLost.into()) };
+        self.extend_message(&task, &token, running.lease_length).await;
+        Ok(Renewed {
+            lease_expires_at: running.lease_expires_at,
+            deadline_at: attempt_deadline(&task),
+            cancel_requested: running.cancel_requested,
+        })
+    }
+
+    /// Records a result.
+    pub async fn complete(
+        &self,
+        id: &TaskId,
+        lease: &str,
+        output: Option<Json>,
+    ) -> Result<Closed, ServiceError> {
+        let bytes = output.as_ref().map_or(0, Json::len);
+        limits::check("output_bytes", bytes, self.limits.payload_bytes)?;
+        let depth = output.as_ref().map_or(0, Json::depth);
+        limits::check("json_depth", depth, limits::JSON_DEPTH_MAX)?;
+        let token = self.token(id, lease).await?;
+        let blob_id = self.new_blob_id();
+        let command = Command::Complete(Complete { lease: token.lease, output: output.clone(), blob_id });
+        self.close(id, &token, &command, output).await
+    }
+
+    /// Records an error; the task's policy says whether it is tried again.
+    pub async fn fail(
+        &self,
+        id: &TaskId,
+        lease: &str,
+        error: Failure,
+        retryable: bool,
+    ) -> Result<Closed, ServiceError> {
+        if error.code.is_empty() {
+            return Err(Reject::field("error.code", "must not be empty").into());
+        }
+        limits::check("error_code_bytes", error.code.len(), ERROR_CODE_MAX)?;
+        limits::check("error_message_bytes", error.message.len(), self.limits.payload_bytes)?;
+        let token = self.token(id, lease).await?;
+        let blob_id = self.new_blob_id();
+        let command = Command::Fail(Fail { lease: token.lease, error, retryable, blob_id });
+        self.close(id, &token, &command, None).await
+    }
+
+    /// Gives a task back undone.
+    pub async fn release(&self, id: &TaskId, lease: &str) -> Result<Closed, ServiceError> {
+        let token = self.token(id, lease).await?;
+        let command = Command::Release { lease: token.lease };
+        self.close(id, &token, &command, None).await
+    }
+
+    /// Reads a token. One that no claim ever gave out is a lost lease, if there is such a task at all.
+    async fn token(&self, id: &TaskId, lease: &str) -> Result<LeaseToken, ServiceError> {
+        match decode(lease) {
+            Err(Reject::LeaseLost) if self.load(id).await?.is_none() => Err(Reject::NotFound.into()),
+            token => Ok(token?),
+        }
+    }
+
+    async fn close(
+        &self,
+        id: &TaskId,
+        token: &LeaseToken,
+        command: &Command,
+        output: Option<Json>,
+    ) -> Result<Closed, ServiceError> {
+        let (task, reply) = self.report(id, token, command).await?;
+        // Only now: had the worker died before, the message would have brought the task to another one.
+        if let Some(receipt) = &token.receipt {
+            self.delete_message(&task.queue, receipt).await;
+        }
+        let duplicate = matches!(reply, Reply::Closed { duplicate: true });
+        Ok(Closed { task, duplicate, output: output.filter(|_| !duplicate) })
+    }
+
+    async fn report(
+        &self,
+        id: &TaskId,
+        token: &LeaseToken,
+        command: &Command,
+    ) -> Result<(Task, Reply), ServiceError> {
+        let Some(task) = self.load(id).await? else { return Err(Reject::NotFound.into()) };
+        if !token.is_of(&task) {
+            return Err(Reject::LeaseLost.into());
+        }
+        let driven = self.drive(id, Known::Record(Box::new(task)), command).await?;
+        match (driven.task, driven.outcome) {
+            (Some(task), Ok(reply)) => Ok((task, reply)),
+            (_, Err(reject)) => Err(reject.into()),
+            (None, Ok(_)) => Err(Reject::NotFound.into()),
+        }
+    }
+
+    /// The message is the lease's shadow: it stays hidden as long.
+    async fn extend_message(&self, task: &Task, token: &LeaseToken, length: Millis) {
+        let Some(receipt) = &token.receipt else { return };
+        if let Err(error) = self.ports.queue.change_visibility(&task.queue, receipt, length).await {
+            // It comes back sooner than need be, and whoever gets it finds the lease alive.
+            tracing::debug!({ field::TASK_ID } = %task.id, %error, "message not extended");
+        }
+    }
+}
+
+fn decode(lease: &str) -> Result<LeaseToken, Reject> {
+    if lease.is_empty() {
+        return Err(Reject::field("lease", "must be the token that the claim gave"));
+    }
+    LeaseToken::decode(lease).ok_or(Reject::LeaseLost)
+}

@@ -1,0 +1,79 @@
+//! Which messages travel together, and how long to wait before some of them are sent again.
+
+use std::time::Duration;
+
+use tickover_service::ports::{Ids as _, Outgoing};
+use tickover_service::system::SystemIds;
+
+/// Messages in one request, at most: SQS's limit.
+const MESSAGES_MAX: usize = 10;
+
+/// Bytes in one request, at most. SQS takes 1 MiB since 2025, but older compatible services stop at this.
+const BYTES_MAX: usize = 256 * 1024;
+
+/// How long the wait before the first repetition is, at most. It doubles with each.
+const BACKOFF: Duration = Duration::from_millis(50);
+
+/// Cuts messages into batches, in order. One that is too large for any batch gets one to itself: whether to take
+/// it is for SQS to say.
+pub(crate) fn plan(mut messages: &[Outgoing]) -> Vec<&[Outgoing]> {
+    let mut batches = Vec::new();
+    while !messages.is_empty() {
+        let mut bytes = 0;
+        let fitting = messages.iter().take(MESSAGES_MAX).take_while(|message| {
+            bytes += message.body.len();
+            bytes <= BYTES_MAX
+        });
+        let (batch, rest) = messages.split_at(fitting.count().max(1));
+        batches.push(batch);
+        messages = rest;
+    }
+    batches
+}
+
+/// A wait before a repetition (the first is 1), anywhere up to its bound: so that many who failed together
+/// don't come back together.
+pub(crate) fn backoff(repetition: u32) -> Duration {
+    let mut random = [0; 2];
+    SystemIds.fill(&mut random);
+    let bound = BACKOFF.saturating_mul(1 << repetition.saturating_sub(1).min(6));
+    bound.mul_f64(f64::from(u16::from_le_bytes(random)) / f64::from(u16::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_core::duration::Millis;
+
+    use super::*;
+
+    fn sizes(bodies: &[usize]) -> Vec<Vec<usize>> {
+        let messages: Vec<_> =
+            bodies.iter().map(|size| Outgoing { body: "x".repeat(*size), delay: Millis::ZERO }).collect();
+        plan(&messages).iter().map(|batch| batch.iter().map(|message| message.body.len()).collect()).collect()
+    }
+
+    #[test]
+    fn a_batch_has_ten_messages_at_most() {
+        assert_eq!(sizes(&[]), [[0; 0]; 0]);
+        assert_eq!(sizes(&[1; 25]), [vec![1; 10], vec![1; 10], vec![1; 5]]);
+    }
+
+    #[test]
+    fn a_batch_stays_within_its_bytes() {
+        const K: usize = 1024;
+        assert_eq!(sizes(&[100 * K, 156 * K, 1]), [vec![100 * K, 156 * K], vec![1]]);
+        assert_eq!(sizes(&[200 * K, 100 * K, 100 * K]), [vec![200 * K], vec![100 * K, 100 * K]]);
+    }
+
+    #[test]
+    fn an_oversized_message_travels_alone() {
+        assert_eq!(sizes(&[1, BYTES_MAX + 1, 1]), [[1], [BYTES_MAX + 1], [1]]);
+    }
+
+    #[test]
+    fn backoff_stays_within_a_growing_bound() {
+        for (repetition, bound_ms) in [(1, 50), (2, 100), (3, 200), (u32::MAX, 3_200)] {
+            assert!(backoff(repetition) <= Duration::from_millis(bound_ms), "{repetition}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Messages and durations as SQS writes them.
+
+use aws_sdk_sqs::error::BuildError;
+use aws_sdk_sqs::types::{Message, MessageSystemAttributeName, SendMessageBatchRequestEntry};
+use tickover_core::duration::Millis;
+use tickover_core::limits::QUEUE_DELAY_MAX;
+use tickover_service::ports::{Outgoing, Received};
+
+/// An entry of a batch. Its id is the message's place in the batch.
+pub(crate) fn entry(place: usize, message: &Outgoing) -> Result<SendMessageBatchRequestEntry, BuildError> {
+    // Rounded down: a hint that comes early is sent again with what remains, one that comes late is late.
+    let delay_s = message.delay.min(QUEUE_DELAY_MAX).as_secs_floor();
+    SendMessageBatchRequestEntry::builder()
+        .id(place.to_string())
+        .message_body(&message.body)
+        .delay_seconds(whole(delay_s))
+        .build()
+}
+
+/// A message as it came. `None` for one without a receipt, which nobody could do anything with.
+pub(crate) fn received(message: Message) -> Option<Received> {
+    let count = message
+        .attributes
+        .as_ref()
+        .and_then(|attributes| attributes.get(&MessageSystemAttributeName::ApproximateReceiveCount))
+        .and_then(|count| count.parse().ok());
+    Some(Received {
+        body: message.body.unwrap_or_default(),
+        receipt: message.receipt_handle?,
+        receive_count: count.unwrap_or(1),
+    })
+}
+
+/// Whole seconds, at most `most`, rounded up: a message must not show before its holder's time is over.
+pub(crate) fn seconds_up(span: Millis, most: Millis) -> i32 {
+    whole(span.min(most).saturating_add(Millis::new(999)).as_secs_floor())
+}
+
+fn whole(seconds: u64) -> i32 {
+    i32::try_from(seconds).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_are_rounded_down_and_end_at_fifteen_minutes() {
+        for (ms, seconds) in [(0, 0), (999, 0), (1_999, 1), (900_000, 900), (u64::MAX, 900)] {
+            let message = Outgoing { body: "a".to_owned(), delay: Millis::new(ms) };
+            assert_eq!(entry(0, &message).unwrap().delay_seconds, Some(seconds), "{ms} ms");
+        }
+    }
+
+    #[test]
+    fn visibilities_and_waits_are_rounded_up_to_their_maximum() {
+        let most = Millis::from_secs(20);
+        for (ms, seconds) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (20_000, 20), (u64::MAX, 20)] {
+            assert_eq!(seconds_up(Millis::new(ms), most), seconds, "{ms} ms");
+        }
+    }
+
+    #[test]
+    fn a_message_without_a_count_was_received_once_and_one_without_a_receipt_not_at_all() {
+        let message = Message::builder().body("a");
+        assert_eq!(received(message.clone().build()), None);
+        let message = message.receipt_handle("r");
+        assert_eq!(received(message.clone().build()).map(|received| received.receive_count), Some(1));
+        let message = message.attributes(MessageSystemAttributeName::ApproximateReceiveCount, "7");
+        assert_eq!(received(message.build()).map(|received| received.receive_count), Some(7));
+    }
+}

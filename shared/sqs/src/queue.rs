@@ -1,0 +1,213 @@
+//! The port's calls as SQS requests.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
+use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_core::limits::{CLAIM_MAX, LEASE_RANGE, WAIT_MAX};
+use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
+
+use crate::batch;
+use crate::error::{classify, classify_entry, classify_with_receipt, unexpected};
+use crate::message;
+
+/// How often a message is sent that SQS failed to take through no fault of ours. Requests that fail as a whole
+/// aren't counted here: the SDK repeats those.
+const ATTEMPTS: u32 = 3;
+
+/// Requests of one call under way at the same time.
+const REQUESTS_AT_ONCE: usize = 4;
+
+/// SQS queues by their logical names.
+#[derive(Clone, Debug)]
+pub struct SqsQueue {
+    client: Client,
+    urls: BTreeMap<QueueName, String>,
+}
+
+/// What became of a message of a batch.
+enum Sent {
+    /// SQS has it.
+    Yes,
+    /// SQS doesn't want it.
+    Refused(QueueError),
+    /// SQS failed to take it, or didn't say.
+    Failed(QueueError),
+}
+
+impl SqsQueue {
+    /// The queues at these URLs, and no others.
+    pub fn new(client: Client, urls: BTreeMap<QueueName, String>) -> Self {
+        Self { client, urls }
+    }
+
+    fn url(&self, queue: &QueueName) -> Result<&str, QueueError> {
+        let url = self.urls.get(queue).map(String::as_str);
+        url.ok_or_else(|| QueueError::Unknown { queue: queue.to_string() })
+    }
+
+    /// Sends one batch, and what SQS failed to take of it again. Fails as a whole only when there is no such queue.
+    async fn send_batch(
+        &self,
+        queue: &QueueName,
+        url: &str,
+        messages: &[Outgoing],
+    ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        let mut results = vec![Ok(()); messages.len()];
+        let mut pending: Vec<usize> = (0..messages.len()).collect();
+        for attempt in 1..=ATTEMPTS {
+            let output = match self.send_once(queue, url, messages, &pending).await {
+                Ok(output) => output,
+                Err(error @ QueueError::Unknown { .. }) => return Err(error),
+                Err(error) => {
+                    for place in pending {
+                        results[place] = Err(error.clone());
+                    }
+                    break;
+                }
+            };
+            pending.retain(|place| {
+                let (result, again) = match outcome(&output, *place) {
+                    Sent::Yes => (Ok(()), false),
+                    Sent::Refused(error) => (Err(error), false),
+                    Sent::Failed(error) => (Err(error), true),
+                };
+                results[*place] = result;
+                again
+            });
+            if pending.is_empty() {
+                break;
+            }
+            if attempt < ATTEMPTS {
+                tokio::time::sleep(batch::backoff(attempt)).await;
+            }
+        }
+        Ok(results)
+    }
+
+    async fn send_once(
+        &self,
+        queue: &QueueName,
+        url: &str,
+        messages: &[Outgoing],
+        places: &[usize],
+    ) -> Result<SendMessageBatchOutput, QueueError> {
+        let entries = places
+            .iter()
+            .filter_map(|place| Some(message::entry(*place, messages.get(*place)?)))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| QueueError::Unavailable { reason: error.to_string() })?;
+        let request = self.client.send_message_batch().queue_url(url).set_entries(Some(entries));
+        request.send().await.map_err(|error| classify(queue.as_str(), &error))
+    }
+}
+
+/// What SQS says about the message at a place. It names each in one of its two lists.
+fn outcome(output: &SendMessageBatchOutput, place: usize) -> Sent {
+    let id = place.to_string();
+    if output.successful().iter().any(|entry| entry.id() == id) {
+        return Sent::Yes;
+    }
+    match output.failed().iter().find(|entry| entry.id() == id) {
+        Some(entry) if entry.sender_fault() => Sent::Refused(classify_entry(entry.code(), entry.message())),
+        Some(entry) => Sent::Failed(classify_entry(entry.code(), entry.message())),
+        None => Sent::Failed(unexpected("a batch that leaves a message out")),
+    }
+}
+
+#[async_trait]
+impl Queue for SqsQueue {
+    async fn send(
+        &self,
+        queue: &QueueName,
+        messages: &[Outgoing],
+    ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        let url = self.url(queue)?;
+        let batches: Vec<_> =
+            batch::plan(messages).into_iter().map(|batch| self.send_batch(queue, url, batch)).collect();
+        let results: Vec<_> = stream::iter(batches).buffered(REQUESTS_AT_ONCE).try_collect().await?;
+        Ok(results.into_iter().flatten().collect())
+    }
+
+    async fn receive(
+        &self,
+        queue: &QueueName,
+        max: usize,
+        visibility: Millis,
+        wait: Millis,
+    ) -> Result<Vec<Received>, QueueError> {
+        let request = self
+            .client
+            .receive_message()
+            .queue_url(self.url(queue)?)
+            .max_number_of_messages(i32::try_from(max.clamp(1, CLAIM_MAX)).unwrap_or(1))
+            .visibility_timeout(message::seconds_up(visibility, LEASE_RANGE.1))
+            .wait_time_seconds(message::seconds_up(wait, WAIT_MAX))
+            .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount);
+        let output = request.send().await.map_err(|error| classify(queue.as_str(), &error))?;
+        Ok(output.messages.unwrap_or_default().into_iter().filter_map(message::received).collect())
+    }
+
+    async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
+        let request = self.client.delete_message().queue_url(self.url(queue)?).receipt_handle(receipt);
+        match request.send().await.map_err(|error| classify_with_receipt(queue.as_str(), &error)) {
+            // Gone already, or somebody else's now: either way there is nothing left to do with this receipt.
+            Ok(_) | Err(QueueError::StaleReceipt) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: &QueueName,
+        receipt: &str,
+        visibility: Millis,
+    ) -> Result<(), QueueError> {
+        let request = self
+            .client
+            .change_message_visibility()
+            .queue_url(self.url(queue)?)
+            .receipt_handle(receipt)
+            .visibility_timeout(message::seconds_up(visibility, LEASE_RANGE.1));
+        request.send().await.map(drop).map_err(|error| classify_with_receipt(queue.as_str(), &error))
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
+        let names = [VISIBLE, IN_FLIGHT, DELAYED];
+        let request = self.client.get_queue_attributes().queue_url(self.url(queue)?);
+        let request = request.set_attribute_names(Some(names.to_vec()));
+        let output = request.send().await.map_err(|error| classify(queue.as_str(), &error))?;
+        let count = |name: &QueueAttributeName| {
+            let value = output.attributes().and_then(|attributes| attributes.get(name));
+            // Never taken for zero: a queue that seems empty gets its lost hints sent again.
+            value
+                .and_then(|value| value.parse().ok())
+                .ok_or_else(|| unexpected("a depth without its numbers"))
+        };
+        Ok(Depth { visible: count(&VISIBLE)?, in_flight: count(&IN_FLIGHT)?, delayed: count(&DELAYED)? })
+    }
+
+    async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
+        Ok(self.knows(queue))
+    }
+
+    fn knows(&self, queue: &QueueName) -> bool {
+        self.urls.contains_key(queue)
+    }
+
+    fn names(&self) -> Vec<QueueName> {
+        self.urls.keys().cloned().collect()
+    }
+}
+
+const VISIBLE: QueueAttributeName = QueueAttributeName::ApproximateNumberOfMessages;
+const IN_FLIGHT: QueueAttributeName = QueueAttributeName::ApproximateNumberOfMessagesNotVisible;
+const DELAYED: QueueAttributeName = QueueAttributeName::ApproximateNumberOfMessagesDelayed;
+
+#[cfg(test)]
+mod tests;

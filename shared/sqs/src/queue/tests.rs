@@ -1,0 +1,197 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use aws_sdk_sqs::config::http::{HttpRequest, HttpResponse};
+use aws_sdk_sqs::config::retry::RetryConfig;
+use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_types::body::SdkBody;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A service that gives the answers it was told to, in order, and keeps what it was asked.
+#[derive(Clone, Debug, Default)]
+struct Script {
+    answers: Arc<Mutex<VecDeque<(u16, Value)>>>,
+    requests: Arc<Mutex<Vec<Value>>>,
+}
+
+impl HttpConnector for Script {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let asked = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+        self.requests.lock().unwrap().push(asked);
+        let (status, body) = self.answers.lock().unwrap().pop_front().expect("a further answer");
+        HttpConnectorFuture::ready(Ok(HttpResponse::new(
+            status.try_into().unwrap(),
+            SdkBody::from(body.to_string()),
+        )))
+    }
+}
+
+impl Script {
+    fn new(answers: impl IntoIterator<Item = (u16, Value)>) -> Self {
+        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), ..Self::default() }
+    }
+
+    fn queue(&self) -> SqsQueue {
+        let connector = SharedHttpConnector::new(self.clone());
+        let config = aws_sdk_sqs::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(Credentials::new("test", "test", None, None, "tests"))
+            .retry_config(RetryConfig::disabled())
+            .http_client(http_client_fn(move |_, _| connector.clone()))
+            .build();
+        let url = "https://sqs.us-east-1.amazonaws.com/123456789012/work".to_owned();
+        SqsQueue::new(Client::from_conf(config), BTreeMap::from([(work(), url)]))
+    }
+
+    fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn work() -> QueueName {
+    QueueName::parse("work").unwrap()
+}
+
+fn messages(count: usize) -> Vec<Outgoing> {
+    (0..count).map(|n| Outgoing { body: n.to_string(), delay: Millis::ZERO }).collect()
+}
+
+fn error(code: &str) -> Value {
+    json!({"__type": format!("com.amazonaws.sqs#{code}"), "message": "a text that nobody reads"})
+}
+
+fn ok(id: &str) -> Value {
+    json!({"Id": id, "MessageId": "m", "MD5OfMessageBody": "d"})
+}
+
+fn failed(id: &str, code: &str, sender_fault: bool) -> Value {
+    json!({"Id": id, "Code": code, "SenderFault": sender_fault, "Message": "why"})
+}
+
+fn entry_ids(request: &Value) -> Vec<&str> {
+    request["Entries"].as_array().unwrap().iter().filter_map(|entry| entry["Id"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn only_messages_that_sqs_failed_to_take_are_sent_again() {
+    let script = Script::new([
+        (
+            200,
+            json!({
+                "Successful": [ok("0")],
+                "Failed": [failed("1", "InvalidMessageContents", true), failed("2", "InternalError", false)],
+            }),
+        ),
+        (200, json!({"Successful": [ok("2"), ok("3")]})),
+    ]);
+    let results = script.queue().send(&work(), &messages(4)).await.unwrap();
+    assert!(
+        matches!(results[..], [Ok(()), Err(QueueError::Unavailable { .. }), Ok(()), Ok(())]),
+        "{results:?}"
+    );
+    let requests = script.requests();
+    assert_eq!(
+        requests.iter().map(entry_ids).collect::<Vec<_>>(),
+        [vec!["0", "1", "2", "3"], vec!["2", "3"]]
+    );
+}
+
+#[tokio::test]
+async fn sending_again_ends_after_three_attempts() {
+    let failing = json!({"Failed": [failed("0", "ThrottlingException", false)]});
+    let script = Script::new((0..3).map(|_| (200, failing.clone())));
+    let results = script.queue().send(&work(), &messages(1)).await.unwrap();
+    assert!(matches!(results[..], [Err(QueueError::Throttled)]), "{results:?}");
+    assert_eq!(script.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_refused_request_fails_its_own_messages_only() {
+    let ids: Vec<_> = (0..10).map(|n| n.to_string()).collect();
+    let whole: Vec<_> = ids.iter().map(|id| ok(id)).collect();
+    let script = Script::new([
+        (200, json!({"Successful": whole})),
+        (400, error("RequestThrottled")),
+        (200, json!({"Successful": [ok("0")]})),
+    ]);
+    let results = script.queue().send(&work(), &messages(21)).await.unwrap();
+    assert_eq!(results.len(), 21);
+    assert!(results[..10].iter().all(Result::is_ok), "{results:?}");
+    let throttled = results[10..20].iter().all(|result| matches!(result, Err(QueueError::Throttled)));
+    assert!(throttled && results[20].is_ok(), "{results:?}");
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart_by_code_and_status() {
+    let answer = async |status, code: &str| Script::new([(status, error(code))]).queue().depth(&work()).await;
+    for code in ["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "InvalidAddress"] {
+        let depth = answer(400, code).await;
+        assert!(matches!(&depth, Err(QueueError::Unknown { queue }) if queue == "work"), "{depth:?}");
+    }
+    for (status, code) in [(400, "RequestThrottled"), (400, "OverLimit"), (429, "Whatever")] {
+        let depth = answer(status, code).await;
+        assert!(matches!(depth, Err(QueueError::Throttled)), "{depth:?}");
+    }
+    for (status, code) in [(500, "InternalError"), (503, "ServiceUnavailable"), (403, "AccessDenied")] {
+        let depth = answer(status, code).await;
+        let named = matches!(&depth, Err(QueueError::Unavailable { reason }) if reason.contains(code));
+        assert!(named, "{depth:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_bad_receipt_is_stale_for_a_change_and_nothing_to_a_deletion() {
+    for code in ["ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterValue"] {
+        let script = Script::new([(400, error(code)), (400, error(code))]);
+        let queue = script.queue();
+        let changed = queue.change_visibility(&work(), "receipt", Millis::new(1_500)).await;
+        assert!(matches!(changed, Err(QueueError::StaleReceipt)), "{code}: {changed:?}");
+        assert_eq!(script.requests()[0]["VisibilityTimeout"], 2);
+        assert!(queue.delete(&work(), "receipt").await.is_ok(), "{code}");
+    }
+    let refused = Script::new([(403, error("AccessDenied"))]).queue().delete(&work(), "receipt").await;
+    assert!(matches!(refused, Err(QueueError::Unavailable { .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn receiving_asks_for_counts_and_for_no_more_than_sqs_gives() {
+    let message = json!({"Body": "b", "ReceiptHandle": "r", "Attributes": {"ApproximateReceiveCount": "3"}});
+    let script = Script::new([(200, json!({"Messages": [message]}))]);
+    let year = Millis::from_days(365);
+    let received = script.queue().receive(&work(), 50, year, year).await.unwrap();
+    let expected = Received { body: "b".to_owned(), receipt: "r".to_owned(), receive_count: 3 };
+    assert_eq!(received, [expected]);
+    let request = &script.requests()[0];
+    assert_eq!(request["MaxNumberOfMessages"], 10);
+    assert_eq!(request["VisibilityTimeout"], 43_200);
+    assert_eq!(request["WaitTimeSeconds"], 20);
+    assert_eq!(request["MessageSystemAttributeNames"], json!(["ApproximateReceiveCount"]));
+}
+
+#[tokio::test]
+async fn a_depth_without_its_numbers_is_no_empty_queue() {
+    let attributes = json!({"ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesDelayed": "0"});
+    let depth = Script::new([(200, json!({"Attributes": attributes}))]).queue().depth(&work()).await;
+    assert!(matches!(depth, Err(QueueError::Unavailable { .. })), "{depth:?}");
+}
+
+#[tokio::test]
+async fn a_queue_without_a_url_is_unknown_before_any_call() {
+    let script = Script::new([]);
+    let queue = script.queue();
+    let other = QueueName::parse("other").unwrap();
+    let sent = queue.send(&other, &messages(1)).await.map(drop);
+    let answers = [sent, queue.delete(&other, "r").await, queue.depth(&other).await.map(drop)];
+    for answer in answers {
+        assert!(matches!(&answer, Err(QueueError::Unknown { queue }) if queue == "other"), "{answer:?}");
+    }
+    assert!(!queue.open(&other).await.unwrap());
+    assert!(queue.open(&work()).await.unwrap());
+    assert_eq!(script.requests(), [Value::Null; 0]);
+}
