@@ -1,0 +1,34 @@
+//! A successful answer: a status and a JSON body, whatever carries it.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::problem::Problem;
+
+/// What a call is answered with when it succeeds.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The HTTP status: 200, or 201 where something new was made.
+    pub status: u16,
+    /// The body, one JSON object.
+    pub body: Box<RawValue>,
+}
+
+impl Answer {
+    pub(crate) fn new<T: Serialize>(status: u16, body: &T) -> Result<Self, Problem> {
+        match serde_json::value::to_raw_value(body) {
+            Ok(body) => Ok(Self { status, body }),
+            // Our own shapes always serialise: only a stored payload that isn't JSON comes here.
+            Err(error) => Err(Problem::corrupt(&error.to_string())),
+        }
+    }
+
+    pub(crate) fn ok<T: Serialize>(body: &T) -> Result<Self, Problem> {
+        Self::new(200, body)
+    }
+
+    /// The body's text.
+    pub fn text(&self) -> &str {
+        self.body.get()
+    }
+}

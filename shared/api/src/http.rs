@@ -1,0 +1,161 @@
+//! Between HTTP and the calls: bodies in, answers and problems out.
+
+use axum::body::{Body, HttpBody as _};
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body_util::BodyExt as _;
+use tickover_core::error::Reject;
+
+use crate::answer::Answer;
+use crate::body::BODY_BYTES_MAX;
+use crate::parse::excerpt;
+use crate::problem::Problem;
+
+/// How much of a body that is too large is still read, and thrown away: a caller that is still sending hears of
+/// the limit only if somebody listens.
+const LISTENED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A request's body, at most [`BODY_BYTES_MAX`] and declared as JSON if as anything.
+pub(crate) struct JsonBody(pub(crate) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for JsonBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let body = read(body).await?;
+        if !body.is_empty() {
+            check_media_type(&parts.headers)?;
+        }
+        Ok(Self(body))
+    }
+}
+
+async fn read(mut body: Body) -> Result<Bytes, Problem> {
+    let announced = body.size_hint().lower();
+    if announced > LISTENED_BYTES_MAX as u64 {
+        return Err(too_large(usize::try_from(announced).unwrap_or(usize::MAX)));
+    }
+    let (mut kept, mut length) = (BytesMut::new(), 0_usize);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Reject::field("body", "expected to its end, found it cut off"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        length = length.saturating_add(data.len());
+        if length > LISTENED_BYTES_MAX {
+            break;
+        }
+        if length <= BODY_BYTES_MAX {
+            kept.extend_from_slice(&data);
+        }
+    }
+    if length > BODY_BYTES_MAX { Err(too_large(length)) } else { Ok(kept.freeze()) }
+}
+
+fn too_large(value: usize) -> Problem {
+    Reject::LimitExceeded { limit: "body_bytes", value, maximum: BODY_BYTES_MAX }.into()
+}
+
+/// Nothing said is fine; anything said must be JSON.
+fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let text = |value: &HeaderValue| excerpt(&String::from_utf8_lossy(value.as_bytes()));
+    if let Some(encoding) = headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
+        return Err(Problem::wrong_media_type(&format!("something compressed with {}", text(encoding))));
+    }
+    match headers.get(CONTENT_TYPE) {
+        Some(given) if !is_json(given) => Err(Problem::wrong_media_type(&text(given))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn is_json(media_type: &HeaderValue) -> bool {
+    let Ok(text) = media_type.to_str() else { return false };
+    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// The one name in a path, percent-decoded.
+pub(crate) struct Name(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let found: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
+        match found {
+            Ok(Path(name)) => Ok(Self(name)),
+            Err(_) => Err(Reject::field("path", "expected a name in percent-encoded UTF-8").into()),
+        }
+    }
+}
+
+/// A query's names and values, percent-decoded.
+pub(crate) struct QueryPairs(pub(crate) Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for QueryPairs {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let found: Result<Query<_>, QueryRejection> = Query::from_request_parts(parts, state).await;
+        match found {
+            Ok(Query(pairs)) => Ok(Self(pairs)),
+            Err(_) => {
+                Err(Reject::field("query", "expected names and values in percent-encoded UTF-8").into())
+            }
+        }
+    }
+}
+
+fn response(status: u16, media_type: &'static str, body: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, [(CONTENT_TYPE, HeaderValue::from_static(media_type))], body).into_response()
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        response(self.status, "application/json", String::from(Box::<str>::from(self.body)))
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        // Strings and numbers only: it always serialises.
+        let body = serde_json::to_string(&self).unwrap_or_default();
+        let mut response = response(self.status, "application/problem+json", body);
+        if let Some(secs) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(secs));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_and_its_relatives_are_media_types_for_a_body() {
+        for (media_type, expected) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/vnd.api+json", true),
+            ("text/json", false),
+            ("application/x-www-form-urlencoded", false),
+            ("text/plain", false),
+            ("", false),
+        ] {
+            assert_eq!(is_json(&HeaderValue::from_static(media_type)), expected, "{media_type}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_too_large_is_measured_without_being_kept() {
+        let problem = read(Body::from(vec![b' '; BODY_BYTES_MAX + 7])).await.unwrap_err();
+        assert_eq!((problem.status, problem.value), (413, Some(u32::try_from(BODY_BYTES_MAX + 7).unwrap())));
+        assert_eq!(read(Body::from(vec![b' '; BODY_BYTES_MAX])).await.unwrap().len(), BODY_BYTES_MAX);
+    }
+}

@@ -1,0 +1,75 @@
+//! What every request goes through, whatever its route: the log line, the catching of panics, and problems
+//! for paths and methods that nobody serves.
+
+use std::any::Any;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use tickover_service::telemetry::field;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::problem::Problem;
+
+/// Puts the layers around a router whose routes are all there.
+pub(crate) fn layered(router: Router) -> Router {
+    router
+        .fallback(async || Problem::no_route())
+        .method_not_allowed_fallback(async || Problem::wrong_method())
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(log))
+}
+
+fn panicked(_payload: Box<dyn Any + Send>) -> Response {
+    // What it says may hold parts of a payload, so it isn't repeated here.
+    tracing::error!("a handler panicked");
+    Problem::internal().into_response()
+}
+
+/// One line a request. The path is the route's pattern: ids are in the task's own lines.
+async fn log(request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let method = request.method().clone();
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).await;
+    tracing::info!(
+        %method,
+        path = path.as_ref().map_or("unmatched", MatchedPath::as_str),
+        status = response.status().as_u16(),
+        { field::DURATION_MS } = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "request"
+    );
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::routing::get;
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    async fn body(router: &Router, path: &str) -> (u16, String) {
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_500_that_leaks_nothing_and_the_next_request_is_served() {
+        let bad = async || -> &'static str { panic!("secret at {}", file!()) };
+        let router = layered(Router::new().route("/bad", get(bad)).route("/good", get(async || "fine")));
+        let (status, text) = body(&router, "/bad").await;
+        assert_eq!(status, 500);
+        assert!(!text.contains("secret") && !text.contains(".rs"), "{text}");
+        let problem: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(problem["code"], "internal");
+        assert_eq!(body(&router, "/good").await, (200, "fine".to_owned()));
+    }
+}

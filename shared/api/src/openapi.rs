@@ -1,0 +1,151 @@
+//! The `OpenAPI` document: made once from the routes themselves, so that neither can have what the other hasn't.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, OpenApi};
+
+use crate::problem::Problem;
+use crate::routes;
+
+/// What isn't said route by route.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Tickover",
+        description = "Durable tasks with real deadlines on Lambda, DynamoDB and SQS.\n\n\
+            Bodies are JSON. Instants are RFC 3339 in UTC with milliseconds. Durations are strings such as \
+            `\"1h 30m\"` (units `ms`, `s`, `m`, `h`, `d` and their long forms) or whole milliseconds. Errors are \
+            problem details (RFC 9457) with a stable `code`."
+    ),
+    tags(
+        (name = "tasks", description = "Schedule, read and operate tasks."),
+        (name = "workers", description = "Claim tasks and report on them."),
+        (name = "queues", description = "See and pause queues."),
+        (name = "system", description = "The server itself."),
+    ),
+    components(schemas(Problem)),
+)]
+struct Base;
+
+/// The document without its routes.
+pub(crate) fn base() -> utoipa::openapi::OpenApi {
+    Base::openapi()
+}
+
+/// The document's text.
+pub(crate) fn text() -> Bytes {
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
+        // Maps of strings only: it always serialises.
+        Bytes::from(routes::all().into_openapi().to_json().unwrap_or_default())
+    });
+    TEXT.clone()
+}
+
+const INVALID: (u16, &str) = (400, "`invalid_request`: `field` says what is wrong.");
+const ABSENT: (u16, &str) = (404, "`not_found` or `unknown_queue`.");
+const CONFLICT: (u16, &str) = (
+    409,
+    "`id_conflict`, `lease_lost`, `deadline_exceeded`, `already_terminal` or `not_terminal`: nothing changed.",
+);
+const LIMIT: (u16, &str) = (413, "`limit_exceeded`: `limit`, `value` and `maximum` say which.");
+const MEDIA_TYPE: (u16, &str) = (415, "`unsupported_media_type`: the body isn't sent as JSON.");
+const THROTTLED: (u16, &str) = (429, "`throttled`: repeat it after `Retry-After` seconds.");
+const BROKEN: (u16, &str) = (500, "`internal` or `corrupt_record`.");
+const UNAVAILABLE: (u16, &str) =
+    (503, "`unavailable` or `contended`: repeating it after `Retry-After` seconds is safe.");
+
+fn problems(known: &[(u16, &str)]) -> BTreeMap<String, RefOr<Response>> {
+    let schema = RefOr::<utoipa::openapi::Schema>::Ref(Ref::from_schema_name("Problem"));
+    let problem = |description: &str| {
+        let content = ContentBuilder::new().schema(Some(schema.clone())).build();
+        ResponseBuilder::new().description(description).content("application/problem+json", content).build()
+    };
+    known.iter().map(|(status, text)| (status.to_string(), problem(text).into())).collect()
+}
+
+/// What can go wrong with a call that has a body.
+pub(crate) struct CallProblems;
+
+impl IntoResponses for CallProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[INVALID, ABSENT, CONFLICT, LIMIT, MEDIA_TYPE, THROTTLED, BROKEN, UNAVAILABLE])
+    }
+}
+
+/// What can go wrong with reading.
+pub(crate) struct ReadProblems;
+
+impl IntoResponses for ReadProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[INVALID, ABSENT, THROTTLED, BROKEN, UNAVAILABLE])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use crate::parse;
+
+    use super::*;
+
+    fn properties(document: &Value, schema: &str) -> Vec<String> {
+        let schema = &document["components"]["schemas"][schema];
+        assert_eq!(schema["additionalProperties"], false, "{schema}");
+        let mut names: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn the_document_has_the_very_fields_that_requests_are_read_with() {
+        let document: Value = serde_json::from_slice(&text()).unwrap();
+        for (schema, read) in [
+            ("ScheduleRequest", parse::SCHEDULE_FIELDS),
+            ("ScheduleBatchRequest", parse::BATCH_FIELDS),
+            ("ClaimRequest", parse::CLAIM_FIELDS),
+            ("CompleteRequest", parse::COMPLETE_FIELDS),
+            ("CompleteBatchRequest", parse::BATCH_FIELDS),
+            ("CompleteBatchEntry", parse::COMPLETE_ENTRY_FIELDS),
+            ("FailRequest", parse::FAIL_FIELDS),
+            ("FailError", parse::ERROR_FIELDS),
+            ("HeartbeatRequest", parse::HEARTBEAT_FIELDS),
+            ("ReleaseRequest", parse::RELEASE_FIELDS),
+            ("CancelRequest", parse::CANCEL_FIELDS),
+        ] {
+            let mut read: Vec<_> = read.to_vec();
+            read.sort_unstable();
+            assert_eq!(properties(&document, schema), read, "{schema}");
+        }
+    }
+
+    #[test]
+    fn every_reference_in_the_document_leads_somewhere() {
+        let document: Value = serde_json::from_slice(&text()).unwrap();
+        let mut open = vec![&document];
+        while let Some(value) = open.pop() {
+            if let Some(target) = value.get("$ref").and_then(Value::as_str) {
+                assert!(document.pointer(&target[1..]).is_some(), "{target}");
+            }
+            match value {
+                Value::Object(fields) => open.extend(fields.values()),
+                Value::Array(entries) => open.extend(entries),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_result_never_admits_null() {
+        let document: Value = serde_json::from_slice(&text()).unwrap();
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        for (name, schema) in schemas.iter().filter(|(name, _)| !name.contains("Request")) {
+            if ["View", "Answer", "Result", "Problem"].iter().any(|end| name.ends_with(end)) {
+                assert!(!schema.to_string().contains("\"null\""), "{name}: {schema}");
+            }
+        }
+    }
+}

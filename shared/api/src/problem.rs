@@ -1,0 +1,220 @@
+//! Everything that isn't a success, as problem details (RFC 9457) with a stable `code`.
+//!
+//! Owns the mapping from refusals and failures to codes and statuses. What only operators should know (why a
+//! store can't be reached, what is wrong with a record) is logged here and told to nobody.
+
+use serde::Serialize;
+use tickover_core::error::Reject;
+use tickover_service::ServiceError;
+use utoipa::ToSchema;
+
+/// Seconds after which repeating a call is worth it.
+const RETRY_AFTER_SECS: u16 = 1;
+
+/// Why a call has no result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Problem {
+    /// A URI for the sort of problem: `urn:problem-type:tickover:` and the code.
+    #[serde(rename = "type")]
+    #[schema(value_type = String)]
+    pub uri: Box<str>,
+    /// The sort of problem in words, the same for every occurrence.
+    #[schema(value_type = String)]
+    pub title: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+    /// This occurrence in words, for people.
+    #[schema(value_type = String)]
+    pub detail: Box<str>,
+    /// The sort of problem for programs: stable.
+    #[schema(value_type = String, example = "invalid_request")]
+    pub code: &'static str,
+    /// `invalid_request`: the field that is wrong, as a path such as `retry.delay[2]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<String>)]
+    pub field: Option<Box<str>>,
+    /// `limit_exceeded`: the limit's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<String>)]
+    pub limit: Option<&'static str>,
+    /// `limit_exceeded`: what was asked for, in the limit's unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub value: Option<u32>,
+    /// `limit_exceeded`: what is allowed, in the limit's unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub maximum: Option<u32>,
+    /// Repeating the call is safe and worth it after this many seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub retry_after: Option<u16>,
+}
+
+impl Problem {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// Whether the same call may succeed later: throttling, contention, or an outage.
+    pub fn is_retryable(&self) -> bool {
+        self.retry_after.is_some()
+    }
+
+    fn new(status: u16, code: &'static str, title: &'static str, detail: impl Into<Box<str>>) -> Self {
+        Self {
+            uri: format!("urn:problem-type:tickover:{code}").into(),
+            title,
+            status,
+            detail: detail.into(),
+            code,
+            field: None,
+            limit: None,
+            value: None,
+            maximum: None,
+            retry_after: None,
+        }
+    }
+
+    fn later(self) -> Self {
+        Self { retry_after: Some(RETRY_AFTER_SECS), ..self }
+    }
+
+    pub(crate) fn no_route() -> Self {
+        Self::new(
+            404,
+            "not_found",
+            "Not found",
+            "there is nothing at this path; /openapi.json lists all there is",
+        )
+    }
+
+    pub(crate) fn wrong_method() -> Self {
+        let detail = "this path doesn't take this method; the Allow header lists those it takes";
+        Self::new(405, "method_not_allowed", "Method not allowed", detail)
+    }
+
+    pub(crate) fn wrong_media_type(found: &str) -> Self {
+        let detail = format!("the body must be sent as application/json, not as {found}");
+        Self::new(415, "unsupported_media_type", "Unsupported media type", detail)
+    }
+
+    /// A panic in a handler: nothing of it is told.
+    pub(crate) fn internal() -> Self {
+        let detail = "something went wrong here; whether the call took effect is not known";
+        Self::new(500, "internal", "Internal error", detail)
+    }
+
+    pub(crate) fn corrupt(reason: &str) -> Self {
+        tracing::error!(reason, "a stored record can't be used");
+        Self::new(500, "corrupt_record", "Corrupt record", "a stored record can't be read; it was left alone")
+    }
+
+    fn unavailable(reason: &str) -> Self {
+        tracing::warn!(reason, "a call failed: unavailable");
+        let detail = "temporarily unavailable; repeating the call is safe";
+        Self::new(503, "unavailable", "Unavailable", detail).later()
+    }
+}
+
+/// A number for people: where it doesn't fit, the largest that does says enough.
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+impl From<Reject> for Problem {
+    fn from(reject: Reject) -> Self {
+        let (status, title) = match &reject {
+            Reject::InvalidRequest { .. } => (400, "Invalid request"),
+            Reject::NotFound => (404, "Not found"),
+            Reject::UnknownQueue { .. } => (404, "Unknown queue"),
+            Reject::LeaseLost => (409, "Lease lost"),
+            Reject::DeadlineExceeded { .. } => (409, "Deadline exceeded"),
+            Reject::AlreadyTerminal { .. } => (409, "Already finished"),
+            Reject::NotTerminal { .. } => (409, "Not finished"),
+            Reject::IdConflict => (409, "Id in use"),
+            Reject::NotClaimable { .. } => (409, "Not claimable"),
+            Reject::LimitExceeded { .. } => (413, "Limit exceeded"),
+        };
+        let problem = Self::new(status, reject.code(), title, reject.to_string());
+        match reject {
+            Reject::InvalidRequest { field, .. } => Self { field: Some(field.into()), ..problem },
+            Reject::LimitExceeded { limit, value, maximum } => Self {
+                limit: Some(limit),
+                value: Some(count(value)),
+                maximum: Some(count(maximum)),
+                ..problem
+            },
+            Reject::NotFound
+            | Reject::UnknownQueue { .. }
+            | Reject::LeaseLost
+            | Reject::DeadlineExceeded { .. }
+            | Reject::AlreadyTerminal { .. }
+            | Reject::NotTerminal { .. }
+            | Reject::IdConflict
+            | Reject::NotClaimable { .. } => problem,
+        }
+    }
+}
+
+impl From<ServiceError> for Problem {
+    fn from(error: ServiceError) -> Self {
+        let detail = error.to_string();
+        match error {
+            ServiceError::Rejected(reject) => reject.into(),
+            ServiceError::Contended => Self::new(503, "contended", "Contended", detail).later(),
+            ServiceError::Throttled => Self::new(429, "throttled", "Too many requests", detail).later(),
+            ServiceError::Unavailable { reason } => Self::unavailable(&reason),
+            ServiceError::Corrupt { reason } => Self::corrupt(&reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(error: ServiceError) -> Problem {
+        error.into()
+    }
+
+    #[test]
+    fn only_what_may_succeed_later_is_retryable_and_says_when() {
+        let reason = || "secret.internal:8000 refused".to_owned();
+        for (error, status, code, retryable) in [
+            (ServiceError::Throttled, 429, "throttled", true),
+            (ServiceError::Contended, 503, "contended", true),
+            (ServiceError::Unavailable { reason: reason() }, 503, "unavailable", true),
+            (ServiceError::Corrupt { reason: reason() }, 500, "corrupt_record", false),
+            (ServiceError::Rejected(Reject::IdConflict), 409, "id_conflict", false),
+        ] {
+            let problem = of(error);
+            assert_eq!((problem.status, problem.code()), (status, code));
+            assert_eq!(
+                (problem.is_retryable(), problem.retry_after.is_some()),
+                (retryable, retryable),
+                "{code}"
+            );
+            assert!(!serde_json::to_string(&problem).unwrap().contains("secret"), "{code} leaks its reason");
+        }
+    }
+
+    #[test]
+    fn extension_members_stand_beside_the_standard_ones() {
+        let limit = Reject::LimitExceeded { limit: "json_depth", value: 65, maximum: 64 };
+        let expected = serde_json::json!({
+            "type": "urn:problem-type:tickover:limit_exceeded",
+            "title": "Limit exceeded",
+            "status": 413,
+            "detail": "json_depth: 65 is more than the maximum of 64",
+            "code": "limit_exceeded",
+            "limit": "json_depth",
+            "value": 65,
+            "maximum": 64,
+        });
+        assert_eq!(serde_json::to_value(Problem::from(limit)).unwrap(), expected);
+        let field = Problem::from(Reject::field("retry.delay", "expected a duration"));
+        assert_eq!(field.field.as_deref(), Some("retry.delay"));
+    }
+}

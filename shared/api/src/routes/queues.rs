@@ -1,0 +1,71 @@
+//! Queues as operators see them.
+
+use axum::extract::State;
+use tickover_service::Service;
+
+use crate::answer::Answer;
+use crate::calls;
+use crate::http::{JsonBody, Name};
+use crate::openapi::{CallProblems, ReadProblems};
+use crate::problem::Problem;
+use crate::request::Nothing;
+use crate::view::{QueueAnswer, QueuesAnswer};
+
+/// List all queues with their depth.
+#[utoipa::path(
+    get,
+    path = "/v1/queues",
+    tag = "queues",
+    responses((status = 200, description = "The queues, by name.", body = QueuesAnswer), ReadProblems),
+)]
+pub(super) async fn queues(State(service): State<Service>) -> Result<Answer, Problem> {
+    calls::queues(&service).await
+}
+
+/// Describe a queue: its depth and its oldest waiting task.
+#[utoipa::path(
+    get,
+    path = "/v1/queues/{queue}",
+    tag = "queues",
+    params(("queue" = String, Path, description = "The queue's name.")),
+    responses((status = 200, description = "The queue.", body = QueueAnswer), ReadProblems),
+)]
+pub(super) async fn queue(State(service): State<Service>, queue: Name) -> Result<Answer, Problem> {
+    calls::queue(&service, &queue.0).await
+}
+
+/// Pause a queue.
+///
+/// Nothing of it is handed out until it is resumed; deadlines keep running.
+#[utoipa::path(
+    post,
+    path = "/v1/queues/{queue}/pause",
+    tag = "queues",
+    params(("queue" = String, Path, description = "The queue's name.")),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "The queue is paused.", body = QueueAnswer), CallProblems),
+)]
+pub(super) async fn pause(
+    State(service): State<Service>,
+    queue: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::pause(&service, &queue.0, &body.0).await
+}
+
+/// Resume a queue.
+#[utoipa::path(
+    post,
+    path = "/v1/queues/{queue}/resume",
+    tag = "queues",
+    params(("queue" = String, Path, description = "The queue's name.")),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "The queue is handed out again.", body = QueueAnswer), CallProblems),
+)]
+pub(super) async fn resume(
+    State(service): State<Service>,
+    queue: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::resume(&service, &queue.0, &body.0).await
+}

@@ -1,0 +1,145 @@
+//! What workers call.
+
+use axum::extract::State;
+use tickover_service::Service;
+
+use crate::answer::Answer;
+use crate::calls;
+use crate::http::{JsonBody, Name};
+use crate::openapi::CallProblems;
+use crate::problem::Problem;
+use crate::request::{
+    ClaimRequest, CompleteBatchRequest, CompleteRequest, FailRequest, HeartbeatRequest, ReleaseRequest,
+};
+use crate::view::{BatchAnswer, ClaimAnswer, HeartbeatAnswer, TaskAnswer};
+
+/// Claim tasks from a queue.
+#[utoipa::path(
+    post,
+    path = "/v1/queues/{queue}/claim",
+    tag = "workers",
+    params(("queue" = String, Path, description = "The queue's name.")),
+    request_body = Option<ClaimRequest>,
+    responses((status = 200, description = "Tasks; none if there are none.", body = ClaimAnswer), CallProblems),
+)]
+pub(super) async fn claim(
+    State(service): State<Service>,
+    queue: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::claim(&service, &queue.0, &body.0).await
+}
+
+/// Claim one task by id.
+///
+/// For workers that receive the queue's messages themselves. `max` and `wait` make no difference here.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/claim",
+    tag = "workers",
+    params(("id" = String, Path, description = "The task's id.")),
+    request_body = Option<ClaimRequest>,
+    responses(
+        (status = 200, description = "The task; none if it can't be had now.", body = ClaimAnswer),
+        CallProblems,
+    ),
+)]
+pub(super) async fn claim_by_id(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::claim_by_id(&service, &id.0, &body.0).await
+}
+
+/// Report a result.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/complete",
+    tag = "workers",
+    params(("id" = String, Path, description = "The task's id.")),
+    request_body = CompleteRequest,
+    responses((status = 200, description = "The result is recorded.", body = TaskAnswer), CallProblems),
+)]
+pub(super) async fn complete(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::complete(&service, &id.0, &body.0).await
+}
+
+/// Report many results.
+///
+/// Each entry succeeds or fails by itself: `results` has one result for each, in order.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/complete",
+    tag = "workers",
+    request_body = CompleteBatchRequest,
+    responses((status = 200, description = "One result for each entry.", body = BatchAnswer), CallProblems),
+)]
+pub(super) async fn complete_batch(
+    State(service): State<Service>,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::complete_batch(&service, &body.0).await
+}
+
+/// Report that an attempt failed.
+///
+/// The task's retry policy says whether it is tried again, unless the error says that it can't help.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/fail",
+    tag = "workers",
+    params(("id" = String, Path, description = "The task's id.")),
+    request_body = FailRequest,
+    responses((status = 200, description = "The failure is recorded.", body = TaskAnswer), CallProblems),
+)]
+pub(super) async fn fail(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::fail(&service, &id.0, &body.0).await
+}
+
+/// Give a sign of life.
+///
+/// It renews the lease and the heartbeat timeout, and tells how much time is left and whether somebody wants
+/// the task cancelled. It never moves the deadline.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/heartbeat",
+    tag = "workers",
+    params(("id" = String, Path, description = "The task's id.")),
+    request_body = HeartbeatRequest,
+    responses((status = 200, description = "The lease is renewed.", body = HeartbeatAnswer), CallProblems),
+)]
+pub(super) async fn heartbeat(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::heartbeat(&service, &id.0, &body.0).await
+}
+
+/// Give a task back undone.
+///
+/// The attempt doesn't count, and another worker may have the task at once.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/release",
+    tag = "workers",
+    params(("id" = String, Path, description = "The task's id.")),
+    request_body = ReleaseRequest,
+    responses((status = 200, description = "The task waits again.", body = TaskAnswer), CallProblems),
+)]
+pub(super) async fn release(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::release(&service, &id.0, &body.0).await
+}

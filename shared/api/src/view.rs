@@ -1,0 +1,16 @@
+//! How answers look: the JSON shapes, made from records. What doesn't apply is absent, never `null`.
+
+mod answers;
+mod attempt;
+mod queue;
+mod task;
+mod verbatim;
+
+pub use answers::{
+    BatchAnswer, BatchResult, CancelAnswer, ClaimAnswer, HealthAnswer, HeartbeatAnswer, ListAnswer,
+    QueueAnswer, QueuesAnswer, TaskAnswer,
+};
+pub use attempt::{AttemptView, ErrorView};
+pub use queue::QueueView;
+pub use task::{ClaimedView, NextView, TaskView};
+pub use verbatim::Verbatim;

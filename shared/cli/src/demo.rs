@@ -1,0 +1,184 @@
+//! `tickover demo`: the whole system at work for a few seconds, and whether all came out as it should.
+//!
+//! It is a real one: a server on a free port of this machine, workers in processes of their own, and one of
+//! those killed in the middle of its task.
+
+mod crew;
+mod handler;
+mod plan;
+mod report;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use tickover_core::duration::Millis;
+use tickover_core::id::{QueueName, TaskId, WorkerName};
+use tickover_core::limits::Limits;
+use tickover_embedded::{Local, Storage};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::client::{Claim, ClaimedTask, Client, Report};
+use crew::Crew;
+use plan::{INTERRUPTED, OVERDUE, Planned};
+
+/// How often the server's tick sweeps what is due.
+const TICK: Duration = Duration::from_secs(1);
+/// How often the tasks are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// When the demo gives up.
+const BOUND: Duration = Duration::from_secs(18);
+
+/// Options of `tickover demo`.
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Be one of the demo's own workers' commands: reads a task's input, writes its result
+    #[arg(long, hide = true)]
+    handle: Option<handler::Handler>,
+}
+
+/// Runs the demo, or a task of its.
+pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<()> {
+    if let Some(handler) = args.handle {
+        return handler.run();
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let endpoint = format!("http://{}", listener.local_addr()?);
+    let local = Local::open(&Storage::Memory, Limits::default()).await?;
+    let (stop, stopped) = oneshot::channel();
+    let server = tokio::spawn(local.serve(listener, TICK, async {
+        // Stopped on request, or because the demo is gone.
+        drop(stopped.await);
+    }));
+    let client = Client::new(endpoint.parse()?)?;
+    let outcome = show(&client, &endpoint).await;
+    // It is refused only where the server has ended already, and then there is nothing to stop.
+    let _already_ended = stop.send(());
+    server.await??;
+    outcome
+}
+
+async fn show(client: &Client, endpoint: &str) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let plan = plan::plan();
+    let bar = progress(plan.len());
+    say(&bar, format!("a server with a tick each second is listening on {endpoint}"));
+    let mut crew = Crew::new(endpoint)?;
+
+    let abandoned = abandon(client, &plan, &bar).await?;
+    kill_a_worker(client, &plan, &mut crew, &bar).await?;
+    for planned in plan.iter().filter(|planned| !planned.is_special()) {
+        client.schedule(&planned.request).await.with_context(|| planned.id())?;
+    }
+    say(&bar, format!("{} tasks are scheduled; four workers start", plan.len()));
+    crew.hire(&["documents", "documents", "invoices", "invoices"])?;
+
+    let tasks = watch(client, &plan, &bar, started).await?;
+    let refusal = report_late(client, &abandoned, &bar).await?;
+    crew.dismiss().await?;
+    bar.finish_and_clear();
+
+    let unexpected = report::print(&plan, &tasks, &refusal, started.elapsed());
+    ensure!(unexpected == 0, "{unexpected} outcomes are not the expected ones");
+    Ok(())
+}
+
+/// A worker takes a task and never says another word. Its deadline passes while nobody works on it.
+async fn abandon(client: &Client, plan: &[Planned], bar: &ProgressBar) -> anyhow::Result<ClaimedTask> {
+    let planned = plan::find(plan, OVERDUE)?;
+    client.schedule(&planned.request).await?;
+    let worker = WorkerName::parse("forgetful")?;
+    let claim = Claim { worker: &worker, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+    let queue = QueueName::parse(planned.queue())?;
+    let claimed = client.claim(&queue, &claim).await?.pop();
+    say(bar, format!("{OVERDUE}: a worker took it and went home"));
+    claimed.with_context(|| format!("{OVERDUE} can be claimed"))
+}
+
+/// A worker is killed with a task in its hands; another takes over when the lease runs out.
+async fn kill_a_worker(
+    client: &Client,
+    plan: &[Planned],
+    crew: &mut Crew,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    let planned = plan::find(plan, INTERRUPTED)?;
+    client.schedule(&planned.request).await?;
+    let mut doomed = crew.hire_doomed(planned.queue())?;
+    let id = TaskId::parse(INTERRUPTED)?;
+    let started = Instant::now();
+    while describe(client, &id).await?["status"] != "running" {
+        ensure!(started.elapsed() < BOUND, "the worker never claimed {INTERRUPTED}");
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    // SIGKILL: it has no chance to say anything.
+    doomed.kill().await?;
+    say(bar, format!("{INTERRUPTED}: its worker was killed in the middle of it"));
+    Ok(())
+}
+
+/// The forgetful worker comes back with a result, too late.
+async fn report_late(client: &Client, task: &ClaimedTask, bar: &ProgressBar) -> anyhow::Result<String> {
+    match client.report(&task.id, &task.lease, &Report::Complete(None)).await {
+        Ok(_) => bail!("the late result of {OVERDUE} was accepted"),
+        Err(error) => {
+            let code = error.code().unwrap_or("no answer").to_owned();
+            say(bar, format!("{OVERDUE}: its worker came back, and its result was refused: {code}"));
+            Ok(code)
+        }
+    }
+}
+
+/// Looks at the tasks until all have ended, in the order of the plan.
+async fn watch(
+    client: &Client,
+    plan: &[Planned],
+    bar: &ProgressBar,
+    started: Instant,
+) -> anyhow::Result<Vec<Value>> {
+    let mut tasks: Vec<Option<Value>> = vec![None; plan.len()];
+    while started.elapsed() < BOUND {
+        for (planned, seen) in plan.iter().zip(&mut tasks) {
+            if seen.is_some() {
+                continue;
+            }
+            let task = describe(client, &TaskId::parse(planned.id())?).await?;
+            if !["pending", "running"].contains(&task["status"].as_str().unwrap_or_default()) {
+                say(bar, report::progress_line(&task));
+                bar.inc(1);
+                *seen = Some(task);
+            }
+        }
+        if tasks.iter().all(Option::is_some) {
+            return Ok(tasks.into_iter().flatten().collect());
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    bail!("not all tasks have ended after {} s", BOUND.as_secs())
+}
+
+async fn describe(client: &Client, id: &TaskId) -> anyhow::Result<Value> {
+    Ok(serde_json::from_str(client.describe(id).await?.json())?)
+}
+
+/// A line of what happens, above the bar, or on standard error where nobody watches a bar.
+fn say(bar: &ProgressBar, line: String) {
+    if bar.is_hidden() {
+        eprintln!("{line}");
+    } else {
+        bar.println(line);
+    }
+}
+
+fn progress(tasks: usize) -> ProgressBar {
+    let bar = ProgressBar::new(u64::try_from(tasks).unwrap_or(u64::MAX));
+    let style = ProgressStyle::with_template("{bar:32} {pos} of {len} tasks have ended, {elapsed}");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

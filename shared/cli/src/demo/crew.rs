@@ -1,0 +1,78 @@
+//! The demo's workers: `tickover work` in processes of their own.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use tokio::process::{Child, Command};
+
+/// How long a worker may take to finish when told to.
+const FAREWELL: Duration = Duration::from_secs(8);
+
+/// All workers hired so far. They end with it.
+pub(super) struct Crew {
+    endpoint: String,
+    program: std::path::PathBuf,
+    workers: Vec<Child>,
+}
+
+impl Crew {
+    /// Nobody yet.
+    pub(super) fn new(endpoint: &str) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("this program's own path")?;
+        Ok(Self { endpoint: endpoint.to_owned(), program, workers: vec![] })
+    }
+
+    /// Starts a worker for each of these queues, two tasks at once each.
+    pub(super) fn hire(&mut self, queues: &[&str]) -> anyhow::Result<()> {
+        for (number, queue) in queues.iter().enumerate() {
+            let name = format!("worker-{}", number + 1);
+            let child = self.spawn(queue, &name, "60s", "2", "work")?;
+            self.workers.push(child);
+        }
+        Ok(())
+    }
+
+    /// Starts a worker that will never finish its task, with a short lease.
+    pub(super) fn hire_doomed(&mut self, queue: &str) -> anyhow::Result<Child> {
+        self.spawn(queue, "doomed", "2s", "1", "hang")
+    }
+
+    fn spawn(
+        &self,
+        queue: &str,
+        name: &str,
+        lease: &str,
+        concurrency: &str,
+        handler: &str,
+    ) -> anyhow::Result<Child> {
+        Command::new(&self.program)
+            .args(["--endpoint", &self.endpoint, "work", queue, "--worker", name])
+            .args(["--lease", lease, "--wait", "1s", "--concurrency", concurrency, "--"])
+            .arg(&self.program)
+            .args(["demo", "--handle", handler])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            // What they say would run into the progress bar, and the table tells it all.
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .context("a worker can't be started")
+    }
+
+    /// Tells everybody to finish and waits until they have.
+    pub(super) async fn dismiss(&mut self) -> anyhow::Result<()> {
+        for worker in &self.workers {
+            if let Some(pid) = worker.id() {
+                let pid = nix::unistd::Pid::from_raw(i32::try_from(pid)?);
+                nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT)?;
+            }
+        }
+        for worker in &mut self.workers {
+            let ended = tokio::time::timeout(FAREWELL, worker.wait()).await;
+            let status = ended.context("a worker doesn't end when told to")??;
+            ensure!(status.success(), "a worker ended with {status}");
+        }
+        Ok(())
+    }
+}

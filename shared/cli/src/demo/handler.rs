@@ -1,0 +1,85 @@
+//! What the demo's workers run for each task: a program that reads JSON and writes JSON.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+use serde::Deserialize;
+use serde_json::json;
+
+/// How often a handler that never ends looks whether its worker is still there.
+const ORPHAN_CHECK: Duration = Duration::from_millis(100);
+
+/// The demo's handlers.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Handler {
+    /// Does what the input asks for
+    Work,
+    /// Never ends, until its worker is gone
+    Hang,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Input {
+    /// Words to count.
+    Document { text: String },
+    /// Lines to add up.
+    Invoice {
+        lines: Vec<Line>,
+        #[serde(default)]
+        fails_before_attempt: u32,
+    },
+}
+
+#[derive(Deserialize)]
+struct Line {
+    quantity: u64,
+    price_cents: u64,
+}
+
+impl Handler {
+    /// Runs it to its end.
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        match self {
+            Self::Work => work(),
+            Self::Hang => hang(),
+        }
+    }
+}
+
+fn work() -> anyhow::Result<()> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let output = match serde_json::from_str(&text).context("the input is no task of the demo's")? {
+        Input::Document { text } => {
+            let longest = text.split_whitespace().max_by_key(|word| word.len()).unwrap_or_default();
+            json!({"words": text.split_whitespace().count(), "longest": longest})
+        }
+        Input::Invoice { lines, fails_before_attempt } => {
+            let attempt = attempt()?;
+            if attempt < fails_before_attempt {
+                bail!("the price service is not there yet (attempt {attempt})");
+            }
+            let total: u64 = lines.iter().map(|line| line.quantity * line.price_cents).sum();
+            json!({"total_cents": total})
+        }
+    };
+    println!("{output}");
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the worker's interface to its command")]
+fn attempt() -> anyhow::Result<u32> {
+    Ok(std::env::var("TICKOVER_ATTEMPT")?.parse()?)
+}
+
+/// A killed worker can't end its command any more, so the command sees to it itself.
+fn hang() -> anyhow::Result<()> {
+    let worker = std::os::unix::process::parent_id();
+    while std::os::unix::process::parent_id() == worker {
+        std::thread::sleep(ORPHAN_CHECK);
+    }
+    bail!("its worker is gone")
+}

@@ -1,0 +1,59 @@
+//! `tickover dev`: the whole system in one process, for a laptop.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use tickover_core::duration::Millis;
+use tickover_core::limits::Limits;
+use tickover_embedded::{Local, Storage};
+use tokio::net::TcpListener;
+
+/// Options of `tickover dev`.
+#[derive(Args, Debug)]
+pub(crate) struct DevArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:7070")]
+    listen: SocketAddr,
+    /// Keep the data in this file (made if missing); without it, data lives in memory
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// How often the tick sweeps what is due
+    #[arg(long, default_value = "1s", value_name = "DURATION", value_parser = duration)]
+    tick: Millis,
+}
+
+/// Reads a duration such as `1s` or `1h 30m`.
+pub(crate) fn duration(text: &str) -> Result<Millis, String> {
+    Millis::parse(text).map_err(|error| error.to_string())
+}
+
+/// Runs the server until it is interrupted.
+pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
+    let listener =
+        TcpListener::bind(args.listen).await.with_context(|| format!("can't listen on {}", args.listen))?;
+    let storage = args.data.map_or(Storage::Memory, Storage::File);
+    let local = Local::open(&storage, Limits::default()).await?;
+    // Only now: whoever reads this line may call.
+    println!("listening on http://{}", listener.local_addr()?);
+    if let Storage::File(path) = &storage {
+        eprintln!("data in {}", path.display());
+    }
+    local.serve(listener, args.tick.into(), interrupted()).await?;
+    Ok(())
+}
+
+/// Resolves on Ctrl-C or when the system asks the process to end.
+pub(crate) async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        Err(_) => drop(tokio::signal::ctrl_c().await),
+    }
+}

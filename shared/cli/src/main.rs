@@ -1,0 +1,106 @@
+//! `tickover`: the whole system on a laptop, any program as a worker, and the operator's calls.
+//!
+//! All but `dev` and `demo` speak HTTP only, so they work with a deployed endpoint as they do with the local
+//! server. What people read goes to standard output, what is said on the way to standard error. The exit
+//! status is 0, 1 after an error, 2 after wrong usage, and 130 where a second Ctrl-C cut work short.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the command-line tool")]
+
+mod client;
+mod demo;
+mod dev;
+mod explain;
+mod operate;
+mod schedule;
+mod show;
+mod task;
+mod work;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use reqwest::Url;
+use tickover_service::telemetry::{self, LogFormat};
+
+use crate::client::Client;
+
+const ABOUT: &str = "Durable tasks on Lambda, DynamoDB and SQS";
+
+/// What was asked for on the command line.
+#[derive(Parser, Debug)]
+#[command(name = "tickover", version, propagate_version = true, about = ABOUT, long_about = None)]
+struct Cli {
+    /// The server to call: a local one (`tickover dev`) or a deployed one
+    #[arg(
+        long,
+        global = true,
+        env = "TICKOVER_ENDPOINT",
+        default_value = "http://127.0.0.1:7070",
+        value_name = "URL"
+    )]
+    endpoint: Url,
+    /// What to log on standard error: `warn`, `info`, or directives such as `tickover=debug`
+    #[arg(long, global = true, default_value = "warn", value_name = "DIRECTIVES")]
+    log: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+#[expect(clippy::doc_markdown, reason = "these are the texts of --help, where back-quotes would show")]
+enum Command {
+    /// Run the whole system in this process: the server to develop against
+    Dev(dev::DevArgs),
+    /// See it work: tasks, retries, a killed worker and a deadline, in seconds
+    Demo(demo::DemoArgs),
+    /// Make any program a worker: run a command for each task of a queue
+    ///
+    /// The command gets the task's input as JSON on its standard input, and in its environment
+    /// TICKOVER_TASK_ID, TICKOVER_ATTEMPT, TICKOVER_DEADLINE_AT (if the attempt has a deadline), TICKOVER_KIND,
+    /// TICKOVER_QUEUE and TICKOVER_ENDPOINT. Its standard output is the result: one JSON value as it is, any
+    /// other text as a string. An exit status other than 0 is a failed attempt, reported with the tail of
+    /// standard error. When the deadline passes, the lease is lost or the task is cancelled, the command gets
+    /// SIGTERM, and after its grace SIGKILL. The first Ctrl-C or SIGTERM finishes what is running and takes
+    /// nothing new; the second ends it and gives it back.
+    Work(work::WorkArgs),
+    /// Schedule a task
+    Task(Box<schedule::TaskArgs>),
+    /// Show a task with all its attempts and instants
+    Describe(operate::DescribeArgs),
+    /// List tasks
+    List(operate::ListArgs),
+    /// Cancel a task
+    Cancel(operate::CancelArgs),
+    /// Give a task that ended without a result another life
+    Retry(operate::RetryArgs),
+    /// Say why a task is in its state, what happens next, and when
+    Explain(operate::ExplainArgs),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    telemetry::init(&cli.log, LogFormat::Text);
+    match run(cli).await {
+        Ok(code) => code,
+        Err(error) => {
+            show::say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let client = |endpoint| Client::new(endpoint);
+    match cli.command {
+        Command::Dev(args) => dev::run(args).await?,
+        Command::Demo(args) => demo::run(args).await?,
+        Command::Work(args) => return work::run(args, client(cli.endpoint)?).await,
+        Command::Task(args) => schedule::run(*args, &client(cli.endpoint)?).await?,
+        Command::Describe(args) => operate::describe(args, &client(cli.endpoint)?).await?,
+        Command::List(args) => operate::list(args, &client(cli.endpoint)?).await?,
+        Command::Cancel(args) => operate::cancel(args, &client(cli.endpoint)?).await?,
+        Command::Retry(args) => operate::retry(args, &client(cli.endpoint)?).await?,
+        Command::Explain(args) => operate::explain(args, &client(cli.endpoint)?).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

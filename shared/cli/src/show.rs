@@ -1,0 +1,180 @@
+//! Tasks as people read them.
+
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
+
+use comfy_table::{Table, presets};
+use serde_json::value::RawValue;
+use tickover_core::retry::MaxAttempts;
+use tickover_core::time::Timestamp;
+
+use crate::client::Attempt;
+use crate::task::Task;
+
+/// Characters of a payload that are shown; `--json` shows all.
+const PAYLOAD_CHARS: usize = 500;
+/// Characters of an error in a table's cell.
+const CELL_CHARS: usize = 60;
+
+/// Writes to standard output. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Writes JSON to standard output as it came, on one line.
+pub(crate) fn print_json(json: &str) -> anyhow::Result<()> {
+    print(&format!("{json}\n"))
+}
+
+/// Writes a line to standard error. There is nobody to tell if that fails.
+pub(crate) fn say(line: &str) {
+    drop(writeln!(std::io::stderr().lock(), "{line}"));
+}
+
+/// A task with everything that is known of it.
+pub(crate) fn task(task: &Task) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        // Writing to a string can't fail.
+        let _ = writeln!(text, "{name:<16}{value}");
+    };
+    line("task", &task.id);
+    line("queue", &task.queue);
+    line("kind", &task.kind);
+    line("status", &status(task));
+    line("attempt", &format!("{} of {}", task.attempt, max_attempts(task)));
+    for (name, at) in instants(task) {
+        if let Some(at) = at {
+            line(name, &at.to_rfc3339());
+        }
+    }
+    if let Some(progress) = task.progress {
+        line("progress", &format!("{:.0} %", progress * 100.0));
+    }
+    for (name, value) in &task.labels {
+        line("label", &format!("{name}={value}"));
+    }
+    for (name, payload) in [("input", &task.input), ("output", &task.output)] {
+        if let Some(payload) = payload {
+            line(name, &excerpt(payload));
+        }
+    }
+    if let Some(error) = &task.error {
+        line("error", &format!("{}: {}", error.code, error.message));
+    }
+    if let Some(next) = &task.next {
+        let at = next.at.map(|at| format!(" at {}", at.to_rfc3339())).unwrap_or_default();
+        line("next", &format!("{}{at}", next.what.replace('_', " ")));
+    }
+    if !task.attempts.is_empty() {
+        let _ = writeln!(text, "\n{}", attempts(&task.attempts));
+    }
+    text
+}
+
+/// Many tasks, one in a row.
+pub(crate) fn table(tasks: &[Task]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["task", "queue", "kind", "status", "attempt", "next", "at"]);
+    for task in tasks {
+        let (what, at) = match &task.next {
+            Some(next) => (next.what.replace('_', " "), instant(next.at)),
+            None => (String::new(), String::new()),
+        };
+        let attempt = format!("{}/{}", task.attempt, max_attempts(task));
+        table.add_row([&task.id, &task.queue, &task.kind, &status(task), &attempt, &what, &at]);
+    }
+    format!("{table}\n{} shown\n", count(tasks.len(), "task"))
+}
+
+fn attempts(attempts: &[Attempt]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["attempt", "worker", "claimed", "ended", "outcome", "error"]);
+    for attempt in attempts {
+        let error = attempt.error.as_ref().map(crate::task::Failure::line).unwrap_or_default();
+        table.add_row([
+            attempt.number.to_string(),
+            attempt.worker.clone().unwrap_or_default(),
+            instant(attempt.claimed_at),
+            instant(attempt.ended_at),
+            attempt.outcome.clone().unwrap_or_else(|| "running".to_owned()),
+            error.chars().take(CELL_CHARS).collect(),
+        ]);
+    }
+    table
+}
+
+fn instants(task: &Task) -> [(&'static str, Option<Timestamp>); 7] {
+    [
+        ("created", task.created_at),
+        ("available", task.available_at),
+        ("deadline", task.deadline_at),
+        ("start by", task.schedule_to_start_at),
+        ("close by", task.start_to_close_at),
+        ("heartbeat by", task.heartbeat_at),
+        ("lease until", task.lease_expires_at),
+    ]
+}
+
+fn status(task: &Task) -> String {
+    match &task.timeout_kind {
+        Some(kind) => format!("{} ({kind})", task.status),
+        None => task.status.to_string(),
+    }
+}
+
+fn max_attempts(task: &Task) -> String {
+    match task.max_attempts {
+        MaxAttempts::Skip => "0".to_owned(),
+        MaxAttempts::Limited(limit) => limit.to_string(),
+        MaxAttempts::Unlimited => "any number".to_owned(),
+    }
+}
+
+fn instant(at: Option<Timestamp>) -> String {
+    at.map(Timestamp::to_rfc3339).unwrap_or_default()
+}
+
+fn excerpt(payload: &RawValue) -> String {
+    let text = payload.get();
+    match text.char_indices().nth(PAYLOAD_CHARS) {
+        Some((end, _)) => format!("{}… ({} bytes; --json shows all)", &text[..end], text.len()),
+        None => text.to_owned(),
+    }
+}
+
+/// `1 task`, `2 tasks`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_shows_what_applies_and_nothing_else() {
+        let json = r#"{"id":"t1","queue":"q","kind":"k","status":"timed_out","attempt":1,"max_attempts":3,
+            "timeout_kind":"schedule_to_close","created_at":"2026-01-31T12:00:00.000Z","input":{"a": 1.50},
+            "attempts":[{"attempt":1,"worker":"w","outcome":"failed","error":{"code":"c","message":"no\nyes"}}]}"#;
+        let shown = task(&serde_json::from_str(json).unwrap());
+        for part in
+            ["timed_out (schedule_to_close)", "1 of 3", r#"{"a": 1.50}"#, "c: yes", "2026-01-31T12:00"]
+        {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+        assert!(!shown.contains("output") && !shown.contains("lease"), "{shown}");
+    }
+
+    #[test]
+    fn a_long_payload_is_cut_at_a_character() {
+        let payload = RawValue::from_string(format!("\"{}\"", "é".repeat(PAYLOAD_CHARS))).unwrap();
+        assert!(excerpt(&payload).ends_with("é… (1002 bytes; --json shows all)"));
+    }
+}

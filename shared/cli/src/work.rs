@@ -1,0 +1,167 @@
+//! `tickover work`: makes any program a worker. Each claimed task runs the command once.
+//!
+//! `pool` takes tasks, `attempt` carries one through: `process` is the running command, `lease` the hold on the
+//! task meanwhile, `report` what is said in the end.
+
+mod attempt;
+mod backoff;
+mod capture;
+mod lease;
+mod patience;
+mod pool;
+mod process;
+mod report;
+mod result;
+mod stop;
+mod tally;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tickover_core::duration::Millis;
+use tickover_core::id::{QueueName, WorkerName};
+use tickover_core::limits::{LEASE_RANGE, WAIT_MAX, WORKER_MAX};
+
+use crate::client::Client;
+use crate::schedule::name;
+use crate::show::say;
+
+use pool::{Bounds, Pool};
+use stop::Stop;
+use tally::Beats;
+
+/// The exit status of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// Options of `tickover work`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct WorkArgs {
+    /// The queue to take tasks from
+    #[arg(value_parser = name(QueueName::parse))]
+    queue: QueueName,
+    /// How many tasks to do at once
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    concurrency: u16,
+    /// How long a task stays with this worker without a heartbeat
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = lease_length)]
+    lease: Millis,
+    /// Time between heartbeats, 0 for none; unless set, a third of the lease or of the task's own heartbeat
+    /// timeout, whichever is sooner
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
+    heartbeat: Option<Millis>,
+    /// The name to be known by; the host's name and the process id unless set
+    #[arg(long, value_name = "NAME", value_parser = name(WorkerName::parse))]
+    worker: Option<WorkerName>,
+    /// How long each request for a task may wait for one, at most 20s; ending waits for the last request
+    #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = wait_length)]
+    wait: Millis,
+    /// How long a command that has to end gets after SIGTERM, before SIGKILL
+    #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration_or_zero)]
+    grace: Millis,
+    /// End after so many tasks
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tasks: Option<u64>,
+    /// End when there has been nothing to do for so long
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
+    idle_exit: Option<Millis>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// What all attempts of this worker share.
+#[derive(Debug)]
+struct Worker {
+    client: Client,
+    queue: QueueName,
+    name: WorkerName,
+    command: Vec<OsString>,
+    lease: Millis,
+    /// Time between heartbeats; `None` for none.
+    beat: Option<Duration>,
+    /// Whether a task's own heartbeat timeout shortens that.
+    adapts: bool,
+    grace: Duration,
+    beats: Beats,
+}
+
+/// Works until told to stop, or until there is no more to do.
+pub(crate) async fn run(args: WorkArgs, client: Client) -> anyhow::Result<ExitCode> {
+    let stop = Stop::listen()?;
+    let concurrency = usize::from(args.concurrency);
+    let bounds = Bounds {
+        concurrency,
+        wait: args.wait,
+        max_tasks: args.max_tasks,
+        idle_exit: args.idle_exit.map(Duration::from),
+    };
+    let beat = args.heartbeat.map_or(Duration::from(args.lease) / 3, Duration::from);
+    let worker = Arc::new(Worker {
+        client,
+        queue: args.queue,
+        name: args.worker.map_or_else(own_name, Ok)?,
+        command: args.command,
+        lease: args.lease,
+        beat: (!beat.is_zero()).then_some(beat),
+        adapts: args.heartbeat.is_none(),
+        grace: args.grace.into(),
+        beats: Beats::default(),
+    });
+    let (name, queue, endpoint) = (&worker.name, &worker.queue, worker.client.endpoint());
+    say(&format!("worker {name} takes tasks from queue {queue} at {endpoint}, {concurrency} at once"));
+    let tally = Pool::new(Arc::clone(&worker), bounds, stop.clone()).work().await?;
+    say(&format!("worker {name} ends: {tally}; heartbeats: {}", worker.beats));
+    Ok(if stop.is_aborting() { INTERRUPTED.into() } else { ExitCode::SUCCESS })
+}
+
+/// Host and process id, in the characters that a worker's name may have.
+fn own_name() -> anyhow::Result<WorkerName> {
+    let host = nix::unistd::gethostname().unwrap_or_default();
+    let pid = std::process::id().to_string();
+    let room = WORKER_MAX - pid.len() - 1;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
+    let host: String =
+        host.to_string_lossy().chars().map(|c| if allowed(c) { c } else { '-' }).take(room).collect();
+    let host = if host.is_empty() { "worker" } else { &host };
+    Ok(WorkerName::parse(format!("{host}-{pid}"))?)
+}
+
+fn lease_length(text: &str) -> Result<Millis, String> {
+    let length = Millis::parse(text).map_err(|error| error.to_string())?;
+    let (shortest, longest) = LEASE_RANGE;
+    if (shortest..=longest).contains(&length) {
+        Ok(length)
+    } else {
+        Err(format!("must be from {shortest} to {longest}"))
+    }
+}
+
+fn wait_length(text: &str) -> Result<Millis, String> {
+    let wait = duration_or_zero(text)?;
+    if wait <= WAIT_MAX { Ok(wait) } else { Err(format!("must be at most {WAIT_MAX}")) }
+}
+
+fn duration_or_zero(text: &str) -> Result<Millis, String> {
+    Millis::parse_allowing_zero(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_always_finds_a_name_for_itself() {
+        let name = own_name().unwrap();
+        assert!(name.as_str().ends_with(&format!("-{}", std::process::id())));
+    }
+
+    #[test]
+    fn lengths_that_the_server_would_refuse_are_wrong_usage() {
+        assert!(
+            lease_length("999ms").is_err() && lease_length("13h").is_err() && lease_length("12h").is_ok()
+        );
+        assert!(wait_length("21s").is_err() && wait_length("0").is_ok());
+    }
+}

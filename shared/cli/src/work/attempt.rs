@@ -1,0 +1,152 @@
+//! One task from its claim to its report.
+
+use std::sync::Arc;
+
+use tickover_core::duration::Millis;
+use tickover_core::task::Status;
+use tokio::time::Instant;
+
+use crate::client::{CallError, ClaimedTask, Failure, Report};
+use crate::show::say;
+use crate::task::Task;
+
+use super::lease::{self, Verdict};
+use super::process::{End, Process};
+use super::stop::Stop;
+use super::tally::Ending;
+use super::{Worker, report, result};
+
+/// A task in this worker's hands.
+pub(super) struct Attempt {
+    pub(super) worker: Arc<Worker>,
+    pub(super) task: ClaimedTask,
+    /// When the claim's answer came: the lease and the deadline are reckoned from it.
+    pub(super) claimed_at: Instant,
+    pub(super) stop: Stop,
+}
+
+/// What ended the wait for the command.
+enum Turn {
+    Ended(End),
+    Stopped(Verdict),
+    Aborted,
+}
+
+impl Attempt {
+    /// Runs the command and reports what it came to.
+    pub(super) async fn run(self) -> Ending {
+        let mut process = match Process::start(&self.worker, &self.task) {
+            Ok(process) => process,
+            Err(error) => {
+                self.give_back().await;
+                return Ending::Unstartable(error);
+            }
+        };
+        let turn = tokio::select! {
+            // A command that has ended is believed, whatever else happened at the same time.
+            biased;
+            end = process.end() => Turn::Ended(end),
+            verdict = lease::keep(&self.worker, &self.task, self.claimed_at) => Turn::Stopped(verdict),
+            () = self.stop.aborting() => Turn::Aborted,
+        };
+        if let Turn::Ended(End::Exited(status)) = turn {
+            let report = result::report(status, &process.stdout(), &process.stderr_tail());
+            return self.report(report).await;
+        }
+        process.terminate(self.worker.grace).await;
+        match turn {
+            Turn::Ended(End::TooLarge) => self.report(Report::Fail(result::too_large())).await,
+            Turn::Ended(End::Lost(error)) => self.report(Report::Fail(result::lost(&error))).await,
+            Turn::Stopped(Verdict::Cancelled) => self.cancelled().await,
+            Turn::Stopped(verdict) => self.stopped(&verdict),
+            Turn::Aborted | Turn::Ended(End::Exited(_)) => self.give_back().await,
+        }
+    }
+
+    /// Gives the task back undone, so that somebody else has it at once.
+    pub(super) async fn give_back(&self) -> Ending {
+        match report::send(&self.worker, &self.task, &Report::Release).await {
+            Ok(_) => {
+                self.say("released", "");
+                Ending::Released
+            }
+            Err(error) => {
+                self.say("unrecorded", &format!("it couldn't be given back: {}", chain(error)));
+                Ending::Unrecorded
+            }
+        }
+    }
+
+    async fn report(&self, report: Report) -> Ending {
+        let answer = report::send(&self.worker, &self.task, &report).await;
+        match (report, answer) {
+            (Report::Complete(_), Ok(_)) => {
+                self.say("completed", "");
+                Ending::Completed
+            }
+            (Report::Complete(_), Err(error)) if error.refuses_content() => {
+                // The server won't have this result. Left alone, the task would run again and again.
+                Box::pin(self.report(Report::Fail(result::refused(&error)))).await
+            }
+            (Report::Fail(failure), Ok(closed)) => self.failed(&failure, &closed.task),
+            (Report::Release, Ok(_)) => Ending::Released,
+            (report, Err(error)) => {
+                let what =
+                    if let Report::Fail(failure) = report { failure.code } else { "its result".to_owned() };
+                self.say("unrecorded", &format!("{what} was not recorded: {}", chain(error)));
+                Ending::Unrecorded
+            }
+        }
+    }
+
+    fn failed(&self, failure: &Failure, task: &Task) -> Ending {
+        let last = failure.message.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        let then = match (task.status, task.available_at) {
+            (Status::Cancelled, _) => "cancelled".to_owned(),
+            (Status::Pending, Some(at)) => format!("tried again from {}", at.to_rfc3339()),
+            (status, _) => format!("the task is {status}"),
+        };
+        self.say("failed", &format!("{}: {last}; {then}", failure.code));
+        Ending::Failed
+    }
+
+    /// The command was ended because somebody asked for it: the server ends the task with that.
+    async fn cancelled(&self) -> Ending {
+        let message = "ended on request".to_owned();
+        let failure = Failure { code: "cancelled".to_owned(), message, retryable: false };
+        match report::send(&self.worker, &self.task, &Report::Fail(failure)).await {
+            Ok(_) => {
+                self.say("cancelled", "");
+                Ending::Cancelled
+            }
+            Err(error) => {
+                self.say("unrecorded", &format!("its cancellation was not recorded: {}", chain(error)));
+                Ending::Unrecorded
+            }
+        }
+    }
+
+    fn stopped(&self, verdict: &Verdict) -> Ending {
+        let why = match verdict {
+            Verdict::Cancelled => "cancelled".to_owned(),
+            Verdict::Refused(reason) => reason.clone(),
+            Verdict::DeadlinePassed => "its deadline passed".to_owned(),
+            Verdict::RanOut => "its lease couldn't be renewed in time".to_owned(),
+        };
+        self.say("stopped", &why);
+        Ending::Stopped
+    }
+
+    /// The one line that is said of each task.
+    fn say(&self, ending: &str, detail: &str) {
+        let ClaimedTask { id, kind, attempt, .. } = &self.task;
+        let took = Millis::new(u64::try_from(self.claimed_at.elapsed().as_millis()).unwrap_or(u64::MAX));
+        let separator = if detail.is_empty() { "" } else { ": " };
+        say(&format!("{ending:<10} {id} ({kind}), attempt {attempt}, {took}{separator}{detail}"));
+    }
+}
+
+/// An error with its causes in one line.
+fn chain(error: CallError) -> String {
+    format!("{:#}", anyhow::Error::new(error))
+}

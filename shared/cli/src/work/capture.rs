@@ -1,0 +1,148 @@
+//! One stream of a running command, read as it comes and kept in part.
+
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+const CHUNK_BYTES: usize = 8 * 1024;
+
+/// What of a stream is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Keep {
+    /// All of it, but no more than so many bytes: then reading ends.
+    All(usize),
+    /// The last so many bytes; everything is passed on to our own standard error.
+    Tail(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Goes,
+    Ended,
+    TooLarge,
+}
+
+/// A stream that is being read. Dropping it ends the reading.
+#[derive(Debug)]
+pub(super) struct Capture {
+    kept: Arc<Mutex<Kept>>,
+    reading: watch::Receiver<Reading>,
+    reader: AbortHandle,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+impl Capture {
+    /// Starts to read.
+    pub(super) fn of(stream: impl AsyncRead + Unpin + Send + 'static, keep: Keep) -> Self {
+        let kept = Arc::new(Mutex::new(Kept::default()));
+        let (sender, reading) = watch::channel(Reading::Goes);
+        let shared = Arc::clone(&kept);
+        let reader = tokio::spawn(async move {
+            sender.send_replace(read(stream, keep, &shared).await);
+        });
+        Self { kept, reading, reader: reader.abort_handle() }
+    }
+
+    /// Waits until the stream ends, or reading it does.
+    pub(super) async fn ended(&self) {
+        // An error means that the reader is gone, which is an end as well.
+        drop(self.reading.clone().wait_for(|reading| *reading != Reading::Goes).await);
+    }
+
+    /// Waits until more came than may be kept: forever, if it didn't.
+    pub(super) async fn overflowed(&self) {
+        if self.reading.clone().wait_for(|reading| *reading == Reading::TooLarge).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Whether more came than may be kept.
+    pub(super) fn is_too_large(&self) -> bool {
+        *self.reading.borrow() == Reading::TooLarge
+    }
+
+    /// What was kept so far.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes.clone()
+    }
+
+    /// What was kept so far as text. A tail doesn't begin in the middle of a character.
+    pub(super) fn text(&self) -> String {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_middle = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+        // A character has at most three bytes after its first.
+        let start = if kept.is_cut { kept.bytes.iter().take(3).take_while(is_middle).count() } else { 0 };
+        String::from_utf8_lossy(&kept.bytes[start..]).into_owned()
+    }
+}
+
+async fn read(mut stream: impl AsyncRead + Unpin, keep: Keep, kept: &Mutex<Kept>) -> Reading {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        // A stream that can't be read has nothing more to say.
+        let Ok(length @ 1..) = stream.read(&mut chunk).await else { return Reading::Ended };
+        let chunk = &chunk[..length];
+        if let Keep::Tail(_) = keep {
+            pass_on(chunk.to_vec()).await;
+        }
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.bytes.extend_from_slice(chunk);
+        match keep {
+            Keep::All(most) if kept.bytes.len() > most => return Reading::TooLarge,
+            Keep::All(_) => {}
+            Keep::Tail(most) => {
+                let surplus = kept.bytes.len().saturating_sub(most);
+                kept.is_cut |= surplus > 0;
+                kept.bytes.drain(..surplus);
+            }
+        }
+    }
+}
+
+async fn pass_on(chunk: Vec<u8>) {
+    // Whoever reads our standard error may be slow: that mustn't hold up the heartbeats. And nobody can be told
+    // that it doesn't take it.
+    drop(tokio::task::spawn_blocking(move || std::io::stderr().write_all(&chunk)).await);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_tail_begins_with_a_whole_character() {
+        let text = "é".repeat(100);
+        let capture = Capture::of(std::io::Cursor::new(text.into_bytes()), Keep::Tail(7));
+        capture.ended().await;
+        assert_eq!(capture.text(), "ééé");
+    }
+
+    #[tokio::test]
+    async fn reading_ends_where_too_much_comes() {
+        let capture = Capture::of(tokio::io::repeat(b'y'), Keep::All(100_000));
+        capture.overflowed().await;
+        assert!(capture.is_too_large());
+        assert!(capture.bytes().len() <= 100_000 + CHUNK_BYTES);
+    }
+
+    #[tokio::test]
+    async fn what_fits_exactly_is_kept_whole() {
+        let capture = Capture::of(std::io::Cursor::new(vec![b'x'; 50]), Keep::All(50));
+        capture.ended().await;
+        assert_eq!((capture.bytes().len(), capture.is_too_large()), (50, false));
+    }
+}

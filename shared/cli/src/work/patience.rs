@@ -1,0 +1,66 @@
+//! What to do about claims that fail: wait, and say why, once.
+
+use std::time::Duration;
+
+use tickover_core::id::QueueName;
+
+use crate::client::CallError;
+use crate::show::say;
+
+use super::backoff;
+
+/// Between looks at a queue that isn't there yet.
+const NO_QUEUE_YET: Duration = Duration::from_secs(1);
+
+/// What people were told since a claim was last answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Said {
+    #[default]
+    Nothing,
+    NoQueue,
+    Unreachable,
+}
+
+/// The claims that failed since one was answered.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    failures: u32,
+    said: Said,
+}
+
+impl Patience {
+    /// Notes that a claim was answered.
+    pub(super) fn answered(&mut self) {
+        if self.said == Said::Unreachable {
+            say("the server answers again");
+        }
+        *self = Self::default();
+    }
+
+    /// How long to wait after this failure; the error itself if waiting can't help.
+    pub(super) fn failed(&mut self, error: CallError, queue: &QueueName) -> Result<Duration, CallError> {
+        let pause = if error.code() == Some("unknown_queue") {
+            if self.turn_to(Said::NoQueue) {
+                say(&format!("no task was ever scheduled on queue {queue}: waiting for the first one"));
+            }
+            NO_QUEUE_YET
+        } else if error.is_transient() {
+            let pause = backoff::delay(self.failures, &error);
+            if self.turn_to(Said::Unreachable) {
+                say(&format!("{:#}; trying again", anyhow::Error::new(error)));
+            }
+            pause
+        } else {
+            return Err(error);
+        };
+        self.failures = self.failures.saturating_add(1);
+        Ok(pause)
+    }
+
+    /// Whether this is still to be said.
+    fn turn_to(&mut self, what: Said) -> bool {
+        let is_new = self.said != what;
+        self.said = what;
+        is_new
+    }
+}

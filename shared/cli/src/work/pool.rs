@@ -1,0 +1,202 @@
+//! Takes tasks, as many at once as it may, until it is told to stop or has no more to do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tickover_core::duration::Millis;
+use tickover_core::limits::CLAIM_MAX;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::client::{CallError, Claim, ClaimedTask};
+use crate::show::say;
+
+use super::Worker;
+use super::attempt::Attempt;
+use super::patience::Patience;
+use super::stop::Stop;
+use super::tally::{Ending, Tally};
+
+/// What a claim that is pending when we stop may take beyond its own wait.
+const LAST_ANSWER: Duration = Duration::from_secs(2);
+/// What everything may take, once it is ended by force, beyond the grace of the commands.
+const ABORT_BOUND: Duration = Duration::from_secs(5);
+
+/// What limits a worker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Tasks at once.
+    pub(super) concurrency: usize,
+    /// How long a claim waits for its first task.
+    pub(super) wait: Millis,
+    /// Tasks in all.
+    pub(super) max_tasks: Option<u64>,
+    /// How long there may be nothing to do.
+    pub(super) idle_exit: Option<Duration>,
+}
+
+/// The tasks in this worker's hands, and the taking of more.
+pub(super) struct Pool {
+    worker: Arc<Worker>,
+    bounds: Bounds,
+    stop: Stop,
+    running: JoinSet<Ending>,
+    taken: u64,
+    /// Since when nothing has been running.
+    idle_since: Instant,
+    /// Whether the last claim brought nothing.
+    came_back_empty: bool,
+    patience: Patience,
+    /// What makes going on pointless.
+    fatal: Option<anyhow::Error>,
+    tally: Tally,
+}
+
+impl Pool {
+    /// A pool that holds nothing yet.
+    pub(super) fn new(worker: Arc<Worker>, bounds: Bounds, stop: Stop) -> Self {
+        let (running, tally) = (JoinSet::new(), Tally::default());
+        Self {
+            worker,
+            bounds,
+            stop,
+            running,
+            taken: 0,
+            idle_since: Instant::now(),
+            came_back_empty: false,
+            patience: Patience::default(),
+            fatal: None,
+            tally,
+        }
+    }
+
+    /// Works until it is told to stop, or has no more to do; then finishes what is running.
+    pub(super) async fn work(mut self) -> anyhow::Result<Tally> {
+        while !self.is_done() {
+            let slots = self.slots();
+            if slots == 0 {
+                self.one_ended().await;
+                continue;
+            }
+            match self.claim(slots).await {
+                Ok(tasks) => self.take(tasks),
+                Err(error) => self.claim_failed(error).await,
+            }
+        }
+        let stop = self.stop.clone();
+        let bound = self.worker.grace + ABORT_BOUND;
+        let finish = async { while self.one_ended().await {} };
+        let aborted = async {
+            stop.aborting().await;
+            sleep(bound).await;
+        };
+        tokio::select! {
+            () = finish => {}
+            () = aborted => say("not everything could be given back in time"),
+        }
+        self.fatal.map_or(Ok(self.tally), Err)
+    }
+
+    /// Whether nothing new is to be taken.
+    fn is_done(&self) -> bool {
+        self.is_stopping()
+            || self.bounds.max_tasks.is_some_and(|most| self.taken >= most)
+            || (self.came_back_empty && self.idle_left().is_some_and(|left| left.is_zero()))
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stop.is_finishing() || self.fatal.is_some()
+    }
+
+    /// How much longer it may be idle; `None` while it isn't, or may be forever.
+    fn idle_left(&self) -> Option<Duration> {
+        let most = self.bounds.idle_exit.filter(|_| self.running.is_empty())?;
+        Some(most.saturating_sub(self.idle_since.elapsed()))
+    }
+
+    /// How many tasks it may take now.
+    fn slots(&self) -> usize {
+        let free = self.bounds.concurrency.saturating_sub(self.running.len());
+        let left = self.bounds.max_tasks.map_or(u64::MAX, |most| most.saturating_sub(self.taken));
+        free.min(CLAIM_MAX).min(usize::try_from(left).unwrap_or(usize::MAX))
+    }
+
+    /// Asks for tasks. Once asked, the answer is waited for even when we are to stop meanwhile: tasks in an
+    /// answer that nobody reads would be held by nobody until their leases run out.
+    async fn claim(&mut self, max: usize) -> Result<Vec<ClaimedTask>, CallError> {
+        let worker = Arc::clone(&self.worker);
+        let idle_left =
+            self.idle_left().map(|left| Millis::new(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)));
+        let wait = idle_left.map_or(self.bounds.wait, |left| left.min(self.bounds.wait));
+        let claim = Claim { worker: &worker.name, max, lease: worker.lease, wait };
+        let answer = worker.client.claim(&worker.queue, &claim);
+        tokio::pin!(answer);
+        let stop = self.stop.clone();
+        let mut last_moment = None;
+        loop {
+            tokio::select! {
+                answer = &mut answer => return answer,
+                true = self.one_ended(), if !self.running.is_empty() => {}
+                () = stop.finishing(), if last_moment.is_none() => {
+                    last_moment = Some(Instant::now() + wait.into() + LAST_ANSWER);
+                }
+                () = sleep_until(last_moment.unwrap_or_else(Instant::now)), if last_moment.is_some() => {
+                    return Ok(vec![]);
+                }
+                () = stop.aborting() => return Ok(vec![]),
+            }
+        }
+    }
+
+    fn take(&mut self, tasks: Vec<ClaimedTask>) {
+        self.patience.answered();
+        self.came_back_empty = tasks.is_empty();
+        let is_stopping = self.is_stopping();
+        for task in tasks {
+            self.taken += 1;
+            let (worker, stop) = (Arc::clone(&self.worker), self.stop.clone());
+            let attempt = Attempt { worker, task, claimed_at: Instant::now(), stop };
+            self.running.spawn(async move {
+                if is_stopping { attempt.give_back().await } else { attempt.run().await }
+            });
+        }
+    }
+
+    async fn claim_failed(&mut self, error: CallError) {
+        self.came_back_empty = true;
+        let pause = match self.patience.failed(error, &self.worker.queue) {
+            Ok(pause) => self.idle_left().map_or(pause, |left| left.min(pause)),
+            Err(error) => {
+                self.fatal = Some(anyhow::Error::new(error).context("can't take tasks"));
+                return;
+            }
+        };
+        let stop = self.stop.clone();
+        // Either way it is time to look again.
+        drop(timeout(pause, stop.finishing()).await);
+    }
+
+    /// Waits until a task leaves our hands; false if there is none.
+    async fn one_ended(&mut self) -> bool {
+        let Some(ended) = self.running.join_next().await else { return false };
+        self.note(ended);
+        true
+    }
+
+    fn note(&mut self, ended: Result<Ending, JoinError>) {
+        self.idle_since = Instant::now();
+        match ended {
+            Ok(ending) => {
+                self.tally.add(&ending);
+                if let Ending::Unstartable(error) = ending {
+                    let program = self.worker.command.first().map(|program| program.to_string_lossy());
+                    let problem = format!("can't start {}", program.unwrap_or_default());
+                    self.fatal = Err::<(), _>(error).context(problem).err();
+                }
+            }
+            // Its task comes back when the lease runs out, and the command was killed with it.
+            Err(error) => tracing::error!(%error, "an attempt broke off"),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The running command of one task: its pipes, its end, and how it is brought about.
+//!
+//! It leads a process group of its own: so Ctrl-C at the terminal reaches only the worker, and ending it ends
+//! what it has started as well.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tickover_core::limits::Limits;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+use crate::client::ClaimedTask;
+
+use super::Worker;
+use super::capture::{Capture, Keep};
+
+/// Bytes of standard error that a failed attempt reports.
+const ERROR_TAIL_BYTES: usize = 2 * 1024;
+/// How long the pipes of a command that has ended may stay open: something it left behind may hold them.
+const DRAIN_BOUND: Duration = Duration::from_secs(1);
+/// How often a group that was told to end is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A running command. Dropping it kills its whole group.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    group: Pid,
+    stdout: Capture,
+    stderr: Capture,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// By itself.
+    Exited(ExitStatus),
+    /// It still runs, and has written more than a result may have.
+    TooLarge,
+    /// The system lost sight of it.
+    Lost(io::Error),
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // An id means that it hasn't been waited for: the group is still ours to signal.
+        if self.child.id().is_some() {
+            self.signal(Signal::SIGKILL);
+        }
+    }
+}
+
+impl Process {
+    /// Starts the command for this task.
+    pub(super) fn start(worker: &Worker, task: &ClaimedTask) -> io::Result<Self> {
+        let (program, arguments) = worker.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command.args(arguments).process_group(0).kill_on_drop(true);
+        command.stdin(if task.input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        environment(&mut command, worker, task);
+        let mut child = command.spawn()?;
+        let pid = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(io::ErrorKind::NotFound)?;
+        let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let stderr = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        if let (Some(mut stdin), Some(input)) = (child.stdin.take(), &task.input) {
+            let input = input.get().to_owned();
+            tokio::spawn(async move {
+                // A command that doesn't read its input, or not all of it, is none the worse for that.
+                drop(stdin.write_all(input.as_bytes()).await);
+            });
+        }
+        Ok(Self {
+            child,
+            group: Pid::from_raw(pid),
+            stdout: Capture::of(stdout, Keep::All(Limits::default().payload_bytes)),
+            stderr: Capture::of(stderr, Keep::Tail(ERROR_TAIL_BYTES)),
+        })
+    }
+
+    /// Waits for its end. Doing so in several goes is fine.
+    pub(super) async fn end(&mut self) -> End {
+        let status = tokio::select! {
+            status = self.child.wait() => status,
+            () = self.stdout.overflowed() => return End::TooLarge,
+        };
+        let drained = async { tokio::join!(self.stdout.ended(), self.stderr.ended()) };
+        if timeout(DRAIN_BOUND, drained).await.is_err() {
+            tracing::warn!(
+                "the command has ended, but something it started still holds its output: not waited for"
+            );
+        }
+        match status {
+            Ok(_) if self.stdout.is_too_large() => End::TooLarge,
+            Ok(status) => End::Exited(status),
+            Err(error) => End::Lost(error),
+        }
+    }
+
+    /// Ends it and all it started: SIGTERM, and SIGKILL for what is left after the grace.
+    pub(super) async fn terminate(&mut self, grace: Duration) {
+        self.signal(Signal::SIGTERM);
+        let gone = async {
+            drop(self.child.wait().await);
+            while !matches!(killpg(self.group, None), Err(Errno::ESRCH)) {
+                sleep(LOOK_AGAIN).await;
+            }
+        };
+        if timeout(grace, gone).await.is_err() {
+            self.signal(Signal::SIGKILL);
+            drop(timeout(DRAIN_BOUND, self.child.wait()).await);
+        }
+    }
+
+    /// What it wrote to standard output.
+    pub(super) fn stdout(&self) -> Vec<u8> {
+        self.stdout.bytes()
+    }
+
+    /// The end of what it wrote to standard error.
+    pub(super) fn stderr_tail(&self) -> String {
+        self.stderr.text()
+    }
+
+    fn signal(&self, signal: Signal) {
+        match killpg(self.group, signal) {
+            Ok(()) | Err(Errno::ESRCH) => {}
+            Err(error) => {
+                tracing::warn!(group = %self.group, %signal, %error, "the command can't be signalled");
+            }
+        }
+    }
+}
+
+fn environment(command: &mut Command, worker: &Worker, task: &ClaimedTask) {
+    command
+        .env("TICKOVER_TASK_ID", task.id.as_str())
+        .env("TICKOVER_ATTEMPT", task.attempt.to_string())
+        .env("TICKOVER_KIND", task.kind.as_str())
+        .env("TICKOVER_QUEUE", worker.queue.as_str())
+        .env("TICKOVER_ENDPOINT", worker.client.endpoint());
+    match &task.deadline_at {
+        Some(deadline_at) => command.env("TICKOVER_DEADLINE_AT", deadline_at),
+        // A worker may itself run as some task's command.
+        None => command.env_remove("TICKOVER_DEADLINE_AT"),
+    };
+}

@@ -1,0 +1,111 @@
+//! What a command's end means for its task.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+use serde_json::value::{RawValue, to_raw_value};
+use tickover_core::limits::Limits;
+
+use crate::client::{CallError, Failure, Report};
+
+/// The report of a command that ended by itself.
+pub(super) fn report(status: ExitStatus, stdout: &[u8], stderr_tail: &str) -> Report {
+    if !status.success() {
+        return Report::Fail(exit_failure(status, stderr_tail));
+    }
+    match output(stdout) {
+        Ok(output) => Report::Complete(output),
+        Err(failure) => Report::Fail(failure),
+    }
+}
+
+/// The failure of a command that wrote too much.
+pub(super) fn too_large() -> Failure {
+    let most = Limits::default().payload_bytes;
+    let message = format!("the command's output is larger than a result may be: {most} bytes");
+    Failure { code: "output_too_large".to_owned(), message, retryable: true }
+}
+
+/// The failure of a command whose end the system didn't tell.
+pub(super) fn lost(error: &std::io::Error) -> Failure {
+    Failure { code: "process_lost".to_owned(), message: error.to_string(), retryable: true }
+}
+
+/// The failure that stands for a result the server wouldn't have: the attempt can't end with it.
+pub(super) fn refused(error: &CallError) -> Failure {
+    let code = match error.code() {
+        Some("limit_exceeded") => "output_too_large",
+        Some(_) | None => "output_refused",
+    };
+    Failure { code: code.to_owned(), message: error.to_string(), retryable: true }
+}
+
+/// One JSON value as it was written; any other text is a string; nothing is no result.
+fn output(stdout: &[u8]) -> Result<Option<Box<RawValue>>, Failure> {
+    let text = String::from_utf8_lossy(stdout);
+    let value = text.trim();
+    if value.is_empty() {
+        return Ok(None);
+    }
+    if let Ok(json) = RawValue::from_string(value.to_owned()) {
+        return Ok(Some(json));
+    }
+    // As a shell's `$(…)`: the last line's end isn't part of what was said.
+    let Ok(json) = to_raw_value(text.trim_end_matches(['\r', '\n'])) else { return Err(too_large()) };
+    // Quotes and escapes make it longer than it was.
+    if json.get().len() > Limits::default().payload_bytes { Err(too_large()) } else { Ok(Some(json)) }
+}
+
+fn exit_failure(status: ExitStatus, stderr_tail: &str) -> Failure {
+    let code = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit_{code}"),
+        (None, Some(signal)) => format!("signal_{signal}"),
+        (None, None) => "exit_unknown".to_owned(),
+    };
+    let message = match stderr_tail.trim() {
+        "" => format!("the command ended with {status} and said nothing"),
+        tail => tail.to_owned(),
+    };
+    Failure { code, message, retryable: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(stdout: &[u8]) -> Option<String> {
+        output(stdout).expect("small enough").map(|json| json.get().to_owned())
+    }
+
+    #[test]
+    fn json_is_kept_verbatim_other_text_becomes_a_string_and_nothing_is_nothing() {
+        for (stdout, expected) in [
+            ("", None),
+            (" \n", None),
+            ("{\"b\": 1.50}\n", Some("{\"b\": 1.50}")),
+            ("null\n", Some("null")),
+            ("42", Some("42")),
+            ("hello\n", Some("\"hello\"")),
+            ("{} {}\n", Some("\"{} {}\"")),
+            ("  two\nlines\n\n", Some("\"  two\\nlines\"")),
+        ] {
+            assert_eq!(text(stdout.as_bytes()).as_deref(), expected, "{stdout:?}");
+        }
+        assert_eq!(text(b"\xff").as_deref(), Some("\"\u{fffd}\""));
+    }
+
+    #[test]
+    fn a_string_that_only_its_escapes_make_too_large_is_a_failure() {
+        let quotes = "\"".repeat(Limits::default().payload_bytes / 2);
+        assert_eq!(output(quotes.as_bytes()).unwrap_err().code, "output_too_large");
+    }
+
+    #[test]
+    fn exits_and_signals_have_codes_of_their_own() {
+        let exited = exit_failure(ExitStatus::from_raw(3 << 8), " no such host\n");
+        assert_eq!((exited.code.as_str(), exited.message.as_str()), ("exit_3", "no such host"));
+        let killed = exit_failure(ExitStatus::from_raw(9), "");
+        assert_eq!(killed.code, "signal_9");
+        assert!(killed.message.contains("said nothing"), "{}", killed.message);
+    }
+}

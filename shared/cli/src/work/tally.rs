@@ -1,0 +1,78 @@
+//! What a worker has done, in numbers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How a task left this worker.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// Its result is recorded.
+    Completed,
+    /// Its failed attempt is recorded.
+    Failed,
+    /// Its cancellation is recorded.
+    Cancelled,
+    /// It was ended here because it was no longer ours, or too late.
+    Stopped,
+    /// What it came to was refused or couldn't be reported.
+    Unrecorded,
+    /// Given back undone.
+    Released,
+    /// Given back because its command can't be started.
+    Unstartable(io::Error),
+}
+
+impl Ending {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Stopped => "stopped",
+            Self::Unrecorded => "unrecorded",
+            Self::Released | Self::Unstartable(_) => "released",
+        }
+    }
+}
+
+/// Tasks by their ending.
+#[derive(Debug, Default)]
+pub(super) struct Tally(BTreeMap<&'static str, u64>);
+
+impl Tally {
+    /// Counts one.
+    pub(super) fn add(&mut self, ending: &Ending) {
+        *self.0.entry(ending.name()).or_default() += 1;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("no tasks");
+        }
+        let counts: Vec<_> = self.0.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        f.write_str(&counts.join(", "))
+    }
+}
+
+/// Heartbeats by their outcome (Z24).
+#[derive(Debug, Default)]
+pub(super) struct Beats {
+    /// The lease was renewed.
+    pub(super) renewed: AtomicU64,
+    /// The task was no longer ours.
+    pub(super) refused: AtomicU64,
+    /// No answer, or none that said either.
+    pub(super) unanswered: AtomicU64,
+}
+
+impl fmt::Display for Beats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (renewed, refused) = (read(&self.renewed), read(&self.refused));
+        write!(f, "{renewed} renewed, {refused} refused, {} unanswered", read(&self.unanswered))
+    }
+}

@@ -1,0 +1,196 @@
+//! The whole system in one process: storage, queue, HTTP interface and tick.
+//!
+//! The queue forgets when the process ends, so every live task is hinted again at the start. Nothing else
+//! differs from a deployment: the same adapter writes the same records under the same conditions.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tickover_core::duration::Millis;
+use tickover_core::limits::Limits;
+use tickover_dynamodb::{DynamoStore, Table, TableError};
+use tickover_service::memory::{MemoryQueue, Queues};
+use tickover_service::ports::{Clock, Queue as _};
+use tickover_service::system::{SystemClock, SystemIds};
+use tickover_service::{Ports, Service, ServiceError};
+use tokio::net::TcpListener;
+
+use crate::dynamodb::Embedded;
+
+const TABLE: &str = "tickover";
+/// How long a tick may go on; the next one goes on where it stopped.
+const TICK_BUDGET: Millis = Millis::from_secs(50);
+/// How often items past their time to live are deleted.
+const SWEEP_EVERY: Duration = Duration::from_hours(1);
+/// How long requests under way are waited for at the end; a long poll is cut off.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Where a local system keeps its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// Nowhere: it is forgotten at the end.
+    Memory,
+    /// In this file, and the journal beside it.
+    File(PathBuf),
+}
+
+/// Why a local system could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// The folder for the data can't be made.
+    #[error("the folder of {path:?} can't be made")]
+    Folder {
+        /// The data's path.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// Another process has the data open; two would not see each other's writes.
+    #[error("{path:?} is in use by another process")]
+    InUse {
+        /// The data's path.
+        path: PathBuf,
+    },
+    /// The database can't be opened.
+    #[error("the data can't be opened")]
+    Database(#[from] crate::dynamodb::Error),
+    /// The table can't be made, or what is there is another's.
+    #[error("the table can't be set up")]
+    Table(#[from] TableError),
+    /// What is stored can't be read.
+    #[error("the stored tasks can't be read")]
+    Service(#[from] ServiceError),
+    /// The server stopped.
+    #[error("the server failed")]
+    Server(#[from] std::io::Error),
+}
+
+/// A system in this process.
+#[derive(Clone)]
+pub struct Local {
+    service: Service,
+    store: Arc<DynamoStore>,
+    database: Embedded,
+    /// Held as long as the data is open; the system lets go of it however the process ends.
+    _lock: Option<Arc<File>>,
+}
+
+impl Local {
+    /// Opens the storage, makes what is missing, and hints every live task again.
+    pub async fn open(storage: &Storage, limits: Limits) -> Result<Self, LocalError> {
+        let (database, lock) = match storage {
+            Storage::Memory => (Embedded::memory()?, None),
+            Storage::File(path) => {
+                let (database, lock) = open_file(path).await?;
+                (database, Some(Arc::new(lock)))
+            }
+        };
+        Table::new(TABLE).create(&database.client()).await?;
+        let store = Arc::new(DynamoStore::new(database.client(), TABLE));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+        let ports = Ports { store: store.clone(), queue: queue.clone(), clock, ids: Arc::new(SystemIds) };
+        let service = Service::new(ports, limits);
+        for record in service.remembered_queues().await? {
+            queue.open(&record.name).await.map_err(ServiceError::from)?;
+        }
+        let hinted = service.hint_all().await?;
+        tracing::debug!(hinted, "live tasks hinted");
+        Ok(Self { service, store, database, _lock: lock })
+    }
+
+    /// The service, for calls without HTTP.
+    pub fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// The store, to see what it consumed.
+    pub fn store(&self) -> &DynamoStore {
+        &self.store
+    }
+
+    /// Serves HTTP and ticks until `stop` resolves.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        tick_every: Duration,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), LocalError> {
+        let router = tickover_api::router(self.service.clone());
+        let (stopping, stopped) = tokio::sync::watch::channel(false);
+        let mut graceful = stopped.clone();
+        let server = axum::serve(listener, router).with_graceful_shutdown(async move {
+            // The sender lives until the end of this call: an error can't come first.
+            drop(graceful.wait_for(|stopping| *stopping).await);
+        });
+        let ticking = tokio::spawn(self.clone().tick_forever(tick_every));
+        let sweeping = tokio::spawn(sweep_forever(self.database.clone()));
+        let mut server = tokio::spawn(server.into_future());
+        let outcome = tokio::select! {
+            ended = &mut server => flatten(ended),
+            () = stop => {
+                stopping.send_replace(true);
+                match tokio::time::timeout(GRACE, &mut server).await {
+                    Ok(ended) => flatten(ended),
+                    Err(_) => Ok(()),
+                }
+            }
+        };
+        ticking.abort();
+        sweeping.abort();
+        outcome
+    }
+
+    async fn tick_forever(self, every: Duration) {
+        let mut interval = tokio::time::interval(every);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        loop {
+            interval.tick().await;
+            let now = self.service.now();
+            match self.service.tick(now, now.plus(TICK_BUDGET)).await {
+                Ok(report) => tracing::debug!(?report, "tick"),
+                Err(error) => tracing::warn!(%error, "tick failed; the next one goes on"),
+            }
+        }
+    }
+}
+
+fn flatten(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Result<(), LocalError> {
+    match ended {
+        Ok(outcome) => Ok(outcome?),
+        Err(error) => Err(LocalError::Server(std::io::Error::other(error))),
+    }
+}
+
+async fn sweep_forever(database: Embedded) {
+    let mut interval = tokio::time::interval(SWEEP_EVERY);
+    loop {
+        interval.tick().await;
+        match database.sweep_ttl().await {
+            Ok(deleted) => tracing::debug!(deleted, "expired items deleted"),
+            Err(error) => tracing::warn!(%error, "expired items not deleted"),
+        }
+    }
+}
+
+/// Opening touches the disk, so it isn't done on this thread.
+async fn open_file(path: &Path) -> Result<(Embedded, File), LocalError> {
+    let path = path.to_owned();
+    let opened = tokio::task::spawn_blocking(move || {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder)
+                .map_err(|source| LocalError::Folder { path: path.clone(), source })?;
+        }
+        let mut beside = path.clone().into_os_string();
+        beside.push(".lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(beside)?;
+        match lock.try_lock() {
+            Ok(()) => Ok((Embedded::file(&path)?, lock)),
+            Err(TryLockError::WouldBlock) => Err(LocalError::InUse { path }),
+            Err(TryLockError::Error(error)) => Err(error.into()),
+        }
+    });
+    opened.await.map_err(|error| LocalError::Server(std::io::Error::other(error)))?
+}
