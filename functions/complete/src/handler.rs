@@ -1,0 +1,37 @@
+//! Events that report on attempts.
+
+use serde_json::value::RawValue;
+use tickover_api::{Answer, Problem, calls};
+use tickover_lambda::fields::Fields;
+use tickover_lambda::ingress::{Inlet, Kind};
+use tickover_lambda::{App, Event, Failure, Invocation, answer, message, sqs};
+
+const EXPECTED: &str = "a direct invocation with a report, or a batch of messages from the completions queue";
+const DIRECT: Inlet = Inlet {
+    kinds: &[Kind::Complete, Kind::Fail, Kind::Heartbeat, Kind::Release],
+    bare: Some(Kind::Complete),
+};
+/// A heartbeat's answer is the point of it, and a released task should be free at once: neither goes by message.
+const COMPLETIONS: Inlet = Inlet { kinds: &[Kind::Complete, Kind::Fail], bare: Some(Kind::Complete) };
+/// Messages of a batch under way together: as many as SQS hands out at once.
+const AT_ONCE: usize = 10;
+
+/// Handles one event.
+pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawValue>, Failure> {
+    match invocation.event {
+        Event::Invoke(body) => answer::of(direct(&app, body.get()).await),
+        Event::Messages(batch) => {
+            let take = |sqs_message| message::take(&app.service, &COMPLETIONS, sqs_message);
+            answer::json(&sqs::each(batch, AT_ONCE, take).await)
+        }
+        other @ (Event::Tick(_) | Event::Foreign(_)) => Err(other.unexpected(EXPECTED)),
+    }
+}
+
+/// A result `{"id","lease","output"}`, a batch of them `{"tasks":[…]}`, or any report in an envelope.
+async fn direct(app: &App, body: &str) -> Result<Answer, Problem> {
+    if Fields::read("body", body)?.has("tasks") {
+        return calls::complete_batch(&app.service, body.as_bytes()).await;
+    }
+    DIRECT.read(body)?.carry_out(&app.service).await
+}

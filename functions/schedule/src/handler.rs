@@ -1,0 +1,34 @@
+//! Events that schedule tasks. Reports come in by message as well, so that a sender needs one queue only.
+
+use serde_json::value::RawValue;
+use tickover_api::{Answer, Problem, calls};
+use tickover_lambda::fields::Fields;
+use tickover_lambda::ingress::{Inlet, Kind};
+use tickover_lambda::{App, Event, Failure, Invocation, answer, message, sqs};
+
+const EXPECTED: &str = "a direct invocation with a task, or a batch of messages from the ingress queue";
+const KINDS: &[Kind] = &[Kind::Task, Kind::Complete, Kind::Fail];
+const DIRECT: Inlet = Inlet { kinds: KINDS, bare: Some(Kind::Task) };
+const INGRESS: Inlet = Inlet { kinds: KINDS, bare: None };
+/// Messages of a batch under way together: as many as SQS hands out at once.
+const AT_ONCE: usize = 10;
+
+/// Handles one event.
+pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawValue>, Failure> {
+    match invocation.event {
+        Event::Invoke(body) => answer::of(direct(&app, body.get()).await),
+        Event::Messages(batch) => {
+            let take = |sqs_message| message::take(&app.service, &INGRESS, sqs_message);
+            answer::json(&sqs::each(batch, AT_ONCE, take).await)
+        }
+        other @ (Event::Tick(_) | Event::Foreign(_)) => Err(other.unexpected(EXPECTED)),
+    }
+}
+
+/// A task, a batch `{"tasks":[…]}`, or either kind of request in an envelope.
+async fn direct(app: &App, body: &str) -> Result<Answer, Problem> {
+    if Fields::read("body", body)?.has("tasks") {
+        return calls::schedule_batch(&app.service, body.as_bytes()).await;
+    }
+    DIRECT.read(body)?.carry_out(&app.service).await
+}

@@ -1,0 +1,71 @@
+//! How an invocation ends. A caller who gets an answer won't repeat the call; one who gets an error may, and
+//! Lambda itself repeats asynchronous invocations that fail. So what is an error is decided with care.
+
+use lambda_runtime::Diagnostic;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tickover_api::{Answer, Problem};
+
+/// Statuses from here on aren't the caller's doing.
+const SERVER_ERRORS: u16 = 500;
+
+/// An invocation that failed: the caller sees `errorType` and `errorMessage`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct Failure {
+    /// Stable, the `errorType`.
+    pub code: &'static str,
+    /// In words.
+    pub message: String,
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self { code: problem.code(), message: problem.detail.into() }
+    }
+}
+
+impl From<Failure> for Diagnostic {
+    fn from(failure: Failure) -> Self {
+        Self { error_type: failure.code.to_owned(), error_message: failure.message }
+    }
+}
+
+/// The answer to a direct invocation.
+///
+/// A refusal is an answer as well, the problem document: repeating the call would change nothing. Only what may
+/// succeed later, or is our own fault, is an error of the invocation.
+pub fn of(outcome: Result<Answer, Problem>) -> Result<Box<RawValue>, Failure> {
+    match outcome {
+        Ok(answer) => Ok(answer.body),
+        Err(problem) if problem.is_retryable() || problem.status >= SERVER_ERRORS => Err(problem.into()),
+        Err(problem) => json(&problem),
+    }
+}
+
+/// An answer of any other shape.
+pub fn json(answer: &impl Serialize) -> Result<Box<RawValue>, Failure> {
+    // Our own shapes always serialise.
+    to_raw_value(answer).map_err(|error| Failure { code: "internal", message: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_core::error::Reject;
+    use tickover_service::ServiceError;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_an_answer_and_trouble_is_an_error() {
+        let refused = of(Err(Reject::LeaseLost.into())).unwrap();
+        assert!(
+            refused.get().contains(r#""status":409"#) && refused.get().contains(r#""code":"lease_lost""#)
+        );
+
+        let corrupt = ServiceError::Corrupt { reason: "x".to_owned() };
+        for (error, code) in [(ServiceError::Throttled, "throttled"), (corrupt, "corrupt_record")] {
+            assert_eq!(of(Err(error.into())).unwrap_err().code, code);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What sort of event came: told from the marks that each of AWS's services leaves on its own.
+
+use aws_lambda_events::sqs::SqsEvent;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tickover_core::time::Timestamp;
+
+use crate::answer::Failure;
+
+/// An event by its sort.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A body as over HTTP, sent by invoking the function directly.
+    Invoke(Box<RawValue>),
+    /// A batch of messages from an SQS queue.
+    Messages(SqsEvent),
+    /// A schedule's instant came: from `EventBridge` Scheduler, with or without the input that we define, or
+    /// from a scheduled rule.
+    Tick(Timestamp),
+    /// Anything else that AWS sends, in words.
+    Foreign(String),
+}
+
+/// Fields that direct invocations never have and others always do.
+#[derive(Deserialize)]
+struct Marks<'a> {
+    #[serde(borrow, rename = "Records")]
+    records: Option<&'a RawValue>,
+    #[serde(borrow, rename = "detail-type")]
+    detail_type: Option<&'a RawValue>,
+    #[serde(borrow, rename = "requestContext")]
+    request_context: Option<&'a RawValue>,
+    #[serde(borrow)]
+    scheduled_at: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Record {
+    /// SNS writes it with a capital.
+    #[serde(rename = "eventSource", alias = "EventSource", default)]
+    source: String,
+}
+
+#[derive(Deserialize)]
+struct BusEvent {
+    source: String,
+    #[serde(rename = "detail-type")]
+    detail_type: String,
+    time: String,
+}
+
+impl Event {
+    /// Tells what came. Whatever bears no service's marks was sent directly.
+    pub fn read(raw: Box<RawValue>) -> Self {
+        // An array would pass for a struct of its elements.
+        if !raw.get().trim_ascii_start().starts_with('{') {
+            return Self::Invoke(raw);
+        }
+        let Ok(marks) = serde_json::from_str::<Marks<'_>>(raw.get()) else { return Self::Invoke(raw) };
+        if let Some(records) = marks.records {
+            return Self::from_records(records, &raw);
+        }
+        if marks.detail_type.is_some() {
+            return Self::from_bus(&raw);
+        }
+        if marks.request_context.is_some() {
+            return Self::Foreign("an HTTP request, which the gateway takes".to_owned());
+        }
+        match marks.scheduled_at {
+            Some(text) => Self::from_scheduler(text),
+            None => Self::Invoke(raw),
+        }
+    }
+
+    /// The refusal of an event that a function doesn't take, given what it takes.
+    pub fn unexpected(&self, expected: &str) -> Failure {
+        let found = match self {
+            Self::Invoke(_) => "a direct invocation with another body",
+            Self::Messages(_) => "a batch of SQS messages",
+            Self::Tick(_) => "a schedule's event",
+            Self::Foreign(sort) => sort,
+        };
+        Failure { code: "unexpected_event", message: format!("expected {expected}; found {found}") }
+    }
+
+    fn from_records(records: &RawValue, event: &RawValue) -> Self {
+        let sources: Vec<Record> = match serde_json::from_str(records.get()) {
+            Ok(sources) => sources,
+            Err(_) => return Self::Foreign("`Records` that aren't a list of objects".to_owned()),
+        };
+        match sources.iter().find(|record| record.source != "aws:sqs") {
+            Some(other) => Self::Foreign(format!("records from {:?}", other.source)),
+            None => match serde_json::from_str(event.get()) {
+                Ok(batch) => Self::Messages(batch),
+                // The message could quote the batch: its place in the text says enough.
+                Err(error) => Self::Foreign(format!(
+                    "a malformed batch of SQS messages (line {} column {})",
+                    error.line(),
+                    error.column(),
+                )),
+            },
+        }
+    }
+
+    fn from_bus(event: &RawValue) -> Self {
+        let Ok(event) = serde_json::from_str::<BusEvent>(event.get()) else {
+            return Self::Foreign("a malformed EventBridge event".to_owned());
+        };
+        let is_ours = ["aws.events", "aws.scheduler"].contains(&event.source.as_str());
+        if !is_ours || event.detail_type != "Scheduled Event" {
+            let BusEvent { source, detail_type, .. } = event;
+            return Self::Foreign(format!("an EventBridge event {detail_type:?} of {source:?}"));
+        }
+        match Timestamp::parse_rfc3339(&event.time) {
+            Some(instant) => Self::Tick(instant),
+            None => Self::Foreign("a scheduled event whose `time` is no RFC 3339 instant".to_owned()),
+        }
+    }
+
+    fn from_scheduler(scheduled_at: &RawValue) -> Self {
+        let text: Option<String> = serde_json::from_str(scheduled_at.get()).ok();
+        match text.as_deref().and_then(Timestamp::parse_rfc3339) {
+            Some(instant) => Self::Tick(instant),
+            None => {
+                Self::Foreign("a schedule's input whose `scheduled_at` is no RFC 3339 instant".to_owned())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Event {
+        Event::read(RawValue::from_string(text.to_owned()).unwrap())
+    }
+
+    fn found(text: &str) -> String {
+        read(text).unexpected("a cat").message
+    }
+
+    #[test]
+    fn what_bears_no_mark_was_sent_directly_and_is_kept_as_it_is() {
+        for text in ["{}", r#"{ "queue":"emails" }"#, "[1, 2, 3, 4]", "null", "7", r#"{"Records":null}"#] {
+            assert!(matches!(read(text), Event::Invoke(raw) if raw.get() == text), "{text}");
+        }
+    }
+
+    #[test]
+    fn records_are_messages_only_if_they_come_from_sqs() {
+        assert!(matches!(read(r#"{"Records":[{"eventSource":"aws:sqs","messageId":"1"}]}"#),
+            Event::Messages(batch) if batch.records.len() == 1));
+        assert_eq!(
+            found(r#"{"Records":[{"EventSource":"aws:sns","Sns":{}}]}"#),
+            r#"expected a cat; found records from "aws:sns""#
+        );
+        assert!(found(r#"{"Records":7}"#).ends_with("aren't a list of objects"));
+        let malformed = found(r#"{"Records":[{"eventSource":"aws:sqs","body":{"secret":1}}]}"#);
+        assert!(malformed.contains("malformed batch") && !malformed.contains("secret"), "{malformed}");
+    }
+
+    #[test]
+    fn a_schedule_is_known_by_either_of_its_services() {
+        let scheduler = r#"{"scheduled_at":"2026-01-31T12:00:00Z"}"#;
+        let rule = r#"{"version":"0","id":"1","detail-type":"Scheduled Event","source":"aws.events","time":"2026-01-31T12:00:00Z","detail":{}}"#;
+        let no_input = rule.replace("aws.events", "aws.scheduler").replace("{}", r#""{}""#);
+        for text in [scheduler, rule, &no_input] {
+            assert!(matches!(read(text), Event::Tick(at) if at.as_millis() == 1_769_860_800_000), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_events_say_what_they_are() {
+        assert!(
+            found(r#"{"scheduled_at":"<aws.scheduler.scheduled-time>"}"#).contains("no RFC 3339 instant")
+        );
+        assert!(found(r#"{"requestContext":{"http":{}}}"#).contains("the gateway takes"));
+        let ec2 = r#"{"detail-type":"EC2 Instance State-change Notification","source":"aws.ec2","time":"x"}"#;
+        assert!(found(ec2).contains(r#""EC2 Instance State-change Notification" of "aws.ec2""#));
+    }
+}

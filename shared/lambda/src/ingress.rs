@@ -1,0 +1,206 @@
+//! The envelope of requests that come without a path to say what they are:
+//! `{"v":1,"type":"task"|"complete"|"fail"|…,"body":{… as over HTTP …}}`.
+
+use serde_json::Number;
+use serde_json::value::RawValue;
+use tickover_api::{Answer, Problem, calls};
+use tickover_core::error::Reject;
+use tickover_service::Service;
+
+use crate::fields::Fields;
+
+/// The envelope's version. Another one may mean anything, so nothing more of it is read.
+const VERSION: u64 = 1;
+/// The fields that make an object an envelope; no body has any of them.
+const ENVELOPE: [&str; 3] = ["v", "type", "body"];
+/// Types that a later version will take.
+const WORKFLOW_TYPES: [&str; 2] = ["execution", "event"];
+/// As much of an unknown type as is shown.
+const SHOWN_CHARS: usize = 40;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Schedule a task: the body of `POST /v1/tasks`.
+    Task,
+    /// Report a result: the body of `POST /v1/tasks/{id}/complete`, with the `id` in it.
+    Complete,
+    /// Report an error: the body of `POST /v1/tasks/{id}/fail`, with the `id` in it.
+    Fail,
+    /// Report a sign of life: the body of `POST /v1/tasks/{id}/heartbeat`, with the `id` in it.
+    Heartbeat,
+    /// Give a task back: the body of `POST /v1/tasks/{id}/release`, with the `id` in it.
+    Release,
+}
+
+impl Kind {
+    /// The envelope's `type`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Complete => "complete",
+            Self::Fail => "fail",
+            Self::Heartbeat => "heartbeat",
+            Self::Release => "release",
+        }
+    }
+
+    /// Whether a worker says this about its attempt.
+    pub const fn is_report(self) -> bool {
+        match self {
+            Self::Task => false,
+            Self::Complete | Self::Fail | Self::Heartbeat | Self::Release => true,
+        }
+    }
+}
+
+/// What may come in at one place.
+#[derive(Clone, Copy, Debug)]
+pub struct Inlet {
+    /// The types that an envelope may have here.
+    pub kinds: &'static [Kind],
+    /// What a body without an envelope is here. Where that is allowed, an envelope needn't say its version.
+    pub bare: Option<Kind>,
+}
+
+/// A request out of its envelope.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What is asked for.
+    pub kind: Kind,
+    /// The body as it was written, not looked into yet.
+    pub body: Box<RawValue>,
+}
+
+impl Inlet {
+    /// Takes the envelope off.
+    pub fn read(&self, text: &str) -> Result<Request, Reject> {
+        let mut fields = Fields::read("body", text)?;
+        if let Some(kind) = self.bare
+            && !ENVELOPE.iter().any(|name| fields.has(name))
+        {
+            return Ok(Request { kind, body: fields.to_json()? });
+        }
+        self.check_version(fields.take("v")?.as_deref())?;
+        let kind = self.kind(fields.take_text("type")?.as_deref())?;
+        let body = fields.take("body")?;
+        if let Some(unknown) = fields.first() {
+            return Err(Reject::field(unknown, "unknown field: an envelope has v, type and body"));
+        }
+        match body {
+            Some(body) if body.get().starts_with('{') => Ok(Request { kind, body }),
+            Some(_) | None => Err(Reject::field("body", "expected a JSON object, as over HTTP")),
+        }
+    }
+
+    fn check_version(&self, found: Option<&RawValue>) -> Result<(), Reject> {
+        let Some(found) = found else {
+            let envelope = r#"{"v":1,"type":…,"body":{…}}"#;
+            let missing =
+                || Reject::field("v", format!("expected 1, found nothing: a request is {envelope}"));
+            return self.bare.map(drop).ok_or_else(missing);
+        };
+        match serde_json::from_str::<Number>(found.get()) {
+            Ok(version) if version.as_u64() == Some(VERSION) => Ok(()),
+            Ok(version) => Err(Reject::field("v", format!("expected 1, found {version}"))),
+            Err(_) => Err(Reject::field("v", "expected 1, found no number")),
+        }
+    }
+
+    fn kind(&self, found: Option<&str>) -> Result<Kind, Reject> {
+        let names: Vec<_> = self.kinds.iter().map(|kind| kind.as_str()).collect();
+        let expected = format!("expected {}", names.join(", "));
+        let Some(found) = found else {
+            return Err(Reject::field("type", format!("{expected}; found nothing")));
+        };
+        if let Some(kind) = self.kinds.iter().find(|kind| kind.as_str() == found) {
+            return Ok(*kind);
+        }
+        let shown: String = found.chars().take(SHOWN_CHARS).collect();
+        let found = if WORKFLOW_TYPES.contains(&found) {
+            format!("{shown:?} is for workflows, which aren't supported yet")
+        } else {
+            format!("found {shown:?}")
+        };
+        Err(Reject::field("type", format!("{expected}; {found}")))
+    }
+}
+
+impl Request {
+    /// Does what is asked for.
+    pub async fn carry_out(&self, service: &Service) -> Result<Answer, Problem> {
+        if self.kind == Kind::Task {
+            return calls::schedule(service, self.body.get().as_bytes()).await;
+        }
+        let mut fields = Fields::read("body", self.body.get())?;
+        let id = fields
+            .take_text("id")?
+            .ok_or_else(|| Reject::field("id", "expected a task's id, found nothing"))?;
+        let rest = fields.to_json()?;
+        let body = rest.get().as_bytes();
+        match self.kind {
+            Kind::Task => calls::schedule(service, body).await,
+            Kind::Complete => calls::complete(service, &id, body).await,
+            Kind::Fail => calls::fail(service, &id, body).await,
+            Kind::Heartbeat => calls::heartbeat(service, &id, body).await,
+            Kind::Release => calls::release(service, &id, body).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STRICT: Inlet = Inlet { kinds: &[Kind::Task, Kind::Fail], bare: None };
+    const LENIENT: Inlet = Inlet { kinds: &[Kind::Complete], bare: Some(Kind::Complete) };
+
+    fn refused(inlet: &Inlet, text: &str) -> String {
+        inlet.read(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_envelope_is_taken_off_and_the_body_is_left_alone() {
+        let request = STRICT.read(r#"{"v":1,"type":"task","body":{"a": [1.0]}}"#).unwrap();
+        assert_eq!((request.kind, request.body.get()), (Kind::Task, r#"{"a": [1.0]}"#));
+    }
+
+    #[test]
+    fn a_bare_body_is_taken_only_where_it_may_come() {
+        let request = LENIENT.read(r#"{"id":"t","lease":"l"}"#).unwrap();
+        assert_eq!((request.kind, request.body.get()), (Kind::Complete, r#"{"id":"t","lease":"l"}"#));
+        assert!(LENIENT.read(r#"{"type":"complete","body":{}}"#).is_ok());
+        assert!(refused(&STRICT, r#"{"queue":"q"}"#).starts_with("v: expected 1, found nothing"));
+        assert!(refused(&STRICT, r#"{"type":"task","body":{}}"#).starts_with("v: expected 1, found nothing"));
+    }
+
+    #[test]
+    fn what_is_unknown_is_refused_with_what_was_expected() {
+        for (text, expected) in [
+            (r#"{"v":2,"type":"task","body":{},"new":1}"#, "v: expected 1, found 2"),
+            (r#"{"v":"1","type":"task","body":{}}"#, "v: expected 1, found no number"),
+            (r#"{"v":1,"type":"job","body":{}}"#, r#"type: expected task, fail; found "job""#),
+            (r#"{"v":1,"body":{}}"#, "type: expected task, fail; found nothing"),
+            (r#"{"v":1,"type":7,"body":{}}"#, "type: expected a string"),
+            (r#"{"v":1,"type":"task"}"#, "body: expected a JSON object, as over HTTP"),
+            (r#"{"v":1,"type":"task","body":"{}"}"#, "body: expected a JSON object, as over HTTP"),
+            (
+                r#"{"v":1,"type":"task","body":{},"id":"x"}"#,
+                "id: unknown field: an envelope has v, type and body",
+            ),
+        ] {
+            assert_eq!(refused(&STRICT, text), expected, "{text}");
+        }
+        assert!(
+            refused(&STRICT, "{\"v\":1,").starts_with("body: expected one JSON object, found malformed JSON")
+        );
+    }
+
+    #[test]
+    fn workflows_are_refused_as_not_supported_yet() {
+        for kind in WORKFLOW_TYPES {
+            let refused = refused(&STRICT, &format!(r#"{{"v":1,"type":"{kind}","body":{{}}}}"#));
+            assert!(refused.ends_with("is for workflows, which aren't supported yet"), "{refused}");
+        }
+    }
+}

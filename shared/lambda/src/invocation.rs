@@ -1,0 +1,64 @@
+//! From the start of the process to a handler's answer: what every function's `main` is made of.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use lambda_runtime::{LambdaEvent, service_fn};
+use serde_json::value::RawValue;
+use tickover_core::time::Timestamp;
+
+use crate::answer::Failure;
+use crate::boot::{self, App};
+use crate::event::Event;
+use crate::init_error;
+
+/// One invocation.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// What came.
+    pub event: Event,
+    /// When Lambda ends the function if it hasn't answered.
+    pub deadline_at: Timestamp,
+}
+
+impl From<LambdaEvent<Box<RawValue>>> for Invocation {
+    fn from(event: LambdaEvent<Box<RawValue>>) -> Self {
+        let deadline_at = Timestamp::from_millis(i64::try_from(event.context.deadline).unwrap_or(i64::MAX));
+        Self { event: Event::read(event.payload), deadline_at }
+    }
+}
+
+/// Starts the function and serves until its sandbox ends. A wrong environment ends it at once: every problem is
+/// logged and told to Lambda, and the exit status isn't zero.
+pub async fn start<S, F>(serve: S) -> ExitCode
+where
+    S: FnOnce(App) -> F,
+    F: Future<Output = Result<(), lambda_runtime::Error>>,
+{
+    let app = match boot::service().await {
+        Ok((service, config)) => App { service, config: Arc::new(config) },
+        Err(error) => {
+            tracing::error!(code = error.code(), %error, "the function can't start");
+            init_error::report(&error).await;
+            return ExitCode::FAILURE;
+        }
+    };
+    match serve(app).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(%error, "the runtime ended");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Hands each event to the handler. The runtime turns its panics into errors of the invocation.
+pub async fn serve<H, F>(app: App, handle: H) -> Result<(), lambda_runtime::Error>
+where
+    H: Fn(App, Invocation) -> F,
+    F: Future<Output = Result<Box<RawValue>, Failure>>,
+{
+    // Taken as raw JSON, so that the runtime has nothing to parse, and nothing to log when it can't.
+    let service = service_fn(|event: LambdaEvent<Box<RawValue>>| handle(app.clone(), event.into()));
+    lambda_runtime::run(service).await
+}

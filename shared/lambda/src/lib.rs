@@ -1,0 +1,20 @@
+//! What the Lambda functions have in common: the cold start, the events they get, and how they answer.
+//!
+//! A function's `main.rs` names its handler and nothing else; its `handler.rs` turns an [`Event`] into calls of
+//! `tickover_api::calls`. This crate decides nothing about a task, and logs no event and no message's body.
+
+pub mod answer;
+pub mod boot;
+pub mod event;
+pub mod fields;
+pub mod ingress;
+pub mod invocation;
+pub mod message;
+pub mod sqs;
+
+mod init_error;
+
+pub use answer::Failure;
+pub use boot::{App, BootError};
+pub use event::Event;
+pub use invocation::{Invocation, serve, start};

@@ -1,0 +1,88 @@
+//! One request that came by message. Nobody waits for an answer, and the same message may come again.
+
+use aws_lambda_events::sqs::SqsMessage;
+use sha2::{Digest as _, Sha256};
+use tickover_api::Problem;
+use tickover_core::error::Reject;
+use tickover_service::Service;
+
+use crate::fields::Fields;
+use crate::ingress::{Inlet, Kind, Request};
+use crate::sqs::MESSAGE_ID;
+
+/// Refusals of a report that comes too late: nothing that happens from here on will make it welcome.
+const TOO_LATE: [&str; 3] = ["lease_lost", "deadline_exceeded", "already_terminal"];
+
+/// Carries out what a message asks for. A report that comes too late is logged and done with: it isn't the
+/// message's fault, and whoever sees it again, or finds it among the dead letters, could do nothing about it.
+pub async fn take(service: &Service, inlet: &Inlet, message: SqsMessage) -> Result<(), Problem> {
+    let id = message.message_id.unwrap_or_default();
+    let text = message.body.unwrap_or_default();
+    let request = named_after_its_message(inlet.read(&text)?, &id, &text)?;
+    match request.carry_out(service).await {
+        Ok(_) => Ok(()),
+        Err(problem) if request.kind.is_report() && TOO_LATE.contains(&problem.code()) => {
+            let (kind, code) = (request.kind.as_str(), problem.code());
+            tracing::warn!({ MESSAGE_ID } = id, kind, code, reason = problem.detail, "late report dropped");
+            Ok(())
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+/// SQS delivers a message at least once, so a task without a name of its own gets one from its message: the
+/// second delivery finds it. The text is part of the name because some emulators number their messages anew.
+fn named_after_its_message(request: Request, message_id: &str, text: &str) -> Result<Request, Reject> {
+    if request.kind != Kind::Task || message_id.is_empty() {
+        return Ok(request);
+    }
+    let mut fields = Fields::read("body", request.body.get())?;
+    if fields.has("id") || fields.has("idempotency_key") {
+        return Ok(request);
+    }
+    // A null stands for nothing, and the name must not be there twice.
+    fields.take("id")?;
+    fields.put_text("id", &name(message_id, text))?;
+    Ok(Request { body: fields.to_json()?, ..request })
+}
+
+/// 128 bits in hexadecimal, as other tasks are named that nobody named.
+fn name(message_id: &str, text: &str) -> String {
+    let digest = Sha256::new().chain_update(message_id).chain_update([0]).chain_update(text).finalize();
+    let bits = digest.iter().take(16).fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));
+    format!("{bits:032x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INLET: Inlet = Inlet { kinds: &[Kind::Complete], bare: Some(Kind::Task) };
+
+    fn named(message_id: &str, text: &str) -> String {
+        let request = named_after_its_message(INLET.read(text).unwrap(), message_id, text).unwrap();
+        request.body.get().to_owned()
+    }
+
+    #[test]
+    fn a_task_without_a_name_gets_the_same_one_each_time_its_message_comes() {
+        let text = r#"{"queue":"q","id":null}"#;
+        let first = named("m-1", text);
+        assert!(first.starts_with(r#"{"queue":"q","id":""#) && first.len() == 32 + 21, "{first}");
+        assert_eq!(named("m-1", text), first);
+        assert_ne!(named("m-2", text), first);
+        assert_ne!(named("m-1", r#"{"queue":"p","id":null}"#), first);
+    }
+
+    #[test]
+    fn a_name_that_was_given_stays_and_reports_get_none() {
+        for text in [
+            r#"{"id":"mine"}"#,
+            r#"{"idempotency_key":"mine"}"#,
+            r#"{"type":"complete","body":{"lease":"l"}}"#,
+        ] {
+            assert!(!named("m-1", text).contains(&name("m-1", text)), "{text}");
+        }
+        assert_eq!(named("", r#"{"queue":"q"}"#), r#"{"queue":"q"}"#);
+    }
+}
