@@ -1,0 +1,73 @@
+//! The AWS emulator that `cargo xtask test` starts: where it listens, and how to talk to it.
+//!
+//! All tests share one emulator, at once. A test takes names of its own with [`unique`] and never
+//! wipes what it did not make.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_dynamodb::config::Credentials;
+
+/// Where `cargo xtask test` tells us the emulator's address.
+const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
+
+/// The region that everything at the emulator is in.
+pub const REGION: &str = "us-east-1";
+
+/// The emulator's address, such as `http://127.0.0.1:43210`.
+///
+/// # Panics
+///
+/// If the tests weren't started by `cargo xtask test`.
+#[expect(clippy::disallowed_methods, reason = "an address for tests is no configuration of the service")]
+pub fn endpoint() -> String {
+    match std::env::var(ENDPOINT) {
+        Ok(endpoint) => endpoint,
+        Err(error) => panic!("{ENDPOINT}: {error}. This test needs the AWS emulator: run `cargo xtask test`"),
+    }
+}
+
+/// An SDK configuration for the emulator, which accepts any credentials.
+///
+/// # Panics
+///
+/// As [`endpoint`] does.
+pub async fn aws_config() -> SdkConfig {
+    aws_config::defaults(BehaviorVersion::latest())
+        .endpoint_url(endpoint())
+        .region(Region::new(REGION))
+        .credentials_provider(Credentials::new("test", "test", None, None, "tickover-tests"))
+        .load()
+        .await
+}
+
+/// A name for a table or queue that nobody else has, not even an earlier run: `prefix-0123456789abcdef`.
+pub fn unique(prefix: &str) -> String {
+    // The seeds of the standard library's hash maps are the randomness at hand.
+    format!("{prefix}-{:016x}", RandomState::new().build_hasher().finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ_and_keep_their_prefix() {
+        let names = [unique("queue"), unique("queue")];
+        assert_ne!(names[0], names[1]);
+        assert!(names.iter().all(|name| name.starts_with("queue-") && name.len() == 22), "{names:?}");
+    }
+
+    #[tokio::test]
+    async fn the_emulator_answers_through_both_sdks() {
+        let config = aws_config().await;
+        let tables = aws_sdk_dynamodb::Client::new(&config).list_tables().send().await;
+        tables.expect("DynamoDB lists its tables");
+
+        let name = unique("emulator");
+        let queue = aws_sdk_sqs::Client::new(&config).create_queue().queue_name(&name).send().await;
+        let url = queue.expect("SQS creates a queue").queue_url.unwrap_or_default();
+        assert!(url.ends_with(&name), "{url}");
+    }
+}

@@ -1,0 +1,96 @@
+//! A store that does what it is told and loses its answers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use tickover_core::decision::Write;
+use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
+use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
+use tickover_service::ports::{DueEntry, Listing, Page, Store, StoreError};
+
+/// Applies every write; from a chosen one on, a number of answers are lost on the way back.
+pub struct LosesAnswers {
+    inner: Arc<dyn Store>,
+    writes: AtomicU64,
+    lost: std::ops::Range<u64>,
+}
+
+impl LosesAnswers {
+    /// Loses the answers to the writes with these numbers, counted from 0.
+    pub fn new(inner: Arc<dyn Store>, lost: std::ops::Range<u64>) -> Self {
+        Self { inner, writes: AtomicU64::new(0), lost }
+    }
+
+    /// How many writes there were.
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::SeqCst)
+    }
+
+    fn answer<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        let number = self.writes.fetch_add(1, Ordering::SeqCst);
+        if self.lost.contains(&number) {
+            return Err(StoreError::Unavailable { reason: "the answer was lost".to_owned() });
+        }
+        answer
+    }
+}
+
+#[async_trait]
+impl Store for LosesAnswers {
+    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        self.inner.task(id).await
+    }
+
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        self.inner.tasks(ids).await
+    }
+
+    async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
+        let answer = self.inner.commit(writes).await;
+        self.answer(answer)
+    }
+
+    async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
+        let answer = self.inner.put_blob(at, body).await;
+        self.answer(answer)
+    }
+
+    async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
+        self.inner.blob(id).await
+    }
+
+    async fn due(
+        &self,
+        shard: u16,
+        until: Timestamp,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<DueEntry>, StoreError> {
+        self.inner.due(shard, until, limit, cursor).await
+    }
+
+    async fn list(
+        &self,
+        listing: Listing,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError> {
+        self.inner.list(listing, limit, cursor).await
+    }
+
+    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
+        self.inner.queue(name).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        self.inner.queues().await
+    }
+
+    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
+        self.inner.key(digest).await
+    }
+}

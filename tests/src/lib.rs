@@ -1,0 +1,9 @@
+//! What our tests have in common: real processes, an AWS emulator, and a service in a time of its own.
+
+pub mod emulator;
+pub mod faults;
+pub mod http;
+pub mod meter;
+pub mod process;
+pub mod runtime_api;
+pub mod scene;

@@ -1,0 +1,128 @@
+//! A service over the embedded database, with a meter on what each call consumes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Result;
+use async_trait::async_trait;
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_core::limits::Limits;
+use tickover_dynamodb::{DynamoStore, Table};
+use tickover_embedded::dynamodb::Embedded;
+use tickover_service::memory::{MemoryQueue, Queues};
+use tickover_service::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::system::SystemIds;
+use tickover_service::{Ports, Service};
+
+use crate::scene::{LeapClock, Scene};
+
+/// What a call consumed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bill {
+    /// Write units, indexes and failed conditions included.
+    pub writes: f64,
+    /// Read units.
+    pub reads: f64,
+    /// Messages sent.
+    pub sends: u64,
+}
+
+/// A metered service.
+pub struct Meter {
+    /// The service and its clock.
+    pub scene: Scene,
+    /// Its store.
+    pub store: Arc<DynamoStore>,
+    queue: Arc<CountingQueue>,
+}
+
+impl Meter {
+    /// A service over an empty database in memory.
+    pub async fn new() -> Result<Self> {
+        let database = Embedded::memory()?;
+        Table::new("tickover").create(&database.client()).await?;
+        let store = Arc::new(DynamoStore::new(database.client(), "tickover"));
+        let clock = Arc::new(LeapClock::default());
+        let inner = Arc::new(MemoryQueue::new(clock.clone() as Arc<dyn Clock>, Queues::OnOpen));
+        let queue = Arc::new(CountingQueue { inner: inner.clone(), sent: AtomicU64::new(0) });
+        let ports = Ports {
+            store: store.clone(),
+            queue: queue.clone(),
+            clock: clock.clone(),
+            ids: Arc::new(SystemIds),
+        };
+        let service = Service::new(ports, Limits::default());
+        Ok(Self { scene: Scene { service, clock, queue: inner }, store, queue })
+    }
+
+    /// Runs a call and says what it consumed.
+    pub async fn bill<T>(&self, call: impl Future<Output = T>) -> (T, Bill) {
+        let (before, sent) = (self.store.usage(), self.queue.sent.load(Ordering::SeqCst));
+        let answer = call.await;
+        let used = self.store.usage().since(before);
+        let bill = Bill {
+            writes: used.write_units + used.failed_condition_units,
+            reads: used.read_units,
+            sends: self.queue.sent.load(Ordering::SeqCst) - sent,
+        };
+        (answer, bill)
+    }
+}
+
+/// Counts what is sent.
+struct CountingQueue {
+    inner: Arc<MemoryQueue>,
+    sent: AtomicU64,
+}
+
+#[async_trait]
+impl Queue for CountingQueue {
+    async fn send(
+        &self,
+        queue: &QueueName,
+        messages: &[Outgoing],
+    ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        self.sent.fetch_add(u64::try_from(messages.len()).unwrap_or(u64::MAX), Ordering::SeqCst);
+        self.inner.send(queue, messages).await
+    }
+
+    async fn receive(
+        &self,
+        queue: &QueueName,
+        max: usize,
+        visibility: Millis,
+        wait: Millis,
+    ) -> Result<Vec<Received>, QueueError> {
+        self.inner.receive(queue, max, visibility, wait).await
+    }
+
+    async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
+        self.inner.delete(queue, receipt).await
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: &QueueName,
+        receipt: &str,
+        visibility: Millis,
+    ) -> Result<(), QueueError> {
+        self.inner.change_visibility(queue, receipt, visibility).await
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
+        self.inner.depth(queue).await
+    }
+
+    async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
+        self.inner.open(queue).await
+    }
+
+    fn knows(&self, queue: &QueueName) -> bool {
+        self.inner.knows(queue)
+    }
+
+    fn names(&self) -> Vec<QueueName> {
+        self.inner.names()
+    }
+}

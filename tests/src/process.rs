@@ -1,0 +1,226 @@
+//! Our binaries as real processes: started, listened to, interrupted, killed.
+
+mod output;
+
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use tokio::process::{Child, Command};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use output::Output;
+
+/// How long a process may take to start listening, or to end when told to. Generous: tests run many at once.
+pub const BOUND: Duration = Duration::from_secs(30);
+
+/// How long the pipes of a process that has ended may stay open.
+const DRAIN_BOUND: Duration = Duration::from_secs(2);
+
+/// What `tickover dev` prints before its address, on a line of standard output.
+const LISTENING: &str = "listening on ";
+
+/// The path of one of the workspace's binaries, beside which this test was built.
+///
+/// # Panics
+///
+/// If it hasn't been built: cargo builds it only for tests of its own package.
+pub fn binary(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap_or_default();
+    // target/debug/deps/this-test-0123456789abcdef
+    let path = test.ancestors().nth(2).map(|folder| folder.join(name)).unwrap_or_default();
+    assert!(path.is_file(), "{} is missing: run `cargo xtask test`", path.display());
+    path
+}
+
+/// A running process whose output is kept. Dropping it kills it.
+#[derive(Debug)]
+pub struct Process {
+    pid: u32,
+    stdout: Output,
+    stderr: Output,
+    /// Its exit status once it has one.
+    status: watch::Receiver<Option<ExitStatus>>,
+    kill: Arc<Notify>,
+    /// Owns the child, which dies with it.
+    owner: JoinHandle<()>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.owner.abort();
+    }
+}
+
+/// How a process ended and all it said.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit status, or the signal that ended it.
+    pub status: ExitStatus,
+    /// Its whole standard output.
+    pub stdout: String,
+    /// Its whole standard error.
+    pub stderr: String,
+}
+
+impl Process {
+    /// Starts the binary `name` with nothing on its standard input.
+    pub fn spawn(name: &str, args: &[&str]) -> Result<Self> {
+        Self::from_command(Command::new(binary(name)).args(args))
+    }
+
+    /// Starts `tickover ARGS`.
+    pub fn tickover(args: &[&str]) -> Result<Self> {
+        Self::spawn("tickover", args)
+    }
+
+    /// Starts a command that the test has prepared, with an environment or a folder of its own.
+    pub fn from_command(command: &mut Command) -> Result<Self> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().with_context(|| format!("could not start {command:?}"))?;
+        let pid = child.id().context("a process without an id")?;
+        let stdout = Output::follow(child.stdout.take().context("no standard output")?);
+        let stderr = Output::follow(child.stderr.take().context("no standard error")?);
+        let (sender, status) = watch::channel(None);
+        let kill = Arc::new(Notify::new());
+        let owner = tokio::spawn(own(child, Arc::clone(&kill), sender));
+        Ok(Self { pid, stdout, stderr, status, kill, owner })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The address in its line `listening on http://127.0.0.1:PORT`, once it has printed it.
+    pub async fn address(&self) -> Result<String> {
+        let line = self.line(|line| line.starts_with(LISTENING)).await.context("never listened")?;
+        Ok(line.trim_start_matches(LISTENING).to_owned())
+    }
+
+    /// The first line of standard output, printed already or yet to come, that `is_wanted` accepts.
+    pub async fn line(&self, is_wanted: impl Fn(&str) -> bool) -> Result<String> {
+        let found = timeout(BOUND, self.stdout.line(is_wanted)).await;
+        found.ok().flatten().ok_or_else(|| anyhow!("the line never came; {}", self.said()))
+    }
+
+    /// What it has said on standard output so far.
+    pub fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
+    /// What it has said on standard error so far.
+    pub fn stderr(&self) -> String {
+        self.stderr.text()
+    }
+
+    /// Ends it as a power cut would (SIGKILL), and waits until it is gone.
+    pub async fn kill(&self) -> Result<Ended> {
+        self.kill.notify_one();
+        self.ended().await
+    }
+
+    /// Asks it to end as Ctrl-C does (SIGINT), and waits until it has.
+    pub async fn interrupt(&self) -> Result<Ended> {
+        self.signal("INT").await?;
+        self.ended().await
+    }
+
+    /// Sends a signal by its name without `SIG`, and doesn't wait for anything.
+    pub async fn signal(&self, name: &str) -> Result<()> {
+        // The standard library has no way to send one, and unsafe code is forbidden here.
+        let sent = Command::new("kill").args(["-s", name, &self.pid.to_string()]).status().await?;
+        if !sent.success() {
+            bail!("could not send SIG{name}; {}", self.said());
+        }
+        Ok(())
+    }
+
+    /// Waits until it ends by itself, with a bound.
+    pub async fn ended(&self) -> Result<Ended> {
+        let status = timeout(BOUND, self.end()).await;
+        let status = status.map_err(|_| anyhow!("still running after {BOUND:?}; {}", self.said()))?;
+        let status = status.context("lost sight of the process")?;
+        Ok(Ended { status, stdout: self.stdout(), stderr: self.stderr() })
+    }
+
+    /// Everything it said, for the messages of failing tests.
+    pub fn said(&self) -> String {
+        format!("standard output:\n{}\nstandard error:\n{}", self.stdout(), self.stderr())
+    }
+
+    /// Waits for its end, for as long as it takes, and for the last it had to say. `None` if the
+    /// system doesn't tell its status.
+    pub(crate) async fn end(&self) -> Option<ExitStatus> {
+        let mut status = self.status.clone();
+        let status = status.wait_for(Option::is_some).await.ok().and_then(|status| *status);
+        // A grandchild may hold on to the pipes, so this wait has a bound even so.
+        drop(timeout(DRAIN_BOUND, async { tokio::join!(self.stdout.end(), self.stderr.end()) }).await);
+        status
+    }
+}
+
+/// Waits for the child's end, and brings it about when told to.
+async fn own(mut child: Child, kill: Arc<Notify>, status: watch::Sender<Option<ExitStatus>>) {
+    let ended = tokio::select! {
+        ended = child.wait() => ended,
+        () = kill.notified() => {
+            // An error means that it is gone already.
+            drop(child.start_kill());
+            child.wait().await
+        }
+    };
+    status.send_replace(ended.ok());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    /// A stand-in for a server: it listens at once, and ends well when interrupted.
+    const SERVER: &str = r"
+import signal, sys
+def end(*_):
+    print('bye', flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGINT, end)
+print('starting\nlistening on http://127.0.0.1:9', flush=True)
+signal.pause()
+";
+
+    fn server() -> Process {
+        Process::from_command(Command::new("python3").args(["-c", SERVER])).expect("python3 starts")
+    }
+
+    #[tokio::test]
+    async fn a_server_tells_its_address_and_ends_when_interrupted() {
+        let server = server();
+        assert_eq!(server.address().await.expect("an address"), "http://127.0.0.1:9");
+        let ended = server.interrupt().await.expect("an end");
+        assert!(ended.status.success(), "{ended:?}");
+        assert_eq!(ended.stdout, "starting\nlistening on http://127.0.0.1:9\nbye\n");
+    }
+
+    #[tokio::test]
+    async fn a_killed_process_is_gone_and_says_no_more() {
+        let server = server();
+        server.address().await.expect("an address");
+        let ended = server.kill().await.expect("an end");
+        assert_eq!(ended.status.signal(), Some(9));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_never_comes_is_an_error_with_what_was_said() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo no such option >&2; exit 2"]);
+        let process = Process::from_command(&mut command).expect("sh starts");
+        let error = process.address().await.expect_err("no address");
+        assert!(format!("{error:#}").contains("no such option"), "{error:#}");
+    }
+}

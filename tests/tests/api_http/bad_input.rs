@@ -1,0 +1,142 @@
+//! Whatever is wrong with a request, the answer names the field and says what belongs there, and nothing changes.
+
+use serde_json::{Value, json};
+
+use crate::support::Api;
+
+/// A request that is refused: its body, the field that is named, and words that the detail must have.
+pub(crate) type Case = (Value, &'static str, &'static str);
+
+pub(crate) async fn refused(api: &Api, path: &str, cases: &[Case]) {
+    for (body, field, words) in cases {
+        let problem = api.post(path, body.clone()).await.problem(400, "invalid_request");
+        assert_eq!(problem["field"], *field, "{body}: {problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(words) && detail.contains(field), "{body}: {detail}");
+    }
+}
+
+/// A request for a task with one field more, or another value of one.
+pub(crate) fn with(field: &str, value: Value) -> Value {
+    let mut body = json!({"queue": "q", "kind": "work"});
+    body[field] = value;
+    body
+}
+
+pub(crate) async fn nothing_was_scheduled(api: &Api) {
+    assert_eq!(api.get("/v1/tasks").await.ok(200), json!({"tasks": []}));
+}
+
+#[tokio::test]
+async fn malformed_json_is_refused_with_its_place() {
+    let api = Api::start().await;
+    for (body, words) in [
+        ("{\"queue\": }", "line 1 column 11"),
+        ("{\n \"queue\": \"q\",\n}", "line 3 column 1"),
+        ("{\"queue\": \"q\"", "EOF"),
+        ("{'queue': 'q'}", "column 2"),
+        ("{\"queue\": \"q\"} x", "trailing"),
+        ("", "found nothing"),
+        ("[]", "found a list"),
+        ("\"text\"", "found the string `text`"),
+        ("17", "found the number `17`"),
+        ("null", "found null"),
+    ] {
+        let problem = api.post_text("/v1/tasks", body).await.problem(400, "invalid_request");
+        assert_eq!(problem["field"], "body", "{body}");
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{body}: {problem}");
+    }
+    let invalid = b"{\"queue\":\"\xff\"}".to_vec();
+    let problem = api.post_text("/v1/tasks", invalid).await.problem(400, "invalid_request");
+    assert!(problem["detail"].as_str().unwrap().contains("UTF-8"), "{problem}");
+    nothing_was_scheduled(&api).await;
+}
+
+#[tokio::test]
+async fn unknown_missing_and_doubled_fields_are_named() {
+    let api = Api::start().await;
+    refused(
+        &api,
+        "/v1/tasks",
+        &[
+            (with("qeue", json!("q")), "qeue", "unknown field"),
+            (with("priority", json!(1)), "priority", "unknown field"),
+            (json!({"kind": "work"}), "queue", "required"),
+            (json!({"queue": "q"}), "kind", "required"),
+            (json!({"queue": null, "kind": "work"}), "queue", "required"),
+            (with("retry", json!({"attempts": 3})), "retry.attempts", "max_attempts"),
+        ],
+    )
+    .await;
+    for (body, field) in [
+        (r#"{"queue":"q","kind":"a","kind":"b"}"#, "kind"),
+        (r#"{"queue":"q","kind":"a","retry":{"delay":1,"delay":2}}"#, "retry.delay"),
+        (r#"{"queue":"q","kind":"a","labels":{"x":"1","x":"2"}}"#, "labels.x"),
+        (r#"{"queue":"q","kind":"a","deadline":{"timeout":1,"timeout":2}}"#, "deadline.timeout"),
+    ] {
+        let problem = api.post_text("/v1/tasks", body).await.problem(400, "invalid_request");
+        assert_eq!(problem["field"], field, "{body}");
+        assert!(problem["detail"].as_str().unwrap().contains("twice"), "{problem}");
+    }
+    nothing_was_scheduled(&api).await;
+}
+
+#[tokio::test]
+async fn a_wrong_type_is_refused_with_what_was_expected_and_found() {
+    let api = Api::start().await;
+    refused(
+        &api,
+        "/v1/tasks",
+        &[
+            (with("queue", json!(5)), "queue", "expected a string, found the number `5`"),
+            (with("kind", json!(["a"])), "kind", "expected a string, found a list"),
+            (with("id", json!(true)), "id", "expected a string, found the boolean `true`"),
+            (with("idempotency_key", json!({})), "idempotency_key", "expected a string, found an object"),
+            (with("timeout_scope", json!("step")), "timeout_scope", "expected \"global\" or \"per_attempt\""),
+            (with("on_timeout", json!("fail")), "on_timeout", "expected \"retry\" or \"terminal\""),
+            (with("error_on_timeout", json!("no")), "error_on_timeout", "expected true or false"),
+            (with("labels", json!(["a"])), "labels", "expected a JSON object, found a list"),
+            (with("labels", json!({"a": 1})), "labels.a", "expected a string, found the number `1`"),
+            (with("timeout_seconds", json!("5")), "timeout_seconds", "a whole number"),
+            (with("timeout_ms", json!(1.5)), "timeout_ms", "a whole number"),
+            (with("retry", json!(3)), "retry", "`3`"),
+            (with("retry", json!({"max_attempts": 1.5})), "retry.max_attempts", "`1.5`"),
+            (with("retry", json!({"delay": ["1s", "2x"]})), "retry.delay[1]", "`2x`"),
+            (with("retries", json!("sometimes")), "retries", "`sometimes`"),
+            (
+                with("maxRuntime", json!({"timeout": "1s", "errorOnTimeout": 1})),
+                "maxRuntime.errorOnTimeout",
+                "true or false",
+            ),
+        ],
+    )
+    .await;
+    nothing_was_scheduled(&api).await;
+}
+
+#[tokio::test]
+async fn names_are_held_to_their_characters_and_lengths() {
+    let api = Api::start().await;
+    for (field, longest) in [("queue", 48), ("kind", 64), ("id", 96)] {
+        let long = "x".repeat(longest + 1);
+        refused(
+            &api,
+            "/v1/tasks",
+            &[
+                (with(field, json!("")), field, "empty"),
+                (with(field, json!("a b")), field, "' '"),
+                (with(field, json!("a/b")), field, "'/'"),
+                (with(field, json!("naïve")), field, "'ï'"),
+                (with(field, json!("a\u{0}")), field, "'\\0'"),
+                (with(field, json!(long)), field, "at most"),
+            ],
+        )
+        .await;
+    }
+    let id_that_is_a_route: &[Case] = &[(with("id", json!("batch")), "id", "`batch`")];
+    refused(&api, "/v1/tasks", id_that_is_a_route).await;
+    refused(&api, "/v1/tasks", &[(with("idempotency_key", json!("")), "idempotency_key", "empty")]).await;
+    nothing_was_scheduled(&api).await;
+    let longest = json!({"queue": "q".repeat(48), "kind": "k".repeat(64), "id": "A-z.0:9_".repeat(12)});
+    api.post("/v1/tasks", longest).await.ok(201);
+}

@@ -1,0 +1,65 @@
+//! What is wrong with a worker's or an operator's call is named, and changes nothing.
+
+use serde_json::json;
+
+use crate::bad_input::refused;
+use crate::support::Api;
+
+#[tokio::test]
+async fn what_workers_send_is_held_to_its_ranges() {
+    let api = Api::start().await;
+    let lease = api.running("t", json!({})).await;
+    let long = "x".repeat(65);
+    refused(
+        &api,
+        "/v1/queues/q/claim",
+        &[
+            (json!({"lease": "999ms"}), "lease", "`999ms`"),
+            (json!({"lease": "12h 1ms"}), "lease", "`12h 1ms`"),
+            (json!({"lease": 0}), "lease", "`0`"),
+            (json!({"max": 0}), "max", "1 to 10, found the number `0`"),
+            (json!({"max": 11}), "max", "1 to 10"),
+            (json!({"max": "3"}), "max", "found the string `3`"),
+            (json!({"wait": "21s"}), "wait", "`21s`"),
+            (json!({"worker": ""}), "worker", "empty"),
+            (json!({"worker": "a b"}), "worker", "' '"),
+            (json!({"worker": long}), "worker", "at most 64"),
+            (json!({"queue": "q"}), "queue", "unknown field"),
+        ],
+    )
+    .await;
+    refused(
+        &api,
+        "/v1/tasks/t/complete",
+        &[(json!({"output": 1}), "lease", "required"), (json!({"lease": ""}), "lease", "token")],
+    )
+    .await;
+    refused(
+        &api,
+        "/v1/tasks/t/fail",
+        &[
+            (json!({"lease": lease}), "error", "required"),
+            (json!({"lease": lease, "error": "x"}), "error", "expected a JSON object, found the string `x`"),
+            (json!({"lease": lease, "error": {}}), "error.code", "required"),
+            (json!({"lease": lease, "error": {"code": ""}}), "error.code", "empty"),
+            (json!({"lease": lease, "error": {"code": "x", "message": 1}}), "error.message", "a string"),
+            (
+                json!({"lease": lease, "error": {"code": "x", "retryable": "no"}}),
+                "error.retryable",
+                "true or false",
+            ),
+            (json!({"lease": lease, "error": {"code": "x", "stack": ""}}), "error.stack", "unknown field"),
+        ],
+    )
+    .await;
+    let progress = json!({"lease": lease, "progress": 1.01});
+    refused(
+        &api,
+        "/v1/tasks/t/heartbeat",
+        &[(progress, "progress", "0 to 1"), (json!({"lease": lease, "progress": "1"}), "progress", "0 to 1")],
+    )
+    .await;
+    refused(&api, "/v1/tasks/t/cancel", &[(json!({"force": "yes"}), "force", "true or false")]).await;
+    refused(&api, "/v1/tasks/t/retry", &[(json!({"force": true}), "force", "unknown field")]).await;
+    assert_eq!(api.task("t").await["status"], "running");
+}

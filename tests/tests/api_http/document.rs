@@ -1,0 +1,168 @@
+//! The `OpenAPI` document says what the server does, and the server does what it says.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Api, send};
+
+const ROUTES: [&str; 19] = [
+    "get /healthz",
+    "get /openapi.json",
+    "get /v1/queues",
+    "get /v1/queues/{queue}",
+    "get /v1/tasks",
+    "get /v1/tasks/{id}",
+    "post /v1/queues/{queue}/claim",
+    "post /v1/queues/{queue}/pause",
+    "post /v1/queues/{queue}/resume",
+    "post /v1/tasks",
+    "post /v1/tasks/batch",
+    "post /v1/tasks/complete",
+    "post /v1/tasks/{id}/cancel",
+    "post /v1/tasks/{id}/claim",
+    "post /v1/tasks/{id}/complete",
+    "post /v1/tasks/{id}/fail",
+    "post /v1/tasks/{id}/heartbeat",
+    "post /v1/tasks/{id}/release",
+    "post /v1/tasks/{id}/retry",
+];
+
+fn operations(document: &Value) -> Vec<(String, String)> {
+    let paths = document["paths"].as_object().unwrap().iter();
+    let of = |(path, item): (&String, &Value)| {
+        let methods: Vec<_> = item.as_object().unwrap().keys().cloned().collect();
+        methods.into_iter().map(|method| (method, path.clone())).collect::<Vec<_>>()
+    };
+    paths.flat_map(of).collect()
+}
+
+#[tokio::test]
+async fn the_document_has_every_route_and_every_documented_route_answers() {
+    let api = Api::start().await;
+    api.schedule("t", json!({})).await;
+    let document = api.get("/openapi.json").await.ok(200);
+    assert_eq!(document["openapi"], "3.1.0");
+    let found: BTreeSet<_> =
+        operations(&document).iter().map(|(method, path)| format!("{method} {path}")).collect();
+    assert_eq!(found, ROUTES.into_iter().map(str::to_owned).collect());
+    for (method, path) in operations(&document) {
+        let method: Method = method.to_uppercase().parse().unwrap();
+        let path = path.replace("{id}", "t").replace("{queue}", "q");
+        let reply = send(api.request(method.clone(), &path)).await;
+        assert!(![404, 405].contains(&reply.status) && reply.status < 500, "{method} {path}: {}", reply.text);
+    }
+}
+
+#[tokio::test]
+async fn every_operation_is_described_with_its_problems() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.ok(200);
+    for (method, path) in operations(&document) {
+        let operation = &document["paths"][&path][&method];
+        assert!(operation["summary"].is_string() && operation["operationId"].is_string(), "{path}");
+        if path.starts_with("/v1") {
+            for status in ["400", "404", "429", "500", "503"] {
+                let content = &operation["responses"][status]["content"]["application/problem+json"];
+                assert_eq!(content["schema"]["$ref"], "#/components/schemas/Problem", "{path} {status}");
+            }
+        }
+        if method == "post" {
+            assert!(operation["requestBody"]["content"]["application/json"].is_object(), "{path}");
+        }
+    }
+    let problem = api.get("/nowhere").await.problem(404, "not_found");
+    conforms(&document, &json!({"$ref": "#/components/schemas/Problem"}), &problem, "problem");
+}
+
+/// Whether a value has all that its schema requires and nothing that it doesn't know, as deep as it goes.
+#[track_caller]
+fn conforms(document: &Value, schema: &Value, value: &Value, place: &str) {
+    let schema = match schema["$ref"].as_str() {
+        Some(target) => document.pointer(&target[1..]).unwrap(),
+        None => schema,
+    };
+    match value {
+        Value::Object(fields) => {
+            let Some(known) = schema["properties"].as_object() else { return };
+            for name in schema["required"].as_array().into_iter().flatten() {
+                assert!(fields.contains_key(name.as_str().unwrap()), "{place} lacks {name}");
+            }
+            for (name, value) in fields {
+                let inner = known.get(name).unwrap_or_else(|| panic!("{place}.{name} isn't in the document"));
+                conforms(document, inner, value, &format!("{place}.{name}"));
+            }
+        }
+        Value::Array(entries) => {
+            for entry in entries {
+                conforms(document, &schema["items"], entry, place);
+            }
+        }
+        Value::String(_) => {
+            assert!(schema["type"].is_null() || schema["type"] == "string", "{place}: {schema}");
+        }
+        Value::Number(_) => {
+            let number = ["integer", "number"].map(Value::from).contains(&schema["type"]);
+            assert!(schema["type"].is_null() || number, "{place}: {schema}");
+        }
+        Value::Bool(_) => {
+            assert!(schema["type"].is_null() || schema["type"] == "boolean", "{place}: {schema}");
+        }
+        Value::Null => assert!(schema["type"].is_null(), "{place}: {schema}"),
+    }
+}
+
+/// Makes a call whose answer must be as the document says.
+async fn held(api: &Api, document: &Value, path: &str, pattern: &str, body: Option<Value>) -> Value {
+    let (method, reply) = match body {
+        Some(body) => ("post", api.post(path, body).await),
+        None => ("get", api.get(path).await),
+    };
+    let response = &document["paths"][pattern][method]["responses"][reply.status.to_string()];
+    let media_type = reply.headers["content-type"].to_str().unwrap().to_owned();
+    let schema = &response["content"][media_type]["schema"];
+    assert!(schema.is_object(), "{method} {pattern} doesn't say what {} looks like", reply.status);
+    conforms(document, schema, &reply.body, path);
+    reply.body
+}
+
+#[tokio::test]
+async fn answers_of_a_whole_life_are_as_the_document_says() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.ok(200);
+    let call = async |path: &str, pattern: &str, body: Option<Value>| {
+        held(&api, &document, path, pattern, body).await
+    };
+    let task = json!({
+        "queue": "q", "kind": "k", "id": "t", "input": {"a": [1]}, "labels": {"l": "x"}, "retry": "fixed(1, 0)",
+        "timeout": "1h", "heartbeat_timeout": "1m", "schedule_to_start_timeout": "1m", "start_to_close_timeout": "5m",
+    });
+    call("/v1/tasks", "/v1/tasks", Some(task.clone())).await;
+    call("/v1/tasks", "/v1/tasks", Some(task)).await;
+    call("/v1/tasks", "/v1/tasks", Some(json!({"queue": 1}))).await;
+    let batch = json!({"tasks": [{"queue": "q", "kind": "k", "delay": "1h"}, {}]});
+    call("/v1/tasks/batch", "/v1/tasks/batch", Some(batch)).await;
+    let claimed = call("/v1/queues/q/claim", "/v1/queues/{queue}/claim", Some(json!({"worker": "w"}))).await;
+    let lease = claimed["tasks"][0]["lease"].clone();
+    let beat = json!({"lease": lease, "progress": 0.25});
+    call("/v1/tasks/t/heartbeat", "/v1/tasks/{id}/heartbeat", Some(beat)).await;
+    call("/v1/tasks/t", "/v1/tasks/{id}", None).await;
+    let fail = json!({"lease": lease, "error": {"code": "x", "message": "y"}});
+    call("/v1/tasks/t/fail", "/v1/tasks/{id}/fail", Some(fail)).await;
+    let claimed = call("/v1/tasks/t/claim", "/v1/tasks/{id}/claim", Some(json!({}))).await;
+    let lease = claimed["tasks"][0]["lease"].clone();
+    call("/v1/tasks/t/release", "/v1/tasks/{id}/release", Some(json!({"lease": lease}))).await;
+    call("/v1/tasks/t/cancel", "/v1/tasks/{id}/cancel", Some(json!({}))).await;
+    call("/v1/tasks/t/retry", "/v1/tasks/{id}/retry", Some(json!({}))).await;
+    let claimed = call("/v1/tasks/t/claim", "/v1/tasks/{id}/claim", Some(json!({}))).await;
+    let entry = json!({"id": "t", "lease": claimed["tasks"][0]["lease"], "output": [1.5, null]});
+    call("/v1/tasks/complete", "/v1/tasks/complete", Some(json!({"tasks": [entry, entry]}))).await;
+    call("/v1/tasks/t/cancel", "/v1/tasks/{id}/cancel", Some(json!({}))).await;
+    call("/v1/tasks?limit=1", "/v1/tasks", None).await;
+    call("/v1/queues", "/v1/queues", None).await;
+    call("/v1/queues/q", "/v1/queues/{queue}", None).await;
+    call("/v1/queues/q/pause", "/v1/queues/{queue}/pause", Some(json!({}))).await;
+    call("/v1/queues/q/resume", "/v1/queues/{queue}/resume", Some(json!({}))).await;
+    call("/healthz", "/healthz", None).await;
+}

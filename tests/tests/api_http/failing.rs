@@ -1,0 +1,91 @@
+//! What callers hear when the store throttles, is away, or holds something unreadable.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tickover_core::decision::Write;
+use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
+use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
+use tickover_service::ports::{DueEntry, Listing, Page, Store, StoreError};
+use tickover_tests::scene::Scene;
+
+use crate::support::Api;
+
+/// A store that answers everything with one error.
+struct Failing(StoreError);
+
+#[async_trait]
+impl Store for Failing {
+    async fn task(&self, _: &TaskId) -> Result<Option<Task>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn tasks(&self, _: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn commit(&self, _: &[Write]) -> Result<(), StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn put_blob(&self, _: &BlobRef, _: &Json) -> Result<(), StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn blob(&self, _: &BlobId) -> Result<Option<Json>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn due(
+        &self,
+        _: u16,
+        _: Timestamp,
+        _: usize,
+        _: Option<&str>,
+    ) -> Result<Page<DueEntry>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn list(&self, _: Listing, _: usize, _: Option<&str>) -> Result<Page<TaskId>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn queue(&self, _: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn key(&self, _: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
+        Err(self.0.clone())
+    }
+}
+
+#[tokio::test]
+async fn a_store_in_trouble_is_told_with_when_to_try_again_and_without_its_reasons() {
+    let reason = || "table tickover-prod at 10.0.0.7".to_owned();
+    for (error, status, code, retry_after) in [
+        (StoreError::Throttled, 429, "throttled", Some("1")),
+        (StoreError::Unavailable { reason: reason() }, 503, "unavailable", Some("1")),
+        (StoreError::Conflict { current: None }, 503, "contended", Some("1")),
+        (StoreError::Corrupt { reason: reason() }, 500, "corrupt_record", None),
+    ] {
+        let api = Api::over(Scene::over(Arc::new(Failing(error)))).await;
+        for reply in [
+            api.post("/v1/tasks", json!({"queue": "q", "kind": "k"})).await,
+            api.get("/v1/tasks/t").await,
+            api.get("/v1/tasks?status=failed").await,
+        ] {
+            let header = reply.headers.get("retry-after").map(|secs| secs.to_str().unwrap().to_owned());
+            assert_eq!(header.as_deref(), retry_after, "{code}");
+            assert!(!reply.text.contains("10.0.0.7"), "{}", reply.text);
+            reply.problem(status, code);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The HTTP API as a caller sees it: the router behind a real socket, over a service in a time of its own.
+
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod bad_reports;
+#[cfg(test)]
+mod bad_times;
+#[cfg(test)]
+mod batches;
+#[cfg(test)]
+mod document;
+#[cfg(test)]
+mod failing;
+#[cfg(test)]
+mod life;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod lists;
+#[cfg(test)]
+mod operate;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod transport;

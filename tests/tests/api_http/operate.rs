@@ -1,0 +1,87 @@
+//! What operators do: cancel, retry, pause, resume.
+
+use serde_json::json;
+
+use crate::support::{Api, keys, names};
+
+#[tokio::test]
+async fn cancelling_says_what_became_of_it() {
+    let api = Api::start().await;
+    api.schedule("waiting", json!({})).await;
+    let cancelled = api.post("/v1/tasks/waiting/cancel", json!({})).await.ok(200);
+    assert_eq!(keys(&cancelled), names("task outcome"));
+    assert_eq!(
+        (&cancelled["outcome"], &cancelled["task"]["status"]),
+        (&json!("cancelled"), &json!("cancelled"))
+    );
+    let again = api.post("/v1/tasks/waiting/cancel", json!({"force": true})).await.ok(200);
+    assert_eq!(again["outcome"], "already_finished");
+
+    let lease = api.running("running", json!({})).await;
+    let requested = api.post("/v1/tasks/running/cancel", json!({"force": false})).await.ok(200);
+    assert_eq!(
+        (&requested["outcome"], &requested["task"]["status"]),
+        (&json!("requested"), &json!("running"))
+    );
+    let beat = api.post("/v1/tasks/running/heartbeat", json!({"lease": lease})).await.ok(200);
+    assert_eq!(beat["cancel_requested"], true);
+    assert_eq!(keys(&beat), names("lease_expires_at cancel_requested"));
+    let forced = api.post("/v1/tasks/running/cancel", json!({"force": true})).await.ok(200);
+    assert_eq!(forced["outcome"], "cancelled");
+    api.post("/v1/tasks/running/heartbeat", json!({"lease": lease})).await.problem(409, "already_terminal");
+}
+
+#[tokio::test]
+async fn a_retry_clears_the_deadline_and_gives_the_timeout_to_each_attempt() {
+    let api = Api::start().await;
+    api.running("t", json!({"timeout": "10s"})).await;
+    api.post("/v1/tasks/t/retry", json!({})).await.problem(409, "not_terminal");
+    api.advance(10_000);
+    api.scene.tick().await.unwrap();
+    let retried = api.post("/v1/tasks/t/retry", json!({})).await.ok(200);
+    let task = &retried["task"];
+    assert_eq!((&task["status"], task.get("deadline_at")), (&json!("pending"), None));
+    let claimed = api.claim().await;
+    assert_eq!(claimed["remaining_ms"], 10_000);
+    api.post("/v1/tasks/t/complete", json!({"lease": claimed["lease"]})).await.ok(200);
+    api.post("/v1/tasks/t/retry", json!({})).await.problem(409, "already_terminal");
+}
+
+#[tokio::test]
+async fn a_paused_queue_hands_out_nothing_until_it_is_resumed() {
+    let api = Api::start().await;
+    api.schedule("t", json!({})).await;
+    api.advance(2_000);
+    let queue = api.get("/v1/queues/q").await.ok(200);
+    let expected = json!({"queue": {
+        "name": "q", "paused": false, "depth": 1, "in_flight": 0, "delayed": 0,
+        "oldest_at": "2026-01-01T00:00:00.000Z",
+    }});
+    assert_eq!(queue, expected);
+    let paused = api.post("/v1/queues/q/pause", json!({})).await.ok(200);
+    assert_eq!(paused["queue"]["paused"], true);
+    assert_eq!(api.post("/v1/queues/q/claim", json!({})).await.ok(200), json!({"tasks": []}));
+    assert_eq!(api.post("/v1/tasks/t/claim", json!({})).await.ok(200), json!({"tasks": []}));
+    assert_eq!(api.post("/v1/queues/q/resume", json!({})).await.ok(200)["queue"]["paused"], false);
+    api.claim().await;
+    let queues = api.get("/v1/queues").await.ok(200);
+    let expected =
+        json!({"queues": [{"name": "q", "paused": false, "depth": 0, "in_flight": 1, "delayed": 0}]});
+    assert_eq!(queues, expected);
+}
+
+#[tokio::test]
+async fn a_task_can_be_claimed_by_id_once() {
+    let api = Api::start().await;
+    api.schedule("t", json!({"input": [1]})).await;
+    let claimed = api
+        .post("/v1/tasks/t/claim", json!({"worker": "w", "lease": "5s", "max": 1, "wait": 0}))
+        .await
+        .ok(200);
+    let task = &claimed["tasks"][0];
+    assert_eq!((&task["id"], &task["lease_expires_at"]), (&json!("t"), &json!("2026-01-01T00:00:05.000Z")));
+    assert_eq!(api.post("/v1/tasks/t/claim", json!({})).await.ok(200), json!({"tasks": []}));
+    api.post("/v1/tasks/t/complete", json!({"lease": task["lease"]})).await.ok(200);
+    api.post("/v1/tasks/t/claim", json!({})).await.problem(409, "already_terminal");
+    api.post("/v1/tasks/absent/claim", json!({})).await.problem(404, "not_found");
+}

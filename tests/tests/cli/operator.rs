@@ -1,0 +1,102 @@
+//! The operator's commands.
+
+use serde_json::{Value, json};
+use tickover_tests::process::Process;
+
+use crate::scene::Scene;
+
+#[tokio::test]
+async fn a_scheduled_task_is_shown_described_and_listed() {
+    let scene = Scene::start().await;
+    let options = ["--id", "t1", "--timeout", "1h", "--retry", "fixed(3, 2s)", "--label", "team=a"];
+    let ended = scene.run(&[&["task", "emails", "send", r#"{"to": "x"}"#][..], &options].concat()).await;
+    assert!(ended.status.success(), "{ended:?}");
+    for part in ["t1", "pending", "0 of 4", "team=a", r#"{"to": "x"}"#, "deadline"] {
+        assert!(ended.stdout.contains(part), "{part} in {}", ended.stdout);
+    }
+    assert_eq!(scene.run(&["describe", "t1"]).await.stdout, ended.stdout);
+    let json = scene.run(&["describe", "t1", "--json"]).await.stdout;
+    assert_eq!(serde_json::from_str::<Value>(&json).expect("JSON"), scene.task("t1").await);
+    let list = scene.run(&["list", "--queue", "emails", "--status", "pending"]).await.stdout;
+    assert!(list.contains("t1") && list.contains("1 task shown"), "{list}");
+    let none = scene.run(&["list", "--queue", "other"]).await.stdout;
+    assert!(none.contains("0 tasks shown"), "{none}");
+}
+
+#[tokio::test]
+async fn a_list_follows_the_pages_up_to_its_limit() {
+    let scene = Scene::start().await;
+    for _ in 0..7 {
+        scene.schedule_plain("any").await;
+    }
+    let some = scene.run(&["list", "--limit", "5", "--json"]).await;
+    assert_eq!(some.stdout.lines().count(), 5, "{some:?}");
+    let all = scene.run(&["list", "--json"]).await;
+    let ids = all.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["id"].clone());
+    let mut ids: Vec<_> = ids.map(|id| id.to_string()).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 7);
+}
+
+#[tokio::test]
+async fn explain_tells_a_tasks_story_while_it_happens() {
+    let scene = Scene::start().await;
+    let retry = json!({"max_attempts": 2, "delay": ["1h"]});
+    let id =
+        scene.schedule(&json!({"queue": "work", "kind": "fetch", "timeout": "2d", "retry": retry})).await;
+    let explained = scene.run(&["explain", &id]).await.stdout;
+    assert!(explained.contains("it has been waiting for a worker of queue work"), "{explained}");
+    let _worker = scene.worker(&[], "echo no such host >&2; exit 6");
+    scene.until(&id, |task| task["attempt"] == 1 && task["status"] == "pending").await;
+    let explained = scene.run(&["explain", &id]).await.stdout;
+    for part in [
+        "attempt 1 failed, and the wait before the next one ends",
+        "Attempts: 1 of 2 used, 1 left.",
+        "Last error: exit_6: no such host (attempt 1",
+        "the whole task must have ended",
+    ] {
+        assert!(explained.contains(part), "{part} in {explained}");
+    }
+}
+
+#[tokio::test]
+async fn explain_tells_why_it_is_over_and_retry_gives_another_life() {
+    let scene = Scene::start().await;
+    let worker = scene.worker(&["--max-tasks", "1"], "echo broken >&2; exit 1");
+    let id = scene.schedule_plain("any").await;
+    scene.until_status(&id, "failed").await;
+    worker.ended().await.expect("an end");
+    let explained = scene.run(&["explain", &id]).await.stdout;
+    for part in ["it was the last one", "exit_1: broken", &format!("tickover retry {id}")] {
+        assert!(explained.contains(part), "{part} in {explained}");
+    }
+    let retried = scene.run(&["retry", &id]).await.stdout;
+    assert!(retried.contains("pending"), "{retried}");
+    let cancelled = scene.run(&["cancel", &id]).await.stdout;
+    assert_eq!(cancelled, format!("{id} is cancelled\n"));
+    let again = scene.run(&["cancel", &id]).await.stdout;
+    assert_eq!(again, format!("{id} had already ended: it is cancelled\n"));
+}
+
+#[tokio::test]
+async fn errors_name_their_code_and_end_with_1_and_wrong_usage_with_2() {
+    let scene = Scene::start().await;
+    let missing = scene.run(&["describe", "nobody"]).await;
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(missing.stderr.starts_with("error: not_found: "), "{}", missing.stderr);
+    let refused = scene.run(&["task", "q", "k", "--timeout", "1 fortnight"]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.starts_with("error: invalid_request: timeout"), "{}", refused.stderr);
+    for usage in [&["describe", "a b"][..], &["work", "q"], &["work", "q", "--lease", "1ms", "--", "true"]] {
+        assert_eq!(scene.run(usage).await.status.code(), Some(2), "{usage:?}");
+    }
+    let unreachable = Process::tickover(&["--endpoint", "http://127.0.0.1:1", "list"]).expect("a process");
+    let unreachable = unreachable.ended().await.expect("an end");
+    assert_eq!(unreachable.status.code(), Some(1));
+    assert!(
+        unreachable.stderr.starts_with("error: no answer from http://127.0.0.1:1/"),
+        "{}",
+        unreachable.stderr
+    );
+}

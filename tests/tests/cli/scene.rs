@@ -1,0 +1,141 @@
+//! A local server of a test's own, and what is done with it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tickover_tests::process::{BOUND, Ended, Process};
+use tokio::process::Command;
+use tokio::time::{interval, timeout};
+
+/// How often something awaited is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A server that listens, and a folder for scripts and tests to meet in.
+pub(crate) struct Scene {
+    server: Process,
+    pub(crate) endpoint: String,
+    http: reqwest::Client,
+    folder: TempDir,
+}
+
+impl Scene {
+    pub(crate) async fn start() -> Self {
+        let server =
+            Process::tickover(&["dev", "--listen", "127.0.0.1:0", "--tick", "100ms"]).expect("a server");
+        let endpoint = server.address().await.expect("an address");
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        Self { server, endpoint, http, folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    /// Schedules a task and gives its id.
+    pub(crate) async fn schedule(&self, task: &Value) -> String {
+        let answer = self.post("tasks", task).await;
+        answer["task"]["id"].as_str().unwrap_or_else(|| panic!("{answer}; {}", self.server.said())).to_owned()
+    }
+
+    /// Schedules a task of this kind on the queue `work` with nothing special.
+    pub(crate) async fn schedule_plain(&self, kind: &str) -> String {
+        self.schedule(&json!({"queue": "work", "kind": kind})).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Value {
+        let request = self.http.post(format!("{}/v1/{path}", self.endpoint)).json(body);
+        request.send().await.expect("an answer").json().await.expect("JSON")
+    }
+
+    /// The server's description of a task, as text.
+    pub(crate) async fn text(&self, id: &str) -> String {
+        let request = self.http.get(format!("{}/v1/tasks/{id}", self.endpoint));
+        request.send().await.expect("an answer").text().await.expect("text")
+    }
+
+    pub(crate) async fn task(&self, id: &str) -> Value {
+        let answer: Value = serde_json::from_str(&self.text(id).await).expect("JSON");
+        answer["task"].clone()
+    }
+
+    /// Waits until a task is as wanted.
+    pub(crate) async fn until(&self, id: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut looks = interval(LOOK_EVERY);
+        let found = timeout(BOUND, async {
+            loop {
+                let task = self.task(id).await;
+                if is_wanted(&task) {
+                    return task;
+                }
+                looks.tick().await;
+            }
+        });
+        let Ok(found) = found.await else { panic!("{id} never came to that: {}", self.task(id).await) };
+        found
+    }
+
+    pub(crate) async fn until_status(&self, id: &str, status: &str) -> Value {
+        self.until(id, |task| task["status"] == status).await
+    }
+
+    /// Starts a worker of the queue `work` that runs this shell script, in which `$DIR` is the folder.
+    pub(crate) fn worker(&self, options: &[&str], script: &str) -> Process {
+        self.worker_of(&[options, &["--", "sh", "-c", script]].concat())
+    }
+
+    /// Starts a worker of the queue `work` with these options and this command.
+    pub(crate) fn worker_of(&self, options: &[&str]) -> Process {
+        let mut command = Command::new(tickover_tests::process::binary("tickover"));
+        command.args(["--endpoint", &self.endpoint, "work", "work"]).args(options);
+        command.env("DIR", self.folder.path());
+        Process::from_command(&mut command).expect("a worker")
+    }
+
+    /// Runs a command of the tool to its end.
+    pub(crate) async fn run(&self, args: &[&str]) -> Ended {
+        let args = [&["--endpoint", &self.endpoint], args].concat();
+        Process::tickover(&args).expect("a process").ended().await.expect("an end")
+    }
+
+    /// Makes a file in the folder, for which a script waits.
+    pub(crate) fn signal(&self, name: &str) {
+        std::fs::write(self.folder.path().join(name), "").expect("a file");
+    }
+
+    /// Waits until a script has written this file, and reads it.
+    pub(crate) async fn file(&self, name: &str) -> String {
+        let path = self.folder.path().join(name);
+        until(name, || async { read_line(&path) }).await
+    }
+}
+
+/// A line that is there to its end: a script may still be writing it.
+fn read_line(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.strip_suffix('\n').map(str::to_owned)
+}
+
+/// Waits until a process has said this on standard error.
+pub(crate) async fn says(process: &Process, wanted: &str) {
+    until(wanted, || async { process.stderr().contains(wanted).then_some(()) }).await;
+}
+
+/// Waits until there is no process of this id.
+pub(crate) async fn is_gone(pid: &str) {
+    until("the end of a process", || async {
+        let probe = Command::new("kill").args(["-0", pid]).output().await.expect("kill runs");
+        (!probe.status.success()).then_some(())
+    })
+    .await;
+}
+
+async fn until<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {
+    let mut looks = interval(LOOK_EVERY);
+    let found = timeout(BOUND, async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            looks.tick().await;
+        }
+    });
+    found.await.unwrap_or_else(|_| panic!("waited in vain for {what:?}"))
+}

@@ -1,0 +1,191 @@
+//! What each operation costs, by `DynamoDB`'s own `ConsumedCapacity`. A change that costs more fails here.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests are tests")]
+#![expect(clippy::float_cmp, reason = "whole and half units are exact")]
+
+use tickover_core::duration::Millis;
+use tickover_core::payload::Json;
+use tickover_core::retry::RetryPolicy;
+use tickover_core::task::Failure;
+use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_service::claim::ClaimedTask;
+use tickover_service::schedule::ScheduleRequest;
+use tickover_tests::meter::{Bill, Meter};
+use tickover_tests::scene::request;
+
+/// A meter with the queue's record in place: it is made once, and then written at most once a minute.
+async fn meter() -> Meter {
+    let meter = Meter::new().await.unwrap();
+    meter.scene.service.schedule(request("work", None, None)).await.unwrap();
+    let claimed = meter.scene.claim("work").await.unwrap().unwrap();
+    meter.scene.service.complete(&claimed.task.id, &claimed.token, None).await.unwrap();
+    meter
+}
+
+async fn scheduled(meter: &Meter, request: ScheduleRequest) -> Bill {
+    let (answer, bill) = meter.bill(meter.scene.service.schedule(request)).await;
+    answer.unwrap();
+    bill
+}
+
+async fn claimed(meter: &Meter) -> (ClaimedTask, Bill) {
+    let (claimed, bill) = meter.bill(meter.scene.claim("work")).await;
+    (claimed.unwrap().expect("a task to claim"), bill)
+}
+
+fn with_deadline(mut request: ScheduleRequest, seconds: u64) -> ScheduleRequest {
+    let after = Millis::from_secs(seconds);
+    request.timeouts.schedule_to_close = Some(LifeTimeout { after, is_error: true });
+    request
+}
+
+#[tokio::test]
+async fn a_whole_life_costs_five_write_units_and_one_message() {
+    let meter = meter().await;
+    let input = r#"{"to":"ada@example.com","template":"welcome"}"#;
+    let schedule = scheduled(&meter, with_deadline(request("work", None, Some(input)), 3600)).await;
+    assert_eq!(schedule, Bill { writes: 2.0, reads: 0.0, sends: 1 });
+    let (task, claim) = claimed(&meter).await;
+    assert_eq!(claim, Bill { writes: 1.0, reads: 0.0, sends: 0 });
+    let service = &meter.scene.service;
+    let (answer, complete) =
+        meter.bill(service.complete(&task.task.id, &task.token, Json::parse("{\"sent\":true}"))).await;
+    answer.unwrap();
+    assert_eq!(complete.writes, 2.0);
+    assert!(complete.reads <= 1.0 && complete.sends == 0, "{complete:?}");
+    assert!(schedule.writes + claim.writes + complete.writes <= 5.0);
+}
+
+#[tokio::test]
+async fn a_client_chosen_id_costs_no_more() {
+    let meter = meter().await;
+    let bill = scheduled(&meter, request("work", Some("mine"), Some("1"))).await;
+    assert_eq!(bill, Bill { writes: 2.0, reads: 0.0, sends: 1 });
+}
+
+#[tokio::test]
+async fn a_claim_that_starts_an_attempt_timeout_costs_three() {
+    let meter = meter().await;
+    let after = Millis::from_secs(30);
+    let timeout = AttemptTimeout { after, on_timeout: OnTimeout::Retry };
+    for timeouts in [
+        Timeouts { start_to_close: Some(timeout), ..Timeouts::default() },
+        Timeouts { heartbeat: Some(timeout), ..Timeouts::default() },
+    ] {
+        scheduled(&meter, ScheduleRequest { timeouts, ..request("work", None, None) }).await;
+        let (_, claim) = claimed(&meter).await;
+        assert_eq!(claim, Bill { writes: 3.0, reads: 0.0, sends: 0 });
+    }
+}
+
+#[tokio::test]
+async fn a_heartbeat_costs_one_write_and_at_most_one_read() {
+    let meter = meter().await;
+    scheduled(&meter, with_deadline(request("work", None, None), 3600)).await;
+    let (task, _) = claimed(&meter).await;
+    for progress in [0.1, 0.9] {
+        let beat = meter.scene.service.heartbeat(&task.task.id, &task.token, Some(progress));
+        let (answer, bill) = meter.bill(beat).await;
+        answer.unwrap();
+        assert_eq!(bill.writes, 1.0);
+        assert!(bill.reads <= 1.0 && bill.sends == 0, "{bill:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_costs_three_for_good_and_one_with_a_retry() {
+    let meter = meter().await;
+    let retry = RetryPolicy::fixed(1, Millis::from_secs(2));
+    scheduled(&meter, ScheduleRequest { retry, ..request("work", None, None) }).await;
+    let (task, _) = claimed(&meter).await;
+    let service = &meter.scene.service;
+    let error = Failure::new("boom", "it broke");
+    let (answer, again) = meter.bill(service.fail(&task.task.id, &task.token, error.clone(), true)).await;
+    answer.unwrap();
+    assert_eq!((again.writes, again.sends), (1.0, 1));
+    meter.scene.clock.advance(Millis::from_secs(2));
+    let (task, _) = claimed(&meter).await;
+    let (answer, last) = meter.bill(service.fail(&task.task.id, &task.token, error, true)).await;
+    answer.unwrap();
+    assert_eq!((last.writes, last.sends), (3.0, 0));
+    assert!(again.reads <= 1.0 && last.reads <= 1.0);
+}
+
+#[tokio::test]
+async fn a_retry_that_must_move_in_the_index_costs_three() {
+    let meter = meter().await;
+    let mut asked = request("work", None, None);
+    asked.retry = RetryPolicy::fixed(1, Millis::from_secs(2));
+    asked.timeouts.schedule_to_start =
+        Some(AttemptTimeout { after: Millis::from_secs(5), on_timeout: OnTimeout::Retry });
+    asked.timeouts.start_to_close =
+        Some(AttemptTimeout { after: Millis::from_secs(4), on_timeout: OnTimeout::Retry });
+    scheduled(&meter, asked).await;
+    let (task, _) = claimed(&meter).await;
+    let error = Failure::new("boom", "");
+    let (answer, bill) = meter.bill(meter.scene.service.fail(&task.task.id, &task.token, error, true)).await;
+    answer.unwrap();
+    assert!(bill.writes <= 3.0 && bill.sends == 1, "{bill:?}");
+}
+
+#[tokio::test]
+async fn timing_out_costs_three() {
+    let meter = meter().await;
+    scheduled(&meter, with_deadline(request("work", None, None), 10)).await;
+    meter.scene.clock.advance(Millis::from_secs(10));
+    let (report, bill) = meter.bill(meter.scene.tick()).await;
+    assert_eq!(report.unwrap().timed_out, 1);
+    assert_eq!((bill.writes, bill.sends), (3.0, 0));
+    // A read of every shard's index, and of the record itself.
+    assert!(bill.reads <= 16.0 * 0.5 + 1.0, "{bill:?}");
+}
+
+#[tokio::test]
+async fn a_tick_with_nothing_due_writes_nothing_and_reads_half_a_unit_a_shard() {
+    let meter = meter().await;
+    for _ in 0..20 {
+        scheduled(&meter, request("work", None, None)).await;
+    }
+    let (report, bill) = meter.bill(meter.scene.tick()).await;
+    assert_eq!(report.unwrap().looked_at, 0);
+    assert_eq!(bill, Bill { writes: 0.0, reads: 16.0 * 0.5, sends: 0 });
+}
+
+#[tokio::test]
+async fn a_payload_costs_once_in_and_once_out_and_nothing_in_between() {
+    let meter = meter().await;
+    for kilobytes in [10_u32, 100] {
+        let input = format!("\"{}\"", "x".repeat(kilobytes as usize * 1024 - 200));
+        let schedule = scheduled(&meter, request("work", None, Some(&input))).await;
+        assert_eq!(schedule, Bill { writes: 2.0 + f64::from(kilobytes), reads: 0.0, sends: 1 });
+        let (task, claim) = claimed(&meter).await;
+        assert_eq!(claim.writes, 1.0);
+        assert!(claim.reads <= (f64::from(kilobytes) / 4.0).ceil(), "{claim:?}");
+        let service = &meter.scene.service;
+        let (answer, beat) = meter.bill(service.heartbeat(&task.task.id, &task.token, None)).await;
+        answer.unwrap();
+        assert!(beat.writes == 1.0 && beat.reads <= 1.0, "{beat:?}");
+        let (answer, complete) = meter.bill(service.complete(&task.task.id, &task.token, None)).await;
+        answer.unwrap();
+        assert!(complete.writes == 2.0 && complete.reads <= 1.0, "{complete:?}");
+    }
+}
+
+#[tokio::test]
+async fn scheduling_again_with_the_same_id_does_not_write_the_payload_again() {
+    let meter = meter().await;
+    let input = format!("\"{}\"", "x".repeat(100 * 1024));
+    scheduled(&meter, request("work", Some("once"), Some(&input))).await;
+    let again = scheduled(&meter, request("work", Some("once"), Some(&input))).await;
+    assert_eq!(again.writes, 0.0);
+    assert!(again.reads <= 1.0, "{again:?}");
+}
+
+#[tokio::test]
+async fn a_refused_condition_is_counted_at_what_it_is_billed() {
+    let meter = meter().await;
+    scheduled(&meter, request("work", Some("twice"), Some("1"))).await;
+    let again = scheduled(&meter, request("work", Some("twice"), Some("1"))).await;
+    assert_eq!((again.writes, again.reads), (1.0, 0.0));
+    assert_eq!(meter.store.usage().failed_conditions, 1);
+}

@@ -1,0 +1,60 @@
+//! HTTP as API Gateway and function URLs hand it over.
+
+use serde_json::{Value, json};
+
+use crate::deployment::{Deployment, event};
+
+/// The body of an HTTP answer.
+fn body(answer: &Value) -> Value {
+    assert_eq!(answer["isBase64Encoded"], false, "{answer}");
+    serde_json::from_str(answer["body"].as_str().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn every_sort_of_http_event_reaches_the_routes() {
+    let deployment = Deployment::new().await;
+    let gateway = deployment.start("gateway").await;
+
+    let created = gateway.invoke(event("http_api_post_task")).await.unwrap();
+    assert_eq!(created["statusCode"], 201, "{created}");
+    assert_eq!(created["headers"]["content-type"], "application/json", "{created}");
+    assert_eq!(body(&created)["task"]["id"], "order-17");
+    let again = gateway.invoke(event("http_api_post_task")).await.unwrap();
+    assert_eq!(again["statusCode"], 200, "{again}");
+
+    let by_url = gateway.invoke(event("function_url_post_task")).await.unwrap();
+    assert_eq!(by_url["statusCode"], 201, "{by_url}");
+    assert_eq!(body(&by_url)["task"]["id"], "order-18");
+
+    for get in ["http_api_get_task", "http_api_stage_get_task", "rest_api_get_task"] {
+        let described = gateway.invoke(event(get)).await.unwrap();
+        assert_eq!(described["statusCode"], 200, "{get}: {described}");
+        let task = &body(&described)["task"];
+        assert_eq!(task["input"], json!({"to": "ada@example.com"}), "{get}: {task}");
+    }
+
+    let listed = gateway.invoke(event("http_api_list_tasks")).await.unwrap();
+    assert_eq!(body(&listed)["tasks"].as_array().unwrap().len(), 2, "{listed}");
+    assert!(!gateway.logs().contains("ada@example.com"), "a payload is logged: {}", gateway.logs());
+}
+
+#[tokio::test]
+async fn what_the_routes_refuse_is_a_problem_document() {
+    let deployment = Deployment::new().await;
+    let gateway = deployment.start("gateway").await;
+    let mut request = event("http_api_post_task");
+
+    request["body"] = json!(r#"{"queue":"emails"}"#);
+    let refused = gateway.invoke(request.clone()).await.unwrap();
+    assert_eq!(refused["statusCode"], 400, "{refused}");
+    assert_eq!(refused["headers"]["content-type"], "application/problem+json", "{refused}");
+    assert_eq!(body(&refused)["code"], "invalid_request");
+
+    request["requestContext"]["http"]["method"] = json!("DELETE");
+    let refused = gateway.invoke(request.clone()).await.unwrap();
+    assert_eq!(refused["statusCode"], 405, "{refused}");
+
+    request["rawPath"] = json!("/v1/nothing");
+    let refused = gateway.invoke(request).await.unwrap();
+    assert_eq!((&refused["statusCode"], &body(&refused)["code"]), (&json!(404), &json!("not_found")));
+}

@@ -1,0 +1,15 @@
+//! The Lambda functions as AWS runs them: the real binaries, fed with events as its services send them, against
+//! tables and queues over the network.
+
+#[cfg(test)]
+mod cold_start;
+#[cfg(test)]
+mod deployment;
+#[cfg(test)]
+mod direct;
+#[cfg(test)]
+mod gateway;
+#[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod tick;

@@ -1,0 +1,87 @@
+//! SQS batches: ingress and completions.
+
+use serde_json::{Value, json};
+
+use crate::deployment::{Deployment, event, failed_messages, running_task};
+
+/// The batch with these bodies in place of its own.
+fn with_bodies(mut batch: Value, bodies: &[Value]) -> Value {
+    for (record, body) in batch["Records"].as_array_mut().unwrap().iter_mut().zip(bodies) {
+        record["body"] = json!(body.to_string());
+    }
+    batch
+}
+
+#[tokio::test]
+async fn a_bad_message_fails_alone_with_its_reason_logged_and_its_payload_not() {
+    let deployment = Deployment::new().await;
+    let [schedule, claim] = [deployment.start("schedule").await, deployment.start("claim").await];
+    let batch = event("sqs_ingress");
+
+    let answer = schedule.invoke(batch.clone()).await.unwrap();
+    let bad = batch["Records"][1]["messageId"].as_str().unwrap();
+    assert_eq!(failed_messages(&answer), [bad]);
+    let logs = schedule.logs();
+    let reason = logs.lines().find(|line| line.contains(bad)).unwrap_or_else(|| panic!("{logs}"));
+    assert!(reason.contains("inputs") && reason.contains("invalid_request"), "{reason}");
+    assert!(!logs.contains("@example.com"), "a payload is logged: {logs}");
+
+    // SQS delivers at least once: the task that nobody named is the same one again.
+    let again = schedule.invoke(batch.clone()).await.unwrap();
+    assert_eq!(failed_messages(&again), [bad]);
+    let mut inputs = Vec::new();
+    for _ in 0..4 {
+        let claimed = claim.invoke(event("direct_claim")).await.unwrap();
+        inputs
+            .extend(claimed["tasks"].as_array().unwrap().iter().map(|task| task["input"]["to"].to_string()));
+    }
+    inputs.sort();
+    assert_eq!(inputs, [r#""ada@example.com""#, r#""grace@example.com""#]);
+}
+
+#[tokio::test]
+async fn a_whole_life_goes_by_message_and_late_reports_are_done_with() {
+    let deployment = Deployment::new().await;
+    let [schedule, claim, complete] = [
+        deployment.start("schedule").await,
+        deployment.start("claim").await,
+        deployment.start("complete").await,
+    ];
+    let first = running_task(&schedule, &claim, "first", json!({})).await;
+    let second = running_task(&schedule, &claim, "second", json!({})).await;
+    let result = json!({"id": "first", "lease": first, "output": {"secret": "seagull"}});
+
+    // A bare result beside one in an envelope.
+    let error = json!({"code": "smtp", "message": "no route"});
+    let fail = json!({"id": "second", "lease": second, "error": error});
+    let bodies = [result.clone(), json!({"v": 1, "type": "fail", "body": fail})];
+    let answer = complete.invoke(with_bodies(event("sqs_completions"), &bodies)).await.unwrap();
+    assert_eq!(failed_messages(&answer), [""; 0]);
+    let described = complete.invoke(result.clone()).await.unwrap();
+    assert_eq!(described["task"]["status"], "completed", "{described}");
+
+    // Too late, by message: dropped, and the one beside it that makes no sense isn't.
+    let late = json!({"id": "second", "lease": first, "output": {"secret": "seagull"}});
+    let batch =
+        with_bodies(event("sqs_completions"), &[late.clone(), json!({"type": "heartbeat", "body": {}})]);
+    let bad = batch["Records"][1]["messageId"].as_str().unwrap();
+    let answer = complete.invoke(batch.clone()).await.unwrap();
+    assert_eq!(failed_messages(&answer), [bad]);
+    let logs = complete.logs();
+    assert!(logs.contains("late report dropped") && logs.contains("lease_lost"), "{logs}");
+    assert!(!logs.contains("seagull"), "a payload is logged: {logs}");
+
+    // Reports come in by ingress as well, in their envelope.
+    let bodies = [
+        json!({"v": 1, "type": "complete", "body": late}),
+        result,
+        json!({"v": 1, "type": "event", "body": {}}),
+    ];
+    let batch = with_bodies(event("sqs_ingress"), &bodies);
+    let answer = schedule.invoke(batch.clone()).await.unwrap();
+    let bad: Vec<_> = batch["Records"].as_array().unwrap()[1..]
+        .iter()
+        .map(|record| record["messageId"].as_str().unwrap())
+        .collect();
+    assert_eq!(failed_messages(&answer), bad);
+}

@@ -1,0 +1,62 @@
+//! Leases: kept, lost, given back.
+
+use serde_json::json;
+use tickover_tests::http::Caller;
+
+use super::outcomes;
+
+#[tokio::test]
+async fn a_lost_worker_is_replaced_its_attempt_not_counted_and_its_result_refused() {
+    let caller = Caller::default();
+    caller.schedule("a", json!({})).await;
+    let lost = caller.claim_for("10s").await.unwrap();
+    assert_eq!(caller.claim().await, None, "somebody has it");
+    caller.pass(10).await;
+    let taken_over = caller.claim().await.unwrap();
+    assert_eq!(taken_over["attempt"], 1);
+    let late = json!({"lease": lost["lease"], "output": "late"});
+    assert_eq!(caller.refused("/v1/tasks/a/complete", late).await, (409, "lease_lost".to_owned()));
+    let done = json!({"lease": taken_over["lease"], "output": "done"});
+    let task = caller.ok("/v1/tasks/a/complete", done).await["task"].take();
+    assert_eq!((outcomes(&task), &task["output"]), (vec!["lost", "completed"], &json!("done")));
+}
+
+#[tokio::test]
+async fn heartbeats_keep_a_lease_for_as_long_as_they_come() {
+    let caller = Caller::default();
+    caller.schedule("a", json!({})).await;
+    let claimed = caller.claim_for("10s").await.unwrap();
+    for step in 1..=10_u32 {
+        caller.pass(9).await;
+        let progress = f64::from(step) / 10.0;
+        let beat = json!({"lease": claimed["lease"], "progress": progress});
+        let answer = caller.ok("/v1/tasks/a/heartbeat", beat).await;
+        assert_eq!(answer["lease_expires_at"], caller.after(10));
+        assert_eq!(answer["cancel_requested"], false);
+        assert_eq!(caller.claim().await, None);
+        assert_eq!(caller.task("a").await["progress"], progress);
+    }
+}
+
+#[tokio::test]
+async fn a_released_task_is_there_again_at_once_and_the_attempt_does_not_count() {
+    let caller = Caller::default();
+    caller.schedule("a", json!({})).await;
+    let lease = caller.lease().await;
+    let task = caller.ok("/v1/tasks/a/release", json!({"lease": lease})).await["task"].take();
+    assert_eq!((&task["status"], outcomes(&task)), (&json!("pending"), vec!["released"]));
+    assert_eq!(caller.claim().await.unwrap()["attempt"], 1);
+}
+
+#[tokio::test]
+async fn a_task_that_loses_worker_after_worker_ends_as_poisoned() {
+    let caller = Caller::default();
+    caller.schedule("a", json!({"retry": "fixed(50, 0s)"})).await;
+    for _ in 0..4 {
+        caller.claim_for("1s").await.unwrap();
+        caller.pass(2).await;
+    }
+    assert_eq!(caller.claim().await, None);
+    let task = caller.task("a").await;
+    assert_eq!((&task["status"], &task["error"]["code"]), (&json!("failed"), &json!("poisoned")));
+}
