@@ -198,3 +198,16 @@ async fn two_different_requests_for_one_id_at_once_leave_one_whole_task() {
         assert!(scene.claim("work").await.unwrap().is_none());
     }
 }
+
+#[tokio::test]
+async fn a_claim_that_cannot_be_made_says_so_and_can_be_made_soon() {
+    // The first write makes the queue's record, the second the task; then the store stops answering for a while.
+    let store = Arc::new(LosesAnswers::new(Arc::new(MemoryStore::default()), 2..7));
+    let scene = Scene::over(store as Arc<dyn Store>);
+    scene.service.schedule(request("work", Some("a"), None)).await.unwrap();
+    assert!(matches!(scene.claim("work").await, Err(ServiceError::Unavailable { .. })));
+    // Its write had been applied: the lease nobody heard of has to run out, and then the message is there.
+    scene.clock.advance(Millis::from_secs(60));
+    let claimed = scene.claim("work").await.unwrap().unwrap();
+    assert_eq!((claimed.task.id.as_str(), claimed.task.attempt), ("a", 1));
+}

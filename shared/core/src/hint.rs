@@ -43,7 +43,11 @@ impl Hint {
         if envelope.v != u64::from(FORMAT) {
             return Err(HintError::UnknownFormat { found: envelope.v });
         }
-        Ok(serde_json::from_str(body)?)
+        let hint: Self = serde_json::from_str(body)?;
+        if hint.task.format != FORMAT {
+            return Err(HintError::UnknownFormat { found: u64::from(hint.task.format) });
+        }
+        Ok(hint)
     }
 
     /// The message's body.

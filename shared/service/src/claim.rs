@@ -23,6 +23,8 @@ use crate::telemetry::field;
 const ROUNDS_MAX: usize = 10;
 /// The last stretch before a start is waited out here, because SQS counts delays in whole seconds.
 const WAITED_OUT: Millis = Millis::from_secs(1);
+/// How soon a message shows again whose task couldn't be claimed for now.
+const SHOWN_AGAIN: Millis = Millis::from_secs(1);
 /// How often a paused queue is looked at again while a claim waits.
 const PAUSE_CHECK: Millis = Millis::from_secs(1);
 
@@ -82,9 +84,18 @@ impl Service {
             let messages = self.ports.queue.receive(queue, request.max, request.lease, left).await?;
             let nothing = messages.is_empty();
             let claims = messages.iter().map(|message| self.claim_message(queue, message, request));
-            let tasks: Vec<_> = join_all(claims).await.into_iter().flatten().collect();
-            if !tasks.is_empty() {
-                return Ok(tasks);
+            let (mut tasks, mut trouble) = (Vec::new(), None);
+            for claimed in join_all(claims).await {
+                match claimed {
+                    Ok(claimed) => tasks.extend(claimed),
+                    Err(error) => trouble = Some(error),
+                }
+            }
+            match trouble {
+                _ if !tasks.is_empty() => return Ok(tasks),
+                // Nothing to hand out, and not because there is nothing: the caller should know.
+                Some(error) => return Err(error),
+                None => {}
             }
             let out_of_time = until <= self.now();
             if out_of_time && (nothing || round + 1 >= ROUNDS_MAX) {
@@ -119,28 +130,35 @@ impl Service {
         }
     }
 
-    /// What a message leads to. Problems with one message are logged and leave it in the queue.
+    /// What a message leads to. One that isn't a hint is logged and left in the queue; one that can't be dealt
+    /// with for now shows again soon.
     async fn claim_message(
         &self,
         queue: &QueueName,
         message: &Received,
         request: &ClaimRequest,
-    ) -> Option<ClaimedTask> {
+    ) -> Result<Option<ClaimedTask>, ServiceError> {
         let hint = match Hint::parse(&message.body) {
             Ok(hint) => hint,
             Err(error) => {
                 // Left alone, it reaches the dead-letter queue, where somebody can look at it.
                 tracing::error!({ field::QUEUE_NAME } = %queue, %error, "malformed hint");
-                return None;
+                return Ok(None);
             }
         };
         let id = hint.task.id.clone();
-        match self.claim_hint(queue, hint, message, request).await {
-            Ok(claimed) => claimed,
-            Err(error) => {
-                tracing::warn!({ field::TASK_ID } = %id, {field::QUEUE_NAME } = %queue, %error, "claim failed");
-                None
-            }
+        let claimed = self.claim_hint(queue, hint, message, request).await;
+        if let Err(error) = &claimed {
+            tracing::warn!({ field::TASK_ID } = %id, { field::QUEUE_NAME } = %queue, %error, "claim failed");
+            self.show_again(queue, message, SHOWN_AGAIN).await;
+        }
+        claimed
+    }
+
+    /// Changes how long a message that nobody of ours holds stays hidden. If that fails, it shows again later.
+    async fn show_again(&self, queue: &QueueName, message: &Received, after: Millis) {
+        if let Err(error) = self.ports.queue.change_visibility(queue, &message.receipt, after).await {
+            tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "message not shown again");
         }
     }
 
@@ -163,7 +181,15 @@ impl Service {
                 self.note_claimed(queue, sent_for).await;
                 self.hand_over(task, Some(message.receipt.clone())).await.map(Some)
             }
-            ClaimReply::Held => Ok(None),
+            ClaimReply::Held => {
+                // Received for our lease; if the holder dies, it is theirs that it should come back with.
+                let left =
+                    task.running().map_or(Millis::ZERO, |held| held.lease_expires_at.since(self.now()));
+                if left < request.lease {
+                    self.show_again(queue, message, left).await;
+                }
+                Ok(None)
+            }
             ClaimReply::Spent => {
                 self.delete_message(queue, &message.receipt).await;
                 Ok(None)

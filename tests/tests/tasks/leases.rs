@@ -1,5 +1,6 @@
 //! Leases: kept, lost, given back.
 
+use axum::http::Method;
 use serde_json::json;
 use tickover_tests::http::Caller;
 
@@ -59,4 +60,17 @@ async fn a_task_that_loses_worker_after_worker_ends_as_poisoned() {
     assert_eq!(caller.claim().await, None);
     let task = caller.task("a").await;
     assert_eq!((&task["status"], &task["error"]["code"]), (&json!("failed"), &json!("poisoned")));
+}
+
+#[tokio::test]
+async fn a_message_met_while_its_task_is_held_comes_back_when_the_holders_lease_ends() {
+    let caller = Caller::default();
+    caller.schedule("a", json!({})).await;
+    // The same request again, before anybody claimed it, sends a second message.
+    caller.schedule("a", json!({})).await;
+    caller.claim_for("10s").await.unwrap();
+    assert_eq!(caller.claim_for("12h").await, None);
+    caller.pass(10).await;
+    let (_, queue) = caller.send(Method::GET, "/v1/queues/work", None).await;
+    assert_eq!((&queue["queue"]["depth"], &queue["queue"]["in_flight"]), (&json!(2), &json!(0)));
 }
