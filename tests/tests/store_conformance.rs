@@ -124,7 +124,7 @@ fn scheduled(key: Option<Key>) -> Decision {
 
 fn claimed(task: &Task, nonce: u8) -> Decision {
     let lease = LeaseId::from_bytes([nonce; 16]);
-    let claim = Claim { lease, worker: None, length: Millis::from_secs(60), incarnation: None };
+    let claim = Claim { lease, worker: None, length: Millis::from_secs(60), hint: None };
     decided(Some(task), &Command::Claim(claim), nonce)
 }
 

@@ -95,8 +95,17 @@ pub struct Claim {
     pub worker: Option<WorkerName>,
     /// For how long without a heartbeat.
     pub length: Millis,
-    /// Only a task of this incarnation: a hint says nothing of another task that has its id by now.
-    pub incarnation: Option<Incarnation>,
+    /// The hint that led to it; none for a claim by id.
+    pub hint: Option<HintedRecord>,
+}
+
+/// Which record, and how old a copy of it, a hint holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HintedRecord {
+    /// Its incarnation: a hint says nothing of another task that has its id by now.
+    pub incarnation: Incarnation,
+    /// Its version. If the task has become pending anew since, a newer hint is on its way.
+    pub version: u64,
 }
 
 /// A sign of life.

@@ -66,6 +66,12 @@ fn update_placed(
 ) -> Decision {
     after.version = before.version + 1;
     after.nonce = context.nonce;
+    if let State::Pending(pending) = &mut after.state {
+        pending.since_version = match &before.state {
+            State::Pending(old) => old.since_version,
+            State::Running(_) | State::Ended(_) => after.version,
+        };
+    }
     after.due = match placement {
         Placement::KeepOrLower => keep_or_lower(before.due, bound(&after, context)),
         Placement::Latest => latest(&after, context.limits),

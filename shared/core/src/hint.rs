@@ -13,12 +13,18 @@ pub struct Hint {
     pub task: Task,
 }
 
+impl From<serde_json::Error> for HintError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Malformed(error)
+    }
+}
+
 /// Why a message isn't a hint.
 #[derive(Debug, thiserror::Error)]
 pub enum HintError {
-    /// Not JSON of this shape.
-    #[error("not a hint: {0}")]
-    Malformed(#[from] serde_json::Error),
+    /// Not JSON of this shape. The text of the error says where, not what: a body may hold anything.
+    #[error("not a hint: {category:?} error at line {line} column {column}", category = .0.classify(), line = .0.line(), column = .0.column())]
+    Malformed(serde_json::Error),
     /// Written by another version.
     #[error("a hint of format {found}, where this build reads {FORMAT}")]
     UnknownFormat {
@@ -149,6 +155,12 @@ mod tests {
         assert!(matches!(Hint::parse(&newer), Err(HintError::UnknownFormat { found: 2 })));
         let error = Hint::parse(r#"{"v":300,"payload":"of a shape nobody knows yet"}"#).unwrap_err();
         assert_eq!(error.to_string(), "a hint of format 300, where this build reads 1");
+    }
+
+    #[test]
+    fn an_error_never_repeats_what_the_message_held() {
+        let error = Hint::parse("\"a secret\"").unwrap_err().to_string();
+        assert!(error.contains("line 1") && !error.contains("secret"), "{error}");
     }
 
     #[test]

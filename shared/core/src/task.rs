@@ -107,6 +107,11 @@ pub struct HeldKey {
     pub expires_at: Timestamp,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_start(version: &u64) -> bool {
+    *version == 0
+}
+
 /// Where a task stands, with all that belongs to that state only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum State {
@@ -133,6 +138,9 @@ pub struct Pending {
     /// Whether its hint is still to be sent, by the tick, because it starts later than a queue can delay.
     #[serde(rename = "l", default, skip_serializing_if = "std::ops::Not::not")]
     pub hint_later: bool,
+    /// The record's version when it became pending; 0 if it always was. Hints of older versions are spent.
+    #[serde(rename = "v", default, skip_serializing_if = "is_start")]
+    pub since_version: u64,
 }
 
 /// A task in a worker's hands.

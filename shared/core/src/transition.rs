@@ -181,6 +181,8 @@ pub(crate) fn wait_from(task: &mut Task, available_at: Timestamp, now: Timestamp
         available_at,
         schedule_to_start_at: task.timeouts.schedule_to_start.map(|timeout| available_at.plus(timeout.after)),
         hint_later: available_at.since(now) > limits::QUEUE_DELAY_MAX,
+        // Whoever writes the record knows its version, and sets this.
+        since_version: 0,
     });
 }
 

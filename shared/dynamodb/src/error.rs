@@ -1,7 +1,7 @@
 //! What can go wrong, told apart by the SDK's types and error codes, never by a message's text.
 
 use aws_sdk_dynamodb::Error as SdkServiceError;
-use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::types::CancellationReason;
 use tickover_service::ports::StoreError;
 
@@ -67,9 +67,21 @@ where
         match error {
             SdkError::ServiceError(context) => answered(SdkServiceError::from(context.into_err())),
             // No answer, or none that could be understood: it may or may not have been done.
-            unanswered => Self::Store(unavailable(DisplayErrorContext(&unanswered).to_string())),
+            unanswered => Self::Store(unavailable(chain(&unanswered))),
         }
     }
+}
+
+/// An error with its causes, down to "connection refused". Never its debug text: that would hold the answer's
+/// body, and with it payloads.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        told = format!("{told}: {error}");
+        cause = error.source();
+    }
+    told
 }
 
 /// What the service itself said.

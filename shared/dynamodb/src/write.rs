@@ -134,8 +134,10 @@ fn update_task(before: &Task, after: &Task, latest: Option<Timestamp>) -> Result
 /// Writes the place in the due index alone: no version and no nonce, so hints of the task stay good.
 ///
 /// - `inc = :incarnation AND v = :format`: as for an update;
-/// - `AND due_at = :old_at AND due_kind = :old_kind`: it still lies where it was found. A record that has ended
-///   lies nowhere, so it isn't woken; one that was decided on since keeps the place that it was given.
+/// - `AND ver = :version`: nobody has decided anything since. Most decisions leave the place as it is, and one of
+///   them may have made an instant that comes before the place this would move it to (I4);
+/// - `AND due_at = :old_at AND due_kind = :old_kind`: and it still lies where it was found. A record that has
+///   ended lies nowhere, so it isn't woken.
 fn rearm(task: &Task, to: Due) -> Result<Statement, StoreError> {
     let Some(from) = task.due else {
         // What lies nowhere can't still lie where it was found.
@@ -143,8 +145,10 @@ fn rearm(task: &Task, to: Due) -> Result<Statement, StoreError> {
     };
     let mut with = Placeholders::default();
     let condition = format!(
-        "{} AND {} = {} AND {} = {}",
+        "{} AND {} = {} AND {} = {} AND {} = {}",
         same_record(task.incarnation, task.format, &mut with),
+        with.name(field::VERSION),
+        with.value("version", AttributeValue::N(task.version.to_string())),
         with.name(DUE_AT),
         with.value("old_at", millis(from.at)),
         with.name(DUE_KIND),

@@ -148,10 +148,16 @@ impl Local {
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             interval.tick().await;
-            let now = self.service.now();
-            match self.service.tick(now, now.plus(TICK_BUDGET)).await {
-                Ok(report) => tracing::debug!(?report, "tick"),
-                Err(error) => tracing::warn!(%error, "tick failed; the next one goes on"),
+            let service = self.service.clone();
+            // In a task of its own: were it to panic, the server would otherwise go on without a clock.
+            let tick = tokio::spawn(async move {
+                let now = service.now();
+                service.tick(now, now.plus(TICK_BUDGET)).await
+            });
+            match tick.await {
+                Ok(Ok(report)) => tracing::debug!(?report, "tick"),
+                Ok(Err(error)) => tracing::warn!(%error, "tick failed; the next one goes on"),
+                Err(error) => tracing::error!(%error, "tick panicked; the next one goes on"),
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Claiming: from a queue's hints, or by id for workers that read the queue themselves.
 
 use futures::future::join_all;
-use tickover_core::command::{Claim, Command};
+use tickover_core::command::{Claim, Command, HintedRecord};
 use tickover_core::decision::{ClaimReply, Reply};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::hint::Hint;
-use tickover_core::id::{Incarnation, QueueName, TaskId, WorkerName};
+use tickover_core::id::{LeaseId, QueueName, TaskId, WorkerName};
 use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::{State, Task};
@@ -118,7 +118,12 @@ impl Service {
         let (driven, reply) = self.take(task, None, request).await?;
         match (reply, driven) {
             (ClaimReply::Claimed, Driven { task: Some(task), .. }) => {
-                self.hand_over(task, None).await.map(Some)
+                let lease = task.running().map(|running| running.lease);
+                let handed_over = self.hand_over(task, None).await;
+                if let (Err(error), Some(lease)) = (&handed_over, lease) {
+                    self.give_back(id, lease, error).await;
+                }
+                handed_over.map(Some)
             }
             (ClaimReply::Spent, Driven { task: Some(task), .. }) if task.ended().is_some() => {
                 Err(Reject::AlreadyTerminal { status: task.status() }.into())
@@ -150,7 +155,13 @@ impl Service {
         let claimed = self.claim_hint(queue, hint, message, request).await;
         if let Err(error) = &claimed {
             tracing::warn!({ field::TASK_ID } = %id, { field::QUEUE_NAME } = %queue, %error, "claim failed");
-            self.show_again(queue, message, SHOWN_AGAIN).await;
+            // A record that can't be read won't be readable soon: its message stays hidden for the lease.
+            if !matches!(error, ServiceError::Corrupt { .. }) {
+                // Longer each time, or an outage would spend the receives it has before the dead-letter queue.
+                let times = 1 << message.receive_count.saturating_sub(1).min(6);
+                let after = SHOWN_AGAIN.saturating_mul(times).min(request.lease);
+                self.show_again(queue, message, after).await;
+            }
         }
         claimed
     }
@@ -170,7 +181,8 @@ impl Service {
         request: &ClaimRequest,
     ) -> Result<Option<ClaimedTask>, ServiceError> {
         let (incarnation, sent_for) = (hint.task.incarnation, available_at(&hint.task));
-        let (driven, reply) = self.take(hint.task, Some(incarnation), request).await?;
+        let hinted = HintedRecord { incarnation, version: hint.task.version };
+        let (driven, reply) = self.take(hint.task, Some(hinted), request).await?;
         // The record may have gone, and its id may be in use by another task by now: not this message's.
         let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else {
             self.delete_message(queue, &message.receipt).await;
@@ -179,7 +191,14 @@ impl Service {
         match reply {
             ClaimReply::Claimed => {
                 self.note_claimed(queue, sent_for).await;
-                self.hand_over(task, Some(message.receipt.clone())).await.map(Some)
+                let (id, lease) = (task.id.clone(), task.running().map(|running| running.lease));
+                let handed_over = self.hand_over(task, Some(message.receipt.clone())).await;
+                if let (Err(error), Some(lease)) = (&handed_over, lease)
+                    && self.give_back(&id, lease, error).await
+                {
+                    self.delete_message(queue, &message.receipt).await;
+                }
+                handed_over.map(Some)
             }
             ClaimReply::Held => {
                 // Received for our lease; if the holder dies, it is theirs that it should come back with.
@@ -211,7 +230,7 @@ impl Service {
     async fn take(
         &self,
         task: Task,
-        incarnation: Option<Incarnation>,
+        hint: Option<HintedRecord>,
         request: &ClaimRequest,
     ) -> Result<(Driven, ClaimReply), ServiceError> {
         let id = task.id.clone();
@@ -219,7 +238,7 @@ impl Service {
             lease: self.new_lease(),
             worker: request.worker.clone(),
             length: request.lease,
-            incarnation,
+            hint,
         });
         let mut known = Known::Record(Box::new(task));
         loop {
@@ -247,6 +266,20 @@ impl Service {
         let token = LeaseToken { incarnation: task.incarnation, lease: running.lease, receipt }.encode();
         let (lease_expires_at, deadline_at) = (running.lease_expires_at, attempt_deadline(&task));
         Ok(ClaimedTask { task, input, token, lease_expires_at, deadline_at })
+    }
+
+    /// Releases a task that was claimed and whose input couldn't be read for now, so that its lease needn't run
+    /// out with nobody at work. Whether that was done: then it has a new message.
+    async fn give_back(&self, id: &TaskId, lease: LeaseId, error: &ServiceError) -> bool {
+        match error {
+            ServiceError::Throttled | ServiceError::Unavailable { .. } => {}
+            // Releasing it would only have it claimed again, for ever.
+            ServiceError::Rejected(_) | ServiceError::Contended | ServiceError::Corrupt { .. } => {
+                return false;
+            }
+        }
+        let released = self.drive(id, Known::Unread, &Command::Release { lease }).await;
+        released.is_ok_and(|driven| driven.outcome.is_ok())
     }
 
     /// A payload's text, wherever it lies.

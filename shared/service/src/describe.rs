@@ -16,6 +16,8 @@ use crate::service::Service;
 const LOOKED_AT: usize = 100;
 /// Entries looked at for one answer at most, however few of them fit.
 const LOOKED_AT_MAX: usize = 2_000;
+/// Pages of the store read for one answer at most: small ones would otherwise outlast the caller's patience.
+const PAGES_MAX: usize = 30;
 
 /// A task with its payloads.
 #[derive(Clone, Debug)]
@@ -113,19 +115,20 @@ impl Service {
         let parts = self.parts(filter);
         let mut cursor = cursor.map(Cursor::decode).transpose()?.unwrap_or_default();
         let mut items = Vec::new();
-        let mut looked_at = 0;
+        let (mut looked_at, mut pages) = (0, 0);
         while let Some(listing) = parts.get(cursor.part) {
             // No more entries than tasks still wanted: a page never has to stop in the middle of one.
             let wanted = (limit - items.len()).min(LOOKED_AT);
             let page =
                 self.patiently(|| self.ports.store.list(*listing, wanted, cursor.at.as_deref())).await?;
-            looked_at += page.items.len().max(1);
+            looked_at += page.items.len();
+            pages += 1;
             items.extend(self.fitting(&page.items, filter).await?);
             cursor = match page.next {
                 Some(next) => Cursor { part: cursor.part, at: Some(next) },
                 None => Cursor { part: cursor.part + 1, at: None },
             };
-            if items.len() >= limit || looked_at >= LOOKED_AT_MAX {
+            if items.len() >= limit || looked_at >= LOOKED_AT_MAX || pages >= PAGES_MAX {
                 break;
             }
         }

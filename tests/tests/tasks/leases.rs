@@ -2,6 +2,7 @@
 
 use axum::http::Method;
 use serde_json::json;
+use tickover_core::duration::Millis;
 use tickover_tests::http::Caller;
 
 use super::outcomes;
@@ -73,4 +74,24 @@ async fn a_message_met_while_its_task_is_held_comes_back_when_the_holders_lease_
     caller.pass(10).await;
     let (_, queue) = caller.send(Method::GET, "/v1/queues/work", None).await;
     assert_eq!((&queue["queue"]["depth"], &queue["queue"]["in_flight"]), (&json!(2), &json!(0)));
+}
+
+#[tokio::test]
+async fn attempts_that_time_out_do_not_leave_messages_behind() {
+    let caller = Caller::default();
+    let retry = json!({"max_attempts": -1, "delay": "1s"});
+    caller.schedule("a", json!({"start_to_close_timeout": "30s", "retry": retry})).await;
+    for _ in 0..8 {
+        caller.claim().await.unwrap();
+        caller.pass(30).await;
+        caller.pass(1).await;
+    }
+    // Those of the attempts that timed out come back, and are seen to be spent.
+    caller.claim().await.unwrap();
+    caller.scene.clock.advance(Millis::from_secs(29));
+    assert_eq!(caller.claim().await, None);
+    let (_, queue) = caller.send(Method::GET, "/v1/queues/work", None).await;
+    let count = |name: &str| queue["queue"][name].as_u64().unwrap();
+    let messages = count("depth") + count("in_flight") + count("delayed");
+    assert!(messages <= 3, "{queue}");
 }

@@ -6,7 +6,7 @@ use crate::task::{Ending, Failure, Outcome, State, Task};
 use crate::transition;
 
 pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
-    if claim.incarnation.is_some_and(|incarnation| incarnation != task.incarnation) {
+    if claim.hint.is_some_and(|hint| hint.incarnation != task.incarnation) {
         return Decision::unchanged(Some(task), Ok(Reply::Claim(ClaimReply::Spent)));
     }
     let settled = transition::settle(task, context);
@@ -29,6 +29,11 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
             let after = take_over(current.clone(), claim, context);
             let outcome = if after.ended().is_some() { ClaimReply::Spent } else { ClaimReply::Claimed };
             super::update(task, after, context, reply(outcome))
+        }
+        // A newer hint was sent when it became pending. Were both kept, each attempt that timed out would leave
+        // one more message behind; should the newer one be lost, the tick finds the task.
+        State::Pending(pending) if claim.hint.is_some_and(|hint| hint.version < pending.since_version) => {
+            keep(task, settled, ClaimReply::Spent, context)
         }
         State::Pending(pending) if pending.available_at > now => {
             // If its worker has just run out of time, the retry has a hint of its own: then this one is spent.

@@ -107,7 +107,12 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
         hinted_at: None,
         revived_at: None,
         history: vec![],
-        state: State::Pending(Pending { available_at, schedule_to_start_at: None, hint_later: false }),
+        state: State::Pending(Pending {
+            available_at,
+            schedule_to_start_at: None,
+            hint_later: false,
+            since_version: 0,
+        }),
         due: None,
     };
     transition::wait_from(&mut task, available_at, context.now);

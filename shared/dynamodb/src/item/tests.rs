@@ -174,7 +174,7 @@ fn largest(on_timeout: OnTimeout) -> Schedule {
 fn claim(attempt: u8) -> Command {
     let worker = WorkerName::parse("w".repeat(WORKER_MAX)).ok();
     let length = Millis::from_secs(12 * 3_600);
-    Command::Claim(Claim { lease: lease_of(attempt), worker, length, incarnation: None })
+    Command::Claim(Claim { lease: lease_of(attempt), worker, length, hint: None })
 }
 
 fn lease_of(attempt: u8) -> LeaseId {

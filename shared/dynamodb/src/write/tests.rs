@@ -48,7 +48,8 @@ fn a_re_arming_touches_neither_version_nor_nonce() {
     assert_eq!(expression, "SET #due_at = :due_at, #due_kind = :due_kind");
     assert_eq!(
         condition,
-        "#inc = :incarnation AND #v = :format AND #due_at = :old_at AND #due_kind = :old_kind"
+        "#inc = :incarnation AND #v = :format AND #ver = :version \
+         AND #due_at = :old_at AND #due_kind = :old_kind"
     );
     let nowhere = Write::Rearm { task: Box::new(Task { due: None, ..*task }), to };
     assert!(matches!(statement(&nowhere), Err(StoreError::Conflict { current: None })));

@@ -64,6 +64,7 @@ pub const CASES: &[Case] = cases![
     rearm::moving_a_place_leaves_the_rest_of_the_record,
     rearm::moving_it_again_counts_as_done,
     rearm::a_place_that_has_moved_conflicts,
+    rearm::a_record_decided_on_since_keeps_its_place,
     rearm::a_record_that_has_ended_is_not_woken,
     together::a_key_and_its_task_are_written_together,
     together::a_key_in_use_keeps_its_task_from_being_written,

@@ -1,6 +1,6 @@
 //! Leases: who holds a task, for how long, and what becomes of workers that are lost.
 
-use crate::command::{Claim, Command};
+use crate::command::{Claim, Command, HintedRecord};
 use crate::decision::{ClaimReply, Reply};
 use crate::error::Reject;
 use crate::id::{Incarnation, WorkerName};
@@ -72,10 +72,24 @@ fn a_hint_of_an_earlier_task_of_the_same_id_is_spent() {
             lease: lease("a"),
             worker: None,
             length: span("1m"),
-            incarnation: Some(Incarnation::from_bytes([incarnation; 8])),
+            hint: Some(HintedRecord { incarnation: Incarnation::from_bytes([incarnation; 8]), version: 1 }),
         })
     };
     task().scheduled().tell(&claim(7)).replies(SPENT).changes_nothing().tell(&claim(1)).replies(CLAIMED);
+}
+
+#[test]
+fn a_hint_from_before_the_task_became_pending_anew_is_spent() {
+    let claim = |name, version| {
+        let hint = HintedRecord { incarnation: Incarnation::from_bytes([1; 8]), version };
+        Command::Claim(Claim { lease: lease(name), worker: None, length: span("1m"), hint: Some(hint) })
+    };
+    let failed = || task().attempts(3).scheduled().tell(&claim("a", 1)).replies(CLAIMED).fail("a");
+    let version = failed().record().version;
+    failed().tell(&claim("b", 1)).replies(SPENT).changes_nothing();
+    failed().tell(&claim("b", version)).replies(CLAIMED);
+    // Held or lost, a task takes any hint: the one it was claimed by is the one that comes back.
+    failed().claim("b").at("1m").tell(&claim("c", 1)).replies(CLAIMED);
 }
 
 #[test]

@@ -123,7 +123,7 @@ impl Life {
 }
 
 fn claim(lease: LeaseId, length: Millis) -> Command {
-    Command::Claim(Claim { lease, worker: None, length, incarnation: None })
+    Command::Claim(Claim { lease, worker: None, length, hint: None })
 }
 
 /// The next instant after now at which something about the task changes.

@@ -54,7 +54,7 @@ fn aged(plan: Plan) -> Scene {
 
 fn claim(scene: Scene, name: &str) -> Scene {
     let worker = Some(WorkerName::parse("w".repeat(limits::WORKER_MAX)).unwrap());
-    let claim = Claim { lease: lease(name), worker, length: limits::LEASE_RANGE.1, incarnation: None };
+    let claim = Claim { lease: lease(name), worker, length: limits::LEASE_RANGE.1, hint: None };
     scene.tell(&Command::Claim(claim))
 }
 

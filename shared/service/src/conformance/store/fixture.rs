@@ -80,7 +80,7 @@ impl World {
         lease[..8].copy_from_slice(&self.next().to_be_bytes());
         let worker = Some(parsed(WorkerName::parse("worker-1")));
         let lease = LeaseId::from_bytes(lease);
-        Command::Claim(Claim { lease, worker, length: Millis::from_secs(60), incarnation: None })
+        Command::Claim(Claim { lease, worker, length: Millis::from_secs(60), hint: None })
     }
 
     pub(super) fn complete(&self, running: &Task, output: &str) -> Command {

@@ -41,6 +41,16 @@ pub(super) async fn a_place_that_has_moved_conflicts(world: World) -> Result<(),
     Ok(())
 }
 
+pub(super) async fn a_record_decided_on_since_keeps_its_place(world: World) -> Result<(), StoreError> {
+    let hinted = world.scheduled("decided").await?;
+    // A plain claim leaves the place as it is.
+    let claimed = world.drive(&hinted, &world.claim(), NOW).await?;
+    assert_eq!(claimed.due, hinted.due);
+    assert_eq!(conflicting(world.moved(&hinted, TO).await), Some(claimed.clone()));
+    assert_eq!(world.stored(&claimed).await?, claimed);
+    Ok(())
+}
+
 pub(super) async fn a_record_that_has_ended_is_not_woken(world: World) -> Result<(), StoreError> {
     let running = world.claimed("ended").await?;
     let ended = world.drive(&running, &world.complete(&running, "1"), NOW).await?;

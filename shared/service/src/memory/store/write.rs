@@ -86,8 +86,9 @@ impl Records {
             }
             Write::Rearm { task, to } => {
                 let same = stored.filter(|stored| stored.incarnation == task.incarnation);
+                let same_version = same.is_some_and(|stored| stored.version == task.version);
                 return match same.and_then(|stored| stored.due) {
-                    Some(due) if Some(due) == task.due => Condition::Holds,
+                    Some(due) if Some(due) == task.due && same_version => Condition::Holds,
                     Some(due) if due == *to => Condition::AsWanted,
                     Some(_) | None => Condition::Fails,
                 };
