@@ -97,6 +97,26 @@ name!(
     QueueName,
     limits::QUEUE_NAME_MAX
 );
+/// What marks a queue of our own: no name that anybody can choose begins with it.
+const RESERVED: char = '@';
+
+impl QueueName {
+    /// The queue that deadlines' timers and parts of a large sweep travel through.
+    pub fn timers() -> Self {
+        Self(format!("{RESERVED}timers"))
+    }
+
+    /// The queue that others are told of what happens through.
+    pub fn events() -> Self {
+        Self(format!("{RESERVED}events"))
+    }
+
+    /// Whether it is one of ours, which holds no tasks.
+    pub fn is_reserved(&self) -> bool {
+        self.0.starts_with(RESERVED)
+    }
+}
+
 name!(
     /// What sort of work a task is: the name by which a worker picks its handler.
     TaskKind,

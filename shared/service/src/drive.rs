@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use tickover_core::command::{Command, Context};
-use tickover_core::decide::decide;
 use tickover_core::decision::{Decision, Effect, Reply, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -102,7 +101,7 @@ impl Service {
         let now = self.now();
         let record = record.filter(|task| !task.is_gone(now) || matches!(command, Command::Schedule(_)));
         let context = Context { now, nonce: self.new_nonce(), limits: &self.limits };
-        let Decision { blobs, writes, effects, task, outcome } = decide(record, command, &context);
+        let Decision { blobs, writes, effects, task, outcome } = self.rules.decide(record, command, &context);
         for blob in &blobs {
             self.patiently(|| self.ports.store.put_blob(&blob.at, &blob.body)).await?;
         }

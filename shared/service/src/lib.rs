@@ -24,4 +24,4 @@ pub mod work;
 mod service;
 
 pub use error::ServiceError;
-pub use service::{Ports, Service};
+pub use service::{Ports, Rules, Service};

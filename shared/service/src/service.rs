@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use tickover_core::command::{Command, Context};
+use tickover_core::decide::decide;
+use tickover_core::decision::Decision;
 use tickover_core::duration::Millis;
 use tickover_core::id::{BlobId, Incarnation, LeaseId, Nonce, TaskId};
 use tickover_core::limits::Limits;
+use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
 use crate::ports::{Clock, Ids, Queue, Store};
@@ -23,18 +27,41 @@ pub struct Ports {
     pub ids: Arc<dyn Ids>,
 }
 
+/// Who decides what a command does to a task.
+pub trait Rules: Send + Sync {
+    /// As [`tickover_core::decide::decide`], which is what every deployment uses.
+    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision;
+}
+
+/// The rules of the core.
+struct CoreRules;
+
+impl Rules for CoreRules {
+    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+        decide(task, command, context)
+    }
+}
+
 /// Everything Tickover does for tasks. Cheap to clone.
 #[derive(Clone)]
 pub struct Service {
     pub(crate) ports: Ports,
     pub(crate) limits: Arc<Limits>,
     pub(crate) queues: Arc<QueueCache>,
+    pub(crate) rules: Arc<dyn Rules>,
 }
 
 impl Service {
     /// A service over these ports.
     pub fn new(ports: Ports, limits: Limits) -> Self {
-        Self { ports, limits: Arc::new(limits), queues: Arc::new(QueueCache::default()) }
+        let queues = Arc::new(QueueCache::default());
+        Self { ports, limits: Arc::new(limits), queues, rules: Arc::new(CoreRules) }
+    }
+
+    /// The same service under other rules: a test that wants to know whether a bug would be noticed puts it here.
+    #[must_use]
+    pub fn with_rules(self, rules: Arc<dyn Rules>) -> Self {
+        Self { rules, ..self }
     }
 
     /// The limits in force.
