@@ -9,8 +9,8 @@ use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
-use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, Listing, Page, Store, StoreError};
+use tickover_core::tick::TickRecord;
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
 /// Applies every write; from a chosen one on, a number of answers are lost on the way back.
 pub struct LosesAnswers {
@@ -65,12 +65,11 @@ impl Store for LosesAnswers {
 
     async fn due(
         &self,
-        shard: u16,
-        until: Timestamp,
+        range: DueRange,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
-        self.inner.due(shard, until, limit, cursor).await
+        self.inner.due(range, limit, cursor).await
     }
 
     async fn list(
@@ -88,6 +87,10 @@ impl Store for LosesAnswers {
 
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
         self.inner.queues().await
+    }
+
+    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
+        self.inner.tick_record().await
     }
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {

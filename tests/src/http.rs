@@ -34,7 +34,8 @@ impl Caller {
         Self::of(Scene::over(store))
     }
 
-    fn of(scene: Scene) -> Self {
+    /// A caller of this scene's service.
+    pub fn of(scene: Scene) -> Self {
         let router = tickover_api::router(scene.service.clone());
         Self { scene, router }
     }

@@ -139,6 +139,17 @@ impl Function {
         self.process.said()
     }
 
+    /// The first line on its standard output, printed already or yet to come, that `is_wanted` accepts. Metrics
+    /// go there, and nothing else: the log is on standard error.
+    pub async fn line(&self, is_wanted: impl Fn(&str) -> bool) -> Result<String> {
+        self.process.line(is_wanted).await
+    }
+
+    /// All it has put on its standard output so far.
+    pub fn stdout(&self) -> String {
+        self.process.stdout()
+    }
+
     /// Waits for the process's end, however it comes.
     async fn exit_error(&self) -> FunctionError {
         let status = match self.process.end().await {

@@ -37,6 +37,12 @@ impl LeapClock {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *now = now.plus(span);
     }
+
+    /// Moves the time back, as machines do that have been ahead.
+    pub fn set_back(&self, span: Millis) {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = now.minus(span);
+    }
 }
 
 #[async_trait]
@@ -82,6 +88,40 @@ impl Scene {
     pub async fn tick(&self) -> Result<tickover_service::tick::TickReport, ServiceError> {
         let now = self.clock.now();
         self.service.tick(now, now.plus(Millis::from_secs(50))).await
+    }
+
+    /// Takes every timer that has arrived by now, and whatever follows from it by now. Says how many there were.
+    ///
+    /// # Panics
+    ///
+    /// If one can't be dealt with.
+    #[expect(clippy::expect_used, reason = "test code, outside of a test function")]
+    pub async fn fire(&self) -> usize {
+        let (timers, mut fired) = (QueueName::timers(), 0);
+        loop {
+            let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await;
+            let messages = messages.expect("a queue of timers");
+            if messages.is_empty() {
+                return fired;
+            }
+            for message in messages {
+                let stop_at = self.clock.now().plus(Millis::from_secs(50));
+                self.service.fire(&message.body, stop_at).await.expect("a timer");
+                self.queue.delete(&timers, &message.receipt).await.expect("a queue of timers");
+                fired += 1;
+            }
+        }
+    }
+
+    /// How many timers are on their way or have arrived.
+    ///
+    /// # Panics
+    ///
+    /// If there is no queue of timers.
+    #[expect(clippy::expect_used, reason = "test code, outside of a test function")]
+    pub async fn timers(&self) -> u64 {
+        let depth = self.queue.depth(&QueueName::timers()).await.expect("a queue of timers");
+        depth.visible + depth.delayed
     }
 
     /// Deletes every message that is visible in a queue, as if it had never been sent.

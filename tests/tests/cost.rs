@@ -74,7 +74,7 @@ async fn a_claim_that_starts_an_attempt_timeout_costs_three() {
     ] {
         scheduled(&meter, ScheduleRequest { timeouts, ..request("work", None, None) }).await;
         let (_, claim) = claimed(&meter).await;
-        assert_eq!(claim, Bill { writes: 3.0, reads: 0.0, sends: 0 });
+        assert_eq!(claim, Bill { writes: 3.0, reads: 0.0, sends: 1 }, "with its timer");
     }
 }
 
@@ -149,6 +149,36 @@ async fn a_tick_with_nothing_due_writes_nothing_and_reads_half_a_unit_a_shard() 
     let (report, bill) = meter.bill(meter.scene.tick()).await;
     assert_eq!(report.unwrap().looked_at, 0);
     assert_eq!(bill, Bill { writes: 0.0, reads: 16.0 * 0.5, sends: 0 });
+}
+
+#[tokio::test]
+async fn a_deadlines_timer_costs_a_send_and_a_read_and_writes_nothing() {
+    let meter = meter().await;
+    let soon = scheduled(&meter, with_deadline(request("work", None, None), 60)).await;
+    assert_eq!((soon.writes, soon.sends), (2.0, 2), "the hint, and the timer");
+    let (task, _) = claimed(&meter).await;
+    meter.scene.service.complete(&task.task.id, &task.token, None).await.unwrap();
+    meter.scene.clock.advance(Millis::from_secs(60));
+    let (fired, bill) = meter.bill(meter.scene.fire()).await;
+    assert_eq!((fired, bill.writes, bill.sends), (1, 0.0, 0));
+    assert!(bill.reads <= 1.0, "{bill:?}");
+}
+
+#[tokio::test]
+async fn a_tick_that_hands_over_deadlines_writes_one_note_and_sends_one_timer_each() {
+    let meter = meter().await;
+    for _ in 0..20 {
+        let bill = scheduled(&meter, with_deadline(request("work", None, None), 210)).await;
+        assert_eq!((bill.writes, bill.sends), (2.0, 1), "no timer yet");
+    }
+    meter.scene.clock.advance(Millis::from_secs(60));
+    let (report, bill) = meter.bill(meter.scene.tick()).await;
+    assert_eq!(report.unwrap().timers, 20);
+    assert_eq!((bill.writes, bill.sends), (1.0, 20));
+    // The index, and the ticks' record, once to see and once to write.
+    assert!(bill.reads <= 16.0 * 0.5 + 1.0, "{bill:?}");
+    let (again, bill) = meter.bill(meter.scene.tick()).await;
+    assert_eq!((again.unwrap().timers, bill.writes, bill.sends), (0, 0.0, 0));
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawVa
             let take = |sqs_message| message::take(&app.service, &COMPLETIONS, sqs_message);
             answer::json(&sqs::each(batch, AT_ONCE, take).await)
         }
-        other @ (Event::Tick(_) | Event::Foreign(_)) => Err(other.unexpected(EXPECTED)),
+        other @ (Event::Tick(_) | Event::BadTick(..) | Event::Foreign(_)) => Err(other.unexpected(EXPECTED)),
     }
 }
 

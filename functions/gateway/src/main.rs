@@ -4,7 +4,16 @@ mod handler;
 
 use std::process::ExitCode;
 
+use lambda_http::tower::ServiceExt as _;
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    tickover_lambda::start(|app| lambda_http::run(handler::routes(app.service))).await
+    tickover_lambda::start(|app| {
+        let routes = handler::routes(app.service);
+        lambda_http::run(routes.map_response(move |answer| {
+            app.metrics.flush();
+            answer
+        }))
+    })
+    .await
 }

@@ -1,34 +1,52 @@
-//! The events that make time pass. A schedule's input is `{"scheduled_at":"<aws.scheduler.scheduled-time>"}`.
+//! The events that make time pass: a schedule's once a minute, and messages that come when a deadline does.
+//!
+//! A schedule's input is `{"scheduled_at":"<aws.scheduler.scheduled-time>"}`.
 
 use serde_json::json;
 use serde_json::value::RawValue;
+use tickover_api::Problem;
 use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 use tickover_lambda::fields::Fields;
-use tickover_lambda::{App, Event, Failure, Invocation, answer};
+use tickover_lambda::{App, Event, Failure, Invocation, answer, sqs, timer};
 
-const EXPECTED: &str = "the event of a schedule, or {} to tick by hand";
-/// Lambda repeats a failed tick for hours; by then others have done its work.
-const AGE_MAX: Millis = Millis::from_secs(60);
+const EXPECTED: &str =
+    "the event of a schedule, a batch of messages from the queue of timers, or {} to tick by hand";
+/// A tick older than this is dropped: the next one does its work.
+///
+/// Scheduler takes up to 60 s to send a minute's tick, and a cold start takes another few, so younger ones may be
+/// on time. Older ones are Lambda's repetitions of a tick that failed: the first comes a minute after the failure,
+/// the second two minutes after that, and those of a throttled function for hours. At this age the deadlines that
+/// a tick hands to timers, from two minutes after its minute on, are still half a minute ahead.
+const AGE_MAX: Millis = Millis::from_secs(90);
+/// A tick further ahead is none of a schedule's: these are never early, and AWS's clocks hardly differ.
+const AHEAD_MAX: Millis = Millis::from_secs(60);
 /// What is under way when a tick stops gets this long to end.
 const MARGIN: Millis = Millis::from_secs(2);
 
-/// Handles one event: deals with everything due now, for as long as there is time.
+/// Handles one event: deals with everything due now, or with what timers have come for, as long as there is time.
 pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawValue>, Failure> {
     let now = app.service.now();
+    let stop_at = stop_at(now, invocation.deadline_at, app.config.tick_budget);
     match invocation.event {
         Event::Tick(scheduled_at) if now.since(scheduled_at) > AGE_MAX => dropped(scheduled_at, now),
-        Event::Tick(_) => tick(&app, now, invocation.deadline_at).await,
-        Event::Invoke(body) if is_empty(&body) => tick(&app, now, invocation.deadline_at).await,
-        other @ (Event::Invoke(_) | Event::Messages(_) | Event::Foreign(_)) => {
-            Err(other.unexpected(EXPECTED))
+        Event::Tick(scheduled_at) if scheduled_at.since(now) > AHEAD_MAX => Err(ahead(scheduled_at, now)),
+        Event::Tick(scheduled_at) => tick(&app, scheduled_at, stop_at).await,
+        Event::BadTick(field, found) => Err(without_an_instant(field, &found)),
+        Event::Messages(batch) => {
+            // A timer may wait out its last second: one after the other, the last would be late.
+            let at_once = batch.records.len();
+            let fire = |message| timer::take(&app.service, message, stop_at);
+            answer::json(&sqs::each(batch, at_once, fire).await)
         }
+        Event::Invoke(body) if is_empty(&body) => tick(&app, now, stop_at).await,
+        other @ (Event::Invoke(_) | Event::Foreign(_)) => Err(other.unexpected(EXPECTED)),
     }
 }
 
-async fn tick(app: &App, now: Timestamp, deadline_at: Timestamp) -> Result<Box<RawValue>, Failure> {
-    let stop_at = stop_at(now, deadline_at, app.config.tick_budget);
-    let report = app.service.tick(now, stop_at).await.map_err(tickover_api::Problem::from)?;
+/// One tick, for the minute that it stands for: what is due is told by the service's own clock.
+async fn tick(app: &App, scheduled_at: Timestamp, stop_at: Timestamp) -> Result<Box<RawValue>, Failure> {
+    let report = app.service.tick(scheduled_at, stop_at).await.map_err(Problem::from)?;
     answer::json(&report)
 }
 
@@ -37,6 +55,23 @@ fn dropped(scheduled_at: Timestamp, now: Timestamp) -> Result<Box<RawValue>, Fai
     let scheduled_at = scheduled_at.to_rfc3339();
     tracing::warn!(scheduled_at, age_ms, "an old tick dropped");
     answer::json(&json!({ "dropped": true, "scheduled_at": scheduled_at, "age_ms": age_ms }))
+}
+
+/// It would mark deadlines as handed to timers that nobody has looked at.
+fn ahead(scheduled_at: Timestamp, now: Timestamp) -> Failure {
+    let (at, now) = (scheduled_at.to_rfc3339(), now.to_rfc3339());
+    malformed(format!("expected an instant at most {AHEAD_MAX} after this function's {now}; found {at}"))
+}
+
+fn without_an_instant(field: &str, found: &str) -> Failure {
+    malformed(format!(
+        "expected `{field}` to be an RFC 3339 instant such as \"2026-01-31T12:00:00Z\"; found {found}"
+    ))
+}
+
+fn malformed(message: String) -> Failure {
+    tracing::error!(reason = message, "a malformed tick");
+    Failure { code: "malformed_tick", message }
 }
 
 /// Before the function's own time is up, whatever it is: one that has no two seconds left uses half of them.
@@ -64,6 +99,20 @@ mod tests {
         assert_eq!(stops_after(30_000, 50_000), 28_000);
         assert_eq!(stops_after(3_000, 50_000), 1_500);
         assert_eq!(stops_after(0, 50_000), 0);
+    }
+
+    #[test]
+    fn a_malformed_tick_says_what_was_expected_and_what_came() {
+        let now = Timestamp::parse_rfc3339("2026-01-31T12:00:00Z").unwrap();
+        let failure = ahead(now.plus(Millis::from_secs(3 * 3600)), now);
+        assert_eq!(
+            failure.to_string(),
+            "malformed_tick: expected an instant at most 1m after this function's 2026-01-31T12:00:00.000Z; \
+             found 2026-01-31T15:00:00.000Z"
+        );
+        let failure = without_an_instant("time", "7");
+        assert!(failure.message.starts_with("expected `time` to be an RFC 3339 instant"), "{failure}");
+        assert!(failure.message.ends_with("; found 7"), "{failure}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, TaskId, WorkerName};
 use tickover_core::limits::Limits;
-use tickover_embedded::{Local, Storage};
+use tickover_embedded::{Local, Storage, Ticks};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -25,8 +25,6 @@ use crate::client::{Claim, ClaimedTask, Client, Report};
 use crew::Crew;
 use plan::{INTERRUPTED, OVERDUE, Planned};
 
-/// How often the server's tick sweeps what is due.
-const TICK: Duration = Duration::from_secs(1);
 /// How often the tasks are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// When the demo gives up.
@@ -49,7 +47,7 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<()> {
     let endpoint = format!("http://{}", listener.local_addr()?);
     let local = Local::open(&Storage::Memory, Limits::default()).await?;
     let (stop, stopped) = oneshot::channel();
-    let server = tokio::spawn(local.serve(listener, TICK, async {
+    let server = tokio::spawn(local.serve(listener, Ticks::default(), async {
         // Stopped on request, or because the demo is gone.
         drop(stopped.await);
     }));
@@ -65,7 +63,7 @@ async fn show(client: &Client, endpoint: &str) -> anyhow::Result<()> {
     let started = Instant::now();
     let plan = plan::plan();
     let bar = progress(plan.len());
-    say(&bar, format!("a server with a tick each second is listening on {endpoint}"));
+    say(&bar, format!("a server with a tick each minute is listening on {endpoint}"));
     let mut crew = Crew::new(endpoint)?;
 
     let abandoned = abandon(client, &plan, &bar).await?;

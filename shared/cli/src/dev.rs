@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tickover_core::duration::Millis;
 use tickover_core::limits::Limits;
-use tickover_embedded::{Local, Storage};
+use tickover_embedded::{Local, Storage, Ticks};
 use tokio::net::TcpListener;
 
 /// Options of `tickover dev`.
@@ -19,14 +19,22 @@ pub(crate) struct DevArgs {
     /// Keep the data in this file (made if missing); without it, data lives in memory
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
-    /// How often the tick sweeps what is due
-    #[arg(long, default_value = "1s", value_name = "DURATION", value_parser = duration)]
+    /// How often the tick comes; deadlines don't wait for it
+    #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration)]
     tick: Millis,
+    /// How late each tick comes, as a schedule on AWS may
+    #[arg(long, default_value = "0", hide = true, value_name = "DURATION", value_parser = delay)]
+    tick_late: Millis,
 }
 
 /// Reads a duration such as `1s` or `1h 30m`.
 pub(crate) fn duration(text: &str) -> Result<Millis, String> {
     Millis::parse(text).map_err(|error| error.to_string())
+}
+
+/// The same, or nothing at all.
+fn delay(text: &str) -> Result<Millis, String> {
+    Millis::parse_allowing_zero(text).map_err(|error| error.to_string())
 }
 
 /// Runs the server until it is interrupted.
@@ -40,7 +48,8 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     if let Storage::File(path) = &storage {
         eprintln!("data in {}", path.display());
     }
-    local.serve(listener, args.tick.into(), interrupted()).await?;
+    let ticks = Ticks { every: args.tick, late: args.tick_late };
+    local.serve(listener, ticks, interrupted()).await?;
     Ok(())
 }
 

@@ -35,8 +35,13 @@ pub enum Command {
     },
     /// Revive it after it ended: an operator's call.
     Retry,
-    /// See what has become due.
+    /// See what has become due: the tick's look.
     Due(QueueView),
+    /// See what has become due: a timer's look, sent for this place in the due index.
+    Timer {
+        /// See [`crate::timer::Timer::due_at`].
+        due_at: Timestamp,
+    },
 }
 
 /// A request for a new task.

@@ -11,16 +11,18 @@ mod revive;
 mod schedule;
 #[cfg(test)]
 pub(crate) mod tests;
+mod timer;
 
 use crate::command::{Command, Context};
 use crate::decision::{Decision, Effect, Reply, Write};
-use crate::due::{Due, DueKind, keep_or_lower, latest, visible_at};
+use crate::due::{self as place, Due, DueKind, TIMER_HORIZON, keep_or_lower, latest, visible_at};
 use crate::error::Reject;
 use crate::hint::Hint;
 use crate::id::LeaseId;
 use crate::size;
 use crate::task::{Ending, Outcome, Running, State, Task};
 use crate::time::Timestamp;
+use crate::timer::Timer;
 use crate::transition;
 
 /// Decides what a command does to a task, or to the absence of one.
@@ -40,6 +42,7 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
         Command::Cancel { force } => known(&|task| cancel::decide(task, *force, context)),
         Command::Retry => known(&|task| revive::decide(task, context)),
         Command::Due(queue) => known(&|task| due::decide(task, queue, context)),
+        Command::Timer { due_at } => known(&|task| timer::decide(task, *due_at, context)),
     }
 }
 
@@ -48,6 +51,8 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
 enum Placement {
     /// Where it is, unless that is too late.
     KeepOrLower,
+    /// The same, and no timer is sent: instants only move away, and the timers on their way go on to them.
+    Keep,
     /// As late as its state allows: only the tick does this, because it found the record too early.
     Latest,
 }
@@ -72,13 +77,16 @@ fn update_placed(
             State::Running(_) | State::Ended(_) => after.version,
         };
     }
-    after.due = match placement {
-        Placement::KeepOrLower => keep_or_lower(before.due, bound(&after, context)),
-        Placement::Latest => latest(&after, context.limits),
+    let wanted = match placement {
+        Placement::KeepOrLower => lower_for_new_instants(before, &after, context),
+        Placement::Keep => keep_or_lower(before.due, bound(&after, context)),
+        Placement::Latest => latest(&after, context.now, context.limits),
     };
+    let timer = settle_in(before.due, wanted, &mut after, context);
     transition::fit(&mut after);
     let due_no_later_than = insists_on(&after, context).filter(|_| after.due == before.due);
-    let effects = newly_pending(before, &after);
+    let mut effects = newly_pending(before, &after);
+    effects.extend(timer);
     let write = Write::UpdateTask {
         before: Box::new(before.clone()),
         after: Box::new(after.clone()),
@@ -87,10 +95,52 @@ fn update_placed(
     Decision { blobs: vec![], writes: vec![write], effects, task: Some(after), outcome }
 }
 
+/// The place of a record after a change: where it is, unless that is too late, or from there nobody would see a
+/// new instant in time.
+fn lower_for_new_instants(before: &Task, after: &Task, context: &Context<'_>) -> Option<Due> {
+    let bound = bound(after, context);
+    let kept = keep_or_lower(before.due, bound);
+    let overlooks = |place: Due| {
+        place::new_instant(before, after).is_some_and(|at| !place::leads_to(place, at, context.now))
+    };
+    if kept == before.due && kept.is_some_and(overlooks) { bound } else { kept }
+}
+
+/// Puts the record into its new place, and gives the timer that has to be sent for it, if its instant comes before
+/// any tick is sure to hand it over.
+fn settle_in(
+    before: Option<Due>,
+    wanted: Option<Due>,
+    after: &mut Task,
+    context: &Context<'_>,
+) -> Option<Effect> {
+    let stays = |place: Due| {
+        before
+            .is_some_and(|before| before.at == place.at && (before.kind.is_timed() || !place.kind.is_timed()))
+    };
+    if wanted.is_none_or(stays) {
+        // Its kind stays as well: nothing but the instant is worth a write of the index.
+        after.due = if wanted.is_some() { before } else { None };
+        return None;
+    }
+    let (place, timer) = armed(after, wanted?, context.now);
+    after.due = Some(place);
+    timer
+}
+
+/// A new place in the due index, with the timer that its writer has to send.
+fn armed(task: &Task, place: Due, now: Timestamp) -> (Due, Option<Effect>) {
+    let soon = visible_at(task).filter(|at| *at <= now.plus(TIMER_HORIZON));
+    let Some(at) = soon else { return (place, None) };
+    let kind = if place.at == at { DueKind::Armed } else { place.kind };
+    let timer = Effect::Timer(Timer { task: task.id.clone(), at, due_at: place.at });
+    (Due { kind, ..place }, Some(timer))
+}
+
 /// The bound that a record's place must keep. A running task's message stands in for its backstop, so a plain
 /// claim or heartbeat has no need to touch the index: only instants that users can see count.
 fn bound(after: &Task, context: &Context<'_>) -> Option<Due> {
-    let latest = latest(after, context.limits)?;
+    let latest = latest(after, context.now, context.limits)?;
     match (&after.state, after.due) {
         (State::Running(_), Some(current)) => {
             Some(visible_at(after).map_or(current, |at| Due { at, kind: DueKind::Instant, ..latest }))
@@ -102,7 +152,7 @@ fn bound(after: &Task, context: &Context<'_>) -> Option<Due> {
 /// What the store has to see to where a place stays as it was read: a tick may have moved it later meanwhile.
 fn insists_on(after: &Task, context: &Context<'_>) -> Option<Timestamp> {
     match &after.state {
-        State::Pending(_) => latest(after, context.limits).map(|due| due.at),
+        State::Pending(_) => latest(after, context.now, context.limits).map(|due| due.at),
         State::Running(_) => visible_at(after),
         State::Ended(_) => None,
     }

@@ -7,7 +7,9 @@ use crate::id::Fingerprint;
 use crate::payload::{BlobRef, Json};
 use crate::queue::{KeyRecord, QueueRecord};
 use crate::task::Task;
+use crate::tick::TickRecord;
 use crate::time::Timestamp;
+use crate::timer::Timer;
 
 /// All that follows from a command.
 #[derive(Clone, Debug)]
@@ -84,6 +86,11 @@ pub enum Write {
         /// The new record.
         record: QueueRecord,
     },
+    /// Only if the tick's record has the version before this one, or is absent for version 1.
+    PutTick {
+        /// The new record.
+        record: TickRecord,
+    },
     /// Keeps a payload item longer; no condition but its existence.
     ExtendBlob {
         /// Which, with its new expiry.
@@ -108,6 +115,8 @@ pub enum Effect {
         /// When workers may have it.
         at: Timestamp,
     },
+    /// Send the timer so that it arrives at its instant.
+    Timer(Timer),
 }
 
 /// A successful answer.
@@ -171,6 +180,8 @@ pub enum DueReply {
     Dispatched,
     /// Nothing was due yet: its place in the index was moved.
     Rearmed,
-    /// Nothing at all: the index was behind.
+    /// Nothing was due yet, and the timer goes on to what will be.
+    Waiting,
+    /// Nothing at all: the index was behind, or others have done it.
     Nothing,
 }

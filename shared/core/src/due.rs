@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::duration::Millis;
 use crate::id::TaskId;
 use crate::limits::Limits;
 use crate::task::{State, Task};
@@ -9,7 +10,11 @@ use crate::time::{Timestamp, earliest};
 
 /// How long before its start the tick sends the hint of work that lies further ahead than a queue can delay.
 /// It spans a few ticks, so a late one costs nothing.
-pub const START_LEAD: crate::duration::Millis = crate::duration::Millis::from_secs(180);
+pub const START_LEAD: Millis = Millis::from_secs(180);
+
+/// Whoever writes an instant that comes within this sends its timer; a tick has the time to hand over later
+/// ones: it comes once a minute, up to a minute late, two minutes before the slot it owns.
+pub const TIMER_HORIZON: Millis = Millis::from_secs(200);
 
 /// A record's place in the due index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,9 +33,12 @@ pub struct Due {
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DueKind {
-    /// Something a user can see: a deadline or timeout.
+    /// Something a user can see: a deadline or timeout. The tick that owns its slot sends a timer for it.
     #[serde(rename = "i")]
     Instant,
+    /// The same, and whoever wrote it has sent the timer.
+    #[serde(rename = "t")]
+    Armed,
     /// The hint of a later start.
     #[serde(rename = "s")]
     Start,
@@ -52,13 +60,7 @@ pub fn shard_of(id: &TaskId, shards: u16) -> u16 {
 
 /// The earliest instant at which something a user can see happens to this task by itself.
 pub fn visible_at(task: &Task) -> Option<Timestamp> {
-    match &task.state {
-        State::Pending(pending) => earliest([task.deadline_at, pending.schedule_to_start_at]),
-        State::Running(running) => {
-            earliest([task.deadline_at, running.start_to_close_at, running.heartbeat_at])
-        }
-        State::Ended(_) => None,
-    }
+    earliest(instants(task))
 }
 
 /// When the record last needed a hint: the instant its backstop counts from.
@@ -70,8 +72,69 @@ pub fn hint_needed_at(task: &Task) -> Option<Timestamp> {
     }
 }
 
+impl DueKind {
+    /// Whether a timer comes when its instant does, without a tick.
+    pub const fn is_timed(self) -> bool {
+        match self {
+            Self::Instant | Self::Armed => true,
+            Self::Start | Self::Backstop | Self::Recheck => false,
+        }
+    }
+}
+
+/// The instants of a task that its users can see, whichever comes first.
+fn instants(task: &Task) -> [Option<Timestamp>; 3] {
+    match &task.state {
+        State::Pending(pending) => [task.deadline_at, pending.schedule_to_start_at, None],
+        State::Running(running) => [task.deadline_at, running.start_to_close_at, running.heartbeat_at],
+        State::Ended(_) => [None; 3],
+    }
+}
+
+/// The earliest instant that a user can see, if this change is what made it.
+pub fn new_instant(before: &Task, after: &Task) -> Option<Timestamp> {
+    visible_at(after).filter(|at| !instants(before).contains(&Some(*at)))
+}
+
+/// Whether a record that lies here will be looked at in time for an instant that comes later: its own timer
+/// goes on to that instant, or the tick finds it long enough before to hand that instant over.
+pub fn leads_to(place: Due, instant: Timestamp, now: Timestamp) -> bool {
+    (place.kind.is_timed() && place.at > now) || instant > place.at.max(now).plus(TIMER_HORIZON)
+}
+
+/// Whether the record waits for somebody to read its hint, and has for so long that the hint may be lost.
+pub fn may_be_lost(task: &Task, now: Timestamp, limits: &Limits) -> bool {
+    waits_since(task, now).is_some_and(|since| now.since(since) >= limits.backstop)
+}
+
+/// Since when the task has been waiting for somebody to read its hint; `None` while it isn't.
+pub(crate) fn waits_since(task: &Task, now: Timestamp) -> Option<Timestamp> {
+    let since = match &task.state {
+        State::Pending(pending) if pending.hint_later => return None,
+        State::Pending(pending) => pending.available_at,
+        State::Running(running) => running.lease_expires_at,
+        State::Ended(_) => return None,
+    };
+    (since <= now).then(|| since.max(task.hinted_at.unwrap_or(since)))
+}
+
+/// The place of a record whose own next look is at `own`: earlier if a user can see something before, or so soon
+/// after that the tick of that look might come too late to hand it over.
+pub(crate) fn place(task: &Task, own: Due, now: Timestamp) -> Due {
+    let Some(at) = visible_at(task) else { return own };
+    if at <= own.at {
+        return Due { at, kind: DueKind::Instant, ..own };
+    }
+    let look = at.minus(TIMER_HORIZON);
+    // A second look at a queue comes a minute after the first, which leaves the tick time enough.
+    if look < own.at && look > now && own.kind != DueKind::Recheck {
+        return Due { at: look, ..own };
+    }
+    own
+}
+
 /// The latest place in the index that this state allows.
-pub fn latest(task: &Task, limits: &Limits) -> Option<Due> {
+pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
     let shard = task.due.map_or_else(|| shard_of(&task.id, limits.due_shards), |due| due.shard);
     let own = match &task.state {
         State::Pending(pending) if pending.hint_later => {
@@ -83,10 +146,7 @@ pub fn latest(task: &Task, limits: &Limits) -> Option<Due> {
         }
         State::Ended(_) => return None,
     };
-    Some(match visible_at(task) {
-        Some(at) if at <= own.at => Due { at, kind: DueKind::Instant, shard },
-        _ => own,
-    })
+    Some(place(task, own, now))
 }
 
 /// Where the record goes: it stays where it is if that is early enough, because moving costs two index writes.
@@ -128,7 +188,7 @@ mod tests {
         let shard = scene.record().due.unwrap().shard;
         for due_shards in [1, 17, 1_000] {
             let limits = Limits { due_shards, ..Limits::default() };
-            assert_eq!(latest(scene.record(), &limits).unwrap().shard, shard);
+            assert_eq!(latest(scene.record(), t("0s"), &limits).unwrap().shard, shard);
         }
     }
 
@@ -160,7 +220,7 @@ mod tests {
     fn the_latest_place_is_before_a_later_start_at_the_backstop_or_at_what_users_see() {
         let limits = Limits::default();
         let latest = |scene: crate::decide::tests::fixture::Scene| {
-            latest(scene.record(), &limits).map(|due| (due.at, due.kind))
+            latest(scene.record(), t("0s"), &limits).map(|due| (due.at, due.kind))
         };
         assert_eq!(latest(task().starting_in("1h").scheduled()), Some((t("57m"), DueKind::Start)));
         assert_eq!(latest(task().scheduled()), Some((t("10m"), DueKind::Backstop)));

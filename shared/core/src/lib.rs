@@ -10,6 +10,7 @@ pub mod decision;
 pub mod due;
 pub mod duration;
 pub mod error;
+pub mod event;
 pub mod hint;
 pub mod id;
 pub mod limits;
@@ -20,8 +21,10 @@ pub mod queue;
 pub mod retry;
 pub mod size;
 pub mod task;
+pub mod tick;
 pub mod time;
 pub mod timeout;
+pub mod timer;
 mod transition;
 
 pub use decide::decide;

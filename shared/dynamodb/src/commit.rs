@@ -192,7 +192,8 @@ fn is_extension(write: &Write) -> bool {
         | Write::UpdateTask { .. }
         | Write::Rearm { .. }
         | Write::PutKey { .. }
-        | Write::PutQueue { .. } => false,
+        | Write::PutQueue { .. }
+        | Write::PutTick { .. } => false,
     }
 }
 

@@ -10,6 +10,7 @@ const TASK: &str = "task";
 const BLOB: &str = "blob";
 const QUEUE: &str = "queue";
 const KEY: &str = "key";
+const TICK: &str = "tick";
 
 /// The sort key of every task.
 pub(crate) const TASK_SK: &str = TASK;
@@ -36,6 +37,11 @@ impl Key {
 
     pub(crate) fn idempotency(digest: &Fingerprint) -> Self {
         Self::of(KEY, &digest.to_string())
+    }
+
+    /// There is one record of all ticks.
+    pub(crate) fn tick() -> Self {
+        Self::of(TICK, "all")
     }
 
     fn of(what: &str, id: &str) -> Self {

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use tickover_core::due::DueKind;
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, Listing, Page, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
 
 use crate::attribute::{
     DEAD_LIST, DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, LIST_INDEX, LIST_KEY, PK, QUEUE_LIST, SK,
@@ -22,19 +22,19 @@ const LIMIT_MAX: usize = 1_000;
 impl DynamoStore {
     pub(crate) async fn due_page(
         &self,
-        shard: u16,
-        until: Timestamp,
+        range: DueRange,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
-        let listing = Listing::Live { shard };
+        let listing = Listing::Live { shard: range.shard };
         let query = self
             .query(DUE_INDEX)
-            .key_condition_expression("#shard = :shard AND #at <= :until")
+            .key_condition_expression("#shard = :shard AND #at BETWEEN :from AND :until")
             .expression_attribute_names("#shard", DUE_SHARD)
             .expression_attribute_names("#at", DUE_AT)
-            .expression_attribute_values(":shard", shard_value(shard))
-            .expression_attribute_values(":until", millis(until));
+            .expression_attribute_values(":shard", shard_value(range.shard))
+            .expression_attribute_values(":from", millis(range.from))
+            .expression_attribute_values(":until", millis(range.until));
         let (items, next) = self.page(query, listing, limit, cursor).await?;
         Ok(Page { items: items.iter().filter_map(due_entry).collect(), next })
     }

@@ -6,6 +6,7 @@ use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
@@ -57,6 +58,37 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
     let QueueRow { ver, non, paused, watermark, .. } = row;
     Ok(QueueRecord { name, version: ver, nonce: non, paused, watermark })
+}
+
+/// The row of all ticks.
+#[derive(Serialize, Deserialize)]
+struct TickRow {
+    pk: String,
+    sk: String,
+    v: u8,
+    ver: u64,
+    non: Nonce,
+    until: Timestamp,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fanned: Vec<(u16, Timestamp)>,
+}
+
+/// The item of the ticks' record.
+pub(crate) fn of_tick(record: &TickRecord) -> Result<Item, StoreError> {
+    let Key { pk, sk } = Key::tick();
+    let fanned = record.fanned.iter().map(|(shard, since)| (*shard, *since)).collect();
+    let (ver, non, until) = (record.version, record.nonce, record.timers_until);
+    to_item(&TickRow { pk, sk, v: FORMAT, ver, non, until, fanned })
+        .map_err(|_| corrupt("the record of the ticks can't be serialised".to_owned()))
+}
+
+/// Reads the ticks' record.
+pub(crate) fn to_tick(item: Item) -> Result<TickRecord, StoreError> {
+    check_format(&item, FORMAT, "record of the ticks")?;
+    let row: TickRow =
+        from_item(item).map_err(|_| corrupt("the item of the ticks isn't of its own format".to_owned()))?;
+    let TickRow { ver, non, until, fanned, .. } = row;
+    Ok(TickRecord { version: ver, nonce: non, timers_until: until, fanned: fanned.into_iter().collect() })
 }
 
 /// An idempotency key's row.

@@ -8,14 +8,14 @@ use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
-use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, Listing, Page, Store, StoreError};
+use tickover_core::tick::TickRecord;
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
 use crate::error::Failure;
 use crate::item::to_task;
 use crate::key::Key;
 use crate::read::Consistency;
-use crate::row::{of_blob, to_blob, to_key, to_queue};
+use crate::row::{of_blob, to_blob, to_key, to_queue, to_tick};
 use crate::usage::{Meter, Usage};
 
 /// Records in a `DynamoDB` table, which [`crate::Table`] makes.
@@ -88,12 +88,11 @@ impl Store for DynamoStore {
 
     async fn due(
         &self,
-        shard: u16,
-        until: Timestamp,
+        range: DueRange,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
-        self.due_page(shard, until, limit, cursor).await
+        self.due_page(range, limit, cursor).await
     }
 
     async fn list(
@@ -115,6 +114,11 @@ impl Store for DynamoStore {
         let mut queues: Vec<QueueRecord> = items.into_iter().map(to_queue).collect::<Result<_, _>>()?;
         queues.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(queues)
+    }
+
+    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
+        // A stale answer only has something handed over twice.
+        self.read(Key::tick(), Consistency::Eventual).await?.map(to_tick).transpose()
     }
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {

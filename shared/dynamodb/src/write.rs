@@ -10,6 +10,7 @@ use tickover_core::id::{Fingerprint, Incarnation, Nonce};
 use tickover_core::payload::BlobRef;
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
+use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
@@ -17,7 +18,7 @@ use crate::attribute::{DUE_AT, DUE_KIND, FORMAT, PK, TTL, row, task as field};
 use crate::expression::{Placeholders, Statement, assignment, difference};
 use crate::item::{Item, due_attributes, kind_name, millis, number, of_task, seconds, string};
 use crate::key::Key;
-use crate::row::{of_key, of_queue};
+use crate::row::{of_key, of_queue, of_tick};
 
 /// The statement for a write.
 pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
@@ -29,6 +30,7 @@ pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
         Write::Rearm { task, to } => rearm(task, *to),
         Write::PutKey { record, replaces } => put_key(record, replaces.as_ref()),
         Write::PutQueue { record } => put_queue(record),
+        Write::PutTick { record } => put_tick(record),
         Write::ExtendBlob { at } => Ok(extend_blob(at)),
         Write::ExtendKey { key, expires_at } => Ok(extend_key(key, *expires_at)),
     }
@@ -54,6 +56,7 @@ pub(crate) fn is_as_wanted(write: &Write, old: &Item) -> bool {
         | Write::UpdateTask { .. }
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
+        | Write::PutTick { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendKey { .. } => false,
     }
@@ -66,6 +69,7 @@ pub(crate) fn nonce(write: &Write) -> Option<Nonce> {
         Write::UpdateTask { after, .. } => Some(after.nonce),
         Write::PutKey { record, .. } => Some(record.nonce),
         Write::PutQueue { record } => Some(record.nonce),
+        Write::PutTick { record } => Some(record.nonce),
         Write::Rearm { .. } | Write::ExtendBlob { .. } | Write::ExtendKey { .. } => None,
     }
 }
@@ -76,6 +80,7 @@ pub(crate) fn is_of_task(write: &Write) -> bool {
         Write::CreateTask { .. } | Write::UpdateTask { .. } | Write::Rearm { .. } => true,
         Write::PutKey { .. }
         | Write::PutQueue { .. }
+        | Write::PutTick { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendKey { .. } => false,
     }
@@ -192,14 +197,25 @@ fn put_key(record: &KeyRecord, replaces: Option<&KeyRecord>) -> Result<Statement
 /// - `ver = :before` for later ones: nobody has since.
 fn put_queue(record: &QueueRecord) -> Result<Statement, StoreError> {
     let mut with = Placeholders::default();
-    let condition = match record.version.checked_sub(1) {
+    let condition = follows(record.version, &mut with);
+    Ok(Statement::put(of_queue(record)?, condition, with))
+}
+
+/// As for a queue.
+fn put_tick(record: &TickRecord) -> Result<Statement, StoreError> {
+    let mut with = Placeholders::default();
+    let condition = follows(record.version, &mut with);
+    Ok(Statement::put(of_tick(record)?, condition, with))
+}
+
+fn follows(version: u64, with: &mut Placeholders) -> String {
+    match version.checked_sub(1) {
         None | Some(0) => format!("attribute_not_exists({})", with.name(PK)),
         Some(before) => {
             let before = with.value("before", AttributeValue::N(before.to_string()));
             format!("{} = {before}", with.name(field::VERSION))
         }
-    };
-    Ok(Statement::put(of_queue(record)?, condition, with))
+    }
 }
 
 /// `attribute_exists(pk)`: an update would otherwise make an item that holds nothing but its expiry.

@@ -7,5 +7,8 @@
 
 pub mod dynamodb;
 pub mod local;
+mod metrics;
+mod time;
 
 pub use local::{Local, LocalError, Storage};
+pub use time::Ticks;

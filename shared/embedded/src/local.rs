@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickover_core::duration::Millis;
 use tickover_core::limits::Limits;
 use tickover_dynamodb::{DynamoStore, Table, TableError};
 use tickover_service::memory::{MemoryQueue, Queues};
@@ -16,12 +15,13 @@ use tickover_service::ports::{Clock, Queue as _};
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::{Ports, Service, ServiceError};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 use crate::dynamodb::Embedded;
+use crate::metrics;
+use crate::time::{Ticks, fire_forever, tick_forever};
 
 const TABLE: &str = "tickover";
-/// How long a tick may go on; the next one goes on where it stopped.
-const TICK_BUDGET: Millis = Millis::from_secs(50);
 /// How often items past their time to live are deleted.
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
 /// How long requests under way are waited for at the end; a long poll is cut off.
@@ -72,6 +72,7 @@ pub enum LocalError {
 pub struct Local {
     service: Service,
     store: Arc<DynamoStore>,
+    queue: Arc<MemoryQueue>,
     database: Embedded,
     /// Held as long as the data is open; the system lets go of it however the process ends.
     _lock: Option<Arc<File>>,
@@ -98,7 +99,7 @@ impl Local {
         }
         let hinted = service.hint_all().await?;
         tracing::debug!(hinted, "live tasks hinted");
-        Ok(Self { service, store, database, _lock: lock })
+        Ok(Self { service, store, queue, database, _lock: lock })
     }
 
     /// The service, for calls without HTTP.
@@ -111,24 +112,28 @@ impl Local {
         &self.store
     }
 
-    /// Serves HTTP and ticks until `stop` resolves.
+    /// Serves HTTP, ticks and takes timers until `stop` resolves.
     pub async fn serve(
         self,
         listener: TcpListener,
-        tick_every: Duration,
+        ticks: Ticks,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), LocalError> {
-        let router = tickover_api::router(self.service.clone());
+        let router = tickover_api::router(self.service.clone()).merge(metrics::router(self.service.clone()));
         let (stopping, stopped) = tokio::sync::watch::channel(false);
         let mut graceful = stopped.clone();
         let server = axum::serve(listener, router).with_graceful_shutdown(async move {
             // The sender lives until the end of this call: an error can't come first.
             drop(graceful.wait_for(|stopping| *stopping).await);
         });
-        let ticking = tokio::spawn(self.clone().tick_forever(tick_every));
-        let sweeping = tokio::spawn(sweep_forever(self.database.clone()));
+        // All of it ends with this call.
+        let mut beside = JoinSet::new();
+        beside.spawn(tick_forever(self.service.clone(), ticks));
+        beside.spawn(fire_forever(self.service.clone(), Arc::clone(&self.queue)));
+        beside.spawn(sweep_forever(self.database.clone()));
+        beside.spawn(metrics::keep_forever());
         let mut server = tokio::spawn(server.into_future());
-        let outcome = tokio::select! {
+        tokio::select! {
             ended = &mut server => flatten(ended),
             () = stop => {
                 stopping.send_replace(true);
@@ -136,28 +141,6 @@ impl Local {
                     Ok(ended) => flatten(ended),
                     Err(_) => Ok(()),
                 }
-            }
-        };
-        ticking.abort();
-        sweeping.abort();
-        outcome
-    }
-
-    async fn tick_forever(self, every: Duration) {
-        let mut interval = tokio::time::interval(every);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        loop {
-            interval.tick().await;
-            let service = self.service.clone();
-            // In a task of its own: were it to panic, the server would otherwise go on without a clock.
-            let tick = tokio::spawn(async move {
-                let now = service.now();
-                service.tick(now, now.plus(TICK_BUDGET)).await
-            });
-            match tick.await {
-                Ok(Ok(report)) => tracing::debug!(?report, "tick"),
-                Ok(Err(error)) => tracing::warn!(%error, "tick failed; the next one goes on"),
-                Err(error) => tracing::error!(%error, "tick panicked; the next one goes on"),
             }
         }
     }

@@ -15,6 +15,8 @@ use tickover_sqs::SqsQueue;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::metrics::Metrics;
+
 /// Times the SDK sends a request, the first one included. The service repeats what is worth more patience.
 const ATTEMPTS: u32 = 3;
 /// The wait between two of them, on average twice as long each time.
@@ -33,6 +35,8 @@ const LONG_POLL_OPERATION: Duration = Duration::from_secs(30);
 /// Where logs go below `info`, the crates that log whole requests are kept from it: payloads are never logged.
 /// The runtime's span with the request id is at `info`.
 const PAYLOAD_LOGGERS: &str = "aws_=warn,lambda_=info";
+/// The crate that would log each value which a histogram has no room for: thousands, on a bad day.
+const VALUE_LOGGER: &str = "metrics_cloudwatch_embedded=off";
 
 /// What a function works with, made once a cold start. Cheap to clone.
 #[derive(Clone)]
@@ -41,6 +45,8 @@ pub struct App {
     pub service: Service,
     /// How it is configured.
     pub config: Arc<Config>,
+    /// What it measures.
+    pub metrics: Metrics,
 }
 
 /// Why a function can't start.
@@ -60,8 +66,8 @@ impl BootError {
     }
 }
 
-/// Reads the environment, sets up logs, and builds the service over AWS. Reaches no network yet.
-pub async fn service() -> Result<(Service, Config), BootError> {
+/// Reads the environment, sets up logs and metrics, and builds the service over AWS. Reaches no network yet.
+pub async fn app() -> Result<App, BootError> {
     let config = match Config::from_env() {
         Ok(config) => config,
         Err(error) => {
@@ -69,17 +75,19 @@ pub async fn service() -> Result<(Service, Config), BootError> {
             return Err(error.into());
         }
     };
-    telemetry::init(&without_payloads(&config.log), LogFormat::Json);
+    telemetry::init(&without_noise(&config.log), LogFormat::Json);
+    let metrics = Metrics::install(config.function.as_deref());
     let aws = aws().await;
     let store = DynamoStore::new(aws_sdk_dynamodb::Client::new(&aws), &config.table);
-    let queue = SqsQueue::new(long_polling(&aws), config.queues.clone());
+    let queue = SqsQueue::new(long_polling(&aws), config.queue_urls());
     let ports = Ports {
         store: Arc::new(store),
         queue: Arc::new(queue),
         clock: Arc::new(SystemClock),
         ids: Arc::new(SystemIds),
     };
-    Ok((Service::new(ports, config.limits.clone()), config))
+    let service = Service::new(ports, config.limits.clone());
+    Ok(App { service, config: Arc::new(config), metrics })
 }
 
 async fn aws() -> SdkConfig {
@@ -109,12 +117,14 @@ fn long_polling(aws: &SdkConfig) -> aws_sdk_sqs::Client {
     aws_sdk_sqs::Client::from_conf(config)
 }
 
-/// The directives, and what keeps payloads out of the logs where they ask for more than `info`. Whoever names
-/// one of those crates still gets what he asks for: the longer name counts.
-fn without_payloads(directives: &str) -> String {
+/// The directives, with a flood kept out of the logs, and where they ask for more than `info` payloads as well.
+/// Whoever names one of those crates still gets what he asks for: the longer name counts, and of the same one the
+/// later.
+fn without_noise(directives: &str) -> String {
     let level = EnvFilter::builder().parse_lossy(directives).max_level_hint();
+    let directives = format!("{VALUE_LOGGER},{directives}");
     if level.is_some_and(|level| level <= LevelFilter::INFO) {
-        return directives.to_owned();
+        return directives;
     }
     format!("{directives},{PAYLOAD_LOGGERS}")
 }
@@ -126,8 +136,8 @@ mod tests {
     #[test]
     fn only_logs_below_info_are_kept_from_the_crates_that_log_payloads() {
         for quiet in ["info", "warn", "off", "tickover=info"] {
-            assert_eq!(without_payloads(quiet), quiet);
+            assert_eq!(without_noise(quiet), format!("metrics_cloudwatch_embedded=off,{quiet}"));
         }
-        assert_eq!(without_payloads("trace"), "trace,aws_=warn,lambda_=info");
+        assert_eq!(without_noise("trace"), "metrics_cloudwatch_embedded=off,trace,aws_=warn,lambda_=info");
     }
 }

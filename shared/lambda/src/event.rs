@@ -17,6 +17,8 @@ pub enum Event {
     /// A schedule's instant came: from `EventBridge` Scheduler, with or without the input that we define, or
     /// from a scheduled rule.
     Tick(Timestamp),
+    /// A schedule's event that doesn't say for which instant it came: which field should, and what is there.
+    BadTick(&'static str, String),
     /// Anything else that AWS sends, in words.
     Foreign(String),
 }
@@ -46,8 +48,11 @@ struct BusEvent {
     source: String,
     #[serde(rename = "detail-type")]
     detail_type: String,
-    time: String,
+    time: Option<Box<RawValue>>,
 }
+
+/// As much of a field that is no instant as is shown.
+const SHOWN_CHARS: usize = 40;
 
 impl Event {
     /// Tells what came. Whatever bears no service's marks was sent directly.
@@ -67,7 +72,7 @@ impl Event {
             return Self::Foreign("an HTTP request, which the gateway takes".to_owned());
         }
         match marks.scheduled_at {
-            Some(text) => Self::from_scheduler(text),
+            Some(instant) => Self::tick("scheduled_at", Some(instant)),
             None => Self::Invoke(raw),
         }
     }
@@ -77,7 +82,7 @@ impl Event {
         let found = match self {
             Self::Invoke(_) => "a direct invocation with another body",
             Self::Messages(_) => "a batch of SQS messages",
-            Self::Tick(_) => "a schedule's event",
+            Self::Tick(_) | Self::BadTick(..) => "a schedule's event",
             Self::Foreign(sort) => sort,
         };
         Failure { code: "unexpected_event", message: format!("expected {expected}; found {found}") }
@@ -111,19 +116,16 @@ impl Event {
             let BusEvent { source, detail_type, .. } = event;
             return Self::Foreign(format!("an EventBridge event {detail_type:?} of {source:?}"));
         }
-        match Timestamp::parse_rfc3339(&event.time) {
-            Some(instant) => Self::Tick(instant),
-            None => Self::Foreign("a scheduled event whose `time` is no RFC 3339 instant".to_owned()),
-        }
+        Self::tick("time", event.time.as_deref())
     }
 
-    fn from_scheduler(scheduled_at: &RawValue) -> Self {
-        let text: Option<String> = serde_json::from_str(scheduled_at.get()).ok();
+    /// A schedule's event, by the field that holds its instant.
+    fn tick(field: &'static str, value: Option<&RawValue>) -> Self {
+        let Some(value) = value else { return Self::BadTick(field, "nothing".to_owned()) };
+        let text: Option<String> = serde_json::from_str(value.get()).ok();
         match text.as_deref().and_then(Timestamp::parse_rfc3339) {
             Some(instant) => Self::Tick(instant),
-            None => {
-                Self::Foreign("a schedule's input whose `scheduled_at` is no RFC 3339 instant".to_owned())
-            }
+            None => Self::BadTick(field, value.get().chars().take(SHOWN_CHARS).collect()),
         }
     }
 }
@@ -171,10 +173,31 @@ mod tests {
     }
 
     #[test]
+    fn a_schedule_without_an_instant_says_what_it_has_instead() {
+        let bus = |time: &str| {
+            format!(r#"{{"detail-type":"Scheduled Event","source":"aws.events"{time},"detail":{{}}}}"#)
+        };
+        for (text, field, found) in [
+            (
+                r#"{"scheduled_at":"<aws.scheduler.scheduled-time>"}"#.to_owned(),
+                "scheduled_at",
+                r#""<aws.scheduler.scheduled-time>""#,
+            ),
+            (r#"{"scheduled_at":1769860800000}"#.to_owned(), "scheduled_at", "1769860800000"),
+            (bus(""), "time", "nothing"),
+            (bus(r#","time":["2026-01-31"]"#), "time", r#"["2026-01-31"]"#),
+            (bus(&format!(r#","time":"{}""#, "é".repeat(99))), "time", &format!("\"{}", "é".repeat(39))),
+        ] {
+            let event = read(&text);
+            assert!(
+                matches!(&event, Event::BadTick(at, what) if *at == field && what == found),
+                "{text}: {event:?}"
+            );
+        }
+    }
+
+    #[test]
     fn other_events_say_what_they_are() {
-        assert!(
-            found(r#"{"scheduled_at":"<aws.scheduler.scheduled-time>"}"#).contains("no RFC 3339 instant")
-        );
         assert!(found(r#"{"requestContext":{"http":{}}}"#).contains("the gateway takes"));
         let ec2 = r#"{"detail-type":"EC2 Instance State-change Notification","source":"aws.ec2","time":"x"}"#;
         assert!(found(ec2).contains(r#""EC2 Instance State-change Notification" of "aws.ec2""#));

@@ -1,7 +1,6 @@
 //! From the start of the process to a handler's answer: what every function's `main` is made of.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use lambda_runtime::{LambdaEvent, service_fn};
 use serde_json::value::RawValue;
@@ -35,8 +34,8 @@ where
     S: FnOnce(App) -> F,
     F: Future<Output = Result<(), lambda_runtime::Error>>,
 {
-    let app = match boot::service().await {
-        Ok((service, config)) => App { service, config: Arc::new(config) },
+    let app = match boot::app().await {
+        Ok(app) => app,
         Err(error) => {
             tracing::error!(code = error.code(), %error, "the function can't start");
             init_error::report(&error).await;
@@ -52,13 +51,22 @@ where
     }
 }
 
-/// Hands each event to the handler. The runtime turns its panics into errors of the invocation.
+/// Hands each event to the handler, and writes what was measured before its answer goes out. The runtime turns
+/// panics into errors of the invocation; what was measured until then goes out with the next.
 pub async fn serve<H, F>(app: App, handle: H) -> Result<(), lambda_runtime::Error>
 where
     H: Fn(App, Invocation) -> F,
     F: Future<Output = Result<Box<RawValue>, Failure>>,
 {
     // Taken as raw JSON, so that the runtime has nothing to parse, and nothing to log when it can't.
-    let service = service_fn(|event: LambdaEvent<Box<RawValue>>| handle(app.clone(), event.into()));
+    let metrics = app.metrics;
+    let service = service_fn(|event: LambdaEvent<Box<RawValue>>| {
+        let answer = handle(app.clone(), event.into());
+        async move {
+            let answer = answer.await;
+            metrics.flush();
+            answer
+        }
+    });
     lambda_runtime::run(service).await
 }

@@ -10,7 +10,9 @@ pub mod fields;
 pub mod ingress;
 pub mod invocation;
 pub mod message;
+pub mod metrics;
 pub mod sqs;
+pub mod timer;
 
 mod init_error;
 

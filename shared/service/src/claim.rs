@@ -1,30 +1,26 @@
 //! Claiming: from a queue's hints, or by id for workers that read the queue themselves.
 
-use futures::future::join_all;
+mod messages;
+
 use tickover_core::command::{Claim, Command, HintedRecord};
 use tickover_core::decision::{ClaimReply, Reply};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::hint::Hint;
 use tickover_core::id::{LeaseId, QueueName, TaskId, WorkerName};
-use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_core::payload::{Json, Payload};
-use tickover_core::task::{State, Task};
+use tickover_core::task::Task;
 use tickover_core::time::{Timestamp, earliest};
 
 use crate::drive::{Driven, Known};
 use crate::error::{ServiceError, unknown_queue};
 use crate::lease::LeaseToken;
-use crate::ports::{Outgoing, Received, StoreError};
+use crate::ports::StoreError;
 use crate::service::Service;
-use crate::telemetry::field;
 
 /// Batches of messages looked at in one call that doesn't wait, where all of them led to nothing.
 const ROUNDS_MAX: usize = 10;
 /// The last stretch before a start is waited out here, because SQS counts delays in whole seconds.
-const WAITED_OUT: Millis = Millis::from_secs(1);
-/// How soon a message shows again whose task couldn't be claimed for now.
-const SHOWN_AGAIN: Millis = Millis::from_secs(1);
+pub(crate) const WAITED_OUT: Millis = Millis::from_secs(1);
 /// How often a paused queue is looked at again while a claim waits.
 const PAUSE_CHECK: Millis = Millis::from_secs(1);
 
@@ -83,14 +79,7 @@ impl Service {
             }
             let messages = self.ports.queue.receive(queue, request.max, request.lease, left).await?;
             let nothing = messages.is_empty();
-            let claims = messages.iter().map(|message| self.claim_message(queue, message, request));
-            let (mut tasks, mut trouble) = (Vec::new(), None);
-            for claimed in join_all(claims).await {
-                match claimed {
-                    Ok(claimed) => tasks.extend(claimed),
-                    Err(error) => trouble = Some(error),
-                }
-            }
+            let (tasks, trouble) = self.claim_messages(queue, &messages, request).await;
             match trouble {
                 _ if !tasks.is_empty() => return Ok(tasks),
                 // Nothing to hand out, and not because there is nothing: the caller should know.
@@ -132,97 +121,6 @@ impl Service {
                 ClaimReply::Claimed | ClaimReply::Held | ClaimReply::Early { .. } | ClaimReply::Spent,
                 Driven { .. },
             ) => Ok(None),
-        }
-    }
-
-    /// What a message leads to. One that isn't a hint is logged and left in the queue; one that can't be dealt
-    /// with for now shows again soon.
-    async fn claim_message(
-        &self,
-        queue: &QueueName,
-        message: &Received,
-        request: &ClaimRequest,
-    ) -> Result<Option<ClaimedTask>, ServiceError> {
-        let hint = match Hint::parse(&message.body) {
-            Ok(hint) => hint,
-            Err(error) => {
-                // Left alone, it reaches the dead-letter queue, where somebody can look at it.
-                tracing::error!({ field::QUEUE_NAME } = %queue, %error, "malformed hint");
-                return Ok(None);
-            }
-        };
-        let id = hint.task.id.clone();
-        let claimed = self.claim_hint(queue, hint, message, request).await;
-        if let Err(error) = &claimed {
-            tracing::warn!({ field::TASK_ID } = %id, { field::QUEUE_NAME } = %queue, %error, "claim failed");
-            // A record that can't be read won't be readable soon: its message stays hidden for the lease.
-            if !matches!(error, ServiceError::Corrupt { .. }) {
-                // Longer each time, or an outage would spend the receives it has before the dead-letter queue.
-                let times = 1 << message.receive_count.saturating_sub(1).min(6);
-                let after = SHOWN_AGAIN.saturating_mul(times).min(request.lease);
-                self.show_again(queue, message, after).await;
-            }
-        }
-        claimed
-    }
-
-    /// Changes how long a message that nobody of ours holds stays hidden. If that fails, it shows again later.
-    async fn show_again(&self, queue: &QueueName, message: &Received, after: Millis) {
-        if let Err(error) = self.ports.queue.change_visibility(queue, &message.receipt, after).await {
-            tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "message not shown again");
-        }
-    }
-
-    async fn claim_hint(
-        &self,
-        queue: &QueueName,
-        hint: Hint,
-        message: &Received,
-        request: &ClaimRequest,
-    ) -> Result<Option<ClaimedTask>, ServiceError> {
-        let (incarnation, sent_for) = (hint.task.incarnation, available_at(&hint.task));
-        let hinted = HintedRecord { incarnation, version: hint.task.version };
-        let (driven, reply) = self.take(hint.task, Some(hinted), request).await?;
-        // The record may have gone, and its id may be in use by another task by now: not this message's.
-        let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else {
-            self.delete_message(queue, &message.receipt).await;
-            return Ok(None);
-        };
-        match reply {
-            ClaimReply::Claimed => {
-                self.note_claimed(queue, sent_for).await;
-                let (id, lease) = (task.id.clone(), task.running().map(|running| running.lease));
-                let handed_over = self.hand_over(task, Some(message.receipt.clone())).await;
-                if let (Err(error), Some(lease)) = (&handed_over, lease)
-                    && self.give_back(&id, lease, error).await
-                {
-                    self.delete_message(queue, &message.receipt).await;
-                }
-                handed_over.map(Some)
-            }
-            ClaimReply::Held => {
-                // Received for our lease; if the holder dies, it is theirs that it should come back with.
-                let left =
-                    task.running().map_or(Millis::ZERO, |held| held.lease_expires_at.since(self.now()));
-                if left < request.lease {
-                    self.show_again(queue, message, left).await;
-                }
-                Ok(None)
-            }
-            ClaimReply::Spent => {
-                self.delete_message(queue, &message.receipt).await;
-                Ok(None)
-            }
-            ClaimReply::Early { available_at } => {
-                let delay = available_at.since(self.now()).min(QUEUE_DELAY_MAX);
-                // A fresh message instead of a hidden one: its receive count starts anew.
-                let again = Outgoing { body: message.body.clone(), delay };
-                let sent = self.ports.queue.send(queue, &[again]).await?;
-                if sent.iter().all(Result::is_ok) {
-                    self.delete_message(queue, &message.receipt).await;
-                }
-                Ok(None)
-            }
         }
     }
 
@@ -293,20 +191,5 @@ impl Service {
                 Ok(Some(json.ok_or_else(missing)?))
             }
         }
-    }
-
-    /// Deletes a message that is done with. If that fails it comes back, and leads to nothing then.
-    pub(crate) async fn delete_message(&self, queue: &QueueName, receipt: &str) {
-        if let Err(error) = self.ports.queue.delete(queue, receipt).await {
-            tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "message not deleted");
-        }
-    }
-}
-
-fn available_at(task: &Task) -> Timestamp {
-    match &task.state {
-        State::Pending(pending) => pending.available_at,
-        State::Running(running) => running.claimed_at,
-        State::Ended(ended) => ended.ended_at,
     }
 }

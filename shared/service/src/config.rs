@@ -8,6 +8,9 @@ use tickover_core::id::QueueName;
 use tickover_core::limits::{LEASE_RANGE, Limits, SPAN_MAX};
 use tracing_subscriber::EnvFilter;
 
+const TIMERS: &str = "TICKOVER_TIMERS";
+const EVENTS: &str = "TICKOVER_EVENTS";
+
 /// What a function needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -15,6 +18,12 @@ pub struct Config {
     pub table: String,
     /// `TICKOVER_QUEUES`: logical name to URL, as `emails=https://…,reports=https://…`.
     pub queues: BTreeMap<QueueName, String>,
+    /// `TICKOVER_TIMERS`: URL of the queue of timers, which makes deadlines precise to a second.
+    pub timers: String,
+    /// `TICKOVER_EVENTS`: URL of the queue that others are told of what happens through. Optional.
+    pub events: Option<String>,
+    /// `AWS_LAMBDA_FUNCTION_NAME`, which Lambda sets: whose metrics these are.
+    pub function: Option<String>,
     /// `TICKOVER_TICK_BUDGET`: how long a tick goes on at most; less where the function's own time is shorter.
     pub tick_budget: Millis,
     /// `TICKOVER_LOG`: log directives, `info` by default.
@@ -50,9 +59,15 @@ impl Config {
         let defaults = Limits::default();
         let year = SPAN_MAX;
         let second = Millis::from_secs(1);
+        let table = reader.required("TICKOVER_TABLE");
+        let queues = reader.queues("TICKOVER_QUEUES");
+        let (timers, events) = reader.own_queues(&queues);
         let config = Self {
-            table: reader.required("TICKOVER_TABLE"),
-            queues: reader.queues("TICKOVER_QUEUES"),
+            table,
+            queues,
+            timers,
+            events,
+            function: reader.optional("AWS_LAMBDA_FUNCTION_NAME"),
             tick_budget: reader.span("TICKOVER_TICK_BUDGET", Millis::from_secs(50), (second, year)),
             log: reader.directives("TICKOVER_LOG", "info"),
             limits: Limits {
@@ -71,6 +86,14 @@ impl Config {
             },
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(ConfigError { problems: reader.problems }) }
+    }
+
+    /// The URLs of all queues: those that tasks are in, and under their reserved names those of our own.
+    pub fn queue_urls(&self) -> BTreeMap<QueueName, String> {
+        let mut urls = self.queues.clone();
+        urls.insert(QueueName::timers(), self.timers.clone());
+        urls.extend(self.events.clone().map(|url| (QueueName::events(), url)));
+        urls
     }
 }
 
@@ -139,7 +162,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
             let parsed =
                 entry.split_once('=').map(|(queue, url)| (QueueName::parse(queue.trim()), url.trim()));
             match parsed {
-                Some((Ok(queue), url)) if url.starts_with("http") => {
+                Some((Ok(queue), url)) if is_url(url) => {
                     if queues.insert(queue, url.to_owned()).is_some() {
                         self.problems.push(format!("{name} has the queue of {entry:?} twice"));
                     }
@@ -154,6 +177,50 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         }
         queues
     }
+
+    /// The queues that hold no tasks: the one of timers, and the one of events if there is any. Each has to itself
+    /// what it is given: a worker that reads timers, or a timer that is claimed, would end among the dead letters.
+    fn own_queues(&mut self, of_tasks: &BTreeMap<QueueName, String>) -> (String, Option<String>) {
+        let timers = self.url(TIMERS);
+        if timers.is_none() {
+            self.problems.push(format!(
+                "{TIMERS} is missing: the URL of the queue of timers, without which a deadline is noticed once a \
+                 minute only"
+            ));
+        }
+        let events = self.url(EVENTS);
+        for (name, url) in [(TIMERS, timers.as_ref()), (EVENTS, events.as_ref())] {
+            let taken = |url: &String| of_tasks.iter().find(|(_, other)| is_same_url(other, url));
+            if let Some((queue, _)) = url.and_then(taken) {
+                self.problems.push(format!(
+                    "{name} must be a queue of its own, not that of {queue} in TICKOVER_QUEUES"
+                ));
+            }
+        }
+        if let (Some(one), Some(other)) = (&timers, &events)
+            && is_same_url(one, other)
+        {
+            self.problems.push(format!("{EVENTS} must be a queue of its own, not that of {TIMERS}"));
+        }
+        (timers.unwrap_or_default(), events)
+    }
+
+    /// One queue's URL, if it is given. One that isn't a URL is a problem, and counts as given.
+    fn url(&mut self, name: &str) -> Option<String> {
+        let url = self.optional(name)?;
+        if !is_url(&url) {
+            self.problems.push(format!("{name} must be a queue's URL, not {url:?}"));
+        }
+        Some(url)
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    text.starts_with("http")
+}
+
+fn is_same_url(one: &str, other: &str) -> bool {
+    one.trim_end_matches('/') == other.trim_end_matches('/')
 }
 
 #[cfg(test)]
@@ -172,11 +239,13 @@ mod tests {
         let config = read(&[
             ("TICKOVER_TABLE", "tickover"),
             ("TICKOVER_QUEUES", "emails=http://q/1/emails, reports=http://q/1/reports"),
+            ("TICKOVER_TIMERS", "http://q/1/timers"),
             ("TICKOVER_LEASE", "5m"),
             ("TICKOVER_DUE_SHARDS", "32"),
         ])
         .unwrap();
         assert_eq!(config.queues.len(), 2);
+        assert_eq!((config.timers.as_str(), config.events), ("http://q/1/timers", None));
         assert_eq!(config.limits.lease, Millis::from_secs(300));
         assert_eq!(config.limits.due_shards, 32);
     }
@@ -191,7 +260,7 @@ mod tests {
             ("TICKOVER_LOG", "tickover=loud"),
         ])
         .unwrap_err();
-        assert_eq!(error.problems.len(), 8, "{error}");
+        assert_eq!(error.problems.len(), 9, "{error}");
         assert!(error.to_string().contains("TICKOVER_TABLE is missing"));
         assert!(error.to_string().contains("1 fortnight"));
         assert!(error.to_string().contains("tickover=loud"));
@@ -199,7 +268,47 @@ mod tests {
 
     #[test]
     fn a_list_without_a_queue_is_a_problem() {
-        let error = read(&[("TICKOVER_TABLE", "t"), ("TICKOVER_QUEUES", " , ")]).unwrap_err();
+        let timers = ("TICKOVER_TIMERS", "http://q/1/timers");
+        let error = read(&[("TICKOVER_TABLE", "t"), ("TICKOVER_QUEUES", " , "), timers]).unwrap_err();
         assert_eq!(error.problems, [r#"TICKOVER_QUEUES names no queue: ",""#]);
+    }
+
+    fn read_own(timers: &str, events: &str) -> Result<Config, ConfigError> {
+        let queues = "emails=http://q/1/emails,reports=http://q/1/reports";
+        let [timers, events] = [("TICKOVER_TIMERS", timers), ("TICKOVER_EVENTS", events)];
+        read(&[("TICKOVER_TABLE", "t"), ("TICKOVER_QUEUES", queues), timers, events])
+    }
+
+    #[test]
+    fn our_own_queues_have_reserved_names_among_the_urls() {
+        let urls = read_own("http://q/1/timers", "http://q/1/events").unwrap().queue_urls();
+        assert_eq!(urls.len(), 4);
+        assert_eq!(urls[&QueueName::timers()], "http://q/1/timers");
+        assert_eq!(urls[&QueueName::events()], "http://q/1/events");
+        assert_eq!(read_own("http://q/1/timers", " ").unwrap().queue_urls().len(), 3);
+    }
+
+    #[test]
+    fn our_own_queues_are_nobody_elses_and_what_is_wrong_with_both_is_said_at_once() {
+        let problems = |timers, events| read_own(timers, events).unwrap_err().problems.join("\n");
+        let missing = problems("", "");
+        assert!(
+            missing.starts_with("TICKOVER_TIMERS is missing") && missing.contains("deadline"),
+            "{missing}"
+        );
+        assert_eq!(
+            problems("http://q/1/emails/", "http://q/1/reports"),
+            "TICKOVER_TIMERS must be a queue of its own, not that of emails in TICKOVER_QUEUES\n\
+             TICKOVER_EVENTS must be a queue of its own, not that of reports in TICKOVER_QUEUES"
+        );
+        assert_eq!(
+            problems("http://q/1/own", "http://q/1/own"),
+            "TICKOVER_EVENTS must be a queue of its own, not that of TICKOVER_TIMERS"
+        );
+        assert_eq!(
+            problems("timers", "events"),
+            "TICKOVER_TIMERS must be a queue's URL, not \"timers\"\n\
+             TICKOVER_EVENTS must be a queue's URL, not \"events\""
+        );
     }
 }

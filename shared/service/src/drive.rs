@@ -5,18 +5,23 @@
 
 use std::collections::BTreeMap;
 
+use futures::future::join_all;
 use tickover_core::command::{Command, Context};
-use tickover_core::decision::{Decision, Effect, Reply, Write};
+use tickover_core::decision::{Decision, Effect, Reply};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::hint::Hint;
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_core::task::Task;
+use tickover_core::timer::Wake;
 
 use crate::error::ServiceError;
+use crate::metric;
 use crate::ports::{Outgoing, StoreError};
 use crate::service::Service;
-use crate::telemetry::{self, field};
+use crate::telemetry::field;
+use crate::tick::outgoing;
 
 /// Times a decision is taken again because others changed the record meanwhile.
 const CONFLICTS_MAX: u32 = 10;
@@ -107,8 +112,11 @@ impl Service {
         }
         if !writes.is_empty() {
             match self.patiently(|| self.ports.store.commit(&writes)).await {
-                Ok(()) => log_transitions(&writes),
-                Err(StoreError::Conflict { current }) => return Ok(Try::Conflict(current)),
+                Ok(()) => self.tell(&writes, now),
+                Err(StoreError::Conflict { current }) => {
+                    metric::store_conflict();
+                    return Ok(Try::Conflict(current));
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -137,52 +145,52 @@ impl Service {
         call().await
     }
 
-    /// Sends hints. One that can't be sent is logged: the record is safe, and the tick finds it.
+    /// Sends hints and timers. One that can't be sent is logged: the record is safe, and the tick finds it.
     pub(crate) async fn publish(&self, effects: Vec<Effect>) {
         let mut by_queue: BTreeMap<QueueName, Vec<Outgoing>> = BTreeMap::new();
         let now = self.now();
         for effect in effects {
-            match effect {
-                Effect::Dispatch { hint, at } => {
-                    let delay = at.since(now).min(QUEUE_DELAY_MAX);
-                    match hint.body() {
-                        Ok(body) => {
-                            let queue = hint.task.queue.clone();
-                            by_queue.entry(queue).or_default().push(Outgoing { body, delay });
-                        }
-                        Err(error) => {
-                            tracing::error!({ field::TASK_ID } = %hint.task.id, %error, "unsendable hint");
-                        }
-                    }
+            let (queue, message) = match effect {
+                Effect::Dispatch { hint, at } => (hint.task.queue.clone(), hinting(&hint, at.since(now))),
+                Effect::Timer(timer) if self.has_timers() => {
+                    let after = timer.at.since(now);
+                    (QueueName::timers(), outgoing(&Wake::Timer(timer), after))
                 }
+                // Without that queue, deadlines wait for the tick.
+                Effect::Timer(_) => continue,
+            };
+            by_queue.entry(queue).or_default().extend(message);
+        }
+        join_all(by_queue.iter().map(|(queue, messages)| async {
+            let sent = self.send(queue, messages).await;
+            if !queue.is_reserved() {
+                metric::hints_sent(queue, sent);
             }
-        }
-        for (queue, messages) in by_queue {
-            self.send(&queue, &messages).await;
-        }
+        }))
+        .await;
+        self.pass_on().await;
     }
 
-    async fn send(&self, queue: &QueueName, messages: &[Outgoing]) {
-        let failed = match self.ports.queue.send(queue, messages).await {
-            Ok(results) => results.into_iter().find_map(Result::err),
-            Err(error) => Some(error),
+    /// Sends messages, and returns how many were.
+    pub(crate) async fn send(&self, queue: &QueueName, messages: &[Outgoing]) -> usize {
+        let results = match self.ports.queue.send(queue, messages).await {
+            Ok(results) => results,
+            Err(error) => vec![Err(error)],
         };
-        if let Some(error) = failed {
-            tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "hint not sent; the tick will");
+        let sent = results.iter().filter(|result| result.is_ok()).count();
+        if let Some(error) = results.into_iter().find_map(Result::err) {
+            tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "message not sent; the tick will see to it");
         }
+        sent
     }
 }
 
-fn log_transitions(writes: &[Write]) {
-    for write in writes {
-        match write {
-            Write::CreateTask { task, .. } => telemetry::log_transition(None, task),
-            Write::UpdateTask { before, after, .. } => telemetry::log_transition(Some(before), after),
-            Write::Rearm { .. }
-            | Write::PutKey { .. }
-            | Write::PutQueue { .. }
-            | Write::ExtendBlob { .. }
-            | Write::ExtendKey { .. } => {}
+fn hinting(hint: &Hint, after: Millis) -> Option<Outgoing> {
+    match hint.body() {
+        Ok(body) => Some(Outgoing { body, delay: after.min(QUEUE_DELAY_MAX) }),
+        Err(error) => {
+            tracing::error!({ field::TASK_ID } = %hint.task.id, %error, "unsendable hint");
+            None
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod drive;
 pub mod error;
 pub mod lease;
 pub mod memory;
+pub mod metric;
 pub mod operate;
 pub mod ports;
 pub mod queues;
@@ -19,9 +20,12 @@ pub mod schedule;
 pub mod system;
 pub mod telemetry;
 pub mod tick;
+pub mod timers;
 pub mod work;
 
+mod pulse;
 mod service;
+mod told;
 
 pub use error::ServiceError;
 pub use service::{Ports, Rules, Service};

@@ -8,6 +8,7 @@ use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::{Status, Task};
+use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
 /// Why a store didn't do what it was asked.
@@ -48,6 +49,24 @@ pub struct DueEntry {
     pub due_at: Timestamp,
     /// What is due then.
     pub kind: DueKind,
+}
+
+/// A part of the due index: a shard's entries from one instant to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DueRange {
+    /// The shard.
+    pub shard: u16,
+    /// From when.
+    pub from: Timestamp,
+    /// Until when.
+    pub until: Timestamp,
+}
+
+impl DueRange {
+    /// All of a shard that lies at or before an instant.
+    pub const fn until(shard: u16, until: Timestamp) -> Self {
+        Self { shard, from: Timestamp::from_millis(i64::MIN), until }
+    }
 }
 
 /// A part of a longer answer.
@@ -92,11 +111,10 @@ pub trait Store: Send + Sync {
     /// Reads a payload.
     async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError>;
 
-    /// The entries of a shard due at or before an instant, earliest first.
+    /// The entries of a part of the due index, earliest first.
     async fn due(
         &self,
-        shard: u16,
-        until: Timestamp,
+        range: DueRange,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError>;
@@ -114,6 +132,9 @@ pub trait Store: Send + Sync {
 
     /// All queues that have a record, by name.
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError>;
+
+    /// The record of all ticks.
+    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError>;
 
     /// An idempotency key's record.
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError>;

@@ -11,6 +11,7 @@ use tickover_core::task::{State, Status};
 use tickover_core::time::Timestamp;
 
 use crate::error::{ServiceError, unknown_queue};
+use crate::metric;
 use crate::ports::{Depth, StoreError, TaskFilter};
 use crate::service::Service;
 use crate::telemetry::field;
@@ -66,7 +67,7 @@ impl Service {
     /// All queues with their depth.
     pub async fn list_queues(&self) -> Result<Vec<QueueInfo>, ServiceError> {
         let mut infos = Vec::new();
-        for name in self.ports.queue.names() {
+        for name in self.ports.queue.names().into_iter().filter(|name| !name.is_reserved()) {
             infos.push(self.info(name, None).await?);
         }
         Ok(infos)
@@ -77,6 +78,17 @@ impl Service {
         self.require(name)?;
         let oldest_at = self.oldest(name).await?;
         self.info(name.clone(), oldest_at).await
+    }
+
+    /// Sets the gauges of all queues, our own among them: for whoever is about to read the metrics. A queue that
+    /// can't be asked now keeps its last ones.
+    pub async fn observe_queues(&self) {
+        for name in self.ports.queue.names() {
+            match self.ports.queue.depth(&name).await {
+                Ok(depth) => metric::queue_depth(&name, &depth),
+                Err(error) => tracing::debug!({ field::QUEUE_NAME } = %name, %error, "depth not read"),
+            }
+        }
     }
 
     /// Stops or resumes handing out tasks; deadlines keep running.

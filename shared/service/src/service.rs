@@ -13,6 +13,7 @@ use tickover_core::time::Timestamp;
 
 use crate::ports::{Clock, Ids, Queue, Store};
 use crate::queues::QueueCache;
+use crate::told::Told;
 
 /// The world, behind its ports.
 #[derive(Clone)]
@@ -49,13 +50,14 @@ pub struct Service {
     pub(crate) limits: Arc<Limits>,
     pub(crate) queues: Arc<QueueCache>,
     pub(crate) rules: Arc<dyn Rules>,
+    pub(crate) told: Arc<Told>,
 }
 
 impl Service {
     /// A service over these ports.
     pub fn new(ports: Ports, limits: Limits) -> Self {
         let queues = Arc::new(QueueCache::default());
-        Self { ports, limits: Arc::new(limits), queues, rules: Arc::new(CoreRules) }
+        Self { ports, limits: Arc::new(limits), queues, rules: Arc::new(CoreRules), told: Arc::default() }
     }
 
     /// The same service under other rules: a test that wants to know whether a bug would be noticed puts it here.
@@ -83,6 +85,14 @@ impl Service {
         let mut bytes = [0; N];
         self.ports.ids.fill(&mut bytes);
         bytes
+    }
+
+    /// Puts things into a random order.
+    pub(crate) fn shuffle<T>(&self, things: &mut [T]) {
+        for end in (2..=things.len()).rev() {
+            let bits = usize::try_from(u32::from_be_bytes(self.random())).unwrap_or(0);
+            things.swap(end - 1, bits % end);
+        }
     }
 
     pub(crate) fn new_nonce(&self) -> Nonce {

@@ -1,6 +1,9 @@
-//! Logs: their fields, their one line a transition, and how they are set up. Payloads are never logged.
+//! Logs: their fields, their one line for each thing that happens to a task, and how they are set up.
+//! Payloads are never logged.
 
-use tickover_core::task::Task;
+use tickover_core::event::{Event, What};
+use tickover_core::id::WorkerName;
+use tickover_core::time::Timestamp;
 
 /// The names of log fields.
 pub mod field {
@@ -12,22 +15,78 @@ pub mod field {
     pub const QUEUE_NAME: &str = "queue.name";
     /// How long something took.
     pub const DURATION_MS: &str = "duration_ms";
+    /// Which timeout was enforced.
+    pub const TIMEOUT_KIND: &str = "timeout.kind";
+    /// The instant that a timeout was set to.
+    pub const DEADLINE_AT: &str = "deadline_at";
+    /// How long after that instant it was enforced.
+    pub const LATENESS_MS: &str = "lateness_ms";
+    /// Whether that instant is still to come, and no attempt could start before it.
+    pub const DOOMED: &str = "doomed";
+    /// When an attempt was claimed.
+    pub const STARTED_AT: &str = "started_at";
+    /// How an attempt ended.
+    pub const OUTCOME: &str = "outcome";
+    /// The code of an error, never its message.
+    pub const ERROR_CODE: &str = "error.code";
+    /// Who claimed.
+    pub const WORKER: &str = "worker";
+    /// From when a task may be claimed again.
+    pub const RETRY_AT: &str = "retry_at";
 }
 
-/// One line for a committed change of a task's status.
-pub(crate) fn log_transition(before: Option<&Task>, after: &Task) {
-    let (from, to) = (before.map(Task::status), after.status());
-    if from == Some(to) && before.is_some_and(|before| before.attempt == after.attempt) {
-        return;
+/// One line for what happened to a task. Ends that somebody should look at are warnings.
+pub(crate) fn log_event(event: &Event) {
+    macro_rules! line {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                { field::TASK_ID } = %event.task_id,
+                { field::QUEUE_NAME } = %event.queue,
+                { field::ATTEMPT } = event.attempt,
+                { field::TIMEOUT_KIND } = event.what.expiry().map(|expiry| expiry.kind.as_str()),
+                { field::DEADLINE_AT } = event.what.expiry().map(|expiry| expiry.deadline_at.to_rfc3339()),
+                { field::LATENESS_MS } = event.what.expiry().map(|expiry| expiry.lateness.as_u64()),
+                { field::DOOMED } = event.what.expiry().map(|expiry| expiry.doomed).filter(|doomed| *doomed),
+                { field::STARTED_AT } = started_at(event),
+                { field::OUTCOME } = event.what.ended_attempt().map(|attempt| attempt.outcome.as_str()),
+                { field::ERROR_CODE } = event.what.error_code(),
+                { field::WORKER } = worker(event),
+                { field::RETRY_AT } = retry_at(event),
+                "{}",
+                event.what.name()
+            )
+        };
     }
-    tracing::info!(
-        { field::TASK_ID } = %after.id,
-        { field::QUEUE_NAME } = %after.queue,
-        { field::ATTEMPT } = after.attempt,
-        from = from.map(tickover_core::task::Status::as_str),
-        to = to.as_str(),
-        "task"
-    );
+    match event.what {
+        What::TaskTimedOut { .. } | What::TaskFailed { .. } => line!(tracing::Level::WARN),
+        What::TaskScheduled { .. }
+        | What::TaskStarted { .. }
+        | What::AttemptTimedOut { .. }
+        | What::TaskRetrying { .. }
+        | What::TaskCompleted { .. }
+        | What::TaskCancelled { .. }
+        | What::TaskCancelRequested
+        | What::TaskSkipped
+        | What::TaskRevived => line!(tracing::Level::INFO),
+    }
+}
+
+fn started_at(event: &Event) -> Option<String> {
+    event.what.ended_attempt()?.started_at.map(Timestamp::to_rfc3339)
+}
+
+fn worker(event: &Event) -> Option<&str> {
+    let worker = if let What::TaskStarted { worker, .. } = &event.what {
+        worker
+    } else {
+        &event.what.ended_attempt()?.worker
+    };
+    worker.as_ref().map(WorkerName::as_str)
+}
+
+fn retry_at(event: &Event) -> Option<String> {
+    if let What::TaskRetrying { retry_at, .. } = &event.what { Some(retry_at.to_rfc3339()) } else { None }
 }
 
 /// How log lines look.

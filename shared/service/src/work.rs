@@ -14,6 +14,7 @@ use crate::claim::attempt_deadline;
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::lease::LeaseToken;
+use crate::metric;
 use crate::service::Service;
 use crate::telemetry::field;
 
@@ -47,6 +48,12 @@ impl Service {
         lease: &str,
         progress: Option<f64>,
     ) -> Result<Renewed, ServiceError> {
+        let answer = self.renew(id, lease, progress).await;
+        metric::heartbeat(&answer);
+        answer
+    }
+
+    async fn renew(&self, id: &TaskId, lease: &str, progress: Option<f64>) -> Result<Renewed, ServiceError> {
         if progress.is_some_and(|progress| !(0.0..=1.0).contains(&progress)) {
             return Err(Reject::field("progress", "must be a number from 0 to 1").into());
         }
@@ -54,6 +61,7 @@ impl Service {
         let command = Command::Heartbeat(Heartbeat { lease: token.lease, progress });
         let task = self.report(id, &token, &command).await?.0;
         let Some(running) = task.running() else { return Err(Reject::LeaseLost.into()) };
+        self.told.pulse.renewed(running.lease, running.lease_expires_at, self.now());
         self.extend_message(&task, &token, running.lease_length).await;
         Ok(Renewed {
             lease_expires_at: running.lease_expires_at,

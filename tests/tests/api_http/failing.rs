@@ -9,8 +9,8 @@ use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
-use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, Listing, Page, Store, StoreError};
+use tickover_core::tick::TickRecord;
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 use tickover_tests::scene::Scene;
 
 use crate::support::Api;
@@ -40,13 +40,7 @@ impl Store for Failing {
         Err(self.0.clone())
     }
 
-    async fn due(
-        &self,
-        _: u16,
-        _: Timestamp,
-        _: usize,
-        _: Option<&str>,
-    ) -> Result<Page<DueEntry>, StoreError> {
+    async fn due(&self, _: DueRange, _: usize, _: Option<&str>) -> Result<Page<DueEntry>, StoreError> {
         Err(self.0.clone())
     }
 
@@ -59,6 +53,10 @@ impl Store for Failing {
     }
 
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
         Err(self.0.clone())
     }
 

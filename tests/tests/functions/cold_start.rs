@@ -10,13 +10,18 @@ const FUNCTIONS: [&str; 5] = ["schedule", "claim", "complete", "tick", "gateway"
 #[tokio::test]
 async fn a_wrong_environment_stops_every_function_at_its_start_with_all_problems() {
     for name in FUNCTIONS {
-        let environment = [("TICKOVER_QUEUES", "emails"), ("TICKOVER_LEASE", "1 fortnight")];
+        let environment =
+            [("TICKOVER_QUEUES", "emails"), ("TICKOVER_EVENTS", "events"), ("TICKOVER_LEASE", "1 fortnight")];
         let function = Function::start(&format!("tickover-{name}"), &environment).await.unwrap();
         let error = function.init_error().await.unwrap();
         assert_eq!(error.error_type, "invalid_environment", "{name}: {error}");
-        for problem in
-            ["TICKOVER_TABLE is missing", "TICKOVER_QUEUES must be a list of name=URL", "1 fortnight"]
-        {
+        for problem in [
+            "TICKOVER_TABLE is missing",
+            "TICKOVER_QUEUES must be a list of name=URL",
+            "TICKOVER_TIMERS is missing: the URL of the queue of timers, without which a deadline",
+            "TICKOVER_EVENTS must be a queue's URL",
+            "1 fortnight",
+        ] {
             assert!(error.error_message.contains(problem), "{name}: {error}");
         }
 

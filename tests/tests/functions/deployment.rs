@@ -1,7 +1,11 @@
-//! A table, a queue and the functions on top of them, for one test alone.
+//! A table, its queues and the functions on top of them, for one test alone.
+
+use std::collections::HashMap;
 
 use aws_config::SdkConfig;
-use serde_json::Value;
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_sqs::types::QueueAttributeName;
+use serde_json::{Value, json};
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::Table;
 use tickover_service::ports::Clock as _;
@@ -12,22 +16,63 @@ use tickover_tests::runtime_api::Function;
 /// What every function is configured with.
 pub(crate) struct Deployment {
     table: String,
-    queues: String,
+    emails: String,
+    timers: String,
 }
 
 impl Deployment {
-    /// Makes a table, and the queue `emails`.
+    /// Makes a table, the queue `emails` and the one of timers.
     pub(crate) async fn new() -> Self {
         let aws: SdkConfig = aws_config().await;
         let name = unique("functions");
         Table::new(&name).create(&aws_sdk_dynamodb::Client::new(&aws)).await.unwrap();
-        let url = tickover_sqs::create_queue(&aws_sdk_sqs::Client::new(&aws), &name, []).await.unwrap();
-        Self { table: name, queues: format!("emails={url}") }
+        let sqs = aws_sdk_sqs::Client::new(&aws);
+        let emails = tickover_sqs::create_queue(&sqs, &name, []).await.unwrap();
+        let timers = tickover_sqs::create_queue(&sqs, &format!("{name}-timers"), []).await.unwrap();
+        Self { table: name, emails, timers }
     }
 
-    /// A deployment whose store and queue nobody can reach.
+    /// A deployment whose store and queues nobody can reach.
     pub(crate) fn unreachable() -> Self {
-        Self { table: "t".to_owned(), queues: "emails=http://127.0.0.1:1/000000000000/emails".to_owned() }
+        let url = |name| format!("http://127.0.0.1:1/000000000000/{name}");
+        Self { table: "t".to_owned(), emails: url("emails"), timers: url("timers") }
+    }
+
+    /// The URL of the queue `emails`.
+    pub(crate) fn emails(&self) -> &str {
+        &self.emails
+    }
+
+    /// Gives the queue `emails` a dead-letter queue, and answers its URL: a message goes there that has been
+    /// received this often and is received once more.
+    pub(crate) async fn dead_letters(&self, after_receives: u32) -> String {
+        let sqs = aws_sdk_sqs::Client::new(&aws_config().await);
+        let url = tickover_sqs::create_queue(&sqs, &format!("{}-dead", self.table), []).await.unwrap();
+        let name = QueueAttributeName::QueueArn;
+        let found = sqs.get_queue_attributes().queue_url(&url).attribute_names(name.clone()).send();
+        let found = found.await.unwrap();
+        let arn = found.attributes().and_then(|all| all.get(&name)).unwrap().clone();
+        let policy = json!({"deadLetterTargetArn": arn, "maxReceiveCount": after_receives}).to_string();
+        let set = sqs.set_queue_attributes().queue_url(&self.emails);
+        set.attributes(QueueAttributeName::RedrivePolicy, policy).send().await.unwrap();
+        url
+    }
+
+    /// A task's item in the table, whole.
+    pub(crate) async fn item(&self, task: &str) -> HashMap<String, AttributeValue> {
+        let dynamodb = aws_sdk_dynamodb::Client::new(&aws_config().await);
+        let get = dynamodb.get_item().table_name(&self.table).set_key(Some(key(task))).consistent_read(true);
+        get.send().await.unwrap().item.unwrap()
+    }
+
+    /// Makes a task's record one that a newer build has written: of the next format, with something unknown in it.
+    pub(crate) async fn make_newer(&self, task: &str) {
+        let dynamodb = aws_sdk_dynamodb::Client::new(&aws_config().await);
+        let update = dynamodb.update_item().table_name(&self.table).set_key(Some(key(task)));
+        let update = update.update_expression("SET v = :v, mood = :mood");
+        let update = update.expression_attribute_values(":v", AttributeValue::N("2".to_owned()));
+        let update = update.expression_attribute_values(":mood", AttributeValue::S("bright".to_owned()));
+        update.send().await.unwrap();
     }
 
     /// Starts the function, pointed at the emulator.
@@ -40,7 +85,8 @@ impl Deployment {
         let environment = [
             ("AWS_ENDPOINT_URL", endpoint),
             ("TICKOVER_TABLE", &self.table),
-            ("TICKOVER_QUEUES", &self.queues),
+            ("TICKOVER_QUEUES", &format!("emails={}", self.emails)),
+            ("TICKOVER_TIMERS", &self.timers),
             ("TICKOVER_DUE_SHARDS", "2"),
             // Everything the functions would ever log: tests look for payloads in it.
             ("TICKOVER_LOG", "trace"),
@@ -49,10 +95,34 @@ impl Deployment {
     }
 }
 
+fn key(task: &str) -> HashMap<String, AttributeValue> {
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    HashMap::from([("pk".to_owned(), text(&format!("task#{task}"))), ("sk".to_owned(), text("task"))])
+}
+
 /// An event of the folder `tests/events`.
 pub(crate) fn event(name: &str) -> Value {
     let path = format!("{}/events/{name}.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// A batch of SQS messages, like one of the folder `tests/events`, with these bodies and ids of their own.
+pub(crate) fn batch(name: &str, bodies: impl IntoIterator<Item = String>) -> Value {
+    let mut batch = event(name);
+    let record = batch["Records"][0].take();
+    let records = bodies.into_iter().enumerate().map(|(place, body)| {
+        let mut record = record.clone();
+        record["messageId"] = json!(format!("059f36b4-87a3-44ab-83d2-66197000000{place}"));
+        record["body"] = json!(body);
+        record
+    });
+    batch["Records"] = records.collect();
+    batch
+}
+
+/// The id of a batch's message.
+pub(crate) fn message_id(batch: &Value, place: usize) -> &str {
+    batch["Records"][place]["messageId"].as_str().unwrap()
 }
 
 /// The ids of the messages that a batch's answer gives back to their queue.
@@ -61,13 +131,19 @@ pub(crate) fn failed_messages(answer: &Value) -> Vec<&str> {
     failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap()).collect()
 }
 
-/// Schedules a task without more than it needs, and takes it: its lease.
-pub(crate) async fn running_task(schedule: &Function, claim: &Function, id: &str, more: Value) -> String {
-    let mut task = serde_json::json!({"id": id, "queue": "emails", "kind": "send-email"});
+/// Schedules a task without more than it needs.
+pub(crate) async fn waiting_task(schedule: &Function, id: &str, more: Value) -> Value {
+    let mut task = json!({"id": id, "queue": "emails", "kind": "send-email"});
     task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let scheduled = schedule.invoke(task).await.unwrap();
     assert_eq!(scheduled["task"]["status"], "pending", "{scheduled}");
-    let claimed = claim.invoke(serde_json::json!({"id": id, "worker": "worker-1"})).await.unwrap();
+    scheduled["task"].clone()
+}
+
+/// Schedules a task without more than it needs, and takes it: its lease.
+pub(crate) async fn running_task(schedule: &Function, claim: &Function, id: &str, more: Value) -> String {
+    waiting_task(schedule, id, more).await;
+    let claimed = claim.invoke(json!({"id": id, "worker": "worker-1"})).await.unwrap();
     claimed["tasks"][0]["lease"].as_str().unwrap_or_else(|| panic!("{claimed}")).to_owned()
 }
 

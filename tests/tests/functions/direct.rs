@@ -115,6 +115,9 @@ async fn a_refusal_is_an_answer_with_its_code_and_status() {
         (&schedule, json!({"v": 2, "type": "task", "body": task}), 400, "invalid_request", "found 2"),
         (&schedule, workflow, 400, "invalid_request", "aren't supported yet"),
         (&schedule, json!([task]), 400, "invalid_request", "expected a JSON object"),
+        // Our own queues are nobody's to schedule to or to claim from.
+        (&schedule, json!({"queue": "@timers", "kind": "k"}), 400, "invalid_request", "queue"),
+        (&claim, json!({"queue": "@timers", "worker": "w"}), 400, "invalid_request", "queue"),
         (&claim, json!({"worker": "w"}), 400, "invalid_request", "queue"),
         (&claim, json!({"queue": "emails", "id": "t"}), 400, "invalid_request", "found both"),
         (&claim, json!({"id": "no-such-task", "worker": "w"}), 404, "not_found", "no task"),
@@ -145,7 +148,7 @@ async fn an_event_of_another_sort_is_refused_with_what_was_expected() {
             ["s3_put", "scheduler_input", "http_api_get_task"],
             "expected a direct invocation with a report",
         ),
-        ("tick", ["s3_put", "sqs_ingress", "direct_schedule"], "expected the event of a schedule"),
+        ("tick", ["s3_put", "http_api_get_task", "direct_schedule"], "expected the event of a schedule"),
     ] {
         let function = deployment.start(name).await;
         for sort in events {

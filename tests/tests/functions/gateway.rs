@@ -35,6 +35,15 @@ async fn every_sort_of_http_event_reaches_the_routes() {
 
     let listed = gateway.invoke(event("http_api_list_tasks")).await.unwrap();
     assert_eq!(body(&listed)["tasks"].as_array().unwrap().len(), 2, "{listed}");
+
+    // Our own queues aren't shown.
+    let mut queues = event("http_api_list_tasks");
+    queues["rawPath"] = json!("/v1/queues");
+    queues["rawQueryString"] = json!("");
+    let listed = gateway.invoke(queues).await.unwrap();
+    let names: Vec<_> =
+        body(&listed)["queues"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
+    assert_eq!(names, ["emails"], "{listed}");
     assert!(!gateway.logs().contains("ada@example.com"), "a payload is logged: {}", gateway.logs());
 }
 

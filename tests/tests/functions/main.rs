@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod cold_start;
 #[cfg(test)]
+mod dead_letters;
+#[cfg(test)]
 mod deployment;
 #[cfg(test)]
 mod direct;
@@ -12,4 +14,10 @@ mod gateway;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
+mod newer_records;
+#[cfg(test)]
 mod tick;
+#[cfg(test)]
+mod timers;

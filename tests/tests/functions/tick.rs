@@ -48,9 +48,35 @@ async fn every_sort_of_schedule_ticks_now_and_is_dropped_when_it_comes_late() {
         assert_eq!(dropped["dropped"], true, "{name}: {dropped}");
         assert_eq!(dropped["scheduled_at"], "2026-01-31T12:00:00.000Z", "{name}: {dropped}");
 
-        scheduled[field] = json!(now().minus(Millis::from_secs(30)).to_rfc3339());
+        // Scheduler may take a minute, and a cold start a while on top.
+        scheduled[field] = json!(now().minus(Millis::from_secs(70)).to_rfc3339());
         let report = tick.invoke(scheduled).await.unwrap();
         assert_eq!((&report["looked_at"], &report["failed"]), (&json!(0), &json!(0)), "{name}: {report}");
     }
     assert!(tick.logs().contains("an old tick dropped"), "{}", tick.logs());
+}
+
+#[tokio::test]
+async fn a_malformed_tick_is_refused_with_what_was_expected() {
+    let deployment = Deployment::new().await;
+    let tick = deployment.start("tick").await;
+    let mut rule = event("events_rule");
+    rule["time"] = json!(1_769_860_800_000_i64);
+    let (ahead, instant) =
+        ("expected an instant at most 1m after", "expected `scheduled_at` to be an RFC 3339 instant");
+    for (scheduled, expected) in [
+        (json!({"scheduled_at": now().plus(Millis::from_secs(3 * 3_600)).to_rfc3339()}), ahead),
+        (json!({"scheduled_at": "9999-12-31T23:59:59Z"}), ahead),
+        (json!({"scheduled_at": "<aws.scheduler.scheduled-time>"}), instant),
+        (json!({"scheduled_at": 1_769_860_800}), instant),
+        (json!({"scheduled_at": {"at": "noon"}}), instant),
+        (rule, "expected `time` to be an RFC 3339 instant"),
+    ] {
+        let error = tick.invoke(scheduled.clone()).await.unwrap_err();
+        assert_eq!(error.error_type, "malformed_tick", "{scheduled}: {error}");
+        assert!(error.error_message.starts_with(expected), "{scheduled}: {error}");
+    }
+    // None of them has taken anything from the ticks that come after.
+    let report = tick.invoke(json!({"scheduled_at": now().to_rfc3339()})).await.unwrap();
+    assert_eq!(report["failed"], 0, "{report}");
 }

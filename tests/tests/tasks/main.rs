@@ -1,6 +1,7 @@
 //! A task's life as callers of the HTTP interface see it: each test shows a promise, most of them one feature
 //! row of `features.toml`.
 
+mod clock;
 mod deadlines;
 mod identity;
 mod leases;

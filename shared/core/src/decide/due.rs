@@ -2,7 +2,7 @@
 
 use crate::command::Context;
 use crate::decision::{Decision, DueReply, Reply, Write};
-use crate::due::{Due, DueKind, hint_needed_at, latest, visible_at};
+use crate::due::{Due, DueKind, hint_needed_at, latest, place, waits_since};
 use crate::duration::Millis;
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::queue::QueueView;
@@ -24,7 +24,7 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
     if let Some(after) = transition::settle(task, context) {
         return moved(task, after, DueReply::TimedOut, context);
     }
-    let (Some(due), Some(latest)) = (task.due, latest(task, context.limits)) else {
+    let (Some(due), Some(latest)) = (task.due, latest(task, context.now, context.limits)) else {
         return Decision::unchanged(Some(task), reply(DueReply::Nothing));
     };
     if due.at > context.now {
@@ -36,7 +36,7 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
     match &task.state {
         State::Pending(pending) if pending.hint_later => {
             if pending.available_at.since(context.now) > QUEUE_DELAY_MAX {
-                return rearm(task, latest, DueReply::Rearmed);
+                return rearm(task, latest, context.now);
             }
             let mut after = task.clone();
             after.state = State::Pending(Pending { hint_later: false, ..pending.clone() });
@@ -50,7 +50,7 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
 }
 
 /// An update by the tick: the record leaves its early place in the index.
-fn moved(task: &Task, after: Task, reply: DueReply, context: &Context<'_>) -> Decision {
+pub(super) fn moved(task: &Task, after: Task, reply: DueReply, context: &Context<'_>) -> Decision {
     super::update_placed(task, after, Placement::Latest, context, Ok(Reply::Due(reply)))
 }
 
@@ -60,12 +60,12 @@ fn look_for_hint(task: &Task, due: Due, queue: &QueueView, context: &Context<'_>
     let Some(needed_at) = waits_since(task, now) else {
         // A worker is alive, or it may not start yet: nothing can be lost.
         let since = hint_needed_at(task).unwrap_or(now);
-        return rearm(task, rest(task, due, since, context), DueReply::Rearmed);
+        return rearm(task, rest(task, due, since, context), now);
     };
     let age = now.since(needed_at);
     if age < context.limits.backstop {
         // Its place, and an empty queue seen there, are left from an earlier wait.
-        return rearm(task, rest(task, due, needed_at, context), DueReply::Rearmed);
+        return rearm(task, rest(task, due, needed_at, context), now);
     }
     let overtaken = queue.watermark.is_some_and(|mark| mark >= needed_at.plus(OVERTAKEN_BY));
     let empty_twice = queue.looks_empty && due.kind == DueKind::Recheck;
@@ -80,19 +80,9 @@ fn look_for_hint(task: &Task, due: Due, queue: &QueueView, context: &Context<'_>
     }
     if queue.looks_empty {
         let next = Due { at: now.plus(RECHECK_AFTER), kind: DueKind::Recheck, shard: due.shard };
-        return rearm(task, sooner(task, next), DueReply::Rearmed);
+        return rearm(task, place(task, next, now), now);
     }
-    rearm(task, rest(task, due, needed_at, context), DueReply::Rearmed)
-}
-
-/// Since when the task has been waiting for somebody to read its hint; `None` while it isn't.
-fn waits_since(task: &Task, now: Timestamp) -> Option<Timestamp> {
-    let since = match &task.state {
-        State::Pending(pending) => pending.available_at,
-        State::Running(running) => running.lease_expires_at,
-        State::Ended(_) => return None,
-    };
-    (since <= now).then(|| since.max(task.hinted_at.unwrap_or(since)))
+    rearm(task, rest(task, due, needed_at, context), now)
 }
 
 /// The next look at a record whose queue still holds work, or that isn't waiting: at the backstop if this look
@@ -107,25 +97,19 @@ fn rest(task: &Task, due: Due, since: Timestamp, context: &Context<'_>) -> Due {
     };
     let counted = since.plus(wait);
     let at = if counted > now { counted } else { now.plus(wait) };
-    sooner(task, Due { at, kind: DueKind::Backstop, shard: due.shard })
+    place(task, Due { at, kind: DueKind::Backstop, shard: due.shard }, now)
 }
 
-fn sooner(task: &Task, backstop: Due) -> Due {
-    match visible_at(task) {
-        Some(at) if at <= backstop.at => Due { at, kind: DueKind::Instant, ..backstop },
-        Some(_) | None => backstop,
-    }
-}
-
-fn rearm(task: &Task, to: Due, reply: DueReply) -> Decision {
+fn rearm(task: &Task, to: Due, now: Timestamp) -> Decision {
+    let (to, timer) = super::armed(task, to, now);
     let mut after = task.clone();
     after.due = Some(to);
     Decision {
         blobs: vec![],
         writes: vec![Write::Rearm { task: Box::new(task.clone()), to }],
-        effects: vec![],
+        effects: timer.into_iter().collect(),
         task: Some(after),
-        outcome: Ok(Reply::Due(reply)),
+        outcome: Ok(Reply::Due(DueReply::Rearmed)),
     }
 }
 

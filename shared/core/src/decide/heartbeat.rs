@@ -6,7 +6,7 @@ use crate::error::Reject;
 use crate::task::{Running, State, Task};
 use crate::transition;
 
-use super::Standing;
+use super::{Placement, Standing};
 
 pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
     let settled = transition::settle(task, context);
@@ -36,5 +36,5 @@ fn renew(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Contex
         heartbeat_at: task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after)),
         ..running.clone()
     });
-    super::update(task, after, context, Ok(Reply::Renewed))
+    super::update_placed(task, after, Placement::Keep, context, Ok(Reply::Renewed))
 }

@@ -58,7 +58,8 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     if task.retry.max_attempts == MaxAttempts::Skip {
         transition::finish(&mut task, Outcome::Skipped, context);
     }
-    task.due = latest(&task, context.limits);
+    let place = latest(&task, context.now, context.limits);
+    let timer = super::settle_in(None, place, &mut task, context);
     let mut writes = vec![Write::CreateTask { task: Box::new(task.clone()), now }];
     if let Some(key) = &schedule.key {
         let expires_at = key_expiry(task.deadline_at, available_at, context);
@@ -72,10 +73,11 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
         };
         writes.insert(0, Write::PutKey { record, replaces: key.replaces.clone() });
     }
-    let effects = match &task.state {
+    let mut effects = match &task.state {
         State::Pending(pending) if !pending.hint_later => vec![super::dispatch(&task)],
         State::Pending(_) | State::Running(_) | State::Ended(_) => vec![],
     };
+    effects.extend(timer);
     let outcome = Ok(Reply::Scheduled { existed: false });
     Decision { blobs, writes, effects, task: Some(task), outcome }
 }

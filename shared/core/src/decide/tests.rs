@@ -9,3 +9,4 @@ mod random;
 mod retries;
 mod size;
 mod timeouts;
+mod timers;

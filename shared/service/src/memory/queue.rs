@@ -54,7 +54,8 @@ impl MemoryQueue {
             Queues::Fixed(names) => (false, names),
             Queues::OnOpen => (true, Vec::new()),
         };
-        let lines = names.into_iter().map(|name| (name, Arc::default())).collect();
+        let lines =
+            names.into_iter().chain([QueueName::timers()]).map(|name| (name, Arc::default())).collect();
         let started_at = clock.now();
         Self { clock, opens, started_at, next_id: AtomicU64::new(0), lines: RwLock::new(lines) }
     }

@@ -14,9 +14,10 @@ use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::{Outcome, Task};
+use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
-use crate::ports::{DueEntry, Listing, Page, Store, StoreError};
+use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 use cursor::{Order, Place, page};
 
 /// Records in memory. Every call is atomic, and every read sees all writes before it.
@@ -32,6 +33,7 @@ struct Records {
     blobs: BTreeMap<BlobId, Json>,
     queues: BTreeMap<QueueName, QueueRecord>,
     keys: BTreeMap<Fingerprint, KeyRecord>,
+    tick: Option<TickRecord>,
 }
 
 impl MemoryStore {
@@ -96,14 +98,14 @@ impl Store for MemoryStore {
 
     async fn due(
         &self,
-        shard: u16,
-        until: Timestamp,
+        range: DueRange,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
         let records = self.records();
-        let listing = Listing::Live { shard };
-        let places = records.places(listing).filter(|place| place.at <= until).collect();
+        let listing = Listing::Live { shard: range.shard };
+        let within = range.from..=range.until;
+        let places = records.places(listing).filter(|place| within.contains(&place.at)).collect();
         let Page { items, next } = page(places, listing, Order::Ascending, limit, cursor)?;
         let entry = |id: &TaskId| {
             let due = records.tasks.get(id)?.due?;
@@ -131,6 +133,10 @@ impl Store for MemoryStore {
 
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
         Ok(self.records().queues.values().cloned().collect())
+    }
+
+    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
+        Ok(self.records().tick.clone())
     }
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {

@@ -234,7 +234,8 @@ fn a_claim_may_find_the_attempt_before_timed_out_and_start_the_next_one_in_the_s
         .claim("b")
         .replies(CLAIMED)
         .on_attempt(2)
-        .sends_nothing();
+        .sends_no_hint()
+        .sends_timer_for("20s");
     assert_eq!(scene.record().history[0].ending, Ending::TimedOut(TimeoutKind::Heartbeat));
     assert_eq!(scene.decision().writes.len(), 1);
 }

@@ -193,6 +193,7 @@ fn extension(write: &Write) -> Option<&crate::payload::BlobRef> {
         | Write::Rearm { .. }
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
+        | Write::PutTick { .. }
         | Write::ExtendKey { .. } => None,
     }
 }

@@ -1,13 +1,16 @@
 //! Random lives: whatever is asked in whatever order and however the clock goes, the invariants hold.
 
 mod laws;
+mod punctual;
 mod steps;
+mod told;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 use super::fixture::{Plan, check, t};
 use crate::command::{Claim, Command, Complete, Context, Fail, Heartbeat, Schedule};
+use crate::decision::Effect;
 use crate::due::visible_at;
 use crate::duration::Millis;
 use crate::id::{BlobId, Fingerprint, Incarnation, LeaseId, Nonce};
@@ -24,17 +27,25 @@ struct Life {
     record: Option<Task>,
     leases: Vec<LeaseId>,
     decisions: u64,
+    /// Of the creation.
+    first_effects: Vec<Effect>,
 }
 
 impl Life {
     fn begin(plan: Plan) -> Self {
         let schedule = Command::Schedule(Box::new(plan.schedule.clone()));
-        let mut life = Self { plan, now: t("1d"), record: None, leases: vec![], decisions: 0 };
-        life.tell(&schedule);
+        let (leases, first_effects) = (vec![], vec![]);
+        let mut life = Self { plan, now: t("1d"), record: None, leases, decisions: 0, first_effects };
+        life.first_effects = life.tell(&schedule);
         life
     }
 
     fn pass(&mut self, passing: Passing) {
+        let back = Timestamp::from_millis(self.now.as_millis() - 2_000);
+        self.now = self.instant(passing).max(back);
+    }
+
+    fn instant(&self, passing: Passing) -> Timestamp {
         let instant = match (passing, &self.record) {
             (Passing::By(ms), _) => Some(Timestamp::from_millis(self.now.as_millis() + ms)),
             (Passing::ToInstant(off), Some(task)) => {
@@ -43,8 +54,7 @@ impl Life {
             (Passing::ToDue, Some(task)) => task.due.map(|due| due.at),
             (Passing::ToInstant(_) | Passing::ToDue, None) => None,
         };
-        let back = Timestamp::from_millis(self.now.as_millis() - 2_000);
-        self.now = instant.unwrap_or(self.now).max(back);
+        instant.unwrap_or(self.now)
     }
 
     fn lease(&self, whose: Whose) -> LeaseId {
@@ -98,7 +108,7 @@ impl Life {
     }
 
     /// Decides twice, checks all that must hold, writes, and repeats the call as after a lost answer.
-    fn tell(&mut self, command: &Command) {
+    fn tell(&mut self, command: &Command) -> Vec<Effect> {
         self.decisions += 1;
         let nonce = Nonce::from_bytes(self.decisions.to_be_bytes());
         let context = Context { now: self.now, nonce, limits: &self.plan.limits };
@@ -108,6 +118,7 @@ impl Life {
 
         let known = self.record.as_ref().filter(|task| !task.is_gone(self.now));
         check(known, &decision);
+        told::check(&decision, self.now);
         match (known, &decision.task) {
             (Some(before), Some(after)) => self.check_step(before, command, &decision, after),
             (Some(_), None) => panic!("a task was forgotten"),
@@ -119,6 +130,7 @@ impl Life {
         }
         let repeated = crate::decide(self.record.as_ref(), command, &context);
         check_repetition(command, &decision, &repeated);
+        decision.effects
     }
 }
 

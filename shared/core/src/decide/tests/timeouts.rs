@@ -35,7 +35,7 @@ fn a_per_attempt_timeout_that_retries_does_so_while_attempts_are_left() {
             .available_at("15s");
         // One that nobody claimed has its hint in the queue still.
         let scene = match kind {
-            ScheduleToStart => scene.sends_nothing(),
+            ScheduleToStart => scene.sends_no_hint(),
             ScheduleToClose | Heartbeat | StartToClose => scene.sends_hint_for("15s"),
         };
         assert_eq!(scene.record().history[0].ending, Ending::TimedOut(kind));
@@ -268,5 +268,5 @@ fn an_attempt_that_nobody_claimed_in_time_keeps_its_one_hint_whoever_notices() {
         .replies(Reply::Claim(ClaimReply::Early { available_at }))
         .is(Status::Pending)
         .writes_the_task()
-        .sends_nothing();
+        .sends_no_hint();
 }

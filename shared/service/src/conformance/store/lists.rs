@@ -8,7 +8,7 @@ use tickover_core::queue::QueueRecord;
 use tickover_core::time::Timestamp;
 
 use super::fixture::{NOW, SHARD, World, deadline, id, json, later, look, place, present, queue};
-use crate::ports::{Listing, Page, StoreError};
+use crate::ports::{DueRange, Listing, Page, StoreError};
 
 /// More pages than any case fills: a cursor that leads nowhere ends in a failure, not in a loop.
 const PAGES_MAX: usize = 200;
@@ -32,7 +32,7 @@ impl World {
     }
 
     async fn all_due(&self, until: Timestamp) -> Result<Vec<TaskId>, StoreError> {
-        let Page { items, .. } = self.store.due(SHARD, until, 100, None).await?;
+        let Page { items, .. } = self.store.due(DueRange::until(SHARD, until), 100, None).await?;
         Ok(items.into_iter().map(|entry| entry.task).collect())
     }
 }
@@ -46,20 +46,21 @@ pub(super) async fn due_entries_come_in_order_and_in_pages(world: World) -> Resu
         let request = Schedule { timeouts: deadline(secs), ..world.request(&format!("at-{secs}")) };
         world.schedule(request).await?;
     }
+    let range = DueRange { shard: SHARD, from: later(20), until: later(60) };
     let (mut seen, mut cursor) = (Vec::new(), None);
     for _ in 0..PAGES_MAX {
-        let page = world.store.due(SHARD, later(60), 2, cursor.as_deref()).await?;
+        let page = world.store.due(range, 2, cursor.as_deref()).await?;
         assert!(page.items.len() <= 2);
-        assert!(page.items.iter().all(|entry| entry.kind == DueKind::Instant));
+        assert!(page.items.iter().all(|entry| entry.kind == DueKind::Armed));
         seen.extend(page.items.into_iter().map(|entry| (entry.task, entry.due_at)));
         cursor = page.next;
         if cursor.is_none() {
             break;
         }
     }
-    let expected = [10, 20, 30, 40, 50, 60].map(|secs| (id(&format!("at-{secs}")), later(secs)));
+    let expected = [20, 30, 40, 50, 60].map(|secs| (id(&format!("at-{secs}")), later(secs)));
     assert_eq!(seen, expected);
-    assert_eq!(world.store.due(SHARD + 1, later(99), 10, None).await?.items, []);
+    assert_eq!(world.store.due(DueRange::until(SHARD + 1, later(99)), 10, None).await?.items, []);
     Ok(())
 }
 
@@ -134,7 +135,7 @@ pub(super) async fn a_cursor_of_nobodys_or_of_another_listing_is_refused(
         let refused = world.store.list(listing, 1, Some(&other)).await;
         assert!(matches!(refused, Err(StoreError::BadCursor)), "{listing:?}: {refused:?}");
     }
-    let refused = world.store.due(SHARD, NOW, 1, Some(&other)).await;
+    let refused = world.store.due(DueRange::until(SHARD, NOW), 1, Some(&other)).await;
     assert!(matches!(refused, Err(StoreError::BadCursor)), "{refused:?}");
     Ok(())
 }

@@ -5,6 +5,7 @@ use tickover_core::duration::Millis;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation};
 use tickover_core::payload::BlobRef;
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::tick::TickRecord;
 
 use super::fixture::{NOW, World, conflicting, id, json, later, present, queue};
 use crate::ports::StoreError;
@@ -78,6 +79,29 @@ pub(super) async fn a_queues_versions_follow_each_other(world: World) -> Result<
     let skipping = QueueRecord { version: 4, nonce: world.nonce(), ..second.clone() };
     assert_eq!(conflicting(world.store.commit(&put(&skipping)).await), None);
     assert_eq!(world.store.queue(&name).await?, Some(second));
+    Ok(())
+}
+
+pub(super) async fn the_ticks_record_follows_itself(world: World) -> Result<(), StoreError> {
+    assert_eq!(world.store.tick_record().await?, None);
+    let put = |record: &TickRecord| [Write::PutTick { record: record.clone() }];
+    let next = |record: &TickRecord, shards: &[u16]| TickRecord {
+        version: record.version + 1,
+        nonce: world.nonce(),
+        ..record.after(Some(later(60)), shards, NOW)
+    };
+    let first = next(&TickRecord::new(world.nonce()), &[]);
+    world.store.commit(&put(&first)).await?;
+    world.store.commit(&put(&first)).await?;
+    assert_eq!(world.store.tick_record().await?, Some(first.clone()));
+
+    let rival = TickRecord { nonce: world.nonce(), ..first.clone() };
+    assert_eq!(conflicting(world.store.commit(&put(&rival)).await), None);
+    let second = next(&first, &[3, 15]);
+    world.store.commit(&put(&second)).await?;
+    let skipping = TickRecord { version: 4, nonce: world.nonce(), ..second.clone() };
+    assert_eq!(conflicting(world.store.commit(&put(&skipping)).await), None);
+    assert_eq!(world.store.tick_record().await?, Some(second));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use tickover_core::due::{Due, DueKind};
 use tickover_core::task::Task;
 
 use super::fixture::{NOW, SHARD, World, conflicting, later};
-use crate::ports::StoreError;
+use crate::ports::{DueRange, StoreError};
 
 const TO: Due = Due { at: NOW, kind: DueKind::Recheck, shard: SHARD };
 
@@ -13,7 +13,7 @@ pub(super) async fn moving_a_place_leaves_the_rest_of_the_record(world: World) -
     let moved = world.moved(&hinted, TO).await?;
     assert_eq!((moved.version, moved.nonce), (hinted.version, hinted.nonce));
     assert_eq!(world.stored(&moved).await?, moved);
-    let due = world.store.due(SHARD, TO.at, 10, None).await?;
+    let due = world.store.due(DueRange::until(SHARD, TO.at), 10, None).await?;
     let found = due.items.iter().map(|entry| (&entry.task, entry.due_at, entry.kind));
     assert_eq!(found.collect::<Vec<_>>(), [(&hinted.id, TO.at, TO.kind)]);
 
@@ -56,6 +56,6 @@ pub(super) async fn a_record_that_has_ended_is_not_woken(world: World) -> Result
     let ended = world.drive(&running, &world.complete(&running, "1"), NOW).await?;
     assert_eq!(conflicting(world.moved(&running, TO).await), Some(ended.clone()));
     assert_eq!(world.stored(&ended).await?, ended);
-    assert_eq!(world.store.due(SHARD, later(9_999), 10, None).await?.items, []);
+    assert_eq!(world.store.due(DueRange::until(SHARD, later(9_999)), 10, None).await?.items, []);
     Ok(())
 }

@@ -86,10 +86,10 @@ pub(super) async fn a_lost_answer_is_not_ours_once_others_have_decided(
 pub(super) async fn an_instant_that_would_be_found_too_late_conflicts(
     world: World,
 ) -> Result<(), StoreError> {
-    let heartbeat = Some(AttemptTimeout { after: Millis::from_secs(700), on_timeout: OnTimeout::Retry });
+    let heartbeat = Some(AttemptTimeout { after: Millis::from_secs(900), on_timeout: OnTimeout::Retry });
     let timeouts = Timeouts { heartbeat, ..Timeouts::default() };
     let hinted = world.schedule(Schedule { timeouts, ..world.request("late") }).await?;
-    // Without the tick, the backstop at 600 s would be early enough for a heartbeat due at 700 s.
+    // Without the tick, the backstop at 600 s would be early enough for a heartbeat due at 900 s.
     let decision = world.decide(Some(&hinted), &world.claim(), NOW);
     assert_eq!(present(decision.task.clone()).due, hinted.due);
     let to = Due { at: later(3_000), kind: DueKind::Backstop, shard: SHARD };
@@ -98,7 +98,7 @@ pub(super) async fn an_instant_that_would_be_found_too_late_conflicts(
     assert_eq!(conflicting(world.carry_out(decision).await), Some(moved.clone()));
     // Deciding again on the record as it stands brings it forward.
     let running = world.drive(&moved, &world.claim(), NOW).await?;
-    assert_eq!(place(&running).at, later(700));
+    assert_eq!(place(&running).at, later(900));
     assert_eq!(world.stored(&running).await?, running);
     Ok(())
 }

@@ -51,6 +51,7 @@ impl Records {
             Write::UpdateTask { before, .. } => self.tasks.get(&before.id),
             Write::PutKey { .. }
             | Write::PutQueue { .. }
+            | Write::PutTick { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendKey { .. } => None,
         }
@@ -83,6 +84,11 @@ impl Records {
                 let stored = self.queues.get(&record.name);
                 let version = stored.map_or(0, |stored| stored.version);
                 (version + 1 == record.version, stored.map(|stored| stored.nonce), record.nonce)
+            }
+            Write::PutTick { record } => {
+                let version = self.tick.as_ref().map_or(0, |stored| stored.version);
+                let written_by = self.tick.as_ref().map(|stored| stored.nonce);
+                (version + 1 == record.version, written_by, record.nonce)
             }
             Write::Rearm { task, to } => {
                 let same = stored.filter(|stored| stored.incarnation == task.incarnation);
@@ -124,6 +130,7 @@ impl Records {
             Write::PutQueue { record } => {
                 self.queues.insert(record.name.clone(), record.clone());
             }
+            Write::PutTick { record } => self.tick = Some(record.clone()),
             // Payloads are kept for good here.
             Write::ExtendBlob { .. } => {}
             Write::ExtendKey { key, expires_at } => {

@@ -2,7 +2,7 @@
 
 use super::Life;
 use crate::command::Command;
-use crate::decision::{ClaimReply, Decision, DueReply, Reply, Write};
+use crate::decision::{ClaimReply, Decision, DueReply, Effect, Reply, Write};
 use crate::due::{hint_needed_at, visible_at};
 use crate::error::Reject;
 use crate::retry::MaxAttempts;
@@ -44,6 +44,7 @@ impl Life {
             | Command::Claim(_)
             | Command::Cancel { .. }
             | Command::Retry
+            | Command::Timer { .. }
             | Command::Due(_) => {
                 let after = decision.task.as_ref().map(Task::status);
                 assert!(before.status() == Status::Completed || after != Some(Status::Completed));
@@ -93,7 +94,8 @@ impl Life {
 
     /// I4 and I9: the backstop stands behind every hint, and hints are only sent where one is missing.
     fn check_hints(&self, before: &Task, command: &Command, decision: &Decision, after: &Task) {
-        let by_tick = matches!(command, Command::Due(_));
+        let by_tick = matches!(command, Command::Due(_) | Command::Timer { .. });
+        let hints = hints(decision);
         if let (State::Pending(pending), Some(due), false) = (&after.state, after.due, by_tick) {
             let backstop = hint_needed_at(after).unwrap().plus(self.plan.limits.backstop);
             let written = !decision.writes.is_empty();
@@ -104,11 +106,11 @@ impl Life {
         if by_tick && !extended && !decision.writes.is_empty() {
             assert!(after.due.is_none_or(|due| due.at > self.now), "the tick would find it again at once");
         }
-        if by_tick && decision.effects.is_empty() && after.state == before.state && !extended {
+        if by_tick && hints.is_empty() && after.state == before.state && !extended {
             assert_eq!(after.version, before.version, "re-arming made hints stale");
         }
-        assert!(decision.effects.len() <= 1);
-        if !decision.effects.is_empty() {
+        assert!(hints.len() <= 1 && decision.effects.len() <= hints.len() + 1);
+        if !hints.is_empty() {
             assert!(after.status().is_live());
         }
         if decision.outcome == Ok(Reply::Due(DueReply::Dispatched)) && before.state == after.state {
@@ -121,6 +123,10 @@ impl Life {
             assert!(needed_at.plus(self.plan.limits.backstop) <= self.now, "sent again too soon");
         }
     }
+}
+
+fn hints(decision: &Decision) -> Vec<&Effect> {
+    decision.effects.iter().filter(|effect| matches!(effect, Effect::Dispatch { .. })).collect()
 }
 
 /// I10: a call repeated after its write changes nothing that matters, and succeeds if it had.
@@ -146,7 +152,11 @@ pub(super) fn check_repetition(command: &Command, first: &Decision, again: &Deci
         }
         Command::Retry => assert_eq!(again.writes, []),
         Command::Due(_) => {
-            assert!(first.effects.is_empty() || again.effects.is_empty(), "one tick sent two hints");
+            assert!(hints(first).is_empty() || hints(again).is_empty(), "one tick sent two hints");
+        }
+        Command::Timer { .. } => {
+            let timed_out = first.outcome == Ok(Reply::Due(DueReply::TimedOut));
+            assert!(!timed_out || again.outcome != first.outcome, "timed out twice");
         }
     }
 }

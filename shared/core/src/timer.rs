@@ -1,0 +1,109 @@
+//! What travels through the queue of timers: when to look at a task again, and parts of a sweep.
+//!
+//! Like hints they only help. One that is lost leaves its task to the next tick; one too many finds nothing to do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::TaskId;
+use crate::task::FORMAT;
+use crate::time::Timestamp;
+
+/// A message of the queue of timers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wake {
+    /// Look at one task.
+    Timer(Timer),
+    /// Sweep one shard.
+    Sweep(Sweep),
+}
+
+/// An instant of a task that somebody will see pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timer {
+    /// Whose.
+    pub task: TaskId,
+    /// When to look.
+    pub at: Timestamp,
+    /// The place in the due index that it stands for. If the task lies elsewhere by then, another timer or a tick
+    /// stands for it, and this one isn't sent on.
+    pub due_at: Timestamp,
+}
+
+/// A shard with more in it than one tick could do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// Which.
+    pub shard: u16,
+}
+
+/// Why a message isn't one of these.
+#[derive(Debug, thiserror::Error)]
+pub enum WakeError {
+    /// Not JSON of this shape. The text of the error says where, not what.
+    #[error("not a timer: {category:?} error at line {line} column {column}", category = .0.classify(), line = .0.line(), column = .0.column())]
+    Malformed(#[from] serde_json::Error),
+    /// Written by another version.
+    #[error("a timer of format {found}, where this build reads {FORMAT}")]
+    UnknownFormat {
+        /// The version it claims.
+        found: u64,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Envelope<T> {
+    v: u64,
+    #[serde(flatten)]
+    wake: T,
+}
+
+impl Wake {
+    /// Reads a message's body; an unknown version is refused before anything else is looked at.
+    pub fn parse(body: &str) -> Result<Self, WakeError> {
+        let Envelope { v, wake: serde::de::IgnoredAny } = serde_json::from_str(body)?;
+        if v != u64::from(FORMAT) {
+            return Err(WakeError::UnknownFormat { found: v });
+        }
+        Ok(serde_json::from_str::<Envelope<Self>>(body)?.wake)
+    }
+
+    /// The message's body.
+    pub fn body(&self) -> Result<String, WakeError> {
+        Ok(serde_json::to_string(&Envelope { v: u64::from(FORMAT), wake: self })?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What deployed builds send each other.
+    const TIMER: &str = r#"{"v":1,"timer":{"task":"t-1","at":1767225600250,"due_at":1767225590000}}"#;
+    const SWEEP: &str = r#"{"v":1,"sweep":{"shard":12}}"#;
+
+    #[test]
+    fn messages_are_written_and_read_as_they_always_were() {
+        let timer = Timer {
+            task: TaskId::parse("t-1").unwrap(),
+            at: Timestamp::from_millis(1_767_225_600_250),
+            due_at: Timestamp::from_millis(1_767_225_590_000),
+        };
+        for (wake, text) in [(Wake::Timer(timer), TIMER), (Wake::Sweep(Sweep { shard: 12 }), SWEEP)] {
+            assert_eq!(wake.body().unwrap(), text);
+            assert_eq!(Wake::parse(text).unwrap(), wake);
+        }
+    }
+
+    #[test]
+    fn another_version_is_refused_by_name_and_anything_else_without_its_text() {
+        let newer = Wake::parse(r#"{"v":2,"alarm":{"secret":1}}"#).unwrap_err();
+        assert_eq!(newer.to_string(), "a timer of format 2, where this build reads 1");
+        for text in
+            ["", "{}", r#"{"v":1}"#, r#"{"v":1,"secret":{}}"#, r#"{"v":1,"timer":{"task":"secret secret"}}"#]
+        {
+            let error = Wake::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with("not a timer: ") && !error.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `GET /metrics` of a local system, in Prometheus' text format.
+//!
+//! A process has one recorder: systems in the same process share what it holds. It is installed with the first
+//! server, so a system that serves nothing pays nothing.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use tickover_service::{Service, metric};
+
+/// How often single values are put into their buckets, so that they don't pile up where nobody scrapes.
+const KEEP_EVERY: Duration = Duration::from_secs(5);
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The route, and the recorder behind it.
+pub(crate) fn router(service: Service) -> Router {
+    recorder();
+    Router::new().route("/metrics", get(scrape)).with_state(service)
+}
+
+/// Looks after the recorder until it is stopped.
+pub(crate) async fn keep_forever() {
+    let mut interval = tokio::time::interval(KEEP_EVERY);
+    loop {
+        interval.tick().await;
+        if let Some(recorder) = recorder() {
+            recorder.run_upkeep();
+        }
+    }
+}
+
+async fn scrape(State(service): State<Service>) -> Response {
+    let Some(recorder) = recorder() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "this process records its metrics elsewhere\n")
+            .into_response();
+    };
+    // What nobody counts as it happens is looked at now.
+    service.observe_queues().await;
+    service.observe_heartbeats();
+    ([(header::CONTENT_TYPE, TEXT)], recorder.render()).into_response()
+}
+
+/// The process's recorder; none where the program around this one has installed another.
+fn recorder() -> Option<&'static PrometheusHandle> {
+    static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+    let install = || match install() {
+        Ok(handle) => Some(handle),
+        Err(error) => {
+            tracing::warn!(%error, "no metrics");
+            None
+        }
+    };
+    RECORDER.get_or_init(install).as_ref()
+}
+
+fn install() -> Result<PrometheusHandle, BuildError> {
+    let mut builder = PrometheusBuilder::new();
+    for spread in metric::HISTOGRAMS {
+        builder = builder.set_buckets_for_metric(Matcher::Full(spread.name.to_owned()), spread.bounds)?;
+    }
+    let handle = builder.install_recorder()?;
+    metric::describe();
+    Ok(handle)
+}

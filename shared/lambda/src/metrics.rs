@@ -1,0 +1,78 @@
+//! Metrics in `CloudWatch`'s embedded format: lines on standard output that it takes out of the log by itself.
+//!
+//! What is measured, and under which names, is `tickover_service::metric`'s to say. Here is only where it goes: the
+//! namespace `Tickover`, with the function's name as a dimension beside each metric's own labels, all of them
+//! bounded. Lines are written before an invocation is answered, because Lambda freezes the process after that, and
+//! while it goes on, so that a killed one loses little.
+//!
+//! Counters are exact. Of a histogram the format takes 100 values a line, and the recorder keeps no more of each
+//! until they are written: of what comes faster, the rest is left out. A tick settles the most overdue first, so
+//! those it is that are seen.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use metrics_cloudwatch_embedded::{Builder, Collector};
+use tickover_service::metric;
+
+/// The namespace of all metrics.
+const NAMESPACE: &str = "Tickover";
+/// The dimension that says whose they are.
+const FUNCTION: &str = "function";
+/// How often they are written while an invocation goes on: with 100 values at a time, a thousand a second.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// The process's metrics. Without a recorder (another one was there first) it does nothing.
+#[derive(Clone, Copy)]
+pub struct Metrics(Option<&'static Collector>);
+
+impl Metrics {
+    /// Installs the recorder of this process.
+    pub(crate) fn install(function: Option<&str>) -> Self {
+        let mut builder =
+            Builder::new().cloudwatch_namespace(NAMESPACE).with_auto_flush_writer(EVERY, Lines::default);
+        if let Some(function) = function {
+            builder = builder.with_dimension(FUNCTION, function.to_owned());
+        }
+        match builder.init() {
+            Ok(collector) => {
+                metric::describe();
+                Self(Some(collector))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no metrics");
+                Self(None)
+            }
+        }
+    }
+
+    /// Writes what has been measured since the last time.
+    pub fn flush(self) {
+        let Some(collector) = self.0 else { return };
+        let mut lines = Lines::default();
+        if let Err(error) = collector.flush(&mut lines).and_then(|()| lines.flush()) {
+            tracing::warn!(%error, "metrics not written");
+        }
+    }
+}
+
+/// Lines for standard output, all written at once: in pieces, others' could come between.
+#[derive(Default)]
+struct Lines(Vec<u8>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().write_all(&std::mem::take(&mut self.0))
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        // For the recorder's own flushes, after which nobody is left to hear of an error.
+        drop(self.flush());
+    }
+}

@@ -1,0 +1,56 @@
+//! Messages from the queue of timers.
+
+use aws_lambda_events::sqs::SqsMessage;
+use tickover_api::Problem;
+use tickover_core::error::Reject;
+use tickover_core::time::Timestamp;
+use tickover_service::timers::FireError;
+use tickover_service::{Service, ServiceError};
+
+use crate::sqs::MESSAGE_ID;
+
+/// Does what a timer has come for, or sweeps what it was sent to sweep, until `stop_at` at the latest.
+///
+/// One that can't be read fails: whoever sent it may be newer, so it is kept until that build is back, or until
+/// somebody finds it among the dead letters. Its task loses nothing: the next tick finds it.
+pub async fn take(service: &Service, message: SqsMessage, stop_at: Timestamp) -> Result<(), Problem> {
+    let body = message.body.unwrap_or_default();
+    let fired = service.fire(&body, stop_at).await.map_err(problem)?;
+    tracing::debug!({ MESSAGE_ID } = message.message_id, ?fired, "timer");
+    Ok(())
+}
+
+fn problem(error: FireError) -> Problem {
+    match error {
+        FireError::Malformed(_) | FireError::TooFarAhead { .. } => Reject::field("body", error).into(),
+        FireError::NotSentOn => ServiceError::Unavailable { reason: error.to_string() }.into(),
+        FireError::Service(error) => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_core::timer::Wake;
+
+    use super::*;
+
+    #[test]
+    fn what_may_work_later_says_so_and_what_is_wrong_with_a_message_is_told() {
+        let malformed = FireError::from(Wake::parse(r#"{"v":2}"#).unwrap_err());
+        let far = FireError::TooFarAhead { at: Timestamp::EPOCH };
+        let throttled = FireError::from(ServiceError::Throttled);
+        let corrupt = FireError::from(ServiceError::Corrupt { reason: "x".to_owned() });
+        for (error, code) in [
+            (malformed, "invalid_request"),
+            (far, "invalid_request"),
+            (FireError::NotSentOn, "unavailable"),
+            (throttled, "throttled"),
+            (corrupt, "corrupt_record"),
+        ] {
+            let (said, again) = (error.to_string(), error.is_retryable());
+            let problem = problem(error);
+            assert_eq!((problem.code(), problem.is_retryable()), (code, again), "{said}");
+            assert!(again || code == "corrupt_record" || problem.detail.contains(&said), "{problem:?}");
+        }
+    }
+}

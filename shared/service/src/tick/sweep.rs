@@ -1,0 +1,169 @@
+//! One shard of the due index, page by page.
+
+use futures::stream::{self, StreamExt as _};
+use tickover_core::command::Command;
+use tickover_core::decision::{DueReply, Reply};
+use tickover_core::due::may_be_lost;
+use tickover_core::id::TaskId;
+use tickover_core::queue::QueueView;
+use tickover_core::task::Task;
+
+use super::{Job, TickReport};
+use crate::drive::Known;
+use crate::error::ServiceError;
+use crate::metric;
+use crate::ports::{DueEntry, DueRange, Page, StoreError};
+use crate::service::Service;
+use crate::telemetry::field;
+
+/// Entries of a page.
+pub(super) const PAGE: usize = 100;
+/// Records read together, just before they are dealt with. In small lots two ticks at one shard seldom have the
+/// same record in hands, so few of their writes fail.
+const LOT: usize = 25;
+/// Records of a lot decided at once.
+const RECORDS_AT_ONCE: usize = 16;
+/// Pages of a shard that a tick deals with itself before it hands the rest to others, who go on at once.
+const SHARE: usize = 5;
+
+/// How far a shard is swept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// A tick's share; the rest goes to others.
+    Share,
+    /// To the end.
+    Whole,
+}
+
+impl Service {
+    /// Deals with what is due in a shard, and hands over what comes next.
+    pub(super) async fn sweep_shard(&self, shard: u16, job: &Job) -> Result<TickReport, ServiceError> {
+        let mut report = TickReport::default();
+        if self.now() >= job.stop_at {
+            report.out_of_time = true;
+            return Ok(report);
+        }
+        // One request for what is due and what comes next: mostly there is neither.
+        let everything = DueRange::until(shard, job.slot_end);
+        let Page { items, next } = self.patiently(|| self.ports.store.due(everything, PAGE, None)).await?;
+        let (mut due, mut ahead): (Vec<_>, Vec<_>) =
+            items.into_iter().partition(|entry| entry.due_at <= job.until);
+        // A full page may not even reach the instants to come, and they can't wait for the backlog before them.
+        let mut cursor = next;
+        if cursor.is_some() {
+            ahead = self.entries_ahead(shard, job).await?;
+        }
+        report.timers += self.hand_to_timers(&ahead, job).await?;
+        for pages in 1.. {
+            report = report.add(self.settle_page(due, job).await?);
+            if cursor.is_none() {
+                break;
+            }
+            let time_is_up = self.now() >= job.stop_at;
+            let is_done = job.reach == Reach::Share && pages >= SHARE;
+            if (time_is_up || is_done) && self.fan_out(shard, job).await? {
+                report.fanned_out += 1;
+                break;
+            }
+            if time_is_up {
+                report.out_of_time = true;
+                break;
+            }
+            // What was dealt with has left this part of the index; going on behind it reads nothing twice.
+            let range = DueRange::until(shard, job.until);
+            let page = self.patiently(|| self.ports.store.due(range, PAGE, cursor.as_deref())).await?;
+            (due, cursor) = (page.items, page.next);
+        }
+        Ok(report)
+    }
+
+    async fn settle_page(&self, mut entries: Vec<DueEntry>, job: &Job) -> Result<TickReport, ServiceError> {
+        let mut report = TickReport::default();
+        let mut lots: Vec<&mut [DueEntry]> = entries.chunks_mut(LOT).collect();
+        self.shuffle(&mut lots);
+        for lot in lots {
+            if self.now() >= job.stop_at {
+                report.out_of_time = true;
+                break;
+            }
+            let ids: Vec<TaskId> = lot.iter().map(|entry| entry.task.clone()).collect();
+            report = report.add(self.settle_lot(&ids, job).await?);
+        }
+        Ok(report)
+    }
+
+    async fn settle_lot(&self, ids: &[TaskId], job: &Job) -> Result<TickReport, ServiceError> {
+        let (mut tasks, unreadable) = self.read_lot(ids).await?;
+        tasks.sort_by_key(|task| task.due.map(|due| due.at));
+        let settled = stream::iter(tasks)
+            .map(|task| self.settle_one(task, job))
+            .buffer_unordered(RECORDS_AT_ONCE)
+            .fold(TickReport::default(), |total, one| async move { total.add(one) })
+            .await;
+        Ok(settled.add(TickReport { failed: unreadable, ..TickReport::default() }))
+    }
+
+    /// Reads records. One that can't be read doesn't keep the others from being dealt with.
+    pub(super) async fn read_lot(&self, ids: &[TaskId]) -> Result<(Vec<Task>, u64), ServiceError> {
+        match self.patiently(|| self.ports.store.tasks(ids)).await {
+            Ok(tasks) => return Ok((tasks, 0)),
+            Err(StoreError::Corrupt { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let (mut tasks, mut unreadable) = (Vec::new(), 0);
+        for id in ids {
+            match self.patiently(|| self.ports.store.task(id)).await {
+                Ok(task) => tasks.extend(task),
+                Err(error @ StoreError::Corrupt { .. }) => {
+                    tracing::error!({ field::TASK_ID } = %id, %error, "record left alone");
+                    unreadable += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok((tasks, unreadable))
+    }
+
+    async fn settle_one(&self, task: Task, job: &Job) -> TickReport {
+        let mut report = TickReport::default();
+        if self.now() >= job.stop_at {
+            report.out_of_time = true;
+            return report;
+        }
+        report.looked_at = 1;
+        match self.settle_due(task, job).await {
+            Ok(DueReply::TimedOut) => report.timed_out = 1,
+            Ok(DueReply::Dispatched) => report.dispatched = 1,
+            Ok(DueReply::Rearmed) => report.rearmed = 1,
+            Ok(DueReply::Waiting | DueReply::Nothing) => {}
+            Err((id, error)) => {
+                tracing::warn!({ field::TASK_ID } = %id, %error, "not dealt with; still due");
+                report.failed = 1;
+            }
+        }
+        report
+    }
+
+    async fn settle_due(&self, task: Task, job: &Job) -> Result<DueReply, (TaskId, ServiceError)> {
+        let (id, queue) = (task.id.clone(), task.queue.clone());
+        // Only whether a hint was lost depends on the queue.
+        let may_be_lost = may_be_lost(&task, self.now(), &self.limits);
+        let view = if may_be_lost {
+            self.view(&queue, job).await.map_err(|error| (id.clone(), error))?
+        } else {
+            QueueView::default()
+        };
+        let driven = self.drive(&id, Known::Record(Box::new(task)), &Command::Due(view)).await;
+        match driven.map(|driven| driven.outcome) {
+            Ok(Ok(Reply::Due(reply))) => {
+                if may_be_lost && reply == DueReply::Dispatched {
+                    metric::hint_repeated(&queue);
+                }
+                Ok(reply)
+            }
+            // Gone meanwhile, or the index was behind.
+            Ok(Ok(_) | Err(_)) => Ok(DueReply::Nothing),
+            Err(error) => Err((id, error)),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The queue of timers: each of its messages has one task looked at when its instant comes, or a shard swept.
+//!
+//! Nothing here is needed for correctness. A message that is lost leaves its work to the next tick; one that comes
+//! too early is sent again with what remains; one that comes twice finds nothing to do the second time.
+
+use tickover_core::command::Command;
+use tickover_core::decision::{DueReply, Reply};
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_core::time::Timestamp;
+use tickover_core::timer::{Sweep, Timer, Wake, WakeError};
+
+use crate::claim::WAITED_OUT;
+use crate::drive::Known;
+use crate::error::ServiceError;
+use crate::metric;
+use crate::service::Service;
+use crate::tick::{TickReport, outgoing};
+
+/// Nobody sends a timer for longer than a quarter of an hour; more than this can't come from a clock that is off.
+const AHEAD_MAX: Millis = Millis::from_secs(86_400);
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fired {
+    /// A deadline or timeout had passed, and that is recorded.
+    TimedOut,
+    /// It came too early, or what it came for has moved away: another message is on its way.
+    SentOn,
+    /// There was nothing to do.
+    Spent,
+    /// A shard was swept.
+    Swept(TickReport),
+}
+
+impl Fired {
+    /// The name that metrics use.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::TimedOut => "timed_out",
+            Self::SentOn => "sent_on",
+            Self::Spent => "spent",
+            Self::Swept(_) => "swept",
+        }
+    }
+}
+
+/// Why a message could not be dealt with. It should be seen again, and in the end by a person.
+#[derive(Debug, thiserror::Error)]
+pub enum FireError {
+    /// It isn't one of ours.
+    #[error(transparent)]
+    Malformed(#[from] WakeError),
+    /// It asks for an instant that no timer is ever sent for.
+    #[error("a timer for {at}, which is more than a day ahead", at = .at.to_rfc3339())]
+    TooFarAhead {
+        /// Its instant.
+        at: Timestamp,
+    },
+    /// It could not be sent on.
+    #[error("the message could not be sent on")]
+    NotSentOn,
+    /// The store or the queue failed.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+}
+
+impl FireError {
+    /// Whether the same message may well be dealt with later.
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Malformed(_) | Self::TooFarAhead { .. } => false,
+            Self::NotSentOn => true,
+            Self::Service(error) => match error {
+                ServiceError::Rejected(_) | ServiceError::Corrupt { .. } => false,
+                ServiceError::Contended | ServiceError::Throttled | ServiceError::Unavailable { .. } => true,
+            },
+        }
+    }
+}
+
+impl Service {
+    /// Deals with one message of the queue of timers. On success it is to be deleted. Begins nothing new after
+    /// `stop_at`, by the service's clock.
+    pub async fn fire(&self, body: &str, stop_at: Timestamp) -> Result<Fired, FireError> {
+        let fired = match Wake::parse(body) {
+            Ok(Wake::Timer(timer)) => self.fire_timer(timer).await,
+            Ok(Wake::Sweep(sweep)) => self.fire_sweep(sweep, stop_at).await,
+            Err(error) => Err(error.into()),
+        };
+        metric::timer(fired.as_ref().map_or("failed", Fired::as_str));
+        fired
+    }
+
+    async fn fire_sweep(&self, sweep: Sweep, stop_at: Timestamp) -> Result<Fired, FireError> {
+        let report = self.sweep_rest(sweep.shard, stop_at).await?;
+        // The rest goes on in a message of its own, if that could be sent; else in this one, once it is back.
+        if report.out_of_time { Err(FireError::NotSentOn) } else { Ok(Fired::Swept(report)) }
+    }
+
+    async fn fire_timer(&self, timer: Timer) -> Result<Fired, FireError> {
+        let left = timer.at.since(self.now());
+        if left > AHEAD_MAX {
+            return Err(FireError::TooFarAhead { at: timer.at });
+        }
+        if left > WAITED_OUT {
+            // A fresh message instead of a hidden one: its receive count starts anew.
+            let again = outgoing(&Wake::Timer(timer), left).into_iter().collect::<Vec<_>>();
+            let sent = self.send(&QueueName::timers(), &again).await;
+            return if sent == again.len() { Ok(Fired::SentOn) } else { Err(FireError::NotSentOn) };
+        }
+        // Queues count whole seconds, and round down: the last one is waited out here.
+        self.ports.clock.sleep_until(timer.at).await;
+        let command = Command::Timer { due_at: timer.due_at };
+        let driven = self.drive(&timer.task, Known::Unread, &command).await?;
+        Ok(match driven.outcome {
+            Ok(Reply::Due(DueReply::TimedOut)) => Fired::TimedOut,
+            Ok(Reply::Due(DueReply::Waiting)) => Fired::SentOn,
+            // Ended, moved on, or gone.
+            Ok(_) | Err(_) => Fired::Spent,
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! Telling the world of what happened: a line in the log, the metrics, and the queue of events if there is one.
+//!
+//! Events go out after the commit, and after its hints and timers. They are told once for each commit at most: a
+//! repeated commit that the store recognises is one commit, and events that can't be sent are logged and dropped,
+//! because the table is the truth.
+
+use std::sync::{Mutex, PoisonError};
+
+use tickover_core::decision::Write;
+use tickover_core::duration::Millis;
+use tickover_core::event::{Event, events, records};
+use tickover_core::id::QueueName;
+use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
+
+use crate::ports::Outgoing;
+use crate::service::Service;
+use crate::telemetry::{self, field};
+use crate::{metric, pulse::Pulse};
+
+/// Events that wait for the end of their call. Whoever sends, sends all there are: calls at once share batches.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    waiting: Mutex<Vec<Outgoing>>,
+    pub(crate) pulse: Pulse,
+}
+
+impl Told {
+    fn put(&self, event: &Event) {
+        match event.body() {
+            Ok(body) => {
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                waiting.push(Outgoing { body, delay: Millis::ZERO });
+            }
+            Err(error) => tracing::error!({ field::TASK_ID } = %event.task_id, %error, "unsendable event"),
+        }
+    }
+
+    fn take(&self) -> Vec<Outgoing> {
+        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Service {
+    /// Logs and counts what a commit changed, and keeps it for [`Self::pass_on`].
+    pub(crate) fn tell(&self, writes: &[Write], now: Timestamp) {
+        let is_wanted = self.ports.queue.knows(&QueueName::events());
+        for (before, after) in writes.iter().filter_map(records) {
+            for event in events(before, after, now) {
+                telemetry::log_event(&event);
+                metric::event(&event, metric::born_at(before, after));
+                if is_wanted {
+                    self.told.put(&event);
+                }
+            }
+            self.note_ended_lease(before, after);
+        }
+    }
+
+    fn note_ended_lease(&self, before: Option<&Task>, after: &Task) {
+        let lease = |task: &Task| task.running().map(|running| running.lease);
+        let held = before.and_then(lease).filter(|held| lease(after) != Some(*held));
+        if let Some(held) = held {
+            self.told.pulse.ended(&held);
+        }
+    }
+
+    /// Sends the events that wait. Never fails a call: they are news, not work.
+    pub(crate) async fn pass_on(&self) {
+        let messages = self.told.take();
+        if messages.is_empty() {
+            return;
+        }
+        let results = match self.ports.queue.send(&QueueName::events(), &messages).await {
+            Ok(results) => results,
+            Err(error) => vec![Err(error); messages.len()],
+        };
+        let failed = results.iter().filter(|result| result.is_err()).count();
+        metric::events(messages.len().saturating_sub(failed), failed);
+        if let Some(error) = results.into_iter().find_map(Result::err) {
+            tracing::warn!(failed, %error, "events not sent, and not sent again");
+        }
+    }
+
+    /// Sets the gauge of leases that are kept alive: for a process that hears all heartbeats there are.
+    pub fn observe_heartbeats(&self) {
+        metric::active_heartbeats(self.told.pulse.count(self.now()));
+    }
+}

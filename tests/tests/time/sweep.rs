@@ -1,0 +1,127 @@
+//! Much that is due at once.
+
+use std::sync::Arc;
+
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_core::limits::Limits;
+use tickover_core::task::Status;
+use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
+use tickover_service::ports::{Queue as _, Store, TaskFilter};
+use tickover_service::system::SystemIds;
+use tickover_service::{Ports, Service};
+use tickover_tests::meter::Meter;
+use tickover_tests::scene::{LeapClock, Scene};
+
+use super::{after, tick_of, with_deadline};
+
+/// A scene whose index has so many shards.
+fn sharded(due_shards: u16, store: &Arc<dyn Store>, clock: &Arc<LeapClock>) -> Scene {
+    let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+    let (store, ids) = (Arc::clone(store), Arc::new(SystemIds));
+    let ports = Ports { store, queue: queue.clone(), clock: clock.clone(), ids };
+    let limits = Limits { due_shards, ..Limits::default() };
+    Scene { service: Service::new(ports, limits), clock: clock.clone(), queue }
+}
+
+fn alone(due_shards: u16) -> Scene {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    sharded(due_shards, &store, &Arc::default())
+}
+
+async fn expired(scene: &Scene, count: usize) {
+    for number in 0..count {
+        scene.service.schedule(with_deadline(&format!("t{number}"), 5)).await.unwrap();
+    }
+    scene.clock.advance(Millis::from_secs(5));
+    scene.lose_messages(&QueueName::timers()).await;
+}
+
+async fn timed_out(scene: &Scene) -> usize {
+    let filter = TaskFilter { queue: None, statuses: vec![Status::TimedOut] };
+    scene.service.list(&filter, 10_000, None).await.unwrap().items.len()
+}
+
+#[tokio::test]
+async fn a_backlog_beyond_a_ticks_share_goes_on_at_once_in_other_hands() {
+    let scene = alone(1);
+    expired(&scene, 1_200).await;
+    let report = tick_of(&scene, 1, 0).await;
+    assert_eq!((report.timed_out, report.fanned_out, report.out_of_time), (500, 1, false));
+    // The next tick leaves it to them for a while, and does its own share meanwhile.
+    assert_eq!(scene.timers().await, 1);
+    assert_eq!(scene.fire().await, 1);
+    assert_eq!(timed_out(&scene).await, 1_200);
+    assert_eq!(tick_of(&scene, 2, 0).await.looked_at, 0);
+}
+
+#[tokio::test]
+async fn a_shard_is_not_handed_out_again_while_others_are_at_it() {
+    let scene = alone(1);
+    expired(&scene, 1_800).await;
+    assert_eq!(tick_of(&scene, 1, 0).await.fanned_out, 1);
+    let report = tick_of(&scene, 2, 0).await;
+    assert_eq!((report.fanned_out, report.timed_out), (0, 1_300), "what is left, in its own time");
+    assert_eq!(scene.timers().await, 1);
+}
+
+#[tokio::test]
+async fn a_sweep_whose_time_is_up_sends_its_rest_on() {
+    let scene = alone(1);
+    expired(&scene, 700).await;
+    tick_of(&scene, 1, 0).await;
+    let message = scene.queue.receive(&QueueName::timers(), 1, Millis::from_secs(60), Millis::ZERO).await;
+    let message = message.unwrap().pop().unwrap();
+    // No time at all: nothing is done, and the message is kept by its failure.
+    let now = scene.service.now();
+    assert!(scene.service.fire(&message.body, now).await.unwrap_err().is_retryable());
+    assert_eq!(timed_out(&scene).await, 500);
+    scene.service.fire(&message.body, now.plus(Millis::from_secs(1))).await.unwrap();
+    assert_eq!(timed_out(&scene).await, 700);
+}
+
+#[tokio::test]
+async fn an_hour_without_ticks_is_caught_up() {
+    let scene = alone(16);
+    for number in 0..600_u64 {
+        scene.service.schedule(with_deadline(&format!("t{number}"), 300 + number * 6)).await.unwrap();
+    }
+    scene.clock.advance(Millis::from_secs(300 + 3_599));
+    // No timer was ever sent: each deadline lay beyond what its writer sends one for.
+    assert_eq!(scene.fire().await, 0);
+    assert_eq!(tick_of(&scene, 65, 0).await.timed_out, 600);
+}
+
+#[tokio::test]
+async fn instants_to_come_are_handed_over_before_a_backlog_is_dealt_with() {
+    let scene = alone(1);
+    scene.service.schedule(with_deadline("soon", 250)).await.unwrap();
+    expired(&scene, 700).await;
+    let report = tick_of(&scene, 2, 0).await;
+    assert_eq!((report.timers, report.timed_out, report.fanned_out), (1, 500, 1));
+}
+
+#[tokio::test]
+async fn two_ticks_at_once_waste_little_and_settle_each_task_once() {
+    let meter = Meter::new().await.unwrap();
+    expired(&meter.scene, 1_000).await;
+    let now = meter.scene.service.now();
+    let (one, other) =
+        futures::join!(meter.scene.service.tick(now, after(60)), meter.scene.service.tick(now, after(60)));
+    assert_eq!(one.unwrap().timed_out + other.unwrap().timed_out, 1_000);
+    let failed = meter.store.usage().failed_conditions;
+    assert!(failed < 100, "{failed} failed conditions for 1,000 records");
+}
+
+#[tokio::test]
+async fn the_index_grows_by_shards_while_tasks_of_fewer_are_live() {
+    let (store, clock): (Arc<dyn Store>, Arc<LeapClock>) = (Arc::new(MemoryStore::new()), Arc::default());
+    let (few, many) = (sharded(2, &store, &clock), sharded(32, &store, &clock));
+    for number in 0..50 {
+        few.service.schedule(with_deadline(&format!("old{number}"), 600)).await.unwrap();
+        many.service.schedule(with_deadline(&format!("new{number}"), 600)).await.unwrap();
+    }
+    clock.advance(Millis::from_secs(600));
+    assert_eq!(many.tick().await.unwrap().timed_out, 100);
+    assert_eq!(few.tick().await.unwrap().looked_at, 0);
+}

@@ -1,0 +1,8 @@
+//! What others are told of a task: events on their queue, lines in the log, metrics.
+
+mod events;
+mod lines;
+mod measures;
+mod scrape;
+mod stage;
+mod trouble;

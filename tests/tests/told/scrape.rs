@@ -1,0 +1,109 @@
+//! `GET /metrics` of a local server.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+use tickover_core::limits::Limits;
+use tickover_embedded::{Local, Storage, Ticks};
+use tickover_tests::http::Caller;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// A server, and a way to stop it.
+struct Server {
+    base: String,
+    client: reqwest::Client,
+    stop: oneshot::Sender<()>,
+    served: tokio::task::JoinHandle<()>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let local = Local::open(&Storage::Memory, Limits::default()).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = local.serve(listener, Ticks::default(), async { drop(stopped.await) });
+        let served = tokio::spawn(async { serving.await.unwrap() });
+        Self { base, client: reqwest::Client::new(), stop, served }
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Value {
+        let answer = self.client.post(format!("{}{path}", self.base)).json(&body).send().await.unwrap();
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        answer.json().await.unwrap()
+    }
+
+    async fn scrape(&self) -> String {
+        let answer = self.client.get(format!("{}/metrics", self.base)).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        assert_eq!(answer.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+        answer.text().await.unwrap()
+    }
+
+    /// Asks until the task has timed out: real time passes while we do.
+    async fn timed_out(&self, id: &str) {
+        for _ in 0..10_000 {
+            let task = self.client.get(format!("{}/v1/tasks/{id}", self.base)).send().await.unwrap();
+            if task.json::<Value>().await.unwrap()["task"]["status"] == "timed_out" {
+                return;
+            }
+        }
+        panic!("never timed out");
+    }
+
+    async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.served.await.unwrap();
+    }
+}
+
+/// The value of the line with exactly this name and these labels.
+#[track_caller]
+fn value<'a>(text: &'a str, series: &str) -> &'a str {
+    let line = text.lines().find(|line| line.rsplit_once(' ').is_some_and(|(name, _)| name == series));
+    line.unwrap_or_else(|| panic!("no {series} in\n{text}")).rsplit_once(' ').unwrap().1
+}
+
+#[tokio::test]
+async fn a_scrape_shows_counts_the_spread_of_lateness_and_queues_as_they_are() {
+    let server = Server::start().await;
+    // The process's other tests don't use this queue.
+    let task =
+        |id: &str, timeout: &str| json!({"id": id, "queue": "scraped", "kind": "k", "timeout": timeout});
+    server.post("/v1/tasks", task("late", "2ms")).await;
+    server.timed_out("late").await;
+    server.post("/v1/tasks", task("held", "1h")).await;
+    server.post("/v1/tasks", task("waiting", "1h")).await;
+    // The hint of the first one is still there, and leads to nothing.
+    let claimed = server.post("/v1/queues/scraped/claim", json!({"max": 1})).await;
+    let task = &claimed["tasks"][0];
+    let id = task["id"].as_str().unwrap();
+    server.post(&format!("/v1/tasks/{id}/heartbeat"), json!({"lease": task["lease"]})).await;
+
+    let text = server.scrape().await;
+    assert_eq!(value(&text, r#"tickover_tasks_scheduled_total{queue="scraped"}"#), "3");
+    let timeouts = r#"tickover_task_timeouts_total{queue="scraped",kind="schedule_to_close"}"#;
+    assert_eq!(value(&text, timeouts), "1");
+    let ended = r#"tickover_task_duration_seconds_count{queue="scraped",outcome="timed_out"}"#;
+    assert_eq!(value(&text, ended), "1");
+    let lateness = "tickover_deadline_lateness_seconds";
+    for bound in ["0.005", "0.1", "1", "600", "+Inf"] {
+        let series = format!(r#"{lateness}_bucket{{kind="schedule_to_close",le="{bound}"}}"#);
+        let count: u64 = value(&text, &series).parse().unwrap();
+        assert!(bound != "+Inf" || count >= 1, "{text}");
+    }
+    assert_eq!(value(&text, r#"tickover_queue_depth{queue="scraped",state="visible"}"#), "1");
+    assert_eq!(value(&text, r#"tickover_queue_depth{queue="scraped",state="in_flight"}"#), "1");
+    assert_eq!(value(&text, "tickover_active_heartbeats"), "1");
+    assert!(text.contains(&format!("# TYPE {lateness} histogram")), "{text}");
+    assert!(text.contains("# HELP tickover_queue_depth "), "{text}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_interface_that_lambda_serves_has_no_metrics() {
+    let (status, problem) = Caller::default().send(Method::GET, "/metrics", None).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
+}
