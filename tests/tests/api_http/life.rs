@@ -36,7 +36,7 @@ async fn a_plain_task_has_exactly_its_fields_in_every_state() {
     let reply =
         api.post("/v1/tasks/t/complete", json!({"lease": claimed["lease"], "output": null})).await.ok(200);
     assert_eq!(keys(&reply), names("task"));
-    has_exactly(&reply["task"], "output");
+    has_exactly(&reply["task"], "ended_at output");
     assert_eq!((&reply["task"]["status"], &reply["task"]["output"]), (&json!("completed"), &Value::Null));
     let attempt = &reply["task"]["attempts"][0];
     assert_eq!(keys(attempt), names("attempt worker claimed_at ended_at outcome"));
@@ -119,7 +119,7 @@ async fn a_failure_is_shown_while_the_task_waits_again_and_when_it_has_failed() 
     let long = json!({"code": "smtp", "message": "é".repeat(4_000)});
     api.post("/v1/tasks/t/fail", json!({"lease": claimed["lease"], "error": long})).await.ok(200);
     let task = api.task("t").await;
-    has_exactly(&task, "error");
+    has_exactly(&task, "ended_at error");
     assert_eq!((&task["status"], &task["error"]), (&json!("failed"), &long));
     assert_eq!(task["attempts"].as_array().unwrap().len(), 2);
 }
@@ -142,7 +142,7 @@ async fn a_late_result_is_refused_with_the_reason() {
     let late = json!({"lease": lease, "output": "too late"});
     api.post("/v1/tasks/t/complete", late.clone()).await.problem(409, "deadline_exceeded");
     let task = api.task("t").await;
-    has_exactly(&task, "deadline_at timeout_kind error");
+    has_exactly(&task, "deadline_at ended_at timeout_kind error");
     assert_eq!((&task["status"], &task["timeout_kind"]), (&json!("timed_out"), &json!("schedule_to_close")));
     assert_eq!(task["attempts"][0]["outcome"], "timed_out");
     for path in ["complete", "heartbeat", "release"] {
@@ -159,7 +159,7 @@ async fn a_timeout_that_is_no_error_ends_in_cancelled() {
     api.advance(5_000);
     api.scene.tick().await.unwrap();
     let task = api.task("t").await;
-    has_exactly(&task, "timeout_kind");
+    has_exactly(&task, "ended_at timeout_kind");
     assert_eq!((&task["status"], &task["timeout_kind"]), (&json!("cancelled"), &json!("start_to_close")));
 }
 
@@ -236,7 +236,7 @@ async fn nothing_null_and_zero_attempts_are_told_apart() {
     body.as_object_mut().unwrap().extend(absent.as_object().unwrap().clone());
     has_exactly(&api.post("/v1/tasks", body).await.ok(201)["task"], "available_at");
     let skipped = api.schedule("skipped", json!({"retry": {"max_attempts": 0}})).await;
-    has_exactly(&skipped, "");
+    has_exactly(&skipped, "ended_at");
     assert_eq!((&skipped["status"], &skipped["max_attempts"]), (&json!("skipped"), &json!(0)));
     let past = api.schedule("past", json!({"run_at": "2020-02-30T00:00:00+01:00".replace("30", "29")})).await;
     assert_eq!(past["available_at"], "2026-01-01T00:00:00.000Z");

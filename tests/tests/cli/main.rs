@@ -7,3 +7,4 @@ mod operator;
 mod results;
 mod scene;
 mod stopping;
+mod time;

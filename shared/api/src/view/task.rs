@@ -47,6 +47,10 @@ pub struct TaskView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
     pub available_at: Option<String>,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
+    pub ended_at: Option<String>,
     /// When the whole task must have ended. Nothing moves it but an operator's retry, which clears it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
@@ -113,6 +117,7 @@ impl TaskView {
             max_attempts: task.retry.max_attempts.into(),
             created_at: task.created_at.to_rfc3339(),
             available_at: text(pending.map(|pending| pending.available_at)),
+            ended_at: text(task.ended().map(|ended| ended.ended_at)),
             deadline_at: text(task.deadline_at),
             schedule_to_start_at: text(pending.and_then(|pending| pending.schedule_to_start_at)),
             start_to_close_at: text(running.and_then(|running| running.start_to_close_at)),

@@ -67,8 +67,7 @@ fn lateness(task: &Value) -> Option<u64> {
     if task["status"] != "timed_out" {
         return None;
     }
-    let ended = task["attempts"].as_array()?.last()?["ended_at"].as_str()?;
-    let ended = Timestamp::parse_rfc3339(ended)?;
+    let ended = Timestamp::parse_rfc3339(task["ended_at"].as_str()?)?;
     let deadline = Timestamp::parse_rfc3339(task["deadline_at"].as_str()?)?;
     Some(ended.since(deadline).as_u64())
 }
