@@ -4,6 +4,8 @@ pub mod emulator;
 pub mod faults;
 pub mod http;
 pub mod meter;
+pub mod model;
 pub mod process;
 pub mod runtime_api;
 pub mod scene;
+pub mod sim;

@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool reports to its terminal")]
 
+mod bench;
 mod cargo;
 mod ci;
 mod core_purity;
@@ -36,9 +37,15 @@ enum Command {
     Ci,
     /// The house rules that no compiler knows
     Tidy,
-    /// Measure, and print one JSON line a figure
+    /// Run Tickover against every fault there is, seed by seed, and check what must hold
+    Sim {
+        /// `--seeds N`, `--seed S` to replay one step by step, `--bug NAME`, `--bugs` to list them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Measure, and print one JSON line a figure; the figures of time take about seven minutes
     Bench {
-        /// Only the benchmark of this name
+        /// Only those with this in their names
         name: Option<String>,
     },
 }
@@ -53,16 +60,22 @@ fn main() -> ExitCode {
     }
 }
 
+/// The simulation, whose arguments are its own.
+fn sim(args: &[String]) -> Result<ExitCode> {
+    // A replay is read, not waited for: it isn't worth an optimised build.
+    let profile = if args.iter().any(|arg| arg == "--seed") { "dev" } else { "release" };
+    let mut sim = cargo::cargo(&["run", "--quiet", "--locked", "--package", "tickover-tests"]);
+    sim.args(["--profile", profile, "--bin", "sim", "--"]).args(args);
+    Ok(cargo::exit_code(cargo::status(&mut sim)?))
+}
+
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Test { args } => return Ok(cargo::exit_code(test::run(&args)?)),
         Command::Ci => ci::run()?,
         Command::Tidy => tidy::run()?,
-        Command::Bench { name } => {
-            let mut bench = cargo::cargo(&["run", "--release", "--locked", "--package", "tickover-tests"]);
-            bench.args(["--bin", "bench", "--"]).args(name);
-            return Ok(cargo::exit_code(cargo::status(&mut bench)?));
-        }
+        Command::Sim { args } => return sim(&args),
+        Command::Bench { name } => return Ok(cargo::exit_code(bench::run(name.as_deref())?)),
     }
     Ok(ExitCode::SUCCESS)
 }

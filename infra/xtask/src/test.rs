@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all tests, with what they need started before and stopped after.
 
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 
 use anyhow::Result;
 
@@ -43,11 +43,15 @@ pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     if !chooses_packages(args) {
         tests.arg("--workspace");
     }
+    status(at_emulator(&mut tests, &emulator).args(args))
+}
+
+/// Leads a command to this emulator, and away from any real account.
+pub(crate) fn at_emulator<'a>(command: &'a mut Command, emulator: &Emulator) -> &'a mut Command {
     for name in REAL_AWS {
-        tests.env_remove(name);
+        command.env_remove(name);
     }
-    tests.envs(DUMMY_AWS.iter().copied()).env("TICKOVER_TEST_ENDPOINT", emulator.endpoint()).args(args);
-    status(&mut tests)
+    command.envs(DUMMY_AWS.iter().copied()).env("TICKOVER_TEST_ENDPOINT", emulator.endpoint())
 }
 
 /// Cargo lets `--workspace` win over `-p`, and refuses it twice.

@@ -16,6 +16,10 @@ pub const START_LEAD: Millis = Millis::from_secs(180);
 /// ones: it comes once a minute, up to a minute late, two minutes before the slot it owns.
 pub const TIMER_HORIZON: Millis = Millis::from_secs(200);
 
+/// A timer that comes within this may find the record as it was, before what was decided meanwhile is written, and
+/// be gone: nothing new is left to it.
+const IN_FLIGHT: Millis = Millis::from_secs(10);
+
 /// A record's place in the due index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Due {
@@ -99,7 +103,8 @@ pub fn new_instant(before: &Task, after: &Task) -> Option<Timestamp> {
 /// Whether a record that lies here will be looked at in time for an instant that comes later: its own timer
 /// goes on to that instant, or the tick finds it long enough before to hand that instant over.
 pub fn leads_to(place: Due, instant: Timestamp, now: Timestamp) -> bool {
-    (place.kind.is_timed() && place.at > now) || instant > place.at.max(now).plus(TIMER_HORIZON)
+    (place.kind.is_timed() && place.at > now.plus(IN_FLIGHT))
+        || instant > place.at.max(now).plus(TIMER_HORIZON)
 }
 
 /// Whether the record waits for somebody to read its hint, and has for so long that the hint may be lost.

@@ -129,6 +129,27 @@ impl Service {
         Ok(task.filter(|task| !task.is_gone(self.now())))
     }
 
+    /// Reads tasks. One that can't be read is logged and counted, and doesn't keep the others from their callers.
+    pub(crate) async fn load_each(&self, ids: &[TaskId]) -> Result<(Vec<Task>, u64), ServiceError> {
+        match self.patiently(|| self.ports.store.tasks(ids)).await {
+            Ok(tasks) => return Ok((tasks, 0)),
+            Err(StoreError::Corrupt { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let (mut tasks, mut unreadable) = (Vec::new(), 0);
+        for id in ids {
+            match self.patiently(|| self.ports.store.task(id)).await {
+                Ok(task) => tasks.extend(task),
+                Err(error @ StoreError::Corrupt { .. }) => {
+                    tracing::error!({ field::TASK_ID } = %id, %error, "record left alone");
+                    unreadable += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok((tasks, unreadable))
+    }
+
     /// Repeats what the store couldn't do for now, a few times.
     pub(crate) async fn patiently<T, F>(&self, call: impl Fn() -> F) -> Result<T, StoreError>
     where

@@ -1,4 +1,4 @@
-//! Metrics, as CloudWatch finds them on the standard output of a function.
+//! Metrics, as `CloudWatch` finds them on the standard output of a function.
 
 use serde_json::{Value, json};
 use tickover_core::id::TaskId;

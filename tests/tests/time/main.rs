@@ -1,5 +1,7 @@
 //! Second-precise instants from a tick that comes once a minute, and a tick that copes with much at once.
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers may fail it")]
+
 mod backlog;
 mod claims;
 mod handover;

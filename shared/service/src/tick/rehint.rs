@@ -25,7 +25,7 @@ impl Service {
                 let page =
                     self.patiently(|| self.ports.store.due(everything, PAGE, cursor.as_deref())).await?;
                 let ids: Vec<TaskId> = page.items.into_iter().map(|entry| entry.task).collect();
-                let (tasks, _) = self.read_lot(&ids).await?;
+                let (tasks, _) = self.load_each(&ids).await?;
                 for task in &tasks {
                     // The table may know a task whose queue's own record was never written.
                     self.ports.queue.open(&task.queue).await?;

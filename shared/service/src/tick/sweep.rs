@@ -12,7 +12,7 @@ use super::{Job, TickReport};
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::metric;
-use crate::ports::{DueEntry, DueRange, Page, StoreError};
+use crate::ports::{DueEntry, DueRange, Page};
 use crate::service::Service;
 use crate::telemetry::field;
 
@@ -93,7 +93,7 @@ impl Service {
     }
 
     async fn settle_lot(&self, ids: &[TaskId], job: &Job) -> Result<TickReport, ServiceError> {
-        let (mut tasks, unreadable) = self.read_lot(ids).await?;
+        let (mut tasks, unreadable) = self.load_each(ids).await?;
         tasks.sort_by_key(|task| task.due.map(|due| due.at));
         let settled = stream::iter(tasks)
             .map(|task| self.settle_one(task, job))
@@ -101,27 +101,6 @@ impl Service {
             .fold(TickReport::default(), |total, one| async move { total.add(one) })
             .await;
         Ok(settled.add(TickReport { failed: unreadable, ..TickReport::default() }))
-    }
-
-    /// Reads records. One that can't be read doesn't keep the others from being dealt with.
-    pub(super) async fn read_lot(&self, ids: &[TaskId]) -> Result<(Vec<Task>, u64), ServiceError> {
-        match self.patiently(|| self.ports.store.tasks(ids)).await {
-            Ok(tasks) => return Ok((tasks, 0)),
-            Err(StoreError::Corrupt { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let (mut tasks, mut unreadable) = (Vec::new(), 0);
-        for id in ids {
-            match self.patiently(|| self.ports.store.task(id)).await {
-                Ok(task) => tasks.extend(task),
-                Err(error @ StoreError::Corrupt { .. }) => {
-                    tracing::error!({ field::TASK_ID } = %id, %error, "record left alone");
-                    unreadable += 1;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok((tasks, unreadable))
     }
 
     async fn settle_one(&self, task: Task, job: &Job) -> TickReport {

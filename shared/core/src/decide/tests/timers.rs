@@ -60,6 +60,12 @@ fn an_attempt_shorter_than_the_wait_before_it_needs_no_timer_of_its_own() {
 }
 
 #[test]
+fn nothing_new_is_left_to_a_timer_that_may_pass_before_it_is_written() {
+    let scene = task().start_within("30s", Retry).close_within("1m", Terminal).scheduled();
+    scene.at("20s").claim("a").due("1m 20s", DueKind::Armed).sends_timer_for("1m 20s");
+}
+
+#[test]
 fn a_place_in_the_past_leads_to_nothing_new_so_the_next_instant_gets_its_own_timer() {
     let scene = task().attempts(3).close_within("10s", Retry).scheduled().claim("a").at("4s").fail("a");
     let scene = scene.at("12s").timer_for("10s").replies(NOTHING).claim("b");

@@ -1,0 +1,71 @@
+//! Benchmarks: one JSON line a figure. They print, they never fail; ratios are taken within one run.
+//!
+//! ```text
+//! bench            all of them
+//! bench NAME       those with NAME in their names: lives-memory, lives-file, sweep-memory, sweep-file, idle,
+//!                  lateness-dev, lateness-sqs
+//! ```
+
+#![expect(clippy::print_stdout, reason = "its output is what it is for")]
+
+mod clock;
+mod idle;
+mod lateness;
+mod lives;
+mod raw;
+mod rss;
+mod sweep;
+
+use anyhow::Result;
+use serde_json::Value;
+use tickover_embedded::dynamodb::Embedded;
+
+/// Calls under way at once.
+const AT_ONCE: usize = 16;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let only = std::env::args().nth(1);
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| name.contains(only));
+    if wanted("lives-memory") {
+        lives::run("lives-memory", &Embedded::memory()?, 6_000).await?;
+    }
+    if wanted("lives-file") {
+        let folder = tempfile::tempdir()?;
+        lives::run("lives-file", &Embedded::file(&folder.path().join("bench.db"))?, 1_500).await?;
+    }
+    if wanted("sweep-memory") {
+        sweep::run("sweep-memory", &Embedded::memory()?, 100_000).await?;
+    }
+    // Fewer, because each write waits for the disk: there to see what memory is used beside the store's own.
+    if wanted("sweep-file") {
+        let folder = tempfile::tempdir()?;
+        sweep::run("sweep-file", &Embedded::file(&folder.path().join("bench.db"))?, 20_000).await?;
+    }
+    if wanted("idle") {
+        idle::run().await?;
+    }
+    // Side by side: they are there to wait, each for minutes.
+    futures::try_join!(
+        lateness::dev(wanted("lateness-dev")), //
+        lateness::sqs(wanted("lateness-sqs")),
+    )?;
+    Ok(())
+}
+
+/// One figure, one line.
+fn print(figure: &Value) {
+    println!("{figure}");
+}
+
+/// To so many decimals, for people to read.
+fn rounded(value: f64, decimals: i32) -> f64 {
+    let scale = 10_f64.powi(decimals);
+    (value * scale).round() / scale
+}
+
+/// A count for arithmetic. Those of a benchmark stay far below what a float holds exactly.
+#[expect(clippy::cast_precision_loss, reason = "a count to be read by people")]
+fn float(count: usize) -> f64 {
+    count as f64
+}

@@ -1,0 +1,101 @@
+//! The simulation by hand: many seeds, or one of them step by step.
+//!
+//! ```text
+//! sim --seeds N            tries seeds 1 to N and stops at the first that fails
+//! sim --seed S             replays one, a line a step
+//! sim ... --bug NAME       with a deliberate bug
+//! sim --bugs               names them
+//! ```
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is what it is for")]
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use tickover_tests::sim::bugs::Bug;
+use tickover_tests::sim::search::{first_failure, replay};
+use tickover_tests::sim::violation::Violation;
+use tickover_tests::sim::{Run, checks, run, trace};
+
+/// What was asked for.
+enum Wish {
+    Seeds { first: u64, count: u64, bug: Option<Bug> },
+    Seed { seed: u64, bug: Option<Bug> },
+    Bugs,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match parse(&arguments) {
+        Ok(Wish::Seeds { first, count, bug }) => search(first, count, bug),
+        Ok(Wish::Seed { seed, bug }) => show(seed, bug),
+        Ok(Wish::Bugs) => {
+            for bug in Bug::ALL {
+                println!("{:<28}{} ({})", bug.name(), bug.sentence().trim(), bug.breaks());
+            }
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            eprintln!("sim: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(arguments: &[String]) -> Result<Wish, String> {
+    let (mut seeds, mut from, mut seed, mut bug) = (1_000, 1, None, None);
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--bugs" {
+            return Ok(Wish::Bugs);
+        }
+        let value = arguments.next().ok_or_else(|| format!("{argument} needs a value"))?;
+        let number = || value.parse::<u64>().map_err(|_| format!("{argument} needs a number, not {value:?}"));
+        match argument.as_str() {
+            "--seeds" => seeds = number()?,
+            "--from" => from = number()?,
+            "--seed" => seed = Some(number()?),
+            "--bug" => {
+                bug = Some(Bug::parse(value).ok_or_else(|| format!("no bug is named {value:?}"))?);
+            }
+            other => {
+                return Err(format!("{other:?} is none of --seeds, --from, --seed, --bug, --bugs"));
+            }
+        }
+    }
+    Ok(match seed {
+        Some(seed) => Wish::Seed { seed, bug },
+        None => Wish::Seeds { first: from, count: seeds, bug },
+    })
+}
+
+fn search(first: u64, count: u64, bug: Option<Bug>) -> ExitCode {
+    let began = Instant::now();
+    let failure = first_failure(first, first + count.saturating_sub(1), bug);
+    let seconds = began.elapsed().as_secs_f64();
+    let Some(failure) = failure else {
+        println!("{count} seeds, nothing found, {seconds:.1} s");
+        return ExitCode::SUCCESS;
+    };
+    println!("{failure}");
+    println!("found after {seconds:.1} s");
+    ExitCode::FAILURE
+}
+
+fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
+    let run = run(seed, bug);
+    let violations = checks::check(&run);
+    // Whoever reads only the first lines closes the pipe: that is no failure.
+    let _ = print(&run, &violations, bug);
+    if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn print(run: &Run, violations: &[Violation], bug: Option<Bug>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{:#?}", run.plan.weather)?;
+    trace::lines(run).try_for_each(|line| writeln!(out, "{line}"))?;
+    violations.iter().try_for_each(|violation| writeln!(out, "{violation}"))?;
+    let (steps, digest) = (run.events.len(), trace::digest(run));
+    writeln!(out, "{steps} steps, digest {digest:016x}, {}", replay(run.seed, bug))
+}

@@ -1,0 +1,145 @@
+//! What is asked of the rules, and what they answer, in the model's terms.
+
+use tickover_core::command::{Claim, Command, Complete, Fail, Heartbeat, HintedRecord};
+use tickover_core::decision::{ClaimReply, Decision, Effect, Reply};
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::id::{BlobId, Incarnation, LeaseId};
+use tickover_core::payload::Json;
+use tickover_core::queue::QueueView;
+use tickover_core::task::{Failure, State as TaskState, Task};
+use tickover_core::time::Timestamp;
+
+use super::record::Record;
+use super::state::Body;
+use super::table::Change;
+
+/// What is asked of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Ask {
+    /// Give it to me; the version is the hint's.
+    Claim {
+        version: u64,
+    },
+    Complete,
+    Fail,
+    Heartbeat,
+    /// See what has become due; the queue looked empty or not.
+    Due {
+        looks_empty: bool,
+    },
+    /// The same, because of a timer.
+    Timer {
+        due_at: Timestamp,
+    },
+}
+
+/// All that a decision depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    pub(super) record: Option<Record>,
+    pub(super) task: u8,
+    pub(super) ask: Ask,
+    pub(super) lease: u8,
+    pub(super) number: u8,
+    pub(super) clock: u8,
+}
+
+/// A decision.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    /// Without keys and payloads there is at most one write.
+    pub(super) change: Option<Change>,
+    /// What others are told, and when it is to reach them.
+    pub(super) parcels: Vec<(Body, Timestamp)>,
+    pub(super) then: Then,
+}
+
+/// What somebody does after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Then {
+    /// Works on the task.
+    Work,
+    /// Goes on working, with its message hidden anew.
+    GoOn,
+    /// Deletes its message: it is done with.
+    Delete,
+    /// Leaves its message to come back when the holder's lease ends.
+    Leave { until: Timestamp },
+    /// Sends its message again, for later.
+    Later { at: Timestamp },
+    /// Forgets about it.
+    Forget,
+}
+
+impl Answer {
+    /// This decision on this record, which needn't be made into one again.
+    pub(super) fn of(decision: &Decision, task: u8, record: Option<&Record>) -> Self {
+        let change = decision.writes.iter().find_map(|write| Change::of(write, record));
+        let known = |hinted: &Task| {
+            let records = [change.as_ref().map(Change::after), record];
+            records.into_iter().flatten().find(|known| ***known == *hinted).cloned()
+        };
+        let parcels = decision.effects.iter().map(|effect| match effect {
+            Effect::Dispatch { hint, at } => {
+                (Body::Hint(known(&hint.task).unwrap_or_else(|| Record::new(hint.task.clone()))), *at)
+            }
+            Effect::Timer(timer) => (Body::Timer { task, due_at: timer.due_at }, timer.at),
+        });
+        let parcels = parcels.collect();
+        Self { change, parcels, then: then(decision) }
+    }
+}
+
+impl Ask {
+    /// The command.
+    pub(super) fn command(self, task: u8, lease: u8, length: Millis) -> Command {
+        let fence = LeaseId::from_bytes([lease; 16]);
+        let blob_id = BlobId::from_bytes([0; 16]);
+        match self {
+            Self::Claim { version } => {
+                let incarnation = Incarnation::from_bytes([task; 8]);
+                let hint = Some(HintedRecord { incarnation, version });
+                Command::Claim(Claim { lease: fence, worker: None, length, hint })
+            }
+            // The result says whose it is.
+            Self::Complete => {
+                let output = Some(Json::string(&lease.to_string()));
+                Command::Complete(Complete { lease: fence, output, blob_id })
+            }
+            Self::Fail => {
+                Command::Fail(Fail { lease: fence, error: Failure::new("e", ""), retryable: true, blob_id })
+            }
+            Self::Heartbeat => Command::Heartbeat(Heartbeat { lease: fence, progress: None }),
+            Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, watermark: None }),
+            Self::Timer { due_at } => Command::Timer { due_at },
+        }
+    }
+}
+
+/// What the service does after each answer.
+fn then(decision: &Decision) -> Then {
+    let state = decision.task.as_ref().map(|task| &task.state);
+    match (&decision.outcome, state) {
+        (Ok(Reply::Claim(ClaimReply::Claimed)), _) => Then::Work,
+        (Ok(Reply::Claim(ClaimReply::Held)), Some(TaskState::Running(running))) => {
+            Then::Leave { until: running.lease_expires_at }
+        }
+        (Ok(Reply::Claim(ClaimReply::Early { available_at })), _) => Then::Later { at: *available_at },
+        (Ok(Reply::Claim(ClaimReply::Spent) | Reply::Closed { .. }) | Err(Reject::NotFound), _) => {
+            Then::Delete
+        }
+        (Ok(Reply::Renewed), _) => Then::GoOn,
+        (
+            Ok(
+                Reply::Claim(ClaimReply::Held)
+                | Reply::Scheduled { .. }
+                | Reply::Cancel(_)
+                | Reply::Revived
+                | Reply::Due(_),
+            )
+            | Err(_),
+            _,
+        ) => Then::Forget,
+    }
+}

@@ -1,0 +1,109 @@
+//! Bugs to build in, each a way in which the rules or the table could be wrong. A check that finds none of them
+//! checks nothing.
+
+use tickover_core::command::{Command, Complete, Context, Fail};
+use tickover_core::decide::decide;
+use tickover_core::decision::{Decision, Effect, Write};
+use tickover_core::due::Due;
+use tickover_core::id::LeaseId;
+use tickover_core::task::{Pending, State, Task};
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// A report is taken from whoever sends it: its lease isn't compared with the holder's.
+    NoFence,
+    /// The table doesn't look at the version that a write was decided on.
+    AnyVersion,
+    /// A claim leaves the record where it lies in the due index, however soon its attempt times out.
+    DueLeftByClaim,
+    /// A decision that leaves the record where it lies doesn't insist that it still lies there.
+    PlaceTakenForGranted,
+    /// A deadline is enforced on whatever record the tick meets, also on one that has ended.
+    ExpiryOfAnything,
+    /// The tick settles and re-arms, but sends no hint again.
+    HintsSentOnce,
+    /// The tick overlooks what has passed.
+    NothingExpires,
+}
+
+impl Bug {
+    /// The core's decision, spoilt by the bug.
+    pub(super) fn decide(
+        bug: Option<Self>,
+        task: Option<&Task>,
+        command: &Command,
+        context: &Context<'_>,
+    ) -> Decision {
+        let is_look = matches!(command, Command::Due(_) | Command::Timer { .. });
+        match bug {
+            Some(Self::NoFence) => decide(task, &with_holders_lease(task, command), context),
+            Some(Self::DueLeftByClaim) => {
+                let mut decision = decide(task, command, context);
+                if matches!(command, Command::Claim(_)) {
+                    decision.writes.iter_mut().for_each(leave_due);
+                }
+                decision
+            }
+            Some(Self::PlaceTakenForGranted) => {
+                let mut decision = decide(task, command, context);
+                decision.writes.iter_mut().for_each(insist_on_nothing);
+                decision
+            }
+            Some(Self::ExpiryOfAnything) => match task {
+                Some(ended) if is_look && ended.ended().is_some() => expire(ended, command, context),
+                Some(_) | None => decide(task, command, context),
+            },
+            Some(Self::HintsSentOnce) => {
+                let mut decision = decide(task, command, context);
+                decision.effects.retain(|effect| !is_look || matches!(effect, Effect::Timer(_)));
+                decision
+            }
+            Some(Self::NothingExpires) if is_look => {
+                let too_early = task.map_or(context.now, |task| task.created_at);
+                decide(task, command, &Context { now: too_early, ..*context })
+            }
+            None | Some(Self::AnyVersion | Self::NothingExpires) => decide(task, command, context),
+        }
+    }
+}
+
+fn with_holders_lease(task: Option<&Task>, command: &Command) -> Command {
+    let holder = task.and_then(Task::running).map(|running| running.lease);
+    let lease = |own: LeaseId| holder.unwrap_or(own);
+    match command {
+        Command::Complete(complete) => {
+            Command::Complete(Complete { lease: lease(complete.lease), ..complete.clone() })
+        }
+        Command::Fail(fail) => Command::Fail(Fail { lease: lease(fail.lease), ..fail.clone() }),
+        other => other.clone(),
+    }
+}
+
+fn leave_due(write: &mut Write) {
+    if let Write::UpdateTask { before, after, .. } = write {
+        after.due = before.due;
+    }
+    insist_on_nothing(write);
+}
+
+fn insist_on_nothing(write: &mut Write) {
+    if let Write::UpdateTask { due_no_later_than, .. } = write {
+        *due_no_later_than = None;
+    }
+}
+
+/// Decides as if the task were still waiting, and writes that over its end.
+fn expire(ended: &Task, command: &Command, context: &Context<'_>) -> Decision {
+    let available_at = ended.created_at;
+    let waiting = Pending { available_at, schedule_to_start_at: None, hint_later: false, since_version: 0 };
+    let due = Due { at: available_at, kind: tickover_core::due::DueKind::Instant, shard: 0 };
+    let open = Task { state: State::Pending(waiting), due: Some(due), ..ended.clone() };
+    let mut decision = decide(Some(&open), command, context);
+    for write in &mut decision.writes {
+        if let Write::UpdateTask { before, .. } = write {
+            **before = ended.clone();
+        }
+    }
+    decision
+}

@@ -1,0 +1,147 @@
+//! A whole Tickover in a time of its own, with everything going wrong that can: seeded, so that each run can be
+//! had again.
+//!
+//! The core, the service loop, the memory store and the memory queue are the real ones. Workers, clients, ticks
+//! and an operator are processes with services of their own, whose way to the table and the queues is slow and
+//! unreliable, and whose clocks disagree. Everything that happens is noted, and when it is over the `checks` go
+//! through the whole history. Nothing in here reads the machine's clock or draws a number of its own.
+
+pub mod actors;
+pub mod bugs;
+pub mod checks;
+pub mod clock;
+pub mod dice;
+pub mod gate;
+pub mod history;
+pub mod ledger;
+pub mod plan;
+pub mod process;
+pub mod progress;
+pub mod queue;
+pub mod search;
+pub mod store;
+pub mod trace;
+pub mod violation;
+pub mod weather;
+pub mod world;
+
+use std::sync::Arc;
+
+use futures::future::{LocalBoxFuture, join_all};
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use tickover_core::duration::Millis;
+use tickover_core::time::Timestamp;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use self::bugs::Bug;
+use self::history::{Actor, Event, Fault};
+use self::plan::{Job, Plan, START};
+use self::process::keep_alive;
+use self::progress::Progress;
+use self::violation::Violation;
+use self::world::{Background, World};
+
+/// How often it is looked whether everything has ended.
+const LOOK_EVERY: Millis = Millis::from_secs(30);
+/// How long a run goes on after everything has ended, so that what is still on its way does no harm either.
+const AFTERMATH: Millis = Millis::from_secs(300);
+
+/// A run that is over.
+pub struct Run {
+    /// Its seed.
+    pub seed: u64,
+    /// What was planned.
+    pub plan: Plan,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// The world as it was left.
+    pub world: Arc<World>,
+    /// When it was over.
+    pub ended_at: Timestamp,
+}
+
+/// Runs a seed to its end, with a bug or without.
+pub fn run(seed: u64, bug: Option<Bug>) -> Run {
+    let plan = Plan::of(seed);
+    let (sender, background) = unbounded_channel();
+    let storm = (plan.weather, plan.storm_until);
+    let world = Arc::new(World::new(seed, START, storm, plan.limits.clone(), bug, sender));
+    block_on(world.clock.drive(everybody(&world, &plan, background)));
+    let events = world.history.take();
+    Run { seed, ended_at: world.now(), plan, events, world }
+}
+
+/// Runs a seed and says what doesn't hold.
+pub fn check(seed: u64, bug: Option<Bug>) -> Vec<Violation> {
+    checks::check(&run(seed, bug))
+}
+
+#[expect(clippy::expect_used, reason = "a runtime without input and output always starts")]
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
+}
+
+/// All processes, until there is nothing left to do for any of them.
+async fn everybody(world: &Arc<World>, plan: &Plan, background: UnboundedReceiver<Background>) {
+    let first = Progress::default();
+    let clients = [(of_client(plan, 0), first.beside()), (of_client(plan, 1), first)];
+    let mut actors: Vec<LocalBoxFuture<'_, ()>> = Vec::new();
+    for (number, (jobs, progress)) in (1..).zip(&clients) {
+        let client = async |process| actors::client(process, jobs, progress).await;
+        actors.push(Box::pin(keep_alive(world, Actor::Client(number), client)));
+    }
+    let progress = &clients[0].1;
+    for number in 1..=plan.workers {
+        let worker = async |process| actors::worker(process, progress).await;
+        actors.push(Box::pin(keep_alive(world, Actor::Worker(number), worker)));
+    }
+    for number in 1..=2 {
+        let ticker = async move |process| actors::ticker(process, number == 1).await;
+        actors.push(Box::pin(keep_alive(world, Actor::Ticker(number), ticker)));
+    }
+    for number in 1..=2 {
+        actors.push(Box::pin(keep_alive(world, Actor::Timers(number), actors::timers)));
+    }
+    let operator = async |process| actors::operator(process, progress).await;
+    actors.push(Box::pin(keep_alive(world, Actor::Operator, operator)));
+    actors.push(Box::pin(on_its_own(background)));
+    tokio::select! {
+        biased;
+        _ = join_all(actors) => {}
+        () = until_all_has_ended(world, plan, &clients) => {}
+    }
+}
+
+fn of_client(plan: &Plan, client: u8) -> Vec<Job> {
+    plan.jobs.iter().filter(|job| job.client == client).cloned().collect()
+}
+
+/// What is under way whoever waits for it: late writes.
+async fn on_its_own(mut arriving: UnboundedReceiver<Background>) {
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(()) = under_way.next() => {}
+            Some(future) = arriving.recv() => under_way.push(future),
+            else => return,
+        }
+    }
+}
+
+async fn until_all_has_ended(world: &World, plan: &Plan, clients: &[(Vec<Job>, Progress)]) {
+    wait_until(world, plan.storm_until).await;
+    world.fault(Actor::World, Fault::StormOver);
+    let mut quiet = Millis::ZERO;
+    while quiet < AFTERMATH && world.now() < plan.ends_by() && !world.is_runaway() {
+        wait_until(world, world.now().plus(LOOK_EVERY)).await;
+        let all_made = clients.iter().all(|(jobs, progress)| progress.jobs_done() == jobs.len());
+        let all_ended = all_made && world.ledger.all_have_ended();
+        quiet = if all_ended { quiet.saturating_add(LOOK_EVERY) } else { Millis::ZERO };
+    }
+}
+
+async fn wait_until(world: &World, instant: Timestamp) {
+    use tickover_service::ports::Clock as _;
+    world.clock.sleep_until(instant).await;
+}

@@ -1,0 +1,34 @@
+//! Calls the tick once a minute: late, not at all for some minutes, or twice at once.
+
+use tickover_core::duration::Millis;
+
+use crate::sim::history::Fault;
+use crate::sim::plan::next_minute;
+use crate::sim::process::Process;
+
+const MINUTE_MS: u64 = 60_000;
+
+/// Ticks for as long as the world lasts. Only the first ticker of a run is there every minute.
+pub async fn ticker(process: Process, is_first: bool) {
+    let dice = &process.gate.dice;
+    loop {
+        let minute = next_minute(process.world.now());
+        process.gate.sleep(minute.since(process.world.now())).await;
+        let weather = process.world.weather();
+        if dice.chance(weather.missed_tick) {
+            let minutes = dice.between(1, 6);
+            process.world.fault(process.gate.actor, Fault::MissedTicks(minutes));
+            process.gate.sleep(Millis::new(minutes * MINUTE_MS - MINUTE_MS / 2)).await;
+            continue;
+        }
+        let comes = is_first || (process.world.is_stormy() && dice.chance(250));
+        if comes {
+            let late = dice.millis(0, weather.tick_late_ms);
+            process.gate.sleep(late).await;
+            // One that fails is called again, as asynchronous invocations are, or simply comes a minute later.
+            if process.tick(minute).await.is_err() && dice.chance(500) {
+                let _ = process.tick(minute).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Reads the queue of timers, as the function does that is called with its messages.
+
+use futures::future::join_all;
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_service::ports::{Queue as _, Received};
+
+use crate::sim::process::Process;
+
+/// As many messages as one invocation gets.
+const BATCH: usize = 10;
+/// How long an invocation's messages are hidden from others.
+const VISIBILITY: Millis = Millis::from_secs(60);
+const WAIT: Millis = Millis::from_secs(20);
+
+/// Deals with timers for as long as the world lasts.
+pub async fn timers(process: Process) {
+    let name = QueueName::timers();
+    loop {
+        match process.queue.receive(&name, BATCH, VISIBILITY, WAIT).await {
+            Ok(messages) => {
+                join_all(messages.iter().map(|message| deal_with(&process, &name, message))).await;
+            }
+            Err(_) => process.sleep(Millis::from_secs(1)).await,
+        }
+    }
+}
+
+/// A message that isn't dealt with is left alone, and seen again.
+async fn deal_with(process: &Process, name: &QueueName, message: &Received) {
+    if process.fire(message).await {
+        // If it isn't deleted, it comes again and leads to nothing.
+        let _ = process.queue.delete(name, &message.receipt).await;
+    }
+}

@@ -1,0 +1,157 @@
+//! Works on tasks: well, badly, late, twice or not at all.
+
+use futures::future::join_all;
+use tickover_core::duration::Millis;
+use tickover_core::id::WorkerName;
+use tickover_core::payload::Json;
+use tickover_core::task::Failure;
+use tickover_service::claim::{ClaimRequest, ClaimedTask};
+
+use crate::sim::history::{Held, Report};
+use crate::sim::plan::QUEUES;
+use crate::sim::process::Process;
+use crate::sim::progress::Progress;
+use crate::sim::world::queue;
+
+/// How a worker deals with a task.
+#[derive(Clone, Copy)]
+enum Habit {
+    /// Does it and says so.
+    Completes,
+    /// Does it for minutes, with signs of life.
+    CompletesSlowly,
+    /// Fails.
+    Fails,
+    /// Gives it back.
+    Releases,
+    /// Does nothing and says nothing.
+    FallsSilent,
+    /// Is silent until long after its lease is over, and reports then.
+    ReportsLate,
+    /// Reports at the very instant at which it must be done.
+    ReportsOnTheDot,
+    /// Reports twice, and not the same.
+    ReportsTwice,
+}
+
+const HABITS: [Habit; 12] = [
+    Habit::Completes,
+    Habit::Completes,
+    Habit::CompletesSlowly,
+    Habit::CompletesSlowly,
+    Habit::Fails,
+    Habit::Fails,
+    Habit::Fails,
+    Habit::Releases,
+    Habit::FallsSilent,
+    Habit::ReportsLate,
+    Habit::ReportsOnTheDot,
+    Habit::ReportsTwice,
+];
+
+/// Works for as long as the world lasts.
+pub async fn worker(process: Process, progress: &Progress) {
+    let dice = &process.gate.dice;
+    loop {
+        let stormy = process.world.is_stormy();
+        let request = ClaimRequest {
+            worker: WorkerName::parse(process.gate.actor.to_string()).ok(),
+            max: usize::try_from(dice.between(1, 3)).unwrap_or(1),
+            lease: dice.secs(5, 60),
+            wait: Millis::from_secs(if stormy { dice.pick([0, 5, 20]) } else { 20 }),
+        };
+        let by_id = if stormy && dice.chance(80) { progress.recall(dice) } else { None };
+        let claimed = match by_id {
+            Some(id) => process.claim_by_id(&id, &request).await.map(|task| task.into_iter().collect()),
+            None => process.claim(&queue(dice.pick(QUEUES)), &request).await,
+        };
+        match claimed {
+            Ok(tasks) if tasks.is_empty() && request.wait > Millis::ZERO => {}
+            Ok(tasks) if tasks.is_empty() => process.sleep(dice.millis(500, 10_000)).await,
+            Ok(tasks) => drop(join_all(tasks.iter().map(|(task, held)| work(&process, task, held))).await),
+            Err(_) => process.sleep(dice.millis(100, 5_000)).await,
+        }
+    }
+}
+
+async fn work(process: &Process, task: &ClaimedTask, held: &Held) {
+    let dice = &process.gate.dice;
+    let habit = if process.world.is_stormy() { dice.pick(HABITS) } else { Habit::Completes };
+    match habit {
+        Habit::Completes => {
+            process.sleep(dice.millis(1, 3_000)).await;
+            close(process, held, complete(process, held)).await;
+        }
+        Habit::CompletesSlowly => {
+            for _ in 0..dice.between(1, 8) {
+                let lease = task.lease_expires_at.since(process.now()).as_u64();
+                process.sleep(dice.millis(1, lease.clamp(3_000, 30_000) / 2)).await;
+                if process.report(held, Report::Heartbeat).await.is_err() && dice.chance(700) {
+                    return;
+                }
+            }
+            close(process, held, complete(process, held)).await;
+        }
+        Habit::Fails => {
+            process.sleep(dice.millis(1, 5_000)).await;
+            close(process, held, fail(process, held)).await;
+        }
+        Habit::Releases => close(process, held, Report::Release).await,
+        Habit::FallsSilent => {}
+        Habit::ReportsLate => {
+            process.sleep(dice.millis(30_000, 200_000)).await;
+            let report = if dice.chance(300) { fail(process, held) } else { complete(process, held) };
+            close(process, held, report).await;
+        }
+        Habit::ReportsOnTheDot => on_the_dot(process, task, held).await,
+        Habit::ReportsTwice => {
+            let (first, second) = (either(process, held), either(process, held));
+            close(process, held, first).await;
+            process.sleep(dice.millis(0, 20_000)).await;
+            close(process, held, second).await;
+        }
+    }
+}
+
+/// Stays alive until the instant at which the attempt must be done, and reports at just that instant.
+async fn on_the_dot(process: &Process, task: &ClaimedTask, held: &Held) {
+    let deadline = task.deadline_at.unwrap_or(task.lease_expires_at);
+    while process.now() < deadline {
+        let left = deadline.since(process.now());
+        process.sleep(left.min(Millis::from_secs(4))).await;
+        if process.now() < deadline && process.report(held, Report::Heartbeat).await.is_err() {
+            process.sleep_until(deadline).await;
+        }
+    }
+    let last = if process.gate.dice.chance(300) { Report::Heartbeat } else { complete(process, held) };
+    close(process, held, last).await;
+}
+
+/// Reports, and repeats the report while nobody says how it was taken.
+async fn close(process: &Process, held: &Held, report: Report) {
+    for _ in 0..5 {
+        match process.report(held, report.clone()).await {
+            Ok(()) | Err(tickover_service::ServiceError::Rejected(_)) => return,
+            Err(_) => process.sleep(process.gate.dice.millis(50, 4_000)).await,
+        }
+    }
+}
+
+fn either(process: &Process, held: &Held) -> Report {
+    if process.gate.dice.chance(700) { complete(process, held) } else { fail(process, held) }
+}
+
+/// A result that tells whose it is, and no two of which are the same. Some are large.
+fn complete(process: &Process, held: &Held) -> Report {
+    let dice = &process.gate.dice;
+    let padding = "x".repeat(usize::try_from(dice.pick([0, 0, 10, 400, 2_000])).unwrap_or(0));
+    Report::Complete(Json::string(&format!("{} {:x} {padding}", held.lease, dice.roll())))
+}
+
+fn fail(process: &Process, held: &Held) -> Report {
+    let dice = &process.gate.dice;
+    let padding = "y".repeat(usize::try_from(dice.pick([0, 30, 200, 1_500])).unwrap_or(0));
+    let code = if dice.chance(150) { "fatal" } else { "broken" };
+    let error = Failure::new(code, format!("{} {padding}", held.lease));
+    Report::Fail { error, retryable: dice.chance(900) }
+}

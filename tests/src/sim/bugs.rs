@@ -1,0 +1,95 @@
+//! Bugs that aren't in the product: each can be switched on around it, to see whether the simulation notices.
+//!
+//! None of this touches production code. A bug is wrapped around the rules (`rules`), or around what a process
+//! says to the table and hears from it (`table`).
+
+mod rules;
+mod table;
+
+pub use rules::decide;
+pub use table::commit;
+
+use super::violation::Invariant;
+
+/// One line a bug: what is wrong, what it is called, and which invariant must catch it.
+macro_rules! bugs {
+    ($($(#[doc = $line:literal])+ $bug:ident, $name:literal, $invariant:ident;)+) => {
+        /// Something deliberately wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Bug {
+            $($(#[doc = $line])+ $bug,)+
+        }
+
+        impl Bug {
+            /// All there are.
+            pub const ALL: &[Self] = &[$(Self::$bug),+];
+
+            /// Its name, as `--bug` takes it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$bug => $name),+ }
+            }
+
+            /// What is wrong.
+            pub const fn sentence(self) -> &'static str {
+                match self { $(Self::$bug => concat!($($line),+)),+ }
+            }
+
+            /// The invariant that it breaks.
+            pub const fn breaks(self) -> Invariant {
+                match self { $(Self::$bug => Invariant::$invariant),+ }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// A write is applied whatever version of the record it was decided on.
+    NoVersionCondition, "no-version-condition", I2;
+    /// A report is taken from any lease, not only from the one that holds the task.
+    FenceNotCompared, "fence-not-compared", I7;
+    /// A task that waits for its retry has no place in the due index.
+    RetryWithoutDue, "retry-without-due", I3;
+    /// An instant has passed only after it, not at it: `>` where `>=` belongs.
+    AfterInsteadOfAt, "after-instead-of-at", I5;
+    /// The hint is sent before the write that it tells of.
+    HintBeforeCommit, "hint-before-commit", I1;
+    /// A deadline that passes ends a task even if it has ended already.
+    ExpiryIgnoresStatus, "expiry-ignores-status", I6;
+    /// A heartbeat renews the deadline along with the lease.
+    HeartbeatMovesDeadline, "heartbeat-moves-deadline", I5;
+    /// The tick sends a hint whenever it looks at a waiting task.
+    HintAtEveryLook, "hint-at-every-look", I9;
+    /// A claim leaves the record where it lies in the due index, although a timeout comes earlier.
+    ClaimKeepsItsPlace, "claim-keeps-its-place", I4;
+    /// A write that is found applied already is taken for somebody else's.
+    NoNonce, "no-nonce", I10;
+    /// A hint is good for whatever task has its id now.
+    HintWithoutIncarnation, "hint-without-incarnation", I1;
+    /// A result is put into the record, however large it is.
+    ResultInRecord, "result-in-record", I8;
+    /// Of two results that the same attempt reports, the later one stands.
+    LaterResultStands, "later-result-stands", I6;
+    /// The deadline starts anew with each attempt.
+    DeadlinePerAttempt, "deadline-per-attempt", I5;
+    /// The tick moves a record later in the index although somebody changed it meanwhile.
+    RearmWithoutCondition, "rearm-without-condition", I4;
+    /// Whoever writes an instant that comes soon sends no timer for it.
+    TimerNotSent, "timer-not-sent", Timeliness;
+    /// A timer whose instant has moved away isn't sent on to the new one.
+    TimerNotSentOn, "timer-not-sent-on", Timeliness;
+    /// A timer looks at its task as it will be a second later.
+    TimerTooEarly, "timer-too-early", I5;
+    /// The tick doesn't note which instants it has handed to timers.
+    SlotsNotNoted, "slots-not-noted", I9;
+    /// The tick notes more instants as handed to timers than it has looked at.
+    SlotsNotedTooFar, "slots-noted-too-far", Timeliness;
+    /// A write whose condition failed is taken for done.
+    ConflictTakenForSuccess, "conflict-taken-for-success", I10;
+}
+
+impl Bug {
+    /// The bug of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|bug| bug.name() == name)
+    }
+}

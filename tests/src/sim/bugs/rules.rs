@@ -1,0 +1,265 @@
+//! Bugs in what is decided.
+
+use futures::FutureExt as _;
+use tickover_core::command::{Claim, Command, Complete, Context, Fail};
+use tickover_core::decision::{ClaimReply, Decision, DueReply, Effect, Reply, Write};
+use tickover_core::duration::Millis;
+use tickover_core::hint::Hint;
+use tickover_core::payload::Payload;
+use tickover_core::task::{Ended, Failure, Outcome, State, Task};
+use tickover_core::timeout::TimeoutKind;
+use tickover_service::ports::{Outgoing, Queue as _};
+
+use super::Bug;
+use crate::sim::history::{Actor, Fate, Note, What};
+use crate::sim::world::World;
+
+/// Decides as the core does, or as it would with the bug of this run in it.
+pub fn decide(
+    world: &World,
+    actor: Actor,
+    task: Option<&Task>,
+    command: &Command,
+    context: &Context<'_>,
+) -> Decision {
+    let core = |command: &Command, context: &Context<'_>| tickover_core::decide(task, command, context);
+    let Some(bug) = world.bug else { return core(command, context) };
+    if bug == Bug::HintBeforeCommit {
+        return rashly(world, actor, core(command, context));
+    }
+    // Only the timer's own look sends it on; everybody else sends it for the first time.
+    let without = if is_timers_look(command) { Bug::TimerNotSentOn } else { Bug::TimerNotSent };
+    if bug == without {
+        return without_timers(core(command, context));
+    }
+    let Some(task) = task else { return core(command, context) };
+    let before = Before { task, command, context };
+    match bug {
+        Bug::FenceNotCompared => core(&before.with_the_holders_lease(), context),
+        Bug::HintWithoutIncarnation => core(&before.with_this_incarnation(), context),
+        Bug::AfterInsteadOfAt => core(command, &before.a_moment_ago()),
+        Bug::RetryWithoutDue => before.retry_without_due(core(command, context)),
+        Bug::ExpiryIgnoresStatus => before.expire_the_ended(core(command, context)),
+        Bug::HeartbeatMovesDeadline => before.move_deadline(core(command, context)),
+        Bug::DeadlinePerAttempt => before.renew_deadline(core(command, context)),
+        Bug::HintAtEveryLook => before.hint_anyway(core(command, context)),
+        Bug::ClaimKeepsItsPlace => before.keep_place(core(command, context)),
+        Bug::TimerTooEarly => core(command, &before.a_moment_later()),
+        Bug::ResultInRecord => before.inline_result(core(command, context)),
+        Bug::LaterResultStands => before.replace_result(core(command, context)),
+        Bug::NoVersionCondition
+        | Bug::NoNonce
+        | Bug::RearmWithoutCondition
+        | Bug::ConflictTakenForSuccess
+        | Bug::HintBeforeCommit
+        | Bug::TimerNotSent
+        | Bug::TimerNotSentOn
+        | Bug::SlotsNotNoted
+        | Bug::SlotsNotedTooFar => core(command, context),
+    }
+}
+
+/// What a decision is taken on.
+struct Before<'a> {
+    task: &'a Task,
+    command: &'a Command,
+    context: &'a Context<'a>,
+}
+
+impl<'a> Before<'a> {
+    fn with_the_holders_lease(&self) -> Command {
+        let Some(running) = self.task.running() else { return self.command.clone() };
+        match self.command {
+            Command::Complete(complete) => {
+                Command::Complete(Complete { lease: running.lease, ..complete.clone() })
+            }
+            Command::Fail(fail) => Command::Fail(Fail { lease: running.lease, ..fail.clone() }),
+            other => other.clone(),
+        }
+    }
+
+    fn with_this_incarnation(&self) -> Command {
+        match self.command {
+            Command::Claim(claim) => {
+                let mut claim: Claim = claim.clone();
+                if let Some(hint) = &mut claim.hint {
+                    hint.incarnation = self.task.incarnation;
+                }
+                Command::Claim(claim)
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// The time, unless it is just that of a deadline or timeout: then it isn't quite there yet.
+    fn a_moment_ago(&self) -> Context<'a> {
+        let [start, heartbeat, close] = match &self.task.state {
+            State::Pending(pending) => [pending.schedule_to_start_at, None, None],
+            State::Running(running) => [None, running.heartbeat_at, running.start_to_close_at],
+            State::Ended(_) => [None; 3],
+        };
+        let is_now = [self.task.deadline_at, start, heartbeat, close].contains(&Some(self.context.now));
+        let early = if is_now { Millis::new(1) } else { Millis::ZERO };
+        Context { now: self.context.now.minus(early), ..*self.context }
+    }
+
+    fn a_moment_later(&self) -> Context<'a> {
+        let early = if is_timers_look(self.command) { Millis::from_secs(1) } else { Millis::ZERO };
+        Context { now: self.context.now.plus(early), ..*self.context }
+    }
+
+    fn retry_without_due(&self, decision: Decision) -> Decision {
+        let is_retry = matches!(self.command, Command::Fail(_));
+        edited(decision, |after| {
+            if is_retry {
+                after.due = None;
+            }
+        })
+    }
+
+    fn expire_the_ended(&self, decision: Decision) -> Decision {
+        let passed = self.task.deadline_at.is_some_and(|deadline| deadline <= self.context.now);
+        let is_completed = self.task.status() == tickover_core::task::Status::Completed;
+        let looks = matches!(self.command, Command::Due(_) | Command::Timer { .. });
+        if !looks || !passed || !is_completed {
+            return decision;
+        }
+        let error = Failure::new("timed_out", "the task's deadline passed");
+        let outcome = Outcome::TimedOut { kind: TimeoutKind::ScheduleToClose, error };
+        self.rewritten(outcome, Reply::Due(DueReply::TimedOut))
+    }
+
+    fn replace_result(&self, decision: Decision) -> Decision {
+        match (self.command, &decision.outcome) {
+            (Command::Complete(complete), Ok(Reply::Closed { duplicate: true })) => {
+                let output = complete.output.clone().map(Payload::Inline);
+                self.rewritten(Outcome::Completed { output }, Reply::Closed { duplicate: true })
+            }
+            _ => decision,
+        }
+    }
+
+    /// The decision to give an ended task another outcome.
+    fn rewritten(&self, outcome: Outcome, reply: Reply) -> Decision {
+        let mut after = self.task.clone();
+        after.version += 1;
+        after.nonce = self.context.nonce;
+        if let State::Ended(ended) = &self.task.state {
+            after.state = State::Ended(Ended { outcome, ..ended.clone() });
+        }
+        let write = Write::UpdateTask {
+            before: Box::new(self.task.clone()),
+            after: Box::new(after.clone()),
+            due_no_later_than: None,
+        };
+        Decision {
+            blobs: vec![],
+            writes: vec![write],
+            effects: vec![],
+            task: Some(after),
+            outcome: Ok(reply),
+        }
+    }
+
+    fn move_deadline(&self, decision: Decision) -> Decision {
+        let renewed = decision.outcome == Ok(Reply::Renewed);
+        self.with_fresh_deadline(decision, renewed)
+    }
+
+    fn renew_deadline(&self, decision: Decision) -> Decision {
+        let claimed = decision.outcome == Ok(Reply::Claim(ClaimReply::Claimed));
+        self.with_fresh_deadline(decision, claimed)
+    }
+
+    fn with_fresh_deadline(&self, decision: Decision, applies: bool) -> Decision {
+        let now = self.context.now;
+        edited(decision, |after| {
+            if let Some(whole) = after.timeouts.schedule_to_close.filter(|_| applies) {
+                after.deadline_at = Some(now.plus(whole.after));
+            }
+        })
+    }
+
+    fn hint_anyway(&self, mut decision: Decision) -> Decision {
+        let looked = decision.outcome == Ok(Reply::Due(DueReply::Rearmed));
+        if let Some(task) = decision.task.as_ref().filter(|_| looked) {
+            let hint = Box::new(Hint::of(task));
+            decision.effects.push(Effect::Dispatch { hint, at: self.context.now });
+        }
+        decision
+    }
+
+    fn keep_place(&self, mut decision: Decision) -> Decision {
+        let claimed = decision.outcome == Ok(Reply::Claim(ClaimReply::Claimed));
+        if claimed {
+            for write in &mut decision.writes {
+                if let Write::UpdateTask { due_no_later_than, .. } = write {
+                    *due_no_later_than = None;
+                }
+            }
+        }
+        edited(decision, |after| {
+            if claimed {
+                after.due = self.task.due;
+            }
+        })
+    }
+
+    fn inline_result(&self, mut decision: Decision) -> Decision {
+        let Command::Complete(complete) = self.command else { return decision };
+        decision.blobs.clear();
+        let output = complete.output.clone().map(Payload::Inline);
+        edited(decision, |after| {
+            if let State::Ended(Ended { outcome: Outcome::Completed { output: stored }, .. }) =
+                &mut after.state
+            {
+                stored.clone_from(&output);
+            }
+        })
+    }
+}
+
+/// The same decision about a record that comes out differently.
+fn edited(mut decision: Decision, edit: impl Fn(&mut Task)) -> Decision {
+    decision.task.iter_mut().for_each(&edit);
+    for write in &mut decision.writes {
+        if let Write::UpdateTask { after, .. } = write {
+            edit(after);
+        }
+    }
+    decision
+}
+
+fn is_timers_look(command: &Command) -> bool {
+    matches!(command, Command::Timer { .. })
+}
+
+fn without_timers(mut decision: Decision) -> Decision {
+    decision.effects.retain(|effect| match effect {
+        Effect::Timer(_) => false,
+        Effect::Dispatch { .. } => true,
+    });
+    decision
+}
+
+/// Sends the hints at once, whatever becomes of the commit.
+fn rashly(world: &World, actor: Actor, mut decision: Decision) -> Decision {
+    for effect in std::mem::take(&mut decision.effects) {
+        let (hint, at) = match effect {
+            Effect::Dispatch { hint, at } => (hint, at),
+            Effect::Timer(_) => {
+                decision.effects.push(effect);
+                continue;
+            }
+        };
+        let queue = hint.task.queue.clone();
+        let Ok(body) = hint.body() else { continue };
+        let delay = at.since(world.now());
+        let note = Note::of(&body);
+        let sent = world.messages.send(&queue, &[Outgoing { body, delay }]).now_or_never();
+        if sent.is_some_and(|sent| sent.is_ok()) {
+            world.note(actor, What::Message { queue, fate: Fate::Sent(delay), note });
+        }
+    }
+    decision
+}

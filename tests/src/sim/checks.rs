@@ -1,0 +1,35 @@
+//! What must hold of a history. Each check is one function named after what it demands; none of them asks the
+//! rules what is right.
+
+mod answers;
+mod deadlines;
+mod endings;
+mod hints;
+mod records;
+mod results;
+mod story;
+mod timeliness;
+mod timers;
+
+use super::Run;
+use super::violation::Violation;
+use story::Stories;
+
+/// Everything that doesn't hold, earliest first.
+pub fn check(run: &Run) -> Vec<Violation> {
+    let stories = Stories::of(run);
+    let mut found = Vec::new();
+    for step in stories.steps() {
+        found.extend(records::of_step(step, run));
+        found.extend(deadlines::of_step(step));
+        found.extend(results::of_step(step, run));
+    }
+    found.extend(results::one_each(&stories));
+    found.extend(answers::are_true(&stories, run));
+    found.extend(hints::of_run(&stories, run));
+    found.extend(timers::of_run(run));
+    found.extend(timeliness::of_run(&stories, run));
+    found.extend(endings::every_task_ends(run));
+    found.sort_by_key(|violation| violation.at);
+    found
+}

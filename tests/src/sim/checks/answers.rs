@@ -1,0 +1,195 @@
+//! What must hold of answers: they agree with what is recorded, also after an answer was lost.
+
+use std::collections::BTreeMap;
+
+use tickover_core::command::Command;
+use tickover_core::decision::Reply;
+use tickover_core::task::Ending;
+use tickover_core::time::Timestamp;
+use tickover_service::ServiceError;
+
+use super::story::{Step, Stories};
+use crate::sim::Run;
+use crate::sim::history::{Actor, Answer, Fault, Held, Made, Report, Request, What};
+use crate::sim::violation::{Invariant, Violation};
+use crate::sim::weather::SKEW;
+
+/// The table may refuse the repetition of a write that was or will be applied, because of another write under way:
+/// then it can't say whose the record is, and the rules take our own report for an earlier one. The answer is
+/// untrue in nothing but `duplicate`.
+const A_REFUSAL_HIDES_OUR_OWN_WRITE: bool = true;
+
+/// A call with its answer.
+struct Call<'a> {
+    number: u64,
+    actor: Actor,
+    /// Where the history of the call begins.
+    first: usize,
+    request: &'a Request,
+    at: Timestamp,
+    answer: &'a Answer,
+}
+
+pub(super) fn are_true(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for call in calls(run) {
+        if let Request::Report(held, report) = call.request {
+            found.extend(a_report_is_answered_truly(stories, &call, (held, report), run));
+        }
+        if let Answer::Claimed(all) = call.answer {
+            found.extend(all.iter().filter_map(|held| a_claim_is_recorded(stories, &call, held)));
+        }
+        if let Answer::Scheduled(all) = call.answer {
+            let made: Vec<&Made> = all.iter().flatten().collect();
+            found.extend(made.iter().filter_map(|one| a_new_task_is_new(stories, &call, one, &made)));
+        }
+    }
+    found
+}
+
+fn calls(run: &Run) -> Vec<Call<'_>> {
+    let mut asked = BTreeMap::new();
+    let mut calls = Vec::new();
+    for (first, event) in run.events.iter().enumerate() {
+        match &event.what {
+            What::Called { call, request } => drop(asked.insert(*call, (first, request))),
+            What::Answered { call: number, answer } => {
+                let asked = asked.remove(number);
+                calls.extend(asked.map(|(first, request)| Call {
+                    number: *number,
+                    actor: event.actor,
+                    first,
+                    request,
+                    at: event.at,
+                    answer,
+                }));
+            }
+            What::Decided(_) | What::Stored(_) | What::Message { .. } | What::Fault(_) => {}
+        }
+    }
+    calls
+}
+
+fn found(call: &Call<'_>, held: &Held, what: &str) -> Violation {
+    let what = format!("call #{} on {} with {}: {what}", call.number, held.task, held.lease);
+    Violation::new(Invariant::I10, call.at, what)
+}
+
+fn a_report_is_answered_truly(
+    stories: &Stories<'_>,
+    call: &Call<'_>,
+    (held, report): (&Held, &Report),
+    run: &Run,
+) -> Option<Violation> {
+    let steps = stories.task(held.incarnation);
+    let closed = steps.iter().find(|step| step.at <= call.at && closes(step, held, report));
+    let by_this_call =
+        closed.and_then(|step| step.decided).is_some_and(|decided| decided.call == call.number);
+    match (call.answer, closed) {
+        (Answer::Closed { .. }, None) => {
+            Some(found(call, held, "it was told that it is recorded, and it isn't"))
+        }
+        (Answer::Closed { duplicate: false }, Some(_)) if !by_this_call => {
+            Some(found(call, held, "it was told that its report is the first, and another one is"))
+        }
+        (Answer::Closed { duplicate: true }, Some(step))
+            if by_this_call && !is_hidden(step, steps, call, run) =>
+        {
+            Some(found(call, held, "it was told that its report is a repetition, and it is the first"))
+        }
+        (Answer::Renewed { lease_expires_at }, _) => {
+            let renewed = steps.iter().any(|step| {
+                let decided = step.decided.filter(|decided| decided.call == call.number);
+                let running = step.after.running();
+                decided.is_some_and(|decided| decided.outcome == Ok(Reply::Renewed))
+                    && running.is_some_and(|running| running.lease_expires_at == *lease_expires_at)
+            });
+            (!renewed).then(|| found(call, held, "it was told that its lease is renewed, and it isn't"))
+        }
+        (Answer::Failed(ServiceError::Rejected(reject)), Some(step)) => {
+            let forgotten = written_since(step, steps, call) || is_gone(step, call);
+            let untrue = (by_this_call && !forgotten) || (is_result(step) && !is_gone(step, call));
+            untrue.then(|| found(call, held, &format!("it was told {reject:?}, and it is recorded")))
+        }
+        _ => None,
+    }
+}
+
+/// Whether the call couldn't know that the record is as it left it.
+fn is_hidden(closing: &Step<'_>, steps: &[Step<'_>], call: &Call<'_>, run: &Run) -> bool {
+    let meanwhile = run.events[call.first..].iter().take_while(|event| event.at <= call.at);
+    let mut refused = meanwhile.filter(|event| event.actor == call.actor).map(|event| &event.what);
+    let refused = refused.any(|what| matches!(what, What::Fault(Fault::Conflicted)));
+    written_since(closing, steps, call) || (refused && A_REFUSAL_HIDES_OUR_OWN_WRITE)
+}
+
+/// Whether others have changed the record since: an attempt is forgotten after three more.
+fn written_since(closing: &Step<'_>, steps: &[Step<'_>], call: &Call<'_>) -> bool {
+    steps.iter().any(|step| step.number > closing.number && step.at <= call.at)
+}
+
+/// Whether the record that this step left may have passed its retention by some clock.
+fn is_gone(step: &Step<'_>, call: &Call<'_>) -> bool {
+    step.after.ended().is_some_and(|ended| ended.expires_at <= call.at.plus(SKEW))
+}
+
+/// Whether this step recorded a result: that is recognised for as long as the record exists.
+fn is_result(step: &Step<'_>) -> bool {
+    step.after.history.last().is_some_and(|past| past.ending == Ending::Completed)
+}
+
+/// Whether this step recorded such a report with this lease.
+fn closes(step: &Step<'_>, held: &Held, report: &Report) -> bool {
+    let Some(decided) = step.decided else { return false };
+    let Some(past) = step.after.past_attempt(&held.lease) else { return false };
+    let ending = match report {
+        Report::Heartbeat => return false,
+        Report::Complete(_) => Ending::Completed,
+        Report::Fail { .. } => Ending::Failed,
+        Report::Release => Ending::Released,
+    };
+    let with = match &decided.command {
+        Command::Complete(complete) => complete.lease,
+        Command::Fail(fail) => fail.lease,
+        Command::Release { lease } => *lease,
+        Command::Schedule(_)
+        | Command::Claim(_)
+        | Command::Heartbeat(_)
+        | Command::Cancel { .. }
+        | Command::Retry
+        | Command::Due(_)
+        | Command::Timer { .. } => return false,
+    };
+    let is_new = step.before.is_none_or(|before| before.past_attempt(&held.lease).is_none());
+    past.ending == ending && with == held.lease && is_new
+}
+
+fn a_claim_is_recorded(stories: &Stories<'_>, call: &Call<'_>, held: &Held) -> Option<Violation> {
+    let steps = stories.task(held.incarnation);
+    let recorded = steps.iter().any(|step| {
+        let running = step.after.running();
+        step.decided.is_some_and(|decided| decided.call == call.number)
+            && running.is_some_and(|running| running.lease == held.lease)
+    });
+    (!recorded).then(|| found(call, held, "it was handed over, and nobody claimed it"))
+}
+
+/// A batch may ask for one task twice: then it is new to one of the two.
+fn a_new_task_is_new(
+    stories: &Stories<'_>,
+    call: &Call<'_>,
+    made: &Made,
+    batch: &[&Made],
+) -> Option<Violation> {
+    let new_beside = batch.iter().any(|other| other.incarnation == made.incarnation && !other.existed);
+    let first = stories.task(made.incarnation).first();
+    let by_this_call = first.and_then(|step| step.decided).is_some_and(|decided| decided.call == call.number);
+    let what = match (first, made.existed) {
+        (None, _) => "there is none",
+        (Some(_), false) if !by_this_call => "it is another call's",
+        (Some(_), true) if by_this_call && !new_beside => "it is new",
+        (Some(_), _) => return None,
+    };
+    let what = format!("call #{} heard of {} (existed: {}): {what}", call.number, made.task, made.existed);
+    Some(Violation::new(Invariant::I10, call.at, what))
+}

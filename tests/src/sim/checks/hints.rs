@@ -1,0 +1,130 @@
+//! What must hold of messages: a hint follows its commit, and there are no more of them than are needed.
+
+use std::collections::BTreeMap;
+
+use tickover_core::command::Command;
+use tickover_core::decision::{DueReply, Effect, Reply};
+use tickover_core::due::DueKind;
+use tickover_core::duration::Millis;
+use tickover_core::id::{Incarnation, TaskId};
+use tickover_core::task::{State, Task};
+use tickover_core::time::Timestamp;
+
+use super::story::Stories;
+use crate::sim::Run;
+use crate::sim::history::{Actor, Decided, Event, Fate, Note, What};
+use crate::sim::trace::{brief, clock};
+use crate::sim::violation::{Invariant, Violation};
+use crate::sim::weather::SKEW;
+
+/// How much younger than a lost hint those are that have been claimed already.
+const OVERTAKEN_BY: Millis = Millis::from_secs(300);
+
+/// Hints that may be sent.
+#[derive(Default)]
+struct Allowed {
+    /// Because somebody decided to.
+    decided: BTreeMap<Incarnation, i64>,
+    /// Because somebody received the very message, and sends it again.
+    received: BTreeMap<(Actor, Incarnation, u64), i64>,
+}
+
+pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut allowed = Allowed::default();
+    for (number, event) in run.events.iter().enumerate() {
+        match &event.what {
+            What::Decided(decided) => {
+                found.extend(i9_a_second_hint_has_a_reason(event, decided, run));
+                for effect in &decided.effects {
+                    match effect {
+                        Effect::Dispatch { hint, .. } => {
+                            *allowed.decided.entry(hint.task.incarnation).or_default() += 1;
+                        }
+                        Effect::Timer(_) => {}
+                    }
+                }
+            }
+            What::Message { fate, note: Note::Hint { task, incarnation, version }, .. } => match fate {
+                Fate::Sent(_) | Fate::Dropped => {
+                    let of = (task, *incarnation, *version);
+                    found.extend(i1_a_hint_follows_its_commit(stories, number, event.at, of));
+                    found.extend(i9_a_hint_was_asked_for(&mut allowed, event, of));
+                }
+                Fate::Received => {
+                    *allowed.received.entry((event.actor, *incarnation, *version)).or_default() += 1;
+                }
+                Fate::Duplicated(_) | Fate::ReceivedByNobody | Fate::Shown => {}
+            },
+            What::Called { .. }
+            | What::Answered { .. }
+            | What::Stored(_)
+            | What::Message { .. }
+            | What::Fault(_) => {}
+        }
+    }
+    found
+}
+
+fn i9_a_hint_was_asked_for(
+    allowed: &mut Allowed,
+    event: &Event,
+    (task, incarnation, version): (&TaskId, Incarnation, u64),
+) -> Option<Violation> {
+    let by_decision = allowed.decided.get_mut(&incarnation);
+    let by_receipt = allowed.received.get_mut(&(event.actor, incarnation, version));
+    if let Some(left) = by_receipt.into_iter().chain(by_decision).find(|left| **left > 0) {
+        *left -= 1;
+        return None;
+    }
+    let what = format!("nobody decided to send a hint of {task} v{version}");
+    Some(Violation::new(Invariant::I9, event.at, what))
+}
+
+fn i1_a_hint_follows_its_commit(
+    stories: &Stories<'_>,
+    number: usize,
+    at: Timestamp,
+    (task, incarnation, version): (&TaskId, Incarnation, u64),
+) -> Option<Violation> {
+    let steps = stories.task(incarnation);
+    let committed = steps.iter().any(|step| step.number < number && step.after.version == version);
+    let what = || format!("a hint of {task} of {incarnation} v{version}, which wasn't in the table");
+    (!committed).then(|| Violation::new(Invariant::I1, at, what()))
+}
+
+/// The tick sends another hint for a task that had one only if the queue looked empty twice, or younger ones have
+/// been claimed, or hours have passed; and never twice within a backstop.
+fn i9_a_second_hint_has_a_reason(event: &Event, decided: &Decided, run: &Run) -> Option<Violation> {
+    let (Command::Due(view), Some(seen)) = (&decided.command, &decided.seen) else { return None };
+    let first = matches!(decided.outcome, Ok(Reply::Due(DueReply::TimedOut)));
+    let dispatches = decided.effects.iter().any(|effect| matches!(effect, Effect::Dispatch { .. }));
+    if !dispatches || first {
+        return None;
+    }
+    let since = waiting_since(seen)?;
+    let waited = decided.now.plus(SKEW).since(since);
+    let empty_twice = view.looks_empty && seen.due.is_some_and(|due| due.kind == DueKind::Recheck);
+    let overtaken = view.watermark.is_some_and(|mark| mark >= since.plus(OVERTAKEN_BY));
+    let long_ago = waited >= run.plan.limits.backstop_max;
+    let what = if waited < run.plan.limits.backstop {
+        "too soon"
+    } else if !(empty_twice || overtaken || long_ago) {
+        "without a reason"
+    } else {
+        return None;
+    };
+    let what = format!("{what}, at {}: another hint of {}", clock(decided.now), brief(seen));
+    Some(Violation::new(Invariant::I9, event.at, what))
+}
+
+/// Since when a task has been waiting for its hint to be read; `None` where the hint is yet to be sent.
+fn waiting_since(task: &Task) -> Option<Timestamp> {
+    let since = match &task.state {
+        State::Pending(pending) if pending.hint_later => return None,
+        State::Pending(pending) => pending.available_at,
+        State::Running(running) => running.lease_expires_at,
+        State::Ended(_) => return None,
+    };
+    Some(since.max(task.hinted_at.unwrap_or(since)))
+}

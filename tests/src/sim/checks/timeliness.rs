@@ -1,0 +1,126 @@
+//! What must hold of the time at which things are done: as soon as the faults of the run allow.
+
+use std::collections::BTreeMap;
+
+use tickover_core::duration::Millis;
+use tickover_core::time::Timestamp;
+
+use super::story::{Step, Stories, visible_instant};
+use crate::sim::Run;
+use crate::sim::history::{Answer, Request, What};
+use crate::sim::trace::{brief, clock};
+use crate::sim::violation::{Invariant, Violation};
+use crate::sim::weather::{LAG, SKEW, Weather};
+
+/// How late a deadline is noticed at most where nothing goes wrong and no call takes time: the timers' function
+/// may be waiting out another one's last second.
+const PROMPT: Millis = Millis::from_secs(2);
+/// Calls to the world, each way, between an instant and the write that notices it.
+const LEGS: u64 = 16;
+/// The tick of a minute hands over what comes before this long after it.
+const SLOT_END: Millis = Millis::from_secs(180);
+/// How long before an instant a tick must have been at the latest to have had it handed over in time.
+const IN_TIME: Millis = Millis::from_secs(30);
+
+/// A decision leaves a new instant to the timer of the place that the record has, if that is yet to come. While the
+/// decision is being written, that timer may come, find the record as it was, and be gone. The instant then waits
+/// for the tick.
+const A_TIMER_MAY_PASS_WHILE_A_DECISION_IS_WRITTEN: bool = false;
+
+/// A tick that did all that it had to do.
+struct Tick {
+    minute: Timestamp,
+    began: Timestamp,
+    ended: Timestamp,
+}
+
+/// An instant that a record waits for, and how long the record stood so.
+struct Standing<'a> {
+    step: &'a Step<'a>,
+    instant: Timestamp,
+    until: Timestamp,
+}
+
+/// Every instant that a record waited for.
+fn standing<'a>(stories: &'a Stories<'a>, run: &Run) -> Vec<Standing<'a>> {
+    let mut all = Vec::new();
+    for steps in stories.tasks() {
+        let ends = steps.iter().skip(1).map(|step| step.at).chain([run.ended_at]);
+        all.extend(steps.iter().zip(ends).filter_map(|(step, until)| {
+            let instant = visible_instant(step.after)?;
+            Some(Standing { step, instant, until })
+        }));
+    }
+    all
+}
+
+pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
+    let ticks = good_ticks(run);
+    let standing = standing(stories, run);
+    let mut found: Vec<_> = standing.iter().filter_map(|one| ticks_pass_nothing_by(one, &ticks)).collect();
+    if run.plan.weather.is_fair() {
+        found.extend(standing.iter().filter_map(|one| timers_are_prompt(one, &ticks, run)));
+    }
+    found
+}
+
+/// A tick that begins after an instant has passed, sees the index as it was then, and ends well, leaves no record
+/// as it was before that instant.
+fn ticks_pass_nothing_by(one: &Standing<'_>, ticks: &[Tick]) -> Option<Violation> {
+    let from = one.instant.plus(SKEW).max(one.step.at.plus(LAG));
+    let tick = ticks.iter().find(|tick| tick.began >= from && tick.ended < one.until)?;
+    let what = format!("{} was passed by, by the tick until {}", clock(one.instant), clock(tick.ended));
+    Some(Violation::new(Invariant::Timeliness, tick.ended, format!("{}: {what}", brief(one.step.after))))
+}
+
+/// Where nothing fails, nobody has to wait for a tick: an instant is noticed at once, unless ticks were missing when
+/// it was to be handed to timers.
+fn timers_are_prompt(one: &Standing<'_>, ticks: &[Tick], run: &Run) -> Option<Violation> {
+    let weather = run.plan.weather;
+    let last_call = one.instant.minus(IN_TIME);
+    let known = one.step.at.plus(LAG).plus(SKEW);
+    let handed_over = ticks.iter().any(|tick| {
+        tick.minute.plus(SLOT_END) > one.instant && tick.began >= known && tick.ended <= last_call
+    });
+    if (weather.missed_tick > 0 && !handed_over) || timer_passed(one.step, weather) {
+        return None;
+    }
+    let calls = Millis::new(weather.latency_ms).saturating_mul(LEGS);
+    let skew = Millis::new(u64::try_from(2 * weather.ahead_max_ms).unwrap_or(0));
+    // An instant may be written so late that it has passed by then.
+    let by = one.instant.max(one.step.at).plus(PROMPT).plus(calls).plus(skew);
+    let late = one.until > by;
+    let what = || format!("{} was noticed only at {}", clock(one.instant), clock(one.until));
+    late.then(|| Violation::new(Invariant::Timeliness, by, format!("{}: {}", brief(one.step.after), what())))
+}
+
+/// Whether the record kept a place whose instant had come by the time at which that was written.
+fn timer_passed(step: &Step<'_>, weather: Weather) -> bool {
+    let ahead = Millis::new(u64::try_from(weather.ahead_max_ms).unwrap_or(0));
+    let kept = step.after.due.filter(|due| step.before.is_some_and(|before| before.due == Some(*due)));
+    A_TIMER_MAY_PASS_WHILE_A_DECISION_IS_WRITTEN && kept.is_some_and(|due| due.at <= step.at.plus(ahead))
+}
+
+fn good_ticks(run: &Run) -> Vec<Tick> {
+    let mut under_way = BTreeMap::new();
+    let mut ticks = Vec::new();
+    for event in &run.events {
+        match &event.what {
+            What::Called { call, request: Request::Tick(minute) } => {
+                under_way.insert(*call, (*minute, event.at));
+            }
+            What::Answered { call, answer: Answer::Ticked(report) } => {
+                let did_all = report.failed == 0 && !report.out_of_time && report.fanned_out == 0;
+                let tick = under_way.remove(call).filter(|_| did_all);
+                ticks.extend(tick.map(|(minute, began)| Tick { minute, began, ended: event.at }));
+            }
+            What::Called { .. }
+            | What::Answered { .. }
+            | What::Decided(_)
+            | What::Stored(_)
+            | What::Message { .. }
+            | What::Fault(_) => {}
+        }
+    }
+    ticks
+}

@@ -1,0 +1,97 @@
+//! What must hold of the messages in the queue of timers: somebody decided to send each, and no tick hands an
+//! instant over that another one has handed over before.
+
+use std::collections::BTreeMap;
+
+use tickover_core::decision::Effect;
+use tickover_core::id::TaskId;
+use tickover_core::time::Timestamp;
+use tickover_core::timer::Timer;
+
+use crate::sim::Run;
+use crate::sim::history::{Actor, Answer, Fate, Note, Request, What};
+use crate::sim::trace::clock;
+use crate::sim::violation::{Invariant, Violation};
+
+type Key = (TaskId, Timestamp, Timestamp);
+
+/// What is known while going through the history.
+#[derive(Default)]
+struct Known {
+    /// Timers that may be sent because somebody decided to.
+    decided: BTreeMap<Key, i64>,
+    /// Timers that somebody received, and may send on.
+    received: BTreeMap<(Actor, Key), i64>,
+    /// When the tick began that each ticker is at.
+    began: BTreeMap<Actor, Timestamp>,
+    /// What each ticker has handed over in the tick that it is at.
+    handing_over: BTreeMap<Actor, Vec<Key>>,
+    /// When the first tick ended well that had handed it over.
+    handed_over: BTreeMap<Key, Timestamp>,
+}
+
+pub(super) fn of_run(run: &Run) -> Vec<Violation> {
+    let mut known = Known::default();
+    let mut found = Vec::new();
+    for event in &run.events {
+        let (actor, at) = (event.actor, event.at);
+        match &event.what {
+            What::Decided(decided) => {
+                for effect in &decided.effects {
+                    match effect {
+                        Effect::Timer(timer) => *known.decided.entry(key(timer)).or_default() += 1,
+                        Effect::Dispatch { .. } => {}
+                    }
+                }
+            }
+            What::Message { fate: Fate::Received, note: Note::Timer(timer), .. } => {
+                *known.received.entry((actor, key(timer))).or_default() += 1;
+            }
+            What::Message { fate: Fate::Sent(_) | Fate::Dropped, note: Note::Timer(timer), .. } => {
+                let wrong = known.send(actor, timer, run.plan.weather.is_fair());
+                found.extend(wrong.map(|what| Violation::new(Invariant::I9, at, what)));
+            }
+            What::Called { request: Request::Tick(_), .. } => {
+                known.began.insert(actor, at);
+                known.handing_over.remove(&actor);
+            }
+            What::Answered { answer: Answer::Ticked(report), .. } if !report.out_of_time => {
+                for key in known.handing_over.remove(&actor).unwrap_or_default() {
+                    known.handed_over.entry(key).or_insert(at);
+                }
+            }
+            What::Called { .. }
+            | What::Answered { .. }
+            | What::Stored(_)
+            | What::Message { .. }
+            | What::Fault(_) => {}
+        }
+    }
+    found
+}
+
+impl Known {
+    /// What is wrong with sending this timer, if anything is.
+    fn send(&mut self, actor: Actor, timer: &Timer, in_fair_weather: bool) -> Option<String> {
+        let key = key(timer);
+        let by_decision = self.decided.get_mut(&key);
+        let by_receipt = self.received.get_mut(&(actor, key.clone()));
+        if let Some(left) = by_receipt.into_iter().chain(by_decision).find(|left| **left > 0) {
+            *left -= 1;
+            return None;
+        }
+        let what = || format!("the timer of {} for {}", timer.task, clock(timer.at));
+        if !matches!(actor, Actor::Ticker(_)) {
+            return Some(format!("nobody decided to send {}", what()));
+        }
+        self.handing_over.entry(actor).or_default().push(key.clone());
+        // Where calls fail, a tick may be unable to note what it has handed over.
+        let (began, noted) = (self.began.get(&actor)?, self.handed_over.get(&key)?);
+        let again = in_fair_weather && noted < began;
+        again.then(|| format!("{} was handed over before, at {}", what(), clock(*noted)))
+    }
+}
+
+fn key(timer: &Timer) -> Key {
+    (timer.task.clone(), timer.at, timer.due_at)
+}

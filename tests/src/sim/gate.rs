@@ -1,0 +1,113 @@
+//! A process's way to the world: slow, and where most of what goes wrong with processes happens to them.
+
+use std::sync::Arc;
+
+use tickover_core::duration::Millis;
+use tokio::sync::Notify;
+
+use super::clock::SimClock;
+use super::dice::Dice;
+use super::history::{Actor, Fault};
+use super::weather::Weather;
+use super::world::World;
+
+/// What a call to the world comes up against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nobody answered.
+    Unavailable,
+    /// Too many calls.
+    Throttled,
+}
+
+/// What stands between one process and the world.
+pub struct Gate {
+    /// The world.
+    pub world: Arc<World>,
+    /// Whose gate it is.
+    pub actor: Actor,
+    /// The process's clock.
+    pub clock: Arc<SimClock>,
+    /// The process's luck.
+    pub dice: Dice,
+    crashed: Notify,
+}
+
+impl Gate {
+    /// The gate of a process in its `life`th life.
+    pub fn new(world: Arc<World>, actor: Actor, life: u32) -> Self {
+        let dice = Dice::new(world.seed, &format!("{actor} {life}"));
+        let ahead = ahead(&dice, world.weather().ahead_max_ms);
+        let clock = Arc::new(SimClock::new(Arc::clone(&world.clock), ahead));
+        Self { world, actor, clock, dice, crashed: Notify::new() }
+    }
+
+    /// The way of a request out, or of an answer back. If the process dies on it, it never arrives.
+    pub async fn pass(&self) {
+        let weather = self.world.weather();
+        if self.dice.chance(weather.jump) {
+            let ahead = ahead(&self.dice, weather.ahead_max_ms);
+            self.clock.jump(ahead);
+            self.world.fault(self.actor, Fault::ClockJumped(ahead));
+        }
+        if weather.latency_ms > 0 {
+            let latency = self.dice.millis(0, weather.latency_ms);
+            self.sleep(latency).await;
+        }
+        if self.dice.chance(weather.freeze) {
+            let span = self.dice.secs(10, 400);
+            self.world.fault(self.actor, Fault::Frozen(span));
+            self.clock.freeze(span);
+        }
+        self.clock.thaw().await;
+        if self.dice.chance(weather.crash) || self.world.is_runaway() {
+            self.crashed.notify_one();
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// What a request comes up against before anything is done.
+    pub fn refusal(&self) -> Option<Refusal> {
+        let weather = self.world.weather();
+        if self.dice.chance(weather.unavailable) {
+            self.world.fault(self.actor, Fault::Unavailable);
+            return Some(Refusal::Unavailable);
+        }
+        if self.dice.chance(weather.throttle) {
+            self.world.fault(self.actor, Fault::Throttled);
+            return Some(Refusal::Throttled);
+        }
+        None
+    }
+
+    /// Whether the answer to what has been done is lost on its way back.
+    pub fn loses_answer(&self) -> bool {
+        let lost = self.dice.chance(self.world.weather().lost_answer);
+        if lost {
+            self.world.fault(self.actor, Fault::LostAnswer);
+        }
+        lost
+    }
+
+    /// Whether this kind of fault happens now.
+    pub fn strikes(&self, kind: impl Fn(Weather) -> u64) -> bool {
+        self.dice.chance(kind(self.world.weather()))
+    }
+
+    /// Returns when the process has died.
+    pub async fn crashed(&self) {
+        self.crashed.notified().await;
+    }
+
+    /// Waits by the world's clock.
+    pub async fn sleep(&self, span: Millis) {
+        use tickover_service::ports::Clock as _;
+        self.world.clock.sleep_until(self.world.now().plus(span)).await;
+    }
+}
+
+/// How far a clock is ahead, up to so much either way.
+fn ahead(dice: &Dice, most_ms: i64) -> i64 {
+    let span = u64::try_from(most_ms).unwrap_or(0);
+    i64::try_from(dice.between(0, 2 * span)).unwrap_or(0) - most_ms
+}

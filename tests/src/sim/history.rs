@@ -1,0 +1,307 @@
+//! Everything that happened in a run, in order: what was asked, decided, written, sent and answered, and what went
+//! wrong. The checks know nothing else.
+
+use std::sync::{Mutex, PoisonError};
+
+use tickover_core::command::Command;
+use tickover_core::decision::{Effect, Reply};
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::hint::Hint;
+use tickover_core::id::{Incarnation, LeaseId, Nonce, QueueName, TaskId};
+use tickover_core::payload::Json;
+use tickover_core::task::{Failure, Task};
+use tickover_core::time::Timestamp;
+use tickover_core::timer::{Timer, Wake};
+use tickover_service::ServiceError;
+use tickover_service::tick::TickReport;
+use tickover_service::timers::Fired;
+
+/// Who did something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Actor {
+    /// Nobody: the world itself.
+    World,
+    /// Somebody who schedules tasks.
+    Client(u8),
+    /// A process that works on tasks.
+    Worker(u8),
+    /// A function that is called once a minute.
+    Ticker(u8),
+    /// A function that reads the queue of timers.
+    Timers(u8),
+    /// Somebody who cancels, retries, pauses and resumes.
+    Operator,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// When, by the world's clock.
+    pub at: Timestamp,
+    /// Who did it.
+    pub actor: Actor,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A call began.
+    Called {
+        /// Its number.
+        call: u64,
+        /// What was asked.
+        request: Request,
+    },
+    /// A call ended. One whose process died never does.
+    Answered {
+        /// Its number.
+        call: u64,
+        /// What was said.
+        answer: Answer,
+    },
+    /// The rules were asked.
+    Decided(Box<Decided>),
+    /// A record changed. This is the truth, whatever anybody was told.
+    Stored(Box<Stored>),
+    /// Something happened to a message.
+    Message {
+        /// Of which queue.
+        queue: QueueName,
+        /// What happened.
+        fate: Fate,
+        /// What the message says.
+        note: Note,
+    },
+    /// Something went wrong.
+    Fault(Fault),
+}
+
+/// What was asked of the service.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// Make these tasks; an id that wasn't chosen is absent.
+    Schedule(Vec<Option<TaskId>>),
+    /// Take tasks from a queue.
+    Claim(QueueName),
+    /// Take this task.
+    ClaimById(TaskId),
+    /// A worker's report on what it holds.
+    Report(Held, Report),
+    /// End a task.
+    Cancel(TaskId),
+    /// Revive a task.
+    Retry(TaskId),
+    /// Stop or resume handing out a queue's tasks.
+    Pause(QueueName, bool),
+    /// Sweep what is due, for this minute.
+    Tick(Timestamp),
+    /// Deal with a message of the queue of timers.
+    Fire(Note),
+}
+
+/// A task in a worker's hands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Which.
+    pub task: TaskId,
+    /// Which of those that had this id.
+    pub incarnation: Incarnation,
+    /// The fence of the attempt.
+    pub lease: LeaseId,
+    /// What to report with.
+    pub token: String,
+}
+
+/// What a worker reports.
+#[derive(Clone, Debug)]
+pub enum Report {
+    /// Still at it.
+    Heartbeat,
+    /// Done, with this result.
+    Complete(Json),
+    /// It went wrong.
+    Fail {
+        /// How.
+        error: Failure,
+        /// Whether trying again can help.
+        retryable: bool,
+    },
+    /// Given back.
+    Release,
+}
+
+/// What the service said.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// These tasks exist.
+    Scheduled(Vec<Result<Made, ServiceError>>),
+    /// The caller holds these.
+    Claimed(Vec<Held>),
+    /// The lease holds until then.
+    Renewed {
+        /// See [`tickover_service::work::Renewed`].
+        lease_expires_at: Timestamp,
+    },
+    /// The attempt is over.
+    Closed {
+        /// Whether it had been before.
+        duplicate: bool,
+    },
+    /// What an operator asked for is done.
+    Done,
+    /// What a tick did.
+    Ticked(TickReport),
+    /// What became of a message of the queue of timers.
+    Fired(Fired),
+    /// It should be seen again.
+    NotFired(String),
+    /// Neither done nor refused by the caller's own fault, or refused for a reason.
+    Failed(ServiceError),
+}
+
+/// A task that a client was told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Its id.
+    pub task: TaskId,
+    /// Which of those that had this id.
+    pub incarnation: Incarnation,
+    /// Whether it had existed before.
+    pub existed: bool,
+}
+
+/// A decision, whether or not it was carried out.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    /// The call it was taken in.
+    pub call: u64,
+    /// The time that it was taken at, by the clock of whoever took it.
+    pub now: Timestamp,
+    /// Marks its writes.
+    pub nonce: Nonce,
+    /// The record that it was taken on.
+    pub seen: Option<Box<Task>>,
+    /// What was asked.
+    pub command: Command,
+    /// The answer.
+    pub outcome: Result<Reply, Reject>,
+    /// What others were to be told.
+    pub effects: Vec<Effect>,
+}
+
+/// A change of one record.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// As it was.
+    pub before: Option<Task>,
+    /// As it is.
+    pub after: Task,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is in the queue, to be seen after that delay.
+    Sent(Millis),
+    /// Its sender thinks that it is in the queue, and it isn't.
+    Dropped,
+    /// There is a second one of it, to be seen after that delay.
+    Duplicated(Millis),
+    /// Somebody has it.
+    Received,
+    /// Somebody was given it, and never got it.
+    ReceivedByNobody,
+    /// Others see it although somebody has it.
+    Shown,
+}
+
+/// What a message says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// That a task waits.
+    Hint {
+        /// Which.
+        task: TaskId,
+        /// Which of those that had this id.
+        incarnation: Incarnation,
+        /// The record's version.
+        version: u64,
+    },
+    /// That somebody is to look at a task.
+    Timer(Timer),
+    /// Anything else, as it is.
+    Other(String),
+}
+
+impl Note {
+    /// Reads a message.
+    pub fn of(body: &str) -> Self {
+        if let Ok(Hint { task, .. }) = Hint::parse(body) {
+            return Self::Hint { task: task.id, incarnation: task.incarnation, version: task.version };
+        }
+        match Wake::parse(body) {
+            Ok(Wake::Timer(timer)) => Self::Timer(timer),
+            Ok(Wake::Sweep(_)) | Err(_) => Self::Other(body.to_owned()),
+        }
+    }
+}
+
+/// Something that went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The process died; it is started anew after that long.
+    Crashed(Millis),
+    /// The process stands still for that long.
+    Frozen(Millis),
+    /// The process's clock is ahead by so many milliseconds from now on.
+    ClockJumped(i64),
+    /// A write was applied, and its answer didn't come.
+    LostAnswer,
+    /// A write's answer didn't come, and it will be applied after that long.
+    LateWrite(Millis),
+    /// A call wasn't answered, and nothing had happened.
+    Unavailable,
+    /// A call was refused because there were too many.
+    Throttled,
+    /// A write was refused because of another one.
+    Conflicted,
+    /// A queue with messages said that it has none.
+    WrongDepth,
+    /// Minutes pass without a tick.
+    MissedTicks(u64),
+    /// From now on, everything works.
+    StormOver,
+}
+
+/// The history of a run.
+#[derive(Debug, Default)]
+pub struct History(Mutex<Vec<Event>>);
+
+impl History {
+    /// Adds what just happened.
+    pub fn note(&self, at: Timestamp, actor: Actor, what: What) {
+        self.events().push(Event { at, actor, what });
+    }
+
+    /// How much has happened.
+    pub fn len(&self) -> usize {
+        self.events().len()
+    }
+
+    /// Whether nothing has happened.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Everything that happened until now. The history is empty then.
+    pub fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.events())
+    }
+
+    fn events(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

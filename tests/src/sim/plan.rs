@@ -1,0 +1,170 @@
+//! What people want in a run: how long it storms, under which limits, and which tasks are scheduled when.
+
+use tickover_core::command::Start;
+use tickover_core::duration::Millis;
+use tickover_core::id::{QueueName, TaskId, TaskKind};
+use tickover_core::limits::Limits;
+use tickover_core::payload::Json;
+use tickover_core::retry::{Delay, MaxAttempts, RetryPolicy};
+use tickover_core::time::Timestamp;
+use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_service::schedule::ScheduleRequest;
+
+use super::dice::Dice;
+use super::weather::Weather;
+
+/// 2026-01-01T00:00:00Z: when every run begins.
+pub const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+/// The queues that tasks are scheduled to.
+pub const QUEUES: [&str; 2] = ["red", "blue"];
+/// Ids that are used again and again.
+const NAMES: [&str; 3] = ["a", "b", "c"];
+const KEYS: [&str; 2] = ["k-1", "k-2"];
+
+/// A run before it begins.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What goes wrong.
+    pub weather: Weather,
+    /// Until when.
+    pub storm_until: Timestamp,
+    /// The limits of every service.
+    pub limits: Limits,
+    /// How many processes work on tasks.
+    pub workers: u8,
+    /// What is scheduled, by when.
+    pub jobs: Vec<Job>,
+}
+
+/// Something to be scheduled.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub client: u8,
+    /// What: several are one batch.
+    pub requests: Vec<ScheduleRequest>,
+    /// How often the call is made again although it succeeded.
+    pub repeats: u64,
+}
+
+impl Plan {
+    /// A seed's plan.
+    pub fn of(seed: u64) -> Self {
+        let dice = Dice::new(seed, "plan");
+        let storm = dice.secs(8 * 60, 40 * 60);
+        let limits = Limits {
+            retention: Millis::from_secs(dice.pick([60, 60, 240, 600, 1_200])),
+            backstop: Millis::from_secs(dice.pick([60, 60, 180, 600])),
+            backstop_max: Millis::from_secs(dice.pick([1_800, 3_600])),
+            idempotency: Millis::from_secs(dice.pick([300, 900])),
+            losses: u32::try_from(dice.between(0, 3)).unwrap_or(3),
+            due_shards: u16::try_from(dice.between(1, 3)).unwrap_or(1),
+            ..Limits::default()
+        };
+        let mut jobs: Vec<Job> = (0..dice.between(4, 14)).map(|_| job(&dice, storm)).collect();
+        jobs.sort_by_key(|job| job.at);
+        let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
+        Self { weather: Weather::of(seed), storm_until: START.plus(storm), limits, workers, jobs }
+    }
+
+    /// After this, whatever was lost has been found again and every task has ended.
+    pub fn ends_by(&self) -> Timestamp {
+        let waits = self.limits.backstop_max.saturating_mul(2);
+        self.storm_until.plus(waits).plus(Millis::from_secs(2 * 3_600))
+    }
+}
+
+fn job(dice: &Dice, storm: Millis) -> Job {
+    let at = START.plus(dice.millis(0, storm.as_u64() * 3 / 4));
+    // Much of what people schedule, they schedule on the minute: just when ticks come.
+    let at = if dice.chance(300) { next_minute(at) } else { at };
+    let client = u8::try_from(dice.between(0, 1)).unwrap_or(0);
+    let count = if dice.chance(150) { dice.between(2, 4) } else { 1 };
+    let requests = (0..count).map(|_| request(dice)).collect();
+    let repeats = if dice.chance(150) { dice.between(1, 2) } else { 0 };
+    Job { at, client, requests, repeats }
+}
+
+/// The first full minute after an instant.
+pub fn next_minute(now: Timestamp) -> Timestamp {
+    Timestamp::from_millis((now.as_millis().div_euclid(60_000) + 1) * 60_000)
+}
+
+fn request(dice: &Dice) -> ScheduleRequest {
+    let id = dice.chance(700).then(|| dice.pick(NAMES));
+    let idempotency_key = dice.chance(150).then(|| dice.pick(KEYS).to_owned());
+    let size = dice.pick([0, 5, 20, 300, 3_000]);
+    ScheduleRequest {
+        id: id.and_then(|id| TaskId::parse(id).ok()),
+        idempotency_key,
+        queue: queue(dice),
+        kind: kind(),
+        input: Some(text(usize::try_from(size).unwrap_or(0))),
+        labels: if dice.chance(200) { Json::parse(r#"{"team":"blue","cost_centre":"12345"}"#) } else { None },
+        retry: retry(dice),
+        timeouts: timeouts(dice),
+        start: start(dice),
+    }
+}
+
+fn start(dice: &Dice) -> Start {
+    let delay = match dice.between(0, 9) {
+        0..=5 => Millis::ZERO,
+        6 | 7 => dice.millis(1, 180_000),
+        // Further ahead than a queue can delay.
+        _ => dice.millis(901_000, 1_500_000),
+    };
+    Start::After(delay)
+}
+
+fn retry(dice: &Dice) -> RetryPolicy {
+    let retries = u32::try_from(dice.between(0, 4)).unwrap_or(0);
+    let delay = dice.pick([Millis::ZERO, Millis::from_secs(1), Millis::from_secs(20), Millis::from_secs(90)]);
+    let policy = match dice.between(0, 4) {
+        0 => RetryPolicy::none(),
+        1 => RetryPolicy::exponential(retries, delay),
+        2 => RetryPolicy {
+            delay: Delay::Listed(vec![Millis::from_secs(1), delay]),
+            ..RetryPolicy::fixed(retries, delay)
+        },
+        _ => RetryPolicy::fixed(retries, delay),
+    };
+    if dice.chance(20) {
+        return RetryPolicy { max_attempts: MaxAttempts::Skip, ..policy };
+    }
+    RetryPolicy { non_retryable: vec!["fatal".to_owned()], ..policy }
+}
+
+fn timeouts(dice: &Dice) -> Timeouts {
+    let on_timeout =
+        || dice.pick([OnTimeout::Retry, OnTimeout::Retry, OnTimeout::Terminal, OnTimeout::Cancel]);
+    let attempt = |after: Millis| AttemptTimeout { after, on_timeout: on_timeout() };
+    let whole = LifeTimeout { after: dice.millis(2_000, 900_000), is_error: dice.chance(850) };
+    Timeouts {
+        schedule_to_close: dice.chance(450).then_some(whole),
+        schedule_to_start: dice.chance(200).then(|| attempt(dice.millis(3_000, 400_000))),
+        heartbeat: dice.chance(250).then(|| attempt(dice.millis(2_000, 60_000))),
+        start_to_close: dice.chance(300).then(|| attempt(dice.millis(1_000, 120_000))),
+    }
+}
+
+fn queue(dice: &Dice) -> QueueName {
+    super::world::queue(dice.pick(QUEUES))
+}
+
+/// The kind of all tasks.
+///
+/// # Panics
+///
+/// If a constant of ours is no kind.
+#[expect(clippy::expect_used, reason = "our own constant")]
+fn kind() -> TaskKind {
+    TaskKind::parse("work").expect("a kind")
+}
+
+/// A JSON string of so many characters.
+pub fn text(length: usize) -> Json {
+    Json::string(&"x".repeat(length))
+}

@@ -1,0 +1,248 @@
+//! One process: a service over a world that is far away, in which every call and every decision is noted.
+
+use std::sync::Arc;
+
+use tickover_core::command::{Command, Context};
+use tickover_core::decision::Decision;
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::id::{QueueName, TaskId};
+use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
+use tickover_service::claim::{ClaimRequest, ClaimedTask};
+use tickover_service::lease::LeaseToken;
+use tickover_service::ports::{Clock as _, Received};
+use tickover_service::schedule::{ScheduleRequest, Scheduled};
+use tickover_service::tick::TickReport;
+use tickover_service::{Ports, Rules, Service, ServiceError};
+
+use super::bugs;
+use super::gate::Gate;
+use super::history::{Actor, Answer, Decided, Fault, Held, Made, Note, Report, Request, What};
+use super::queue::SimQueue;
+use super::store::SimStore;
+use super::world::World;
+
+/// How long a tick goes on at most.
+const TICK_BUDGET: Millis = Millis::from_secs(50);
+
+/// A process, from its start to its end or death.
+pub struct Process {
+    /// The world it is in.
+    pub world: Arc<World>,
+    /// Its way to it.
+    pub gate: Arc<Gate>,
+    /// Its queues, for whoever reads them itself.
+    pub queue: Arc<SimQueue>,
+    service: Service,
+}
+
+/// Runs a process for as long as the world lasts, starting it anew whenever it dies.
+pub async fn keep_alive(world: &Arc<World>, actor: Actor, run: impl AsyncFn(Process)) {
+    for life in 0.. {
+        let gate = Arc::new(Gate::new(Arc::clone(world), actor, life));
+        let process = Process::new(Arc::clone(world), Arc::clone(&gate));
+        tokio::select! {
+            biased;
+            () = gate.crashed() => {}
+            () = run(process) => return,
+        }
+        let restart = gate.dice.millis(100, 60_000);
+        world.fault(actor, Fault::Crashed(restart));
+        gate.sleep(restart).await;
+    }
+}
+
+impl Process {
+    fn new(world: Arc<World>, gate: Arc<Gate>) -> Self {
+        let queue = Arc::new(SimQueue(Arc::clone(&gate)));
+        let ports = Ports {
+            store: Arc::new(SimStore(Arc::clone(&gate))),
+            queue: Arc::clone(&queue) as _,
+            clock: Arc::clone(&gate.clock) as _,
+            ids: Arc::new(super::dice::Dice::new(gate.dice.roll(), "ids")),
+        };
+        let service = Service::new(ports, world.limits.clone());
+        Self { world, gate, queue, service }
+    }
+
+    /// The time by its own clock.
+    pub fn now(&self) -> Timestamp {
+        self.gate.clock.now()
+    }
+
+    /// Waits by its own clock.
+    pub async fn sleep(&self, span: Millis) {
+        self.sleep_until(self.now().plus(span)).await;
+    }
+
+    /// Waits by its own clock.
+    pub async fn sleep_until(&self, instant: Timestamp) {
+        self.gate.clock.sleep_until(instant).await;
+    }
+
+    /// Makes tasks, one result each.
+    pub async fn schedule(&self, mut requests: Vec<ScheduleRequest>) -> Result<Vec<Made>, ServiceError> {
+        let request = Request::Schedule(requests.iter().map(|request| request.id.clone()).collect());
+        let made = self.call(
+            request,
+            |results: &Vec<_>| answered(results),
+            async |service| match requests.len() {
+                1 => Ok(vec![service.schedule(requests.remove(0)).await]),
+                _ => service.schedule_batch(requests).await,
+            },
+        );
+        let made = made.await?.into_iter().map(|one| one.map(|one| made_of(&one)));
+        made.collect()
+    }
+
+    /// Takes tasks from a queue.
+    pub async fn claim(
+        &self,
+        queue: &QueueName,
+        request: &ClaimRequest,
+    ) -> Result<Vec<(ClaimedTask, Held)>, ServiceError> {
+        let asked = Request::Claim(queue.clone());
+        let claimed = |tasks: &Vec<ClaimedTask>| Answer::Claimed(tasks.iter().filter_map(held).collect());
+        let tasks = self.call(asked, claimed, async |service| service.claim(queue, request).await).await?;
+        Ok(tasks.into_iter().filter_map(with_held).collect())
+    }
+
+    /// Takes one task.
+    pub async fn claim_by_id(
+        &self,
+        id: &TaskId,
+        request: &ClaimRequest,
+    ) -> Result<Option<(ClaimedTask, Held)>, ServiceError> {
+        let asked = Request::ClaimById(id.clone());
+        let claimed = |task: &Option<ClaimedTask>| Answer::Claimed(task.iter().filter_map(held).collect());
+        let task = self.call(asked, claimed, async |service| service.claim_by_id(id, request).await).await?;
+        Ok(task.and_then(with_held))
+    }
+
+    /// Reports on a task in its hands.
+    pub async fn report(&self, held: &Held, report: Report) -> Result<(), ServiceError> {
+        let asked = Request::Report(held.clone(), report.clone());
+        let (id, token) = (&held.task, held.token.as_str());
+        let carry_out = async |service: Service| {
+            let closed = match report {
+                Report::Heartbeat => {
+                    let renewed = service.heartbeat(id, token, None).await?;
+                    return Ok(Answer::Renewed { lease_expires_at: renewed.lease_expires_at });
+                }
+                Report::Complete(output) => service.complete(id, token, Some(output)).await?,
+                Report::Fail { error, retryable } => service.fail(id, token, error, retryable).await?,
+                Report::Release => service.release(id, token).await?,
+            };
+            Ok(Answer::Closed { duplicate: closed.duplicate })
+        };
+        self.call(asked, Answer::clone, carry_out).await.map(drop)
+    }
+
+    /// Ends a task.
+    pub async fn cancel(&self, id: &TaskId, force: bool) -> Result<(), ServiceError> {
+        let asked = Request::Cancel(id.clone());
+        self.call(asked, |_| Answer::Done, async |service| service.cancel(id, force).await).await.map(drop)
+    }
+
+    /// Revives a task.
+    pub async fn retry(&self, id: &TaskId) -> Result<(), ServiceError> {
+        let asked = Request::Retry(id.clone());
+        self.call(asked, |_| Answer::Done, async |service| service.retry(id).await).await.map(drop)
+    }
+
+    /// Stops or resumes a queue.
+    pub async fn pause(&self, queue: &QueueName, paused: bool) -> Result<(), ServiceError> {
+        let asked = Request::Pause(queue.clone(), paused);
+        let pause = async |service: Service| service.pause_queue(queue, paused).await;
+        self.call(asked, |_| Answer::Done, pause).await.map(drop)
+    }
+
+    /// Sweeps what is due.
+    pub async fn tick(&self, scheduled_at: Timestamp) -> Result<TickReport, ServiceError> {
+        let stop_at = self.now().plus(TICK_BUDGET);
+        let tick = async |service: Service| service.tick(scheduled_at, stop_at).await;
+        self.call(Request::Tick(scheduled_at), |report| Answer::Ticked(*report), tick).await
+    }
+
+    /// Deals with a message of the queue of timers; whether it is to be deleted.
+    pub async fn fire(&self, message: &Received) -> bool {
+        let stop_at = self.now().plus(TICK_BUDGET);
+        let asked = Request::Fire(Note::of(&message.body));
+        let fire = async |service: Service| {
+            Ok(match service.fire(&message.body, stop_at).await {
+                Ok(fired) => Answer::Fired(fired),
+                Err(error) => Answer::NotFired(error.to_string()),
+            })
+        };
+        let answer = self.call(asked, Answer::clone, fire).await;
+        matches!(answer, Ok(Answer::Fired(_)))
+    }
+
+    /// A call, noted with its answer and with every decision taken for it.
+    async fn call<T>(
+        &self,
+        request: Request,
+        answer: impl FnOnce(&T) -> Answer,
+        carry_out: impl AsyncFnOnce(Service) -> Result<T, ServiceError>,
+    ) -> Result<T, ServiceError> {
+        let call = self.world.next_call();
+        let actor = self.gate.actor;
+        self.world.note(actor, What::Called { call, request });
+        let rules = Observed { world: Arc::clone(&self.world), actor, call };
+        let result = carry_out(self.service.clone().with_rules(Arc::new(rules))).await;
+        let answer = match &result {
+            Ok(value) => answer(value),
+            Err(error) => Answer::Failed(error.clone()),
+        };
+        self.world.note(actor, What::Answered { call, answer });
+        result
+    }
+}
+
+/// The rules, with somebody watching. What is deliberately wrong is wrong underneath.
+struct Observed {
+    world: Arc<World>,
+    actor: Actor,
+    call: u64,
+}
+
+impl Rules for Observed {
+    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+        if self.world.is_runaway() {
+            // Whoever goes round for ever at one instant never comes to a gate.
+            return Decision::refuse(task, Reject::NotFound);
+        }
+        let decision = bugs::decide(&self.world, self.actor, task, command, context);
+        let decided = Decided {
+            call: self.call,
+            now: context.now,
+            nonce: context.nonce,
+            seen: task.cloned().map(Box::new),
+            command: command.clone(),
+            outcome: decision.outcome.clone(),
+            effects: decision.effects.clone(),
+        };
+        self.world.note(self.actor, What::Decided(Box::new(decided)));
+        decision
+    }
+}
+
+fn answered(results: &[Result<Scheduled, ServiceError>]) -> Answer {
+    Answer::Scheduled(results.iter().map(|one| one.as_ref().map(made_of).map_err(Clone::clone)).collect())
+}
+
+fn made_of(scheduled: &Scheduled) -> Made {
+    let task = &scheduled.task;
+    Made { task: task.id.clone(), incarnation: task.incarnation, existed: scheduled.existed }
+}
+
+fn held(claimed: &ClaimedTask) -> Option<Held> {
+    let LeaseToken { incarnation, lease, .. } = LeaseToken::decode(&claimed.token)?;
+    Some(Held { task: claimed.task.id.clone(), incarnation, lease, token: claimed.token.clone() })
+}
+
+fn with_held(claimed: ClaimedTask) -> Option<(ClaimedTask, Held)> {
+    let held = held(&claimed)?;
+    Some((claimed, held))
+}

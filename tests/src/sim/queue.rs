@@ -1,0 +1,156 @@
+//! The queues as one process sees them: far away, and with all that SQS allows itself.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
+
+use super::gate::{Gate, Refusal};
+use super::history::{Fate, Fault, Note, What};
+
+/// How much later than it should a message comes at most.
+const LATE_MAX_MS: u64 = 900_000;
+
+/// A process's queues.
+pub struct SimQueue(pub Arc<Gate>);
+
+impl SimQueue {
+    fn refused(&self) -> Result<(), QueueError> {
+        match self.0.refusal() {
+            None => Ok(()),
+            Some(Refusal::Unavailable) => Err(unavailable()),
+            Some(Refusal::Throttled) => Err(QueueError::Throttled),
+        }
+    }
+
+    async fn call<T>(&self, call: impl Future<Output = Result<T, QueueError>>) -> Result<T, QueueError> {
+        self.0.pass().await;
+        self.refused()?;
+        let answer = call.await;
+        self.0.pass().await;
+        if self.0.loses_answer() { Err(unavailable()) } else { answer }
+    }
+
+    fn note(&self, queue: &QueueName, fate: Fate, body: &str) {
+        let what = What::Message { queue: queue.clone(), fate, note: Note::of(body) };
+        self.0.world.note(self.0.actor, what);
+    }
+
+    async fn deliver(&self, queue: &QueueName, message: &Outgoing) -> Result<(), QueueError> {
+        let gate = &self.0;
+        if gate.strikes(|weather| weather.drop) {
+            self.note(queue, Fate::Dropped, &message.body);
+            return Ok(());
+        }
+        let late = gate.strikes(|weather| weather.delay);
+        let by = if late { gate.dice.millis(1, LATE_MAX_MS) } else { Millis::ZERO };
+        // It counts whole seconds, and rounds down.
+        let delay = Millis::from_secs(message.delay.as_secs_floor()).saturating_add(by);
+        self.note(queue, Fate::Sent(delay), &message.body);
+        self.enqueue(queue, &message.body, delay).await?;
+        if gate.strikes(|weather| weather.duplicate) {
+            let delay = delay.saturating_add(gate.dice.millis(0, LATE_MAX_MS));
+            self.note(queue, Fate::Duplicated(delay), &message.body);
+            self.enqueue(queue, &message.body, delay).await?;
+        }
+        Ok(())
+    }
+
+    async fn enqueue(&self, queue: &QueueName, body: &str, delay: Millis) -> Result<(), QueueError> {
+        let message = Outgoing { body: body.to_owned(), delay };
+        self.0.world.messages.send(queue, &[message]).await.map(drop)
+    }
+
+    /// Notes who got what, and shows some of it to others as well: visibility is only a promise.
+    async fn hand_out(&self, queue: &QueueName, received: &[Received]) -> Result<(), QueueError> {
+        for message in received {
+            self.note(queue, Fate::Received, &message.body);
+            if self.0.strikes(|weather| weather.shown) {
+                self.note(queue, Fate::Shown, &message.body);
+                self.0.world.messages.change_visibility(queue, &message.receipt, Millis::ZERO).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Queue for SimQueue {
+    async fn send(
+        &self,
+        queue: &QueueName,
+        messages: &[Outgoing],
+    ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        self.call(async {
+            let mut results = Vec::new();
+            for message in messages {
+                results.push(match self.refused() {
+                    Ok(()) => self.deliver(queue, message).await,
+                    Err(error) => Err(error),
+                });
+            }
+            Ok(results)
+        })
+        .await
+    }
+
+    async fn receive(
+        &self,
+        queue: &QueueName,
+        max: usize,
+        visibility: Millis,
+        wait: Millis,
+    ) -> Result<Vec<Received>, QueueError> {
+        self.0.pass().await;
+        self.refused()?;
+        let received = self.0.world.messages.receive(queue, max, visibility, wait).await?;
+        self.hand_out(queue, &received).await?;
+        self.0.pass().await;
+        if !received.is_empty() && self.0.loses_answer() {
+            for message in &received {
+                self.note(queue, Fate::ReceivedByNobody, &message.body);
+            }
+            return Err(unavailable());
+        }
+        Ok(received)
+    }
+
+    async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
+        self.call(self.0.world.messages.delete(queue, receipt)).await
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: &QueueName,
+        receipt: &str,
+        visibility: Millis,
+    ) -> Result<(), QueueError> {
+        self.call(self.0.world.messages.change_visibility(queue, receipt, visibility)).await
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
+        if self.0.strikes(|weather| weather.wrong_depth) {
+            self.0.world.fault(self.0.actor, Fault::WrongDepth);
+            return Ok(Depth::default());
+        }
+        self.call(self.0.world.messages.depth(queue)).await
+    }
+
+    async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
+        self.call(self.0.world.messages.open(queue)).await
+    }
+
+    fn knows(&self, queue: &QueueName) -> bool {
+        self.0.world.messages.knows(queue)
+    }
+
+    fn names(&self) -> Vec<QueueName> {
+        self.0.world.messages.names()
+    }
+}
+
+fn unavailable() -> QueueError {
+    QueueError::Unavailable { reason: "no answer".to_owned() }
+}

@@ -1,0 +1,66 @@
+//! Many seeds, on as many threads as they are given.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::bugs::Bug;
+use super::violation::Violation;
+
+/// How many threads share the work: as many as the machines of continuous integration have cores.
+const THREADS: usize = 2;
+
+/// A seed for which something doesn't hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// What was deliberately wrong.
+    pub bug: Option<Bug>,
+    /// What doesn't hold, earliest first.
+    pub violations: Vec<Violation>,
+}
+
+/// Tries seeds from `first` to `last` in order and stops at the first that fails.
+pub fn first_failure(first: u64, last: u64, bug: Option<Bug>) -> Option<Failure> {
+    let next = AtomicU64::new(first);
+    let found: Mutex<Option<Failure>> = Mutex::new(None);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let earlier = found.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+                    if seed > last || earlier {
+                        return;
+                    }
+                    let violations = super::check(seed, bug);
+                    if violations.is_empty() {
+                        continue;
+                    }
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    // Of two seeds tried at once, the lower one: which one it is must not depend on the machine.
+                    if found.as_ref().is_none_or(|other| seed < other.seed) {
+                        *found = Some(Failure { seed, bug, violations });
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The command that replays a seed step by step.
+pub fn replay(seed: u64, bug: Option<Bug>) -> String {
+    let with = bug.map_or_else(String::new, |bug| format!(" --bug {}", bug.name()));
+    format!("cargo xtask sim --seed {seed}{with}")
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}:", self.seed)?;
+        self.violations.iter().try_for_each(|violation| writeln!(f, "  {violation}"))?;
+        write!(f, "step by step: {}", replay(self.seed, self.bug))
+    }
+}

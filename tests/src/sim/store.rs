@@ -1,0 +1,126 @@
+//! The table as one process sees it: far away.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tickover_core::decision::Write;
+use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
+use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::task::Task;
+use tickover_core::tick::TickRecord;
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
+
+use super::bugs;
+use super::gate::{Gate, Refusal};
+use super::history::Fault;
+
+/// A process's store.
+pub struct SimStore(pub Arc<Gate>);
+
+impl SimStore {
+    fn refused(&self) -> Result<(), StoreError> {
+        match self.0.refusal() {
+            None => Ok(()),
+            Some(Refusal::Unavailable) => Err(unavailable()),
+            Some(Refusal::Throttled) => Err(StoreError::Throttled),
+        }
+    }
+
+    async fn read<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        self.0.pass().await;
+        self.refused()?;
+        let answer = read.await;
+        self.0.pass().await;
+        answer
+    }
+
+    /// Applies a commit to the table; some other time where the weather says so.
+    fn apply(&self, writes: &[Write]) -> Result<(), StoreError> {
+        let gate = &self.0;
+        let lag_ms = gate.world.weather().lag_ms;
+        if !gate.strikes(|weather| weather.late_write) {
+            return gate.world.ledger.commit(gate.actor, writes, lag_ms);
+        }
+        let after = gate.dice.millis(1, 8_000);
+        gate.world.fault(gate.actor, Fault::LateWrite(after));
+        let (late, writes) = (Arc::clone(gate), writes.to_vec());
+        gate.world.later(Box::pin(async move {
+            late.sleep(after).await;
+            // Whatever comes of it, nobody hears.
+            let _ = late.world.ledger.commit(late.actor, &writes, lag_ms);
+        }));
+        Err(unavailable())
+    }
+}
+
+#[async_trait]
+impl Store for SimStore {
+    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        self.read(self.0.world.ledger.store.task(id)).await
+    }
+
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        self.read(self.0.world.ledger.store.tasks(ids)).await
+    }
+
+    async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
+        let gate = &self.0;
+        gate.pass().await;
+        self.refused()?;
+        if gate.strikes(|weather| weather.conflict) {
+            gate.world.fault(gate.actor, Fault::Conflicted);
+            return Err(StoreError::Conflict { current: None });
+        }
+        let answer = bugs::commit(gate.world.bug, &gate.world.ledger, writes, |writes| self.apply(writes));
+        gate.pass().await;
+        if gate.loses_answer() { Err(unavailable()) } else { answer }
+    }
+
+    async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
+        self.read(self.0.world.ledger.store.put_blob(at, body)).await?;
+        if self.0.loses_answer() { Err(unavailable()) } else { Ok(()) }
+    }
+
+    async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
+        self.read(self.0.world.ledger.store.blob(id)).await
+    }
+
+    async fn due(
+        &self,
+        range: DueRange,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<DueEntry>, StoreError> {
+        self.read(async { Ok(self.0.world.ledger.due(range, limit, cursor)) }).await
+    }
+
+    async fn list(
+        &self,
+        listing: Listing,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError> {
+        self.read(self.0.world.ledger.store.list(listing, limit, cursor)).await
+    }
+
+    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
+        self.read(self.0.world.ledger.store.queue(name)).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        self.read(self.0.world.ledger.store.queues()).await
+    }
+
+    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
+        self.read(self.0.world.ledger.store.tick_record()).await
+    }
+
+    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
+        self.read(self.0.world.ledger.store.key(digest)).await
+    }
+}
+
+fn unavailable() -> StoreError {
+    StoreError::Unavailable { reason: "no answer".to_owned() }
+}

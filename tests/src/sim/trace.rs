@@ -1,0 +1,294 @@
+//! A history as people read it: one line a step.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use tickover_core::command::Command;
+use tickover_core::decision::Effect;
+use tickover_core::task::{Ending, State, Task};
+use tickover_core::time::Timestamp;
+
+use super::Run;
+use super::history::{Actor, Answer, Decided, Event, Fate, Fault, Note, Report, Request, Stored, What};
+use super::plan::START;
+
+/// Every step of a run, a line each. Claims that found nothing to decide on are left out: there are thousands.
+pub fn lines(run: &Run) -> impl Iterator<Item = String> + '_ {
+    let decided: BTreeSet<u64> = run.events.iter().filter_map(|event| decided_in(&event.what)).collect();
+    let vain: BTreeSet<u64> = run.events.iter().filter_map(|event| vain_claim(&event.what)).collect();
+    let is_told = move |event: &&Event| match &event.what {
+        What::Called { call, .. } | What::Answered { call, .. } => {
+            decided.contains(call) || !vain.contains(call)
+        }
+        What::Decided(_) | What::Stored(_) | What::Message { .. } | What::Fault(_) => true,
+    };
+    run.events.iter().filter(is_told).map(ToString::to_string)
+}
+
+fn decided_in(what: &What) -> Option<u64> {
+    match what {
+        What::Decided(decided) => Some(decided.call),
+        What::Called { .. }
+        | What::Answered { .. }
+        | What::Stored(_)
+        | What::Message { .. }
+        | What::Fault(_) => None,
+    }
+}
+
+fn vain_claim(what: &What) -> Option<u64> {
+    match what {
+        What::Answered { call, answer: Answer::Claimed(held) } if held.is_empty() => Some(*call),
+        What::Called { .. }
+        | What::Answered { .. }
+        | What::Decided(_)
+        | What::Stored(_)
+        | What::Message { .. }
+        | What::Fault(_) => None,
+    }
+}
+
+/// A number for a whole history: two that differ in anything have different ones, for all practical purposes.
+pub fn digest(run: &Run) -> u64 {
+    lines(run)
+        .flat_map(String::into_bytes)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// An instant as time since the beginning: `1:02:03.004`.
+pub fn clock(at: Timestamp) -> String {
+    let ms = at.as_millis() - START.as_millis();
+    let (sign, ms) = if ms < 0 { ("-", -ms) } else { ("", ms) };
+    let (hours, minutes) = (ms / 3_600_000, ms / 60_000 % 60);
+    format!("{sign}{hours}:{minutes:02}:{:02}.{:03}", ms / 1_000 % 60, ms % 1_000)
+}
+
+/// A record in a few words.
+pub fn brief(task: &Task) -> String {
+    let due = task.due.map_or_else(|| "none".to_owned(), |due| format!("{} {:?}", clock(due.at), due.kind));
+    let deadline = task.deadline_at.map_or_else(String::new, |at| format!(" deadline {}", clock(at)));
+    format!(
+        "{} of {} v{} {}{deadline}, due {due}",
+        task.id,
+        task.incarnation,
+        task.version,
+        state(&task.state)
+    )
+}
+
+fn state(state: &State) -> String {
+    let by = |name: &str, at: Option<Timestamp>| {
+        at.map_or_else(String::new, |at| format!(" {name} {}", clock(at)))
+    };
+    match state {
+        State::Pending(pending) => format!(
+            "pending from {}{}{}",
+            clock(pending.available_at),
+            by("start by", pending.schedule_to_start_at),
+            if pending.hint_later { " hint later" } else { "" },
+        ),
+        State::Running(running) => format!(
+            "running with {} until {}{}{}{}",
+            running.lease,
+            clock(running.lease_expires_at),
+            by("close by", running.start_to_close_at),
+            by("heartbeat by", running.heartbeat_at),
+            if running.cancel_requested { " to be cancelled" } else { "" },
+        ),
+        State::Ended(ended) => {
+            let outcome = format!("{:?}", ended.outcome);
+            let outcome: String = outcome.chars().take(90).collect();
+            format!("ended {outcome}, kept until {}", clock(ended.expires_at))
+        }
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::World => write!(f, "world"),
+            Self::Client(number) => write!(f, "client-{number}"),
+            Self::Worker(number) => write!(f, "worker-{number}"),
+            Self::Ticker(number) => write!(f, "ticker-{number}"),
+            Self::Timers(number) => write!(f, "timers-{number}"),
+            Self::Operator => write!(f, "operator"),
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>13}  {:<9} ", clock(self.at), self.actor.to_string())?;
+        match &self.what {
+            What::Called { call, request } => write!(f, "#{call} asks to {request}"),
+            What::Answered { call, answer } => write!(f, "#{call} hears {answer}"),
+            What::Decided(decided) => write!(f, "{decided}"),
+            What::Stored(stored) => write!(f, "{stored}"),
+            What::Message { queue, fate, note } => write!(f, "  {queue}: {fate} {note}"),
+            What::Fault(fault) => write!(f, "  !! {fault}"),
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Schedule(ids) => {
+                let ids: Vec<_> = ids.iter().map(|id| id.as_ref().map_or("*", |id| id.as_str())).collect();
+                write!(f, "schedule {}", ids.join(", "))
+            }
+            Self::Claim(queue) => write!(f, "claim from {queue}"),
+            Self::ClaimById(task) => write!(f, "claim {task}"),
+            Self::Report(held, report) => {
+                let what = match report {
+                    Report::Heartbeat => "renew",
+                    Report::Complete(_) => "complete",
+                    Report::Fail { .. } => "fail",
+                    Report::Release => "release",
+                };
+                write!(f, "{what} {} of {} with {}", held.task, held.incarnation, held.lease)
+            }
+            Self::Cancel(task) => write!(f, "cancel {task}"),
+            Self::Retry(task) => write!(f, "retry {task}"),
+            Self::Pause(queue, true) => write!(f, "pause {queue}"),
+            Self::Pause(queue, false) => write!(f, "resume {queue}"),
+            Self::Tick(minute) => write!(f, "tick for {}", clock(*minute)),
+            Self::Fire(note) => write!(f, "fire {note}"),
+        }
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scheduled(made) => {
+                for one in made {
+                    match one {
+                        Ok(made) => {
+                            write!(f, "{} of {} existed: {}; ", made.task, made.incarnation, made.existed)?;
+                        }
+                        Err(error) => write!(f, "{error}; ")?,
+                    }
+                }
+                Ok(())
+            }
+            Self::Claimed(held) if held.is_empty() => write!(f, "that there is nothing"),
+            Self::Claimed(held) => {
+                held.iter().try_for_each(|held| write!(f, "{} with {}; ", held.task, held.lease))
+            }
+            Self::Renewed { lease_expires_at } => write!(f, "renewed until {}", clock(*lease_expires_at)),
+            Self::Closed { duplicate } => write!(f, "closed, duplicate: {duplicate}"),
+            Self::Done => write!(f, "done"),
+            Self::Ticked(report) => write!(f, "{report:?}"),
+            Self::Fired(fired) => write!(f, "{fired:?}"),
+            Self::NotFired(error) => write!(f, "error: {error}"),
+            Self::Failed(error) => write!(f, "error: {error}"),
+        }
+    }
+}
+
+impl fmt::Display for Decided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let command = match &self.command {
+            Command::Schedule(_) => "schedule",
+            Command::Claim(_) => "claim",
+            Command::Heartbeat(_) => "heartbeat",
+            Command::Complete(_) => "complete",
+            Command::Fail(_) => "fail",
+            Command::Release { .. } => "release",
+            Command::Cancel { .. } => "cancel",
+            Command::Retry => "retry",
+            Command::Due(_) => "due",
+            Command::Timer { .. } => "timer",
+        };
+        let seen =
+            self.seen.as_ref().map_or_else(|| "nothing".to_owned(), |task| format!("v{}", task.version));
+        write!(f, "#{} decides {command} on {seen} at its {}: ", self.call, clock(self.now))?;
+        match &self.outcome {
+            Ok(reply) => write!(f, "{reply:?}")?,
+            Err(reject) => write!(f, "no: {reject}")?,
+        }
+        for effect in &self.effects {
+            match effect {
+                Effect::Dispatch { hint, at } => {
+                    write!(f, ", hint of v{} for {}", hint.task.version, clock(*at))?;
+                }
+                Effect::Timer(timer) => write!(f, ", timer for {}", clock(timer.at))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match &self.before {
+            None => "makes",
+            Some(before) if before.incarnation != self.after.incarnation => "makes anew",
+            Some(before) if before.version == self.after.version => "re-arms",
+            Some(_) => "writes",
+        };
+        write!(f, "{verb} {}", brief(&self.after))?;
+        let is_new = |before: &Task| before.history.last() != self.after.history.last();
+        match self.after.history.last() {
+            Some(past) if self.before.as_ref().is_some_and(is_new) => {
+                let ending = match past.ending {
+                    Ending::TimedOut(kind) => format!("timed out: {}", kind.as_str()),
+                    ending @ (Ending::Completed
+                    | Ending::Failed
+                    | Ending::Released
+                    | Ending::Lost
+                    | Ending::Cancelled) => ending.as_str().to_owned(),
+                };
+                write!(f, " (attempt {} {ending})", past.attempt)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sent(delay) if delay.is_zero() => write!(f, "sent"),
+            Self::Sent(delay) => write!(f, "sent, to be seen in {delay}:"),
+            Self::Dropped => write!(f, "!! lost"),
+            Self::Duplicated(delay) => write!(f, "!! doubled, to be seen in {delay}:"),
+            Self::Received => write!(f, "received"),
+            Self::ReceivedByNobody => write!(f, "!! received by nobody"),
+            Self::Shown => write!(f, "!! shown to others"),
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hint { task, incarnation, version } => {
+                write!(f, "hint of {task} of {incarnation} v{version}")
+            }
+            Self::Timer(timer) => {
+                write!(f, "timer of {} for {}, due {}", timer.task, clock(timer.at), clock(timer.due_at))
+            }
+            Self::Other(body) => f.write_str(body),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Crashed(restart) => write!(f, "dies, to be started in {restart}"),
+            Self::Frozen(span) => write!(f, "stands still for {span}"),
+            Self::ClockJumped(ahead_ms) => write!(f, "its clock is {ahead_ms} ms ahead now"),
+            Self::LostAnswer => write!(f, "an answer is lost"),
+            Self::LateWrite(after) => write!(f, "no answer, and the write is applied in {after}"),
+            Self::Unavailable => write!(f, "no answer"),
+            Self::Throttled => write!(f, "throttled"),
+            Self::Conflicted => write!(f, "refused because of another write"),
+            Self::WrongDepth => write!(f, "a queue says that it is empty"),
+            Self::MissedTicks(minutes) => write!(f, "no tick for {minutes} min"),
+            Self::StormOver => write!(f, "the storm is over"),
+        }
+    }
+}

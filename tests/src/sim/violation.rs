@@ -1,0 +1,64 @@
+//! What a check finds: a value, not a panic, so that a test can ask for one.
+
+use std::fmt;
+
+use tickover_core::time::Timestamp;
+
+/// What must hold, whatever goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Invariant {
+    /// The table is the truth; a message is a hint.
+    I1,
+    /// Every write is conditional on what was decided on.
+    I2,
+    /// Every live record has a place in the due index.
+    I3,
+    /// That place may be early, never late.
+    I4,
+    /// Deadlines are instants fixed at scheduling, and exactly one of expiry and report wins.
+    I5,
+    /// An outcome never changes, except by an operator's retry.
+    I6,
+    /// At most one result a task, and it is that of the lease that held it.
+    I7,
+    /// A control record stays within its kilobyte.
+    I8,
+    /// A backlog doesn't multiply.
+    I9,
+    /// Every call can be repeated, and its answer is true.
+    I10,
+    /// Every task ends.
+    Liveness,
+    /// What is due is done on time, as far as the faults allow.
+    Timeliness,
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Something that must not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// What doesn't hold.
+    pub invariant: Invariant,
+    /// Since when, by the world's clock.
+    pub at: Timestamp,
+    /// How it showed.
+    pub what: String,
+}
+
+impl Violation {
+    /// A violation found at an instant.
+    pub fn new(invariant: Invariant, at: Timestamp, what: impl Into<String>) -> Self {
+        Self { invariant, at, what: what.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}: {}", self.invariant, self.at.to_rfc3339(), self.what)
+    }
+}

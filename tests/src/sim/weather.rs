@@ -1,0 +1,118 @@
+//! What goes wrong in a run, and how often. Each seed has weather of its own, some of it none at all.
+
+use tickover_core::duration::Millis;
+
+use super::dice::Dice;
+
+/// How far a process's clock is off at most, so that two of them disagree by up to 2 s.
+pub const AHEAD_MAX_MS: i64 = 1_000;
+/// How far two clocks may disagree.
+pub const SKEW: Millis = Millis::from_secs(2);
+/// How far the due index may lag behind the table.
+pub const LAG: Millis = Millis::from_secs(3);
+
+/// How likely each fault is, in a thousand cases of its kind. All of them end when the storm does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weather {
+    /// A process dies at a call to the world.
+    pub crash: u64,
+    /// A process stands still for minutes at a call to the world.
+    pub freeze: u64,
+    /// A write is applied, and its answer never comes.
+    pub lost_answer: u64,
+    /// A write's answer never comes, and it is applied some seconds later.
+    pub late_write: u64,
+    /// A call isn't answered, and nothing happened.
+    pub unavailable: u64,
+    /// A call is refused because there are too many.
+    pub throttle: u64,
+    /// A write is refused because of another one, which fails as well.
+    pub conflict: u64,
+    /// A message is taken and never delivered.
+    pub drop: u64,
+    /// A message is delivered twice.
+    pub duplicate: u64,
+    /// A message comes up to fifteen minutes late.
+    pub delay: u64,
+    /// A message in flight is shown to others.
+    pub shown: u64,
+    /// A queue with messages says that it has none.
+    pub wrong_depth: u64,
+    /// A clock jumps.
+    pub jump: u64,
+    /// A minute passes without a tick; mostly several in a row do.
+    pub missed_tick: u64,
+    /// How long a call takes at most, each way.
+    pub latency_ms: u64,
+    /// How late a tick comes at most.
+    pub tick_late_ms: u64,
+    /// How far clocks are off at most.
+    pub ahead_max_ms: i64,
+    /// How far the due index lags at most.
+    pub lag_ms: u64,
+}
+
+impl Weather {
+    /// A seed's weather.
+    pub fn of(seed: u64) -> Self {
+        let dice = Dice::new(seed, "weather");
+        match dice.between(0, 7) {
+            0 => Self::default(),
+            1 | 2 => Self::foul(&dice).fair(),
+            _ => Self::foul(&dice),
+        }
+    }
+
+    fn foul(dice: &Dice) -> Self {
+        // Some faults in excess and others not at all show more than a little of everything.
+        let often = |usual: u64| dice.pick([0, usual, usual, usual * 3]);
+        Self {
+            crash: often(3),
+            freeze: often(3),
+            lost_answer: often(20),
+            late_write: often(6),
+            unavailable: often(15),
+            throttle: often(15),
+            conflict: often(15),
+            drop: often(100),
+            duplicate: often(150),
+            delay: often(100),
+            shown: often(30),
+            wrong_depth: often(60),
+            jump: often(10),
+            missed_tick: often(60),
+            latency_ms: dice.pick([0, 20, 100, 800, 2_000]),
+            tick_late_ms: dice.pick([0, 5_000, 40_000]),
+            ahead_max_ms: dice.pick([0, 100, AHEAD_MAX_MS]),
+            lag_ms: dice.pick([0, 500, LAG.as_u64()]),
+        }
+    }
+
+    /// The same without anything that fails: calls take their time, clocks are off, the index lags, and ticks
+    /// are late or missing.
+    #[must_use]
+    pub fn fair(self) -> Self {
+        Self {
+            missed_tick: self.missed_tick,
+            tick_late_ms: self.tick_late_ms,
+            jump: self.jump,
+            ..self.settled()
+        }
+    }
+
+    /// After the storm: everything works and ticks come, though clocks stay off and calls take their time.
+    #[must_use]
+    pub fn settled(self) -> Self {
+        Self {
+            latency_ms: self.latency_ms,
+            ahead_max_ms: self.ahead_max_ms,
+            lag_ms: self.lag_ms,
+            ..Self::default()
+        }
+    }
+
+    /// Whether nothing fails: then what is due is done within seconds, and not only by the next tick.
+    pub fn is_fair(self) -> bool {
+        self == self.fair()
+    }
+}

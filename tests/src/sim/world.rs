@@ -1,0 +1,122 @@
+//! What all processes of a run share: time, table, queues, weather, and the memory of what happened.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::future::BoxFuture;
+use tickover_core::id::QueueName;
+use tickover_core::limits::Limits;
+use tickover_core::time::Timestamp;
+use tickover_service::memory::{ManualClock, MemoryQueue, Queues};
+use tickover_service::ports::Clock as _;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::bugs::Bug;
+use super::history::{Actor, Fault, History, What};
+use super::ledger::Ledger;
+use super::plan::QUEUES;
+use super::weather::Weather;
+
+/// More than this never happens in a run that is sound.
+const EVENTS_MAX: usize = 200_000;
+
+/// What goes on whoever waits for it: writes and messages under way.
+pub type Background = BoxFuture<'static, ()>;
+
+/// The world of one run.
+pub struct World {
+    /// Decides everything that chance decides.
+    pub seed: u64,
+    /// The true time.
+    pub clock: Arc<ManualClock>,
+    /// The limits of every service in this run.
+    pub limits: Limits,
+    /// The one table.
+    pub ledger: Arc<Ledger>,
+    /// The queues.
+    pub messages: Arc<MemoryQueue>,
+    /// What happened.
+    pub history: Arc<History>,
+    /// What is deliberately wrong.
+    pub bug: Option<Bug>,
+    weather: Weather,
+    storm_until: Timestamp,
+    background: UnboundedSender<Background>,
+    calls: AtomicU64,
+}
+
+impl World {
+    /// A world in which nothing has happened yet.
+    pub fn new(
+        seed: u64,
+        start: Timestamp,
+        (weather, storm_until): (Weather, Timestamp),
+        limits: Limits,
+        bug: Option<Bug>,
+        background: UnboundedSender<Background>,
+    ) -> Self {
+        let clock = Arc::new(ManualClock::new(start));
+        let history = Arc::new(History::default());
+        let ledger = Arc::new(Ledger::new(seed, Arc::clone(&clock), Arc::clone(&history)));
+        let queues = Queues::Fixed(QUEUES.map(queue).to_vec());
+        let messages = Arc::new(MemoryQueue::new(Arc::clone(&clock) as _, queues));
+        let calls = AtomicU64::new(0);
+        Self { seed, clock, limits, ledger, messages, history, bug, weather, storm_until, background, calls }
+    }
+
+    /// The true time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// What goes wrong at this time.
+    pub fn weather(&self) -> Weather {
+        if self.is_stormy() { self.weather } else { self.weather.settled() }
+    }
+
+    /// Whether things may go wrong, and people do odd things.
+    pub fn is_stormy(&self) -> bool {
+        self.now() < self.storm_until
+    }
+
+    /// When that ends.
+    pub fn storm_until(&self) -> Timestamp {
+        self.storm_until
+    }
+
+    /// Remembers what just happened.
+    pub fn note(&self, actor: Actor, what: What) {
+        self.history.note(self.now(), actor, what);
+    }
+
+    /// Remembers what just went wrong.
+    pub fn fault(&self, actor: Actor, fault: Fault) {
+        self.note(actor, What::Fault(fault));
+    }
+
+    /// Lets something happen on its own.
+    pub fn later(&self, future: Background) {
+        // Once the run is over nobody is there to carry it on, and nobody to miss it.
+        let _ = self.background.send(future);
+    }
+
+    /// Whether so much has happened that it will never end by itself.
+    pub fn is_runaway(&self) -> bool {
+        self.history.len() > EVENTS_MAX
+    }
+
+    /// A number for a new call.
+    pub fn next_call(&self) -> u64 {
+        self.calls.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// A queue of tasks.
+///
+/// # Panics
+///
+/// If a constant of ours is no queue's name.
+#[expect(clippy::expect_used, reason = "our own constants")]
+pub fn queue(name: &str) -> QueueName {
+    QueueName::parse(name).expect("a queue's name")
+}

@@ -1,0 +1,80 @@
+//! The store in memory and `DynamoDB`'s semantics agree: the same calls in the same order get the same answers and
+//! leave the same records, and the same writes, old ones among them, meet the same fate.
+//!
+//! So whatever is found out by running many cases in memory holds of the table as well.
+#![expect(clippy::unwrap_used, reason = "what a test expects and doesn't find is its failure")]
+
+mod calls;
+mod perform;
+mod side;
+mod stores;
+mod writes;
+
+use futures::FutureExt as _;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
+
+use calls::{Call, calls};
+use side::Side;
+use stores::Stores;
+use writes::{Stroke, stroke};
+
+/// Calls after which everything that is stored is compared; the answers are compared after each.
+const LOOK_EVERY: usize = 8;
+
+/// Runs a case in a time and a thread of its own.
+fn run(case: impl Future<Output = TestCaseResult>) -> TestCaseResult {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(case)
+}
+
+async fn same_answers(calls: Vec<Call>) -> TestCaseResult {
+    let (mut memory, mut dynamo) = (Side::in_memory(), Side::on_dynamodb().await);
+    for (number, call) in calls.iter().enumerate() {
+        let expected = memory.perform(call).await;
+        let answer = dynamo.perform(call).await;
+        prop_assert_eq!(answer, expected, "call {}: {:?}", number, call);
+        if number % LOOK_EVERY == LOOK_EVERY - 1 || number == calls.len() - 1 {
+            prop_assert_eq!(dynamo.everything().await, memory.everything().await, "after call {}", number);
+        }
+    }
+    Ok(())
+}
+
+async fn same_fates(strokes: Vec<Stroke>) -> TestCaseResult {
+    let mut stores = Stores::new().await;
+    for (number, stroke) in strokes.iter().enumerate() {
+        stores
+            .strike(stroke)
+            .await
+            .map_err(|problem| TestCaseError::fail(format!("write {number}, {stroke:?}: {problem}")))?;
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_same_calls_get_the_same_answers_and_leave_the_same_records(
+        calls in calls()
+    ) {
+        run(same_answers(calls))?;
+    }
+
+    #[test]
+    fn the_same_writes_meet_the_same_fate_in_memory_on_dynamodb_and_in_the_model(
+        strokes in prop::collection::vec(stroke(), 10..40)
+    ) {
+        run(same_fates(strokes))?;
+    }
+}
+
+/// Random numbers are drawn in the order in which things happen. That is the same on both sides only while nothing
+/// in either ever waits for something else to happen first.
+#[tokio::test]
+async fn the_embedded_store_never_waits() {
+    let side = Side::on_dynamodb().await;
+    for _ in 0..20 {
+        assert!(side.store.queues().now_or_never().is_some());
+    }
+}

@@ -1,0 +1,187 @@
+//! Writes at random, to be decided on records as they are and as they once were.
+
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use tickover_core::command::{Claim, Command, Complete, Fail, Heartbeat, Key, Schedule, Start};
+use tickover_core::due::DueKind;
+use tickover_core::duration::Millis;
+use tickover_core::id::{BlobId, Fingerprint, Incarnation, LeaseId, TaskKind};
+use tickover_core::payload::Json;
+use tickover_core::queue::QueueView;
+use tickover_core::retry::RetryPolicy;
+use tickover_core::task::Failure;
+use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_tests::scene::{queue_name, task_id};
+
+/// Two tasks are enough to be mistaken for each other.
+pub(crate) const IDS: [&str; 2] = ["a", "b"];
+/// And so are two keys.
+pub(crate) const KEYS: [u8; 2] = [0, 1];
+
+/// A write, or two together.
+#[derive(Clone, Debug)]
+pub(crate) struct Stroke {
+    pub(crate) what: What,
+    /// How many records ago the one was there that it is decided on.
+    pub(crate) ago: usize,
+    /// When, in milliseconds from the first instant.
+    pub(crate) at: u64,
+    /// Whether it is of another incarnation of that record.
+    pub(crate) stranger: bool,
+}
+
+/// What a write is for.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// What the rules decide.
+    Decided(Ask),
+    /// A new task, perhaps with a key.
+    Schedule(New),
+    /// An update that insists on a place no later than this many milliseconds from the first instant.
+    Insist { latest: i64 },
+    /// To that many milliseconds from the first instant.
+    Rearm { to: i64, kind: DueKind },
+    /// The same as before, with the same nonce.
+    Again(Index),
+    /// The queue's record, so many versions after the stored one; the first is 1.
+    Queue { ahead: u64 },
+    /// The ticks' record, so many versions after the stored one; the first is 1.
+    Tick { ahead: u64 },
+    /// A key is kept longer.
+    ExtendKey(u8),
+}
+
+/// What is asked of a task that is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ask {
+    Claim,
+    Heartbeat,
+    Complete { bytes: usize },
+    Fail,
+    Release,
+    Cancel { force: bool },
+    Retry,
+    Due { looks_empty: bool },
+}
+
+/// A new task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct New {
+    pub(crate) id: &'static str,
+    /// In seconds.
+    pub(crate) deadline: Option<u64>,
+    pub(crate) key: Option<u8>,
+    /// How many records of its key ago the one was there that it replaces.
+    pub(crate) replaces: Option<usize>,
+}
+
+/// A write at random.
+pub(crate) fn stroke() -> impl Strategy<Value = Stroke> {
+    let at = prop_oneof![
+        8 => select(vec![0_u64, 1_000, 61_000, 600_000, 700_000, 1_400_000]),
+        // Past the retention.
+        1 => Just(30_000_000),
+    ];
+    // Mostly on the newest record: with old ones there are only conflicts.
+    let ago = prop_oneof![6 => Just(0_usize), 2 => Just(1), 2 => 2_usize..10];
+    let what = prop_oneof![
+        10 => ask().prop_map(What::Decided),
+        3 => new().prop_map(What::Schedule),
+        8 => other(),
+    ];
+    (what, ago, at, prop::bool::weighted(0.05)).prop_map(|(what, ago, at, stranger)| Stroke {
+        what,
+        ago,
+        at,
+        stranger,
+    })
+}
+
+fn ask() -> impl Strategy<Value = Ask> {
+    prop_oneof![
+        6 => Just(Ask::Claim),
+        3 => Just(Ask::Heartbeat),
+        2 => select(vec![1_usize, 700]).prop_map(|bytes| Ask::Complete { bytes }),
+        3 => Just(Ask::Fail),
+        2 => Just(Ask::Release),
+        1 => any::<bool>().prop_map(|force| Ask::Cancel { force }),
+        2 => Just(Ask::Retry),
+        5 => any::<bool>().prop_map(|looks_empty| Ask::Due { looks_empty }),
+    ]
+}
+
+fn new() -> impl Strategy<Value = New> {
+    let deadline = prop::option::of(select(vec![1_u64, 100, 700, 9_000]));
+    let key = prop::option::weighted(0.4, select(KEYS.to_vec()));
+    (select(IDS.to_vec()), deadline, key, prop::option::weighted(0.7, 0_usize..2))
+        .prop_map(|(id, deadline, key, replaces)| New { id, deadline, key, replaces })
+}
+
+fn other() -> impl Strategy<Value = What> {
+    let place = || select(vec![-1_000_i64, 0, 60_000, 600_000, 660_000, 3_000_000]);
+    let kinds = [DueKind::Instant, DueKind::Armed, DueKind::Start, DueKind::Backstop, DueKind::Recheck];
+    prop_oneof![
+        3 => place().prop_map(|latest| What::Insist { latest }),
+        4 => (place(), select(kinds.to_vec())).prop_map(|(to, kind)| What::Rearm { to, kind }),
+        5 => any::<Index>().prop_map(What::Again),
+        1 => (0_u64..3).prop_map(|ahead| What::Queue { ahead }),
+        1 => (0_u64..3).prop_map(|ahead| What::Tick { ahead }),
+        1 => select(KEYS.to_vec()).prop_map(What::ExtendKey),
+    ]
+}
+
+impl Ask {
+    /// The command, under the task's own lease where it has one.
+    pub(crate) fn command(self, own: Option<LeaseId>, new: LeaseId) -> Command {
+        let (lease, blob_id) = (own.unwrap_or(new), BlobId::from_bytes([7; 16]));
+        match self {
+            Self::Claim => {
+                Command::Claim(Claim { lease: new, worker: None, length: Millis::from_secs(60), hint: None })
+            }
+            Self::Heartbeat => Command::Heartbeat(Heartbeat { lease, progress: Some(0.25) }),
+            Self::Complete { bytes } => {
+                let output = Some(Json::string(&"o".repeat(bytes)));
+                Command::Complete(Complete { lease, output, blob_id })
+            }
+            Self::Fail => {
+                Command::Fail(Fail { lease, error: Failure::new("broken", "m"), retryable: true, blob_id })
+            }
+            Self::Release => Command::Release { lease },
+            Self::Cancel { force } => Command::Cancel { force },
+            Self::Retry => Command::Retry,
+            Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, watermark: None }),
+        }
+    }
+}
+
+impl New {
+    /// The command.
+    pub(crate) fn command(self, incarnation: Incarnation, key: Option<Key>) -> Command {
+        let whole =
+            self.deadline.map(|after| LifeTimeout { after: Millis::from_secs(after), is_error: true });
+        let attempt = AttemptTimeout { after: Millis::from_secs(650), on_timeout: OnTimeout::Retry };
+        Command::Schedule(Box::new(Schedule {
+            id: task_id(self.id),
+            incarnation,
+            queue: queue_name("q"),
+            kind: TaskKind::parse("k").unwrap(),
+            input: None,
+            labels: None,
+            retry: RetryPolicy::fixed(9, Millis::ZERO),
+            timeouts: Timeouts {
+                schedule_to_close: whole,
+                start_to_close: Some(attempt),
+                ..Timeouts::default()
+            },
+            start: Start::After(Millis::ZERO),
+            fingerprint: Fingerprint::from_bytes([1; 16]),
+            key,
+            blob_ids: [BlobId::from_bytes([8; 16]); 2],
+        }))
+    }
+}
+
+/// A key's digest.
+pub(crate) fn digest(key: u8) -> Fingerprint {
+    Fingerprint::from_bytes([key; 16])
+}

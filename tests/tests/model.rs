@@ -1,0 +1,185 @@
+//! The protocol, checked in every order of events within bounds: what must always hold does, what must be possible
+//! is, and rules with a bug are found out.
+#![expect(clippy::print_stdout, reason = "how much was checked is worth a look when it fails")]
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use stateright::{Checker, HasDiscoveries, Model as _};
+use tickover_core::duration::Millis;
+use tickover_core::limits::Limits;
+use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_tests::model::{Bug, Faults, Plan, Protocol, State, instants, name};
+
+/// Nothing goes wrong, except that everybody may be slow.
+const NONE: Faults =
+    Faults { losses: 0, duplicates: 0, crashes: 0, lost_answers: 0, failures: 0, heartbeats: 0 };
+
+/// Goes through all states there are and insists on every property.
+fn check(plan: Plan) {
+    let began = Instant::now();
+    let checker = Protocol::new(plan).checker().threads(2).spawn_bfs().join();
+    let (states, ways, deep) = (checker.unique_state_count(), checker.state_count(), checker.max_depth());
+    println!("{states} states, {ways} ways to them, {deep} deep, in {:.1?}", began.elapsed());
+    checker.assert_properties();
+}
+
+/// Insists that rules with this bug are found to break this property, and says how.
+fn finds(bug: Bug, plan: Plan, property: &'static str) {
+    let found = HasDiscoveries::AnyOf([property].into());
+    let checker = Protocol::with_bug(plan, bug).checker().finish_when(found).spawn_bfs().join();
+    let path = checker.assert_any_discovery(property);
+    println!("{bug:?}, after {} states: {:?}", checker.unique_state_count(), path.into_actions());
+}
+
+fn seconds(seconds: u64) -> Millis {
+    Millis::from_secs(seconds)
+}
+
+fn deadline(after: u64) -> Timeouts {
+    let schedule_to_close = Some(LifeTimeout { after: seconds(after), is_error: true });
+    Timeouts { schedule_to_close, ..Timeouts::default() }
+}
+
+fn retried(after: u64) -> AttemptTimeout {
+    AttemptTimeout { after: seconds(after), on_timeout: OnTimeout::Retry }
+}
+
+/// Leases and instants of five minutes: too far apart for timers, so what has passed is the tick's to enforce.
+fn unhurried(timeouts: Timeouts) -> Plan {
+    let plan = Plan::new();
+    let limits = Limits { backstop: seconds(300), ..plan.limits.clone() };
+    let instants = instants(&[0, 300, 600, 2_400]);
+    Plan { instants, lease: seconds(300), limits, timeouts, ..plan }
+}
+
+#[test]
+fn a_task_survives_a_lost_message_and_a_crash() {
+    let faults = Faults { losses: 1, crashes: 1, ..NONE };
+    let reaches = vec![name::COMPLETES, name::TAKEN_OVER, name::REHINTED];
+    check(Plan { faults, reaches, ..Plan::new() });
+}
+
+#[test]
+fn a_doubled_message_and_a_failed_attempt_make_no_second_result() {
+    let faults = Faults { duplicates: 1, failures: 1, ..NONE };
+    let reaches = vec![name::COMPLETES, name::TAKEN_OVER, name::RETRIED];
+    check(Plan { faults, reaches, ticks: 1, instants: instants(&[0, 60, 780]), ..Plan::new() });
+}
+
+#[test]
+fn a_write_whose_answer_is_lost_is_repeated_without_harm() {
+    let faults = Faults { lost_answers: 1, crashes: 1, ..NONE };
+    let reaches = vec![name::COMPLETES, name::TAKEN_OVER];
+    check(Plan { faults, reaches, ticks: 1, ..Plan::new() });
+}
+
+#[test]
+fn deadlines_and_timeouts_are_enforced_whatever_is_lost() {
+    let faults = Faults { losses: 1, crashes: 1, ..NONE };
+    let reaches = vec![name::COMPLETES, name::EXPIRES_WAITING, name::EXPIRES_HELD, name::RETRIED];
+    let timeouts = Timeouts { start_to_close: Some(retried(250)), ..deadline(600) };
+    check(Plan { faults, reaches, ..unhurried(timeouts) });
+}
+
+#[test]
+fn a_worker_that_gives_no_sign_of_life_is_replaced() {
+    let faults = Faults { heartbeats: 1, crashes: 1, ..NONE };
+    let reaches = vec![name::COMPLETES, name::EXPIRES_HELD, name::TAKEN_OVER, name::RETRIED];
+    let timeouts = Timeouts { heartbeat: Some(retried(400)), ..Timeouts::default() };
+    check(Plan { faults, reaches, ticks: 1, ..unhurried(timeouts) });
+}
+
+#[test]
+fn two_tasks_are_both_done() {
+    let reaches = vec![name::COMPLETES, name::TAKEN_OVER, name::REHINTED];
+    check(Plan { tasks: 2, ticks: 1, reaches, instants: instants(&[0, 60, 780]), ..Plan::new() });
+}
+
+#[test]
+fn timers_enforce_a_deadline_without_a_tick() {
+    let reaches = vec![name::COMPLETES, name::EXPIRES_WAITING, name::EXPIRES_HELD];
+    let instants = instants(&[0, 60, 100, 780]);
+    check(Plan { ticks: 1, sweeps: false, reaches, instants, timeouts: deadline(100), ..Plan::new() });
+}
+
+#[test]
+fn ticks_enforce_a_deadline_whose_timer_is_lost() {
+    let faults = Faults { losses: 1, crashes: 1, ..NONE };
+    let reaches = vec![name::COMPLETES, name::EXPIRES_WAITING, name::EXPIRES_HELD];
+    let instants = instants(&[0, 60, 100, 780]);
+    check(Plan { ticks: 1, faults, reaches, instants, timeouts: deadline(100), ..Plan::new() });
+}
+
+/// The properties that look at where nothing more can happen say something of every run only if no run goes on for
+/// ever.
+#[test]
+fn no_run_comes_back_to_where_it_was() {
+    let faults = Faults { losses: 1, crashes: 1, lost_answers: 1, ..NONE };
+    let timeouts = deadline(100);
+    let instants = instants(&[0, 100, 780]);
+    let model = Protocol::new(Plan { ticks: 1, workers: 1, faults, timeouts, instants, ..Plan::new() });
+    // Whether all that can follow has been seen; not yet for the states on the way here.
+    let mut done: HashMap<State, bool> = HashMap::new();
+    let mut way: Vec<(State, Vec<State>)> = Vec::new();
+    let mut next = model.init_states().pop();
+    loop {
+        if let Some(state) = next.take() {
+            let successors = model.next_states(&state);
+            done.insert(state.clone(), false);
+            way.push((state, successors));
+        }
+        let Some((state, successors)) = way.last_mut() else { break };
+        let Some(successor) = successors.pop() else {
+            done.insert(state.clone(), true);
+            way.pop();
+            continue;
+        };
+        match done.get(&successor) {
+            Some(true) => {}
+            Some(false) => panic!("a circle through {successor:#?}"),
+            None => next = Some(successor),
+        }
+    }
+    assert!(done.len() > 1_000, "{} states", done.len());
+    println!("{} states", done.len());
+}
+
+#[test]
+fn without_a_fence_the_result_of_a_worker_that_lost_its_task_would_count() {
+    finds(Bug::NoFence, Plan::new(), name::HOLDERS_RESULT);
+}
+
+#[test]
+fn without_the_condition_on_the_version_an_end_would_be_overwritten() {
+    finds(Bug::AnyVersion, Plan::new(), name::END_STANDS);
+    finds(Bug::AnyVersion, Plan::new(), name::ONE_RESULT);
+}
+
+#[test]
+fn a_claim_that_left_the_record_where_it_lies_would_have_it_found_too_late() {
+    let timeouts = Timeouts { start_to_close: Some(retried(250)), ..Timeouts::default() };
+    finds(Bug::DueLeftByClaim, unhurried(timeouts), name::DUE_IN_TIME);
+}
+
+#[test]
+fn a_claim_that_took_its_place_for_granted_would_be_found_too_late_if_a_tick_had_moved_it() {
+    let timeouts = Timeouts { start_to_close: Some(retried(250)), ..Timeouts::default() };
+    finds(Bug::PlaceTakenForGranted, unhurried(timeouts), name::DUE_IN_TIME);
+}
+
+#[test]
+fn an_expiry_that_ignored_how_a_task_ended_would_take_its_result_away() {
+    finds(Bug::ExpiryOfAnything, unhurried(deadline(600)), name::END_STANDS);
+}
+
+#[test]
+fn a_hint_that_was_never_sent_again_would_lose_its_task() {
+    let faults = Faults { losses: 1, ..NONE };
+    finds(Bug::HintsSentOnce, Plan { faults, ..Plan::new() }, name::NOT_LOST);
+}
+
+#[test]
+fn a_tick_that_overlooked_deadlines_would_leave_them_unenforced() {
+    finds(Bug::NothingExpires, unhurried(deadline(600)), name::ENFORCED);
+}

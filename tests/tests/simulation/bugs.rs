@@ -1,0 +1,127 @@
+//! The product with one bug each: within a thousand runs, the invariant that the bug breaks is seen to be broken.
+
+use tickover_tests::sim::bugs::Bug;
+use tickover_tests::sim::search::first_failure;
+
+/// Runs seeds until one fails, and looks whether it fails for the right reason.
+#[track_caller]
+fn is_caught(bug: Bug) {
+    let Some(failure) = first_failure(1, 1_000, Some(bug)) else {
+        panic!("nobody noticed:{}", bug.sentence());
+    };
+    let broken: Vec<_> = failure.violations.iter().map(|violation| violation.invariant).collect();
+    assert!(broken.contains(&bug.breaks()), "{} should show in {}:\n{failure}", bug.name(), bug.breaks());
+}
+
+#[test]
+fn a_write_without_its_version_condition_is_caught() {
+    is_caught(Bug::NoVersionCondition);
+}
+
+#[test]
+fn a_fence_that_is_not_compared_is_caught() {
+    is_caught(Bug::FenceNotCompared);
+}
+
+#[test]
+fn a_retry_without_a_place_in_the_index_is_caught() {
+    is_caught(Bug::RetryWithoutDue);
+}
+
+#[test]
+fn an_instant_that_passes_a_moment_late_is_caught() {
+    is_caught(Bug::AfterInsteadOfAt);
+}
+
+#[test]
+fn a_hint_sent_before_its_commit_is_caught() {
+    is_caught(Bug::HintBeforeCommit);
+}
+
+#[test]
+fn an_expiry_that_ignores_the_status_is_caught() {
+    is_caught(Bug::ExpiryIgnoresStatus);
+}
+
+#[test]
+fn a_heartbeat_that_moves_the_deadline_is_caught() {
+    is_caught(Bug::HeartbeatMovesDeadline);
+}
+
+#[test]
+fn a_hint_at_every_look_is_caught() {
+    is_caught(Bug::HintAtEveryLook);
+}
+
+#[test]
+fn a_claim_that_does_not_lower_its_place_is_caught() {
+    is_caught(Bug::ClaimKeepsItsPlace);
+}
+
+#[test]
+fn a_write_that_does_not_know_itself_again_is_caught() {
+    is_caught(Bug::NoNonce);
+}
+
+#[test]
+fn a_hint_without_its_incarnation_is_caught() {
+    is_caught(Bug::HintWithoutIncarnation);
+}
+
+#[test]
+fn a_result_that_does_not_fit_its_record_is_caught() {
+    is_caught(Bug::ResultInRecord);
+}
+
+#[test]
+fn a_later_result_that_stands_is_caught() {
+    is_caught(Bug::LaterResultStands);
+}
+
+#[test]
+fn a_deadline_that_starts_anew_is_caught() {
+    is_caught(Bug::DeadlinePerAttempt);
+}
+
+#[test]
+fn a_rearm_without_its_condition_is_caught() {
+    is_caught(Bug::RearmWithoutCondition);
+}
+
+#[test]
+fn a_timer_that_its_writer_does_not_send_is_caught() {
+    is_caught(Bug::TimerNotSent);
+}
+
+#[test]
+fn a_timer_that_does_not_go_on_is_caught() {
+    is_caught(Bug::TimerNotSentOn);
+}
+
+#[test]
+fn a_timer_that_fires_too_early_is_caught() {
+    is_caught(Bug::TimerTooEarly);
+}
+
+#[test]
+fn a_tick_that_forgets_what_it_handed_over_is_caught() {
+    is_caught(Bug::SlotsNotNoted);
+}
+
+#[test]
+fn a_tick_that_notes_more_than_it_handed_over_is_caught() {
+    is_caught(Bug::SlotsNotedTooFar);
+}
+
+#[test]
+fn a_conflict_taken_for_success_is_caught() {
+    is_caught(Bug::ConflictTakenForSuccess);
+}
+
+#[test]
+fn no_bug_is_without_a_test() {
+    let source = include_str!("bugs.rs");
+    for bug in Bug::ALL {
+        assert!(source.contains(&format!("is_caught(Bug::{bug:?});")), "{bug:?} has no test");
+    }
+}

@@ -1,0 +1,148 @@
+//! The simulation itself: it is the same each time, and things really go wrong in it.
+
+use std::collections::BTreeSet;
+
+use tickover_core::task::{Ending, Outcome, Task};
+use tickover_service::timers::Fired;
+use tickover_tests::sim::history::{Answer, Fate, Fault, What};
+use tickover_tests::sim::search::replay;
+use tickover_tests::sim::{Run, bugs::Bug, run, trace};
+
+#[test]
+fn a_seed_gives_the_same_history_each_time_and_another_one_another() {
+    for seed in 1..=20 {
+        let first = run(seed, None);
+        assert_eq!(trace::digest(&first), trace::digest(&run(seed, None)), "seed {seed}");
+        assert_ne!(trace::digest(&first), trace::digest(&run(seed + 1_000, None)));
+    }
+}
+
+#[test]
+fn a_failure_names_the_command_that_replays_it() {
+    assert_eq!(replay(17, None), "cargo xtask sim --seed 17");
+    assert_eq!(replay(17, Some(Bug::NoNonce)), "cargo xtask sim --seed 17 --bug no-nonce");
+}
+
+/// A simulation in which nothing happens would find nothing.
+#[test]
+fn everything_that_can_happen_happens_within_a_few_runs() {
+    let mut seen = BTreeSet::new();
+    for seed in 1..=60 {
+        seen.extend(happenings(&run(seed, None)));
+    }
+    let all = [
+        "crashed",
+        "frozen",
+        "clock jumped",
+        "lost answer",
+        "late write",
+        "unavailable",
+        "throttled",
+        "conflicted",
+        "wrong depth",
+        "missed ticks",
+        "dropped",
+        "duplicated",
+        "received by nobody",
+        "shown",
+        "reused id",
+        "re-armed",
+        "revived",
+        "completed",
+        "failed",
+        "timed out",
+        "cancelled",
+        "cancelled by timeout",
+        "skipped",
+        "attempt timed out",
+        "attempt released",
+        "attempt lost",
+        "attempt failed",
+        "duplicate",
+        "refused",
+        "handed over",
+        "fired",
+        "fired on",
+        "fired for nothing",
+    ];
+    let missing: Vec<_> = all.into_iter().filter(|name| !seen.contains(name)).collect();
+    assert!(missing.is_empty(), "never seen: {missing:?}");
+}
+
+fn happenings(run: &Run) -> BTreeSet<&'static str> {
+    run.events.iter().flat_map(|event| happening(&event.what)).collect()
+}
+
+fn happening(what: &What) -> Vec<&'static str> {
+    match what {
+        What::Fault(fault) => fault_name(*fault).into_iter().collect(),
+        What::Message { fate, .. } => match fate {
+            Fate::Sent(_) | Fate::Received => vec![],
+            Fate::Dropped => vec!["dropped"],
+            Fate::Duplicated(_) => vec!["duplicated"],
+            Fate::ReceivedByNobody => vec!["received by nobody"],
+            Fate::Shown => vec!["shown"],
+        },
+        What::Stored(stored) => match &stored.before {
+            None => stored.after.ended().map(|ended| outcome_name(&ended.outcome)).into_iter().collect(),
+            Some(before) if before.incarnation != stored.after.incarnation => vec!["reused id"],
+            Some(before) if before.version == stored.after.version => vec!["re-armed"],
+            Some(before) => ending(before, &stored.after),
+        },
+        What::Answered { answer, .. } => match answer {
+            Answer::Closed { duplicate: true } => vec!["duplicate"],
+            Answer::Failed(tickover_service::ServiceError::Rejected(_)) => vec!["refused"],
+            Answer::Ticked(report) if report.timers > 0 => vec!["handed over"],
+            Answer::Fired(Fired::TimedOut) => vec!["fired"],
+            Answer::Fired(Fired::SentOn) => vec!["fired on"],
+            Answer::Fired(Fired::Spent) => vec!["fired for nothing"],
+            _ => vec![],
+        },
+        What::Called { .. } | What::Decided(_) => vec![],
+    }
+}
+
+const fn fault_name(fault: Fault) -> Option<&'static str> {
+    Some(match fault {
+        Fault::Crashed(_) => "crashed",
+        Fault::Frozen(_) => "frozen",
+        Fault::ClockJumped(_) => "clock jumped",
+        Fault::LostAnswer => "lost answer",
+        Fault::LateWrite(_) => "late write",
+        Fault::Unavailable => "unavailable",
+        Fault::Throttled => "throttled",
+        Fault::Conflicted => "conflicted",
+        Fault::WrongDepth => "wrong depth",
+        Fault::MissedTicks(_) => "missed ticks",
+        Fault::StormOver => return None,
+    })
+}
+
+fn ending(before: &Task, after: &Task) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    if before.revived_at != after.revived_at {
+        found.push("revived");
+    }
+    if before.history.last() != after.history.last() {
+        found.extend(after.history.last().and_then(|past| match past.ending {
+            Ending::Completed | Ending::Cancelled => None,
+            Ending::Failed => Some("attempt failed"),
+            Ending::TimedOut(_) => Some("attempt timed out"),
+            Ending::Released => Some("attempt released"),
+            Ending::Lost => Some("attempt lost"),
+        }));
+    }
+    found.extend(after.ended().map(|ended| outcome_name(&ended.outcome)));
+    found
+}
+
+const fn outcome_name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed { .. } => "completed",
+        Outcome::Failed { .. } => "failed",
+        Outcome::TimedOut { .. } => "timed out",
+        Outcome::Cancelled { timeout: None } => "cancelled",
+        Outcome::Cancelled { timeout: Some(_) } => "cancelled by timeout",
+        Outcome::Skipped => "skipped",
+    }
+}
