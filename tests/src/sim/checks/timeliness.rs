@@ -17,7 +17,7 @@ use crate::sim::weather::{LAG, SKEW, Weather};
 const PROMPT: Millis = Millis::from_secs(2);
 /// Calls to the world, each way, between an instant and the write that notices it.
 const LEGS: u64 = 16;
-/// The tick of a minute hands over what comes before this long after it.
+/// The tick of a minute hands over what comes before this long after it; by its own clock, which may be behind.
 const SLOT_END: Millis = Millis::from_secs(180);
 /// How long before an instant a tick must have been at the latest to have had it handed over in time.
 const IN_TIME: Millis = Millis::from_secs(30);
@@ -80,7 +80,7 @@ fn timers_are_prompt(one: &Standing<'_>, ticks: &[Tick], run: &Run) -> Option<Vi
     let last_call = one.instant.minus(IN_TIME);
     let known = one.step.at.plus(LAG).plus(SKEW);
     let handed_over = ticks.iter().any(|tick| {
-        tick.minute.plus(SLOT_END) > one.instant && tick.began >= known && tick.ended <= last_call
+        tick.minute.plus(SLOT_END).minus(SKEW) > one.instant && tick.began >= known && tick.ended <= last_call
     });
     if (weather.missed_tick > 0 && !handed_over) || timer_passed(one.step, weather) {
         return None;
