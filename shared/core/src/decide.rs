@@ -27,8 +27,22 @@ use crate::transition;
 
 /// Decides what a command does to a task, or to the absence of one.
 pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
-    // A record past its retention exists no more, whether or not the store has deleted it yet.
-    let task = task.filter(|task| !task.is_gone(context.now));
+    // A record past its retention exists no more, whether or not the store has deleted it yet; except for the very
+    // call that made it, which may have hung for so long: it would make the task again, and nothing could tell the
+    // two apart.
+    let is_own = |task: &Task| match command {
+        Command::Schedule(schedule) => schedule.incarnation == task.incarnation,
+        Command::Claim(_)
+        | Command::Heartbeat(_)
+        | Command::Complete(_)
+        | Command::Fail(_)
+        | Command::Release { .. }
+        | Command::Cancel { .. }
+        | Command::Retry
+        | Command::Due(_)
+        | Command::Timer { .. } => false,
+    };
+    let task = task.filter(|task| !task.is_gone(context.now) || is_own(task));
     let known = |decide: &dyn Fn(&Task) -> Decision| {
         task.map_or_else(|| Decision::refuse(None, Reject::NotFound), decide)
     };

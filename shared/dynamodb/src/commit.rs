@@ -139,10 +139,9 @@ impl DynamoStore {
         if let Some(verdict) = verdict(writes, reasons) {
             return verdict;
         }
-        if has(reason::CONFLICT) {
-            return Err(StoreError::Conflict { current: None });
-        }
-        if has(reason::THROUGHPUT) || has(reason::THROTTLING) {
+        // Another write of one of the items was under way. It says nothing of the records: deciding anew would take
+        // a write of ours that was applied before for somebody else's, where repeating it recognises it.
+        if has(reason::CONFLICT) || has(reason::THROUGHPUT) || has(reason::THROTTLING) {
             return Err(StoreError::Throttled);
         }
         let codes: Vec<&str> = reasons

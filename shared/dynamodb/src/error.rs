@@ -96,10 +96,11 @@ fn answered(error: SdkServiceError) -> Failure {
         SdkServiceError::TransactionCanceledException(cancelled) => {
             return Failure::Cancelled(cancelled.cancellation_reasons.unwrap_or_default());
         }
-        // Another write of the same item was under way. Which one won is to be read.
+        // Too much at once; or another write of the same item was under way, and the same one again will find out
+        // how it went.
         SdkServiceError::TransactionConflictException(_)
-        | SdkServiceError::ReplicatedWriteConflictException(_) => StoreError::Conflict { current: None },
-        SdkServiceError::ProvisionedThroughputExceededException(_)
+        | SdkServiceError::ReplicatedWriteConflictException(_)
+        | SdkServiceError::ProvisionedThroughputExceededException(_)
         | SdkServiceError::RequestLimitExceeded(_)
         | SdkServiceError::ThrottlingException(_) => StoreError::Throttled,
         SdkServiceError::ResourceNotFoundException(_) => {

@@ -87,7 +87,8 @@ impl Service {
             match self.attempt(record.as_ref(), command).await? {
                 Try::Done(driven) => return Ok(*driven),
                 Try::Conflict(Some(current)) if current.id == *id => record = Some(*current),
-                Try::Conflict(_) => record = self.load(id).await?,
+                // Even past its retention: a creation may have been our own.
+                Try::Conflict(_) => record = self.patiently(|| self.ports.store.task(id)).await?,
             }
             // The first conflict is mostly a stale hint, not a crowd: nobody needs to make way.
             if tries > 0 {

@@ -20,7 +20,8 @@ pub enum StoreError {
         /// The task as it stands now, where the store could tell: saves a read.
         current: Option<Box<Task>>,
     },
-    /// Too much at once: later it will work. Nothing was written.
+    /// Too much at once, or another write of the same item under way: the same call will work later. It wrote
+    /// nothing.
     #[error("the store is throttling")]
     Throttled,
     /// No answer, or one that doesn't say whether it was done. Repeating the same write is safe.

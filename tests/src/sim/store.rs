@@ -70,7 +70,7 @@ impl Store for SimStore {
         self.refused()?;
         if gate.strikes(|weather| weather.conflict) {
             gate.world.fault(gate.actor, Fault::Conflicted);
-            return Err(StoreError::Conflict { current: None });
+            return Err(StoreError::Throttled);
         }
         let answer = bugs::commit(gate.world.bug, &gate.world.ledger, writes, |writes| self.apply(writes));
         gate.pass().await;

@@ -16,7 +16,7 @@ use tickover_service::{Ports, Service};
 use tickover_tests::scene::{claim_request, queue_name, request};
 use tokio::task::JoinSet;
 
-use crate::raw::{self, TABLE, finished, rate};
+use crate::raw::{self, Raw, TABLE, finished, rate};
 use crate::{AT_ONCE, print, rounded};
 
 const INPUT: &str = r#"{"to":"ada@example.com","template":"welcome"}"#;
@@ -31,13 +31,13 @@ pub(crate) async fn run(name: &str, database: &Embedded, count: usize) -> Result
     run_lives(&service, count).await?;
     let lives_per_s = rate(count, started);
     let raw_after = raw_updates(&service, database, count).await?;
-    let raw_per_s = f64::midpoint(raw_before, raw_after);
+    let raw = raw_before.between(raw_after);
     print(&json!({
         "bench": name,
         "lives": count,
         "lives_per_s": lives_per_s.round(),
-        "raw_updates_per_s": raw_per_s.round(),
-        "ratio": rounded(lives_per_s * 3.0 / raw_per_s, 2),
+        "raw_updates_per_s": raw.per_s.round(),
+        "ratio": rounded(lives_per_s * 3.0 / raw.per_s, 2),
     }));
     Ok(())
 }
@@ -71,10 +71,10 @@ async fn run_lives(service: &Service, count: usize) -> Result<()> {
     finished(workers).await
 }
 
-async fn raw_updates(service: &Service, database: &Embedded, count: usize) -> Result<f64> {
+async fn raw_updates(service: &Service, database: &Embedded, count: usize) -> Result<Raw> {
     let mut tasks = Vec::new();
     for _ in 0..AT_ONCE {
         tasks.push(service.schedule(request("raw", None, Some(INPUT))).await?.task);
     }
-    raw::updates_per_s(&database.client(), &tasks, count / AT_ONCE).await
+    raw::updates(&database.client(), &tasks, count / AT_ONCE).await
 }

@@ -13,8 +13,8 @@ mod idle;
 mod lateness;
 mod lives;
 mod raw;
-mod rss;
 mod sweep;
+mod used;
 
 use anyhow::Result;
 use serde_json::Value;

@@ -8,14 +8,31 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::task::Task;
 use tokio::task::JoinSet;
 
+use crate::used::processor_s;
 use crate::{AT_ONCE, float};
 
 /// The table of all benchmarks.
 pub(crate) const TABLE: &str = "tickover";
 
-/// Updates each of these records so many times, [`AT_ONCE`] at once, and answers updates per second.
-pub(crate) async fn updates_per_s(client: &Client, tasks: &[Task], times: usize) -> Result<f64> {
-    let started = Instant::now();
+/// Updates, and what they took.
+#[derive(Clone, Copy)]
+pub(crate) struct Raw {
+    pub(crate) per_s: f64,
+    pub(crate) processor_s_each: Option<f64>,
+}
+
+impl Raw {
+    /// Halfway between what was before and what is after.
+    pub(crate) fn between(self, other: Self) -> Self {
+        let both = self.processor_s_each.zip(other.processor_s_each);
+        let processor_s_each = both.map(|(before, after)| f64::midpoint(before, after));
+        Self { per_s: f64::midpoint(self.per_s, other.per_s), processor_s_each }
+    }
+}
+
+/// Updates each of these records so many times, [`AT_ONCE`] at once.
+pub(crate) async fn updates(client: &Client, tasks: &[Task], times: usize) -> Result<Raw> {
+    let (started, processor) = (Instant::now(), processor_s());
     let mut workers = JoinSet::new();
     for share in tasks.chunks(tasks.len().div_ceil(AT_ONCE).max(1)) {
         let (client, share) = (client.clone(), share.to_vec());
@@ -30,7 +47,8 @@ pub(crate) async fn updates_per_s(client: &Client, tasks: &[Task], times: usize)
         });
     }
     finished(workers).await?;
-    Ok(rate(tasks.len() * times, started))
+    let count = tasks.len() * times;
+    Ok(Raw { per_s: rate(count, started), processor_s_each: processor_s_each(count, processor) })
 }
 
 async fn update(client: &Client, task: &Task, version: usize) -> Result<()> {
@@ -55,6 +73,11 @@ pub(crate) async fn finished(mut workers: JoinSet<Result<()>>) -> Result<()> {
         worker??;
     }
     Ok(())
+}
+
+/// Processor time since then for each of so many.
+pub(crate) fn processor_s_each(count: usize, since: Option<f64>) -> Option<f64> {
+    Some((processor_s()? - since?) / float(count))
 }
 
 /// So many a second.

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use futures::future::join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde_json::json;
 use tickover_core::duration::Millis;
@@ -18,7 +17,7 @@ use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_dynamodb::{DynamoStore, Table};
 use tickover_embedded::dynamodb::Embedded;
 use tickover_service::memory::{MemoryQueue, Queues};
-use tickover_service::ports::{Clock as _, DueRange, Queue as _, Store as _};
+use tickover_service::ports::{Clock as _, DueRange, Queue as _, Received, Store as _};
 use tickover_service::schedule::ScheduleRequest;
 use tickover_service::system::SystemIds;
 use tickover_service::tick::TickReport;
@@ -29,9 +28,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::clock::ShiftedClock;
-use crate::raw::{self, TABLE, rate};
-use crate::rss::{self, mib};
-use crate::{AT_ONCE, float, print, rounded};
+use crate::raw::{self, Raw, TABLE, finished, processor_s_each, rate};
+use crate::{AT_ONCE, float, print, rounded, used};
 
 /// The raw rate is taken of each fifth record, before and after.
 const RAW_STEP: usize = 5;
@@ -85,17 +83,18 @@ pub(crate) async fn run(name: &str, database: &Embedded, count: usize) -> Result
     let raw_before = raw_updates(database, &beside, count).await?;
     scene.clock.skip(DEADLINE);
 
-    let (before, rss_before) = (scene.store.usage(), rss::now_kib());
-    rss::forget_peak();
+    let (before, memory_before, processor) = (scene.store.usage(), used::memory_mib(), used::processor_s());
+    used::forget_peak();
     let started = Instant::now();
     let total = sweep(&scene, &beside).await?;
     let (seconds, swept_per_s) = (started.elapsed().as_secs_f64(), rate(count, started));
-    let (rss_peak, rss_after) = (rss::peak_kib(), rss::now_kib());
-    let used = scene.store.usage().since(before);
+    let processor_s_each = processor_s_each(count, processor);
+    let (memory_peak, memory_after) = (used::peak_mib(), used::memory_mib());
+    let bill = scene.store.usage().since(before);
 
-    let raw_per_s = f64::midpoint(raw_before, raw_updates(database, &beside, count).await?);
+    let raw = raw_before.between(raw_updates(database, &beside, count).await?);
     let ended = read(&beside, count, 1).await?.iter().filter(|task| task.ended().is_some()).count();
-    let writes = used.write_units + used.failed_condition_units;
+    let writes = bill.write_units + bill.failed_condition_units;
     print(&json!({
         "bench": name,
         "expired": count,
@@ -105,15 +104,21 @@ pub(crate) async fn run(name: &str, database: &Embedded, count: usize) -> Result
         "messages": total.messages,
         "seconds": rounded(seconds, 1),
         "swept_per_s": swept_per_s.round(),
-        "raw_updates_per_s": raw_per_s.round(),
-        "ratio": rounded(swept_per_s / raw_per_s, 2),
+        "raw_updates_per_s": raw.per_s.round(),
+        "ratio": rounded(swept_per_s / raw.per_s, 2),
+        "processor_us_each": processor_s_each.map(micros),
+        "raw_processor_us_each": raw.processor_s_each.map(micros),
         "write_units_each": rounded(writes / float(count), 3),
-        "read_units_each": rounded(used.read_units / float(count), 3),
-        "requests": used.requests,
-        "failed_conditions": used.failed_conditions,
-        "rss_mib": { "before": mib(rss_before), "peak": mib(rss_peak), "after": mib(rss_after) },
+        "read_units_each": rounded(bill.read_units / float(count), 3),
+        "requests": bill.requests,
+        "failed_conditions": bill.failed_conditions,
+        "memory_mib": { "before": memory_before, "peak": memory_peak, "after": memory_after },
     }));
     Ok(())
+}
+
+fn micros(seconds: f64) -> f64 {
+    (seconds * 1e6).round()
 }
 
 fn scene(database: &Embedded, count: usize) -> Scene {
@@ -131,19 +136,30 @@ fn id(number: usize) -> TaskId {
 }
 
 async fn schedule(scene: &Scene) -> Result<()> {
-    let schedule_to_close = Some(LifeTimeout { after: DEADLINE, is_error: true });
     let numbers: Vec<usize> = (0..scene.count).collect();
-    for lot in numbers.chunks(scene.service.limits().batch) {
-        let requests = lot.iter().map(|number| ScheduleRequest {
-            id: Some(id(*number)),
-            timeouts: Timeouts { schedule_to_close, ..Timeouts::default() },
-            ..request("work", None, Some(INPUT))
+    let mut callers = JoinSet::new();
+    for share in numbers.chunks(scene.count.div_ceil(AT_ONCE)) {
+        let (service, share) = (scene.service.clone(), share.to_vec());
+        callers.spawn(async move {
+            for lot in share.chunks(service.limits().batch) {
+                let requests = lot.iter().map(|number| expiring(id(*number))).collect();
+                for scheduled in service.schedule_batch(requests).await? {
+                    scheduled?;
+                }
+            }
+            anyhow::Ok(())
         });
-        for scheduled in scene.service.schedule_batch(requests.collect()).await? {
-            scheduled?;
-        }
     }
-    Ok(())
+    finished(callers).await
+}
+
+fn expiring(id: TaskId) -> ScheduleRequest {
+    let schedule_to_close = Some(LifeTimeout { after: DEADLINE, is_error: true });
+    ScheduleRequest {
+        id: Some(id),
+        timeouts: Timeouts { schedule_to_close, ..Timeouts::default() },
+        ..request("work", None, Some(INPUT))
+    }
 }
 
 /// Ticks as a schedule would, and takes messages as Lambda would, until nothing is left.
@@ -186,19 +202,22 @@ async fn consume_forever(scene: Scene) -> Result<()> {
     let timers = QueueName::timers();
     loop {
         let messages = scene.queue.receive(&timers, BATCH, VISIBILITY, Millis::from_secs(20)).await?;
-        let fires = messages.iter().map(|message| async {
-            let stop_at = scene.clock.now().plus(BUDGET);
-            // One whose time is up comes again.
-            let Ok(fired) = scene.service.fire(&message.body, stop_at).await else { return Ok(()) };
-            if let Fired::Swept(report) = fired {
-                scene.progress.add(report, false, scene.count);
-            }
-            scene.queue.delete(&timers, &message.receipt).await
-        });
-        for deleted in join_all(fires).await {
-            deleted?;
+        let mut fires = JoinSet::new();
+        for message in messages {
+            fires.spawn(fire(scene.clone(), message));
         }
+        finished(fires).await?;
     }
+}
+
+async fn fire(scene: Scene, message: Received) -> Result<()> {
+    let stop_at = scene.clock.now().plus(BUDGET);
+    // One whose time is up comes again.
+    let Ok(fired) = scene.service.fire(&message.body, stop_at).await else { return Ok(()) };
+    if let Fired::Swept(report) = fired {
+        scene.progress.add(report, false, scene.count);
+    }
+    Ok(scene.queue.delete(&QueueName::timers(), &message.receipt).await?)
 }
 
 impl Progress {
@@ -217,9 +236,9 @@ impl Progress {
     }
 }
 
-async fn raw_updates(database: &Embedded, store: &DynamoStore, count: usize) -> Result<f64> {
+async fn raw_updates(database: &Embedded, store: &DynamoStore, count: usize) -> Result<Raw> {
     let tasks = read(store, count, RAW_STEP).await?;
-    raw::updates_per_s(&database.client(), &tasks, 1).await
+    raw::updates(&database.client(), &tasks, 1).await
 }
 
 /// Every so many of the tasks.

@@ -10,21 +10,13 @@ use tickover_service::ServiceError;
 
 use super::story::{Step, Stories};
 use crate::sim::Run;
-use crate::sim::history::{Actor, Answer, Fault, Held, Made, Report, Request, What};
+use crate::sim::history::{Answer, Held, Made, Report, Request, What};
 use crate::sim::violation::{Invariant, Violation};
 use crate::sim::weather::SKEW;
-
-/// The table may refuse the repetition of a write that was or will be applied, because of another write under way:
-/// then it can't say whose the record is, and the rules take our own report for an earlier one. The answer is
-/// untrue in nothing but `duplicate`.
-const A_REFUSAL_HIDES_OUR_OWN_WRITE: bool = true;
 
 /// A call with its answer.
 struct Call<'a> {
     number: u64,
-    actor: Actor,
-    /// Where the history of the call begins.
-    first: usize,
     request: &'a Request,
     at: Timestamp,
     answer: &'a Answer,
@@ -34,7 +26,7 @@ pub(super) fn are_true(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     let mut found = Vec::new();
     for call in calls(run) {
         if let Request::Report(held, report) = call.request {
-            found.extend(a_report_is_answered_truly(stories, &call, (held, report), run));
+            found.extend(a_report_is_answered_truly(stories, &call, (held, report)));
         }
         if let Answer::Claimed(all) = call.answer {
             found.extend(all.iter().filter_map(|held| a_claim_is_recorded(stories, &call, held)));
@@ -50,19 +42,12 @@ pub(super) fn are_true(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
 fn calls(run: &Run) -> Vec<Call<'_>> {
     let mut asked = BTreeMap::new();
     let mut calls = Vec::new();
-    for (first, event) in run.events.iter().enumerate() {
+    for event in &run.events {
         match &event.what {
-            What::Called { call, request } => drop(asked.insert(*call, (first, request))),
+            What::Called { call, request } => drop(asked.insert(*call, request)),
             What::Answered { call: number, answer } => {
                 let asked = asked.remove(number);
-                calls.extend(asked.map(|(first, request)| Call {
-                    number: *number,
-                    actor: event.actor,
-                    first,
-                    request,
-                    at: event.at,
-                    answer,
-                }));
+                calls.extend(asked.map(|request| Call { number: *number, request, at: event.at, answer }));
             }
             What::Decided(_) | What::Stored(_) | What::Message { .. } | What::Fault(_) => {}
         }
@@ -79,7 +64,6 @@ fn a_report_is_answered_truly(
     stories: &Stories<'_>,
     call: &Call<'_>,
     (held, report): (&Held, &Report),
-    run: &Run,
 ) -> Option<Violation> {
     let steps = stories.task(held.incarnation);
     let closed = steps.iter().find(|step| step.at <= call.at && closes(step, held, report));
@@ -93,7 +77,7 @@ fn a_report_is_answered_truly(
             Some(found(call, held, "it was told that its report is the first, and another one is"))
         }
         (Answer::Closed { duplicate: true }, Some(step))
-            if by_this_call && !is_hidden(step, steps, call, run) =>
+            if by_this_call && !written_since(step, steps, call) =>
         {
             Some(found(call, held, "it was told that its report is a repetition, and it is the first"))
         }
@@ -113,14 +97,6 @@ fn a_report_is_answered_truly(
         }
         _ => None,
     }
-}
-
-/// Whether the call couldn't know that the record is as it left it.
-fn is_hidden(closing: &Step<'_>, steps: &[Step<'_>], call: &Call<'_>, run: &Run) -> bool {
-    let meanwhile = run.events[call.first..].iter().take_while(|event| event.at <= call.at);
-    let mut refused = meanwhile.filter(|event| event.actor == call.actor).map(|event| &event.what);
-    let refused = refused.any(|what| matches!(what, What::Fault(Fault::Conflicted)));
-    written_since(closing, steps, call) || (refused && A_REFUSAL_HIDES_OUR_OWN_WRITE)
 }
 
 /// Whether others have changed the record since: an attempt is forgotten after three more.

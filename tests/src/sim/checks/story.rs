@@ -9,10 +9,6 @@ use tickover_core::time::Timestamp;
 use crate::sim::Run;
 use crate::sim::history::{Decided, Stored, What};
 
-/// A call to schedule a task that hangs for longer than the retention may find that its task has come and gone, and
-/// make it once more: with the incarnation that it gave it the first time. Nothing tells the two apart then.
-const A_LONG_CALL_MAKES_ITS_TASK_AGAIN: bool = true;
-
 /// A change of a record.
 pub(super) struct Step<'a> {
     /// Its number in the history.
@@ -92,10 +88,7 @@ fn step<'a>(
     decisions: &HashMap<Nonce, &'a Decided>,
 ) -> Step<'a> {
     let after = &stored.after;
-    let is_made = |before: &Task| after.version == 1 && before.nonce != after.nonce;
-    let same = |before: &&Task| {
-        before.incarnation == after.incarnation && !(is_made(before) && A_LONG_CALL_MAKES_ITS_TASK_AGAIN)
-    };
+    let same = |before: &&Task| before.incarnation == after.incarnation;
     let before = stored.before.as_ref().filter(same);
     let replaced = stored.before.as_ref().filter(|before| !same(before));
     let is_rearm = before.is_some_and(|before| before.version == after.version);

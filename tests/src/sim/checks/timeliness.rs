@@ -10,7 +10,7 @@ use crate::sim::Run;
 use crate::sim::history::{Answer, Request, What};
 use crate::sim::trace::{brief, clock};
 use crate::sim::violation::{Invariant, Violation};
-use crate::sim::weather::{LAG, SKEW, Weather};
+use crate::sim::weather::{LAG, SKEW};
 
 /// How late a deadline is noticed at most where nothing goes wrong and no call takes time: the timers' function
 /// may be waiting out another one's last second.
@@ -21,11 +21,6 @@ const LEGS: u64 = 16;
 const SLOT_END: Millis = Millis::from_secs(180);
 /// How long before an instant a tick must have been at the latest to have had it handed over in time.
 const IN_TIME: Millis = Millis::from_secs(30);
-
-/// A decision leaves a new instant to the timer of the place that the record has, if that is yet to come. While the
-/// decision is being written, that timer may come, find the record as it was, and be gone. The instant then waits
-/// for the tick.
-const A_TIMER_MAY_PASS_WHILE_A_DECISION_IS_WRITTEN: bool = false;
 
 /// A tick that did all that it had to do.
 struct Tick {
@@ -82,7 +77,7 @@ fn timers_are_prompt(one: &Standing<'_>, ticks: &[Tick], run: &Run) -> Option<Vi
     let handed_over = ticks.iter().any(|tick| {
         tick.minute.plus(SLOT_END).minus(SKEW) > one.instant && tick.began >= known && tick.ended <= last_call
     });
-    if (weather.missed_tick > 0 && !handed_over) || timer_passed(one.step, weather) {
+    if weather.missed_tick > 0 && !handed_over {
         return None;
     }
     let calls = Millis::new(weather.latency_ms).saturating_mul(LEGS);
@@ -92,13 +87,6 @@ fn timers_are_prompt(one: &Standing<'_>, ticks: &[Tick], run: &Run) -> Option<Vi
     let late = one.until > by;
     let what = || format!("{} was noticed only at {}", clock(one.instant), clock(one.until));
     late.then(|| Violation::new(Invariant::Timeliness, by, format!("{}: {}", brief(one.step.after), what())))
-}
-
-/// Whether the record kept a place whose instant had come by the time at which that was written.
-fn timer_passed(step: &Step<'_>, weather: Weather) -> bool {
-    let ahead = Millis::new(u64::try_from(weather.ahead_max_ms).unwrap_or(0));
-    let kept = step.after.due.filter(|due| step.before.is_some_and(|before| before.due == Some(*due)));
-    A_TIMER_MAY_PASS_WHILE_A_DECISION_IS_WRITTEN && kept.is_some_and(|due| due.at <= step.at.plus(ahead))
 }
 
 fn good_ticks(run: &Run) -> Vec<Tick> {

@@ -364,3 +364,13 @@ fn an_operators_retry_can_be_repeated_until_the_task_goes_on() {
     let again = revived().at("10s").claim("b").release("b");
     again.at("20s").retry().refuses(Reject::NotTerminal { status: Status::Pending });
 }
+
+#[test]
+fn a_call_that_hung_for_longer_than_the_retention_does_not_make_its_task_again() {
+    let scene = task().scheduled().claim("a").complete("a").at("31d");
+    assert!(scene.record().is_gone(t("31d")));
+    let scene = scene.schedule_repeated().changes_nothing().replies(Reply::Scheduled { existed: false });
+    // Another request is another task.
+    let scene = scene.schedule_again().replies(Reply::Scheduled { existed: false });
+    assert_eq!((scene.record().version, scene.record().status()), (1, Status::Pending));
+}

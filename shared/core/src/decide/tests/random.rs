@@ -116,7 +116,11 @@ impl Life {
         let once_more = crate::decide(self.record.as_ref(), command, &context);
         assert_eq!(format!("{decision:?}"), format!("{once_more:?}"), "not deterministic");
 
-        let known = self.record.as_ref().filter(|task| !task.is_gone(self.now));
+        let is_own = |task: &Task| match command {
+            Command::Schedule(schedule) => schedule.incarnation == task.incarnation,
+            _ => false,
+        };
+        let known = self.record.as_ref().filter(|task| !task.is_gone(self.now) || is_own(task));
         check(known, &decision);
         told::check(&decision, self.now);
         match (known, &decision.task) {
