@@ -94,7 +94,8 @@ impl Service {
 
     async fn settle_lot(&self, ids: &[TaskId], job: &Job) -> Result<TickReport, ServiceError> {
         let (mut tasks, unreadable) = self.load_each(ids).await?;
-        tasks.sort_by_key(|task| task.due.map(|due| due.at));
+        // Earliest first, and in no order of the store's own.
+        tasks.sort_by_cached_key(|task| (task.due.map(|due| due.at), task.id.clone()));
         let settled = stream::iter(tasks)
             .map(|task| self.settle_one(task, job))
             .buffer_unordered(RECORDS_AT_ONCE)
