@@ -16,7 +16,7 @@ use tickover_service::{Ports, Service};
 use tickover_tests::scene::{claim_request, queue_name, request};
 use tokio::task::JoinSet;
 
-use crate::raw::{self, Raw, TABLE, finished, rate};
+use crate::raw::{self, Change, Raw, TABLE, finished, rate};
 use crate::{AT_ONCE, print, rounded};
 
 const INPUT: &str = r#"{"to":"ada@example.com","template":"welcome"}"#;
@@ -76,5 +76,5 @@ async fn raw_updates(service: &Service, database: &Embedded, count: usize) -> Re
     for _ in 0..AT_ONCE {
         tasks.push(service.schedule(request("raw", None, Some(INPUT))).await?.task);
     }
-    raw::updates(&database.client(), &tasks, count / AT_ONCE).await
+    raw::updates(&database.client(), &tasks, count / AT_ONCE, Change::VersionOnly).await
 }

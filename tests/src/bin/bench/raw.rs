@@ -30,8 +30,17 @@ impl Raw {
     }
 }
 
+/// What an update changes besides the version.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Nothing: no index is touched.
+    VersionOnly,
+    /// Its place: out of the list of the dead, and into the due index. The work of a timeout, the other way round.
+    Place,
+}
+
 /// Updates each of these records so many times, [`AT_ONCE`] at once.
-pub(crate) async fn updates(client: &Client, tasks: &[Task], times: usize) -> Result<Raw> {
+pub(crate) async fn updates(client: &Client, tasks: &[Task], times: usize, change: Change) -> Result<Raw> {
     let (started, processor) = (Instant::now(), processor_s());
     let mut workers = JoinSet::new();
     for share in tasks.chunks(tasks.len().div_ceil(AT_ONCE).max(1)) {
@@ -40,7 +49,7 @@ pub(crate) async fn updates(client: &Client, tasks: &[Task], times: usize) -> Re
             for task in share {
                 let first = usize::try_from(task.version)?;
                 for version in first..first + times {
-                    update(&client, &task, version).await?;
+                    update(&client, &task, version, change).await?;
                 }
             }
             anyhow::Ok(())
@@ -51,19 +60,28 @@ pub(crate) async fn updates(client: &Client, tasks: &[Task], times: usize) -> Re
     Ok(Raw { per_s: rate(count, started), processor_s_each: processor_s_each(count, processor) })
 }
 
-async fn update(client: &Client, task: &Task, version: usize) -> Result<()> {
+async fn update(client: &Client, task: &Task, version: usize, change: Change) -> Result<()> {
     let text = |value: &str| AttributeValue::S(value.to_owned());
-    client
+    let number = |value: usize| AttributeValue::N(value.to_string());
+    let update = client
         .update_item()
         .table_name(TABLE)
         .key("pk", text(&format!("task#{}", task.id)))
         .key("sk", text("task"))
-        .update_expression("SET ver = :next")
         .condition_expression("ver = :now")
-        .expression_attribute_values(":now", AttributeValue::N(version.to_string()))
-        .expression_attribute_values(":next", AttributeValue::N((version + 1).to_string()))
-        .send()
-        .await?;
+        .expression_attribute_values(":now", number(version))
+        .expression_attribute_values(":next", number(version + 1));
+    let update = match change {
+        Change::VersionOnly => update.update_expression("SET ver = :next"),
+        Change::Place => update
+            .update_expression(
+                "SET ver = :next, due_shard = :shard, due_at = :at, due_kind = :kind REMOVE list_key, list_at",
+            )
+            .expression_attribute_values(":shard", text("0"))
+            .expression_attribute_values(":at", number(version))
+            .expression_attribute_values(":kind", text("b")),
+    };
+    update.send().await?;
     Ok(())
 }
 
