@@ -5,11 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use tickover_core::decision::Write;
-use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
+use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::id::{
+    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::recurrence::Recurrence;
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
 /// Applies every write; from a chosen one on, a number of answers are lost on the way back.
@@ -79,6 +85,65 @@ impl Store for LosesAnswers {
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError> {
         self.inner.list(listing, limit, cursor).await
+    }
+
+    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        self.inner.execution(id).await
+    }
+
+    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
+        self.inner.executions(ids).await
+    }
+
+    async fn list_executions(
+        &self,
+        workflow: &WorkflowName,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        self.inner.list_executions(workflow, limit, cursor).await
+    }
+
+    async fn put_segment(
+        &self,
+        id: &ExecutionId,
+        key: &SegmentKey,
+        segment: &Segment,
+    ) -> Result<(), StoreError> {
+        let answer = self.inner.put_segment(id, key, segment).await;
+        self.answer(answer)
+    }
+
+    async fn segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        run: u32,
+    ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
+        self.inner.segments(id, incarnation, run).await
+    }
+
+    async fn expire_segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let answer = self.inner.expire_segments(id, incarnation, expires_at).await;
+        self.answer(answer)
+    }
+
+    async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
+        let answer = self.inner.join(parent, slot, expires_at).await;
+        self.answer(answer)
+    }
+
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
+        self.inner.recurrence(id).await
+    }
+
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
+        self.inner.recurrences(limit, cursor).await
     }
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {

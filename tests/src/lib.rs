@@ -2,6 +2,7 @@
 
 pub mod emulator;
 pub mod faults;
+pub mod handmade;
 pub mod http;
 pub mod meter;
 pub mod model;

@@ -10,6 +10,7 @@ use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
 use tickover_dynamodb::{DynamoStore, Table};
 use tickover_embedded::dynamodb::Embedded;
+use tickover_service::cost::Units;
 use tickover_service::memory::{MemoryQueue, Queues};
 use tickover_service::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
 use tickover_service::system::SystemIds;
@@ -26,6 +27,14 @@ pub struct Bill {
     pub reads: f64,
     /// Messages sent.
     pub sends: u64,
+}
+
+impl Bill {
+    /// Whether it stays within what prices are reckoned from.
+    pub fn within(&self, units: Units) -> bool {
+        let sends = u32::try_from(self.sends).map_or(f64::INFINITY, f64::from);
+        self.writes <= units.writes && self.reads <= units.reads && sends <= units.sends
+    }
 }
 
 /// A metered service.

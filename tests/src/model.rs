@@ -9,6 +9,7 @@ mod actor;
 mod answer;
 mod bug;
 mod decisions;
+pub mod execution;
 mod properties;
 mod record;
 mod state;
@@ -203,6 +204,7 @@ fn request(task: u8, plan: &Plan) -> Schedule {
         start: Start::After(Millis::ZERO),
         fingerprint: Fingerprint::from_bytes([task; 16]),
         key: None,
+        parent: None,
         blob_ids: [BlobId::from_bytes([0; 16]); 2],
     }
 }

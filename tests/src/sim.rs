@@ -18,6 +18,7 @@ pub mod plan;
 pub mod process;
 pub mod progress;
 pub mod queue;
+pub mod script;
 pub mod search;
 pub mod store;
 pub mod trace;

@@ -9,6 +9,7 @@ use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Failure;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::claim::ClaimedTask;
+use tickover_service::cost;
 use tickover_service::schedule::ScheduleRequest;
 use tickover_tests::meter::{Bill, Meter};
 use tickover_tests::scene::request;
@@ -54,6 +55,7 @@ async fn a_whole_life_costs_five_write_units_and_one_message() {
     assert_eq!(complete.writes, 2.0);
     assert!(complete.reads <= 1.0 && complete.sends == 0, "{complete:?}");
     assert!(schedule.writes + claim.writes + complete.writes <= 5.0);
+    assert!(schedule.within(cost::SCHEDULE) && claim.within(cost::CLAIM) && complete.within(cost::COMPLETE));
 }
 
 #[tokio::test]
@@ -75,6 +77,7 @@ async fn a_claim_that_starts_an_attempt_timeout_costs_three() {
         scheduled(&meter, ScheduleRequest { timeouts, ..request("work", None, None) }).await;
         let (_, claim) = claimed(&meter).await;
         assert_eq!(claim, Bill { writes: 3.0, reads: 0.0, sends: 1 }, "with its timer");
+        assert!(claim.within(cost::CLAIM.and(cost::ATTEMPT_TIMEOUT)));
     }
 }
 
@@ -89,6 +92,7 @@ async fn a_heartbeat_costs_one_write_and_at_most_one_read() {
         answer.unwrap();
         assert_eq!(bill.writes, 1.0);
         assert!(bill.reads <= 1.0 && bill.sends == 0, "{bill:?}");
+        assert!(bill.within(cost::HEARTBEAT));
     }
 }
 
@@ -109,6 +113,7 @@ async fn a_failure_costs_three_for_good_and_one_with_a_retry() {
     answer.unwrap();
     assert_eq!((last.writes, last.sends), (3.0, 0));
     assert!(again.reads <= 1.0 && last.reads <= 1.0);
+    assert!(again.within(cost::RETRY) && last.within(cost::END_BADLY));
 }
 
 #[tokio::test]
@@ -150,6 +155,7 @@ async fn a_tick_with_nothing_due_writes_nothing_and_reads_half_a_unit_a_shard() 
     let (report, bill) = meter.bill(meter.scene.tick()).await;
     assert_eq!(report.unwrap().looked_at, 0);
     assert_eq!(bill, Bill { writes: 0.0, reads: 16.0 * 0.5, sends: 0 });
+    assert!(bill.within(cost::IDLE_SHARD.times(16.0)));
 }
 
 #[tokio::test]

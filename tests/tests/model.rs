@@ -9,6 +9,7 @@ use stateright::{Checker, HasDiscoveries, Model as _};
 use tickover_core::duration::Millis;
 use tickover_core::limits::Limits;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_tests::model::execution::{Course, Mishaps, Slip, Waits, claim};
 use tickover_tests::model::{Bug, Faults, Plan, Protocol, State, instants, name};
 
 /// Nothing goes wrong, except that everybody may be slow.
@@ -182,4 +183,46 @@ fn a_hint_that_was_never_sent_again_would_lose_its_task() {
 #[test]
 fn a_tick_that_overlooked_deadlines_would_leave_them_unenforced() {
     finds(Bug::NothingExpires, unhurried(deadline(600)), name::ENFORCED);
+}
+
+/// Goes through all states of an execution's world and insists on every property.
+fn check_course(course: Course) {
+    let began = Instant::now();
+    let checker = course.checker().threads(2).spawn_bfs().join();
+    let (states, deep) = (checker.unique_state_count(), checker.max_depth());
+    println!("{states} states, {deep} deep, in {:.1?}", began.elapsed());
+    checker.assert_properties();
+}
+
+fn finds_slip(waits: Waits, slip: Slip, property: &'static str) {
+    let found = HasDiscoveries::AnyOf([property].into());
+    let course = Course::new(waits, Mishaps { losses: 1, crashes: 1 }).with(slip);
+    let checker = course.checker().finish_when(found).spawn_bfs().join();
+    let path = checker.assert_any_discovery(property);
+    println!("{slip:?}, after {} states: {:?}", checker.unique_state_count(), path.into_actions());
+}
+
+#[test]
+fn an_execution_is_woken_by_the_last_of_its_steps_whoever_dies() {
+    check_course(Course::new(Waits::ForSteps, Mishaps { losses: 1, crashes: 2 }));
+}
+
+#[test]
+fn an_event_wakes_an_execution_whatever_is_lost() {
+    check_course(Course::new(Waits::ForAnEvent, Mishaps { losses: 1, crashes: 1 }));
+}
+
+#[test]
+fn a_suspension_that_ignored_wakes_would_sleep_on() {
+    finds_slip(Waits::ForSteps, Slip::WakesIgnored, claim::NO_LOST_WAKE);
+}
+
+#[test]
+fn a_close_without_a_fence_would_end_another_ones_turn() {
+    finds_slip(Waits::ForSteps, Slip::NoFence, claim::HOLDERS_END);
+}
+
+#[test]
+fn an_execution_that_never_looked_itself_would_be_lost() {
+    finds_slip(Waits::ForSteps, Slip::NoRecheck, claim::NOT_LOST);
 }

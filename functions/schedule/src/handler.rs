@@ -1,4 +1,4 @@
-//! Events that schedule tasks. Reports come in by message as well, so that a sender needs one queue only.
+//! Events that schedule tasks, start executions and offer events to them. Reports come in by message as well, so that a sender needs one queue only.
 
 use serde_json::value::RawValue;
 use tickover_api::{Answer, Problem, calls};
@@ -7,7 +7,7 @@ use tickover_lambda::ingress::{Inlet, Kind};
 use tickover_lambda::{App, Event, Failure, Invocation, answer, message, sqs};
 
 const EXPECTED: &str = "a direct invocation with a task, or a batch of messages from the ingress queue";
-const KINDS: &[Kind] = &[Kind::Task, Kind::Complete, Kind::Fail];
+const KINDS: &[Kind] = &[Kind::Task, Kind::Execution, Kind::Event, Kind::Complete, Kind::Fail];
 const DIRECT: Inlet = Inlet { kinds: KINDS, bare: Some(Kind::Task) };
 const INGRESS: Inlet = Inlet { kinds: KINDS, bare: None };
 /// Messages of a batch under way together: as many as SQS hands out at once.
@@ -25,7 +25,7 @@ pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawVa
     }
 }
 
-/// A task, a batch `{"tasks":[…]}`, or either kind of request in an envelope.
+/// A task, a batch `{"tasks":[…]}`, or any kind of request in an envelope.
 async fn direct(app: &App, body: &str) -> Result<Answer, Problem> {
     if Fields::read("body", body)?.has("tasks") {
         return calls::schedule_batch(&app.service, body.as_bytes()).await;

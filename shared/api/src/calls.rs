@@ -4,10 +4,13 @@
 //! The router and the functions call these; whatever carries a request, it means the same and is answered the
 //! same.
 
+pub mod executions;
+
 mod claim;
 mod operate;
 mod queues;
 mod read;
+mod recurrences;
 mod report;
 mod schedule;
 
@@ -15,6 +18,10 @@ pub use claim::{claim, claim_by_id};
 pub use operate::{cancel, retry};
 pub use queues::{pause, queue, queues, resume};
 pub use read::{describe, list};
+pub use recurrences::{
+    create_recurrence, delete_recurrence, pause_recurrence, recurrence, recurrences, replace_recurrence,
+    resume_recurrence, trigger_recurrence,
+};
 pub use report::{complete, complete_batch, fail, heartbeat, release};
 pub use schedule::{schedule, schedule_batch};
 

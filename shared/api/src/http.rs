@@ -93,6 +93,22 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     }
 }
 
+/// The two names in a path, percent-decoded: whose, and which.
+pub(crate) struct Names(pub(crate) String, pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Names {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let found: Result<Path<(String, String)>, PathRejection> =
+            Path::from_request_parts(parts, state).await;
+        match found {
+            Ok(Path((whose, which))) => Ok(Self(whose, which)),
+            Err(_) => Err(Reject::field("path", "expected names in percent-encoded UTF-8").into()),
+        }
+    }
+}
+
 /// A query's names and values, percent-decoded.
 pub(crate) struct QueryPairs(pub(crate) Vec<(String, String)>);
 

@@ -15,7 +15,7 @@ use crate::routes;
 #[openapi(
     info(
         title = "Tickover",
-        description = "Durable tasks with real deadlines on Lambda, DynamoDB and SQS.\n\n\
+        description = "Durable tasks and workflows with real deadlines on Lambda, DynamoDB and SQS.\n\n\
             Bodies are JSON. Instants are RFC 3339 in UTC with milliseconds. Durations are strings such as \
             `\"1h 30m\"` (units `ms`, `s`, `m`, `h`, `d` and their long forms) or whole milliseconds. Errors are \
             problem details (RFC 9457) with a stable `code`."
@@ -23,7 +23,9 @@ use crate::routes;
     tags(
         (name = "tasks", description = "Schedule, read and operate tasks."),
         (name = "workers", description = "Claim tasks and report on them."),
+        (name = "executions", description = "Start, read and operate executions of workflows."),
         (name = "queues", description = "See and pause queues."),
+        (name = "schedules", description = "Work that recurs."),
         (name = "system", description = "The server itself."),
     ),
     components(schemas(Problem)),
@@ -45,7 +47,7 @@ pub(crate) fn text() -> Bytes {
 }
 
 const INVALID: (u16, &str) = (400, "`invalid_request`: `field` says what is wrong.");
-const ABSENT: (u16, &str) = (404, "`not_found` or `unknown_queue`.");
+const ABSENT: (u16, &str) = (404, "`not_found`, `unknown_queue` or `unknown_step`.");
 const CONFLICT: (u16, &str) = (
     409,
     "`id_conflict`, `lease_lost`, `deadline_exceeded`, `already_terminal` or `not_terminal`: nothing changed.",
@@ -115,6 +117,10 @@ mod tests {
             ("HeartbeatRequest", parse::HEARTBEAT_FIELDS),
             ("ReleaseRequest", parse::RELEASE_FIELDS),
             ("CancelRequest", parse::CANCEL_FIELDS),
+            ("StartRequest", parse::START_FIELDS),
+            ("RecurrenceRequest", parse::RECURRENCE_FIELDS),
+            ("RerunRequest", parse::RERUN_FIELDS),
+            ("EventRequest", parse::EVENT_FIELDS),
         ] {
             let mut read: Vec<_> = read.to_vec();
             read.sort_unstable();

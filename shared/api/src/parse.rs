@@ -3,19 +3,26 @@
 //! Payloads are never parsed further than to see that they are JSON: they stay the text they came as.
 
 mod claim;
+mod execution;
 mod field;
 mod object;
 mod operate;
 mod query;
+mod recurrences;
 mod report;
 mod schedule;
 mod timeouts;
 
 pub(crate) use claim::{CLAIM_FIELDS, claim};
+pub(crate) use execution::{
+    EVENT_FIELDS, EVENT_MESSAGE_FIELDS, EventBody, RERUN_FIELDS, START_FIELDS, event, event_name,
+    execution_id, executions_query, rerun, start, step_name, wait_query,
+};
 pub(crate) use field::Field;
 pub(crate) use object::Object;
 pub(crate) use operate::{CANCEL_FIELDS, cancel};
 pub(crate) use query::list_query;
+pub(crate) use recurrences::{RECURRENCE_FIELDS, recurrence, recurrence_id, recurrences_query};
 #[cfg(test)]
 pub(crate) use report::ERROR_FIELDS;
 pub(crate) use report::{

@@ -127,12 +127,13 @@ impl From<Reject> for Problem {
     fn from(reject: Reject) -> Self {
         let (status, title) = match &reject {
             Reject::InvalidRequest { .. } => (400, "Invalid request"),
-            Reject::NotFound => (404, "Not found"),
+            Reject::NotFound | Reject::NoExecution | Reject::NoSchedule => (404, "Not found"),
             Reject::UnknownQueue { .. } => (404, "Unknown queue"),
-            Reject::LeaseLost => (409, "Lease lost"),
-            Reject::DeadlineExceeded { .. } => (409, "Deadline exceeded"),
-            Reject::AlreadyTerminal { .. } => (409, "Already finished"),
-            Reject::NotTerminal { .. } => (409, "Not finished"),
+            Reject::UnknownStep { .. } => (404, "Unknown step"),
+            Reject::LeaseLost | Reject::TurnLost => (409, "Lease lost"),
+            Reject::DeadlineExceeded { .. } | Reject::ExecutionDeadline { .. } => (409, "Deadline exceeded"),
+            Reject::AlreadyTerminal { .. } | Reject::ExecutionClosed { .. } => (409, "Already finished"),
+            Reject::NotTerminal { .. } | Reject::ExecutionOpen { .. } => (409, "Not finished"),
             Reject::IdConflict => (409, "Id in use"),
             Reject::NotClaimable { .. } => (409, "Not claimable"),
             Reject::LimitExceeded { .. } => (413, "Limit exceeded"),
@@ -147,11 +148,18 @@ impl From<Reject> for Problem {
                 ..problem
             },
             Reject::NotFound
+            | Reject::NoExecution
+            | Reject::NoSchedule
             | Reject::UnknownQueue { .. }
+            | Reject::UnknownStep { .. }
             | Reject::LeaseLost
+            | Reject::TurnLost
             | Reject::DeadlineExceeded { .. }
+            | Reject::ExecutionDeadline { .. }
             | Reject::AlreadyTerminal { .. }
+            | Reject::ExecutionClosed { .. }
             | Reject::NotTerminal { .. }
+            | Reject::ExecutionOpen { .. }
             | Reject::IdConflict
             | Reject::NotClaimable { .. } => problem,
         }

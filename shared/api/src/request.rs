@@ -6,10 +6,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+mod execution;
 mod policy;
+mod recurrences;
 mod report;
 
+pub use execution::{EventRequest, RerunRequest, StartRequest};
 pub use policy::{Delay, Duration, RetryObject, RetryPolicy, SteepRetries, SteepTimeout, SteepTimeoutObject};
+pub use recurrences::RecurrenceRequest;
 pub use report::{
     CancelRequest, ClaimRequest, CompleteBatchEntry, CompleteBatchRequest, CompleteRequest, FailError,
     FailRequest, HeartbeatRequest, Nothing, ReleaseRequest,

@@ -1,6 +1,9 @@
 //! Every route: where a request goes, and what the `OpenAPI` document says of it. Nothing is decided here.
 
+mod events;
+mod executions;
 mod queues;
+mod recurrences;
 mod system;
 mod tasks;
 mod workers;
@@ -37,6 +40,23 @@ pub(crate) fn all() -> OpenApiRouter<Service> {
         .routes(routes!(queues::queue))
         .routes(routes!(queues::pause))
         .routes(routes!(queues::resume))
+        .routes(routes!(executions::start, executions::list))
+        .routes(routes!(executions::describe))
+        .routes(routes!(executions::cancel))
+        .routes(routes!(executions::terminate))
+        .routes(routes!(executions::pause))
+        .routes(routes!(executions::resume))
+        .routes(routes!(executions::restart))
+        .routes(routes!(executions::rerun))
+        .routes(routes!(executions::retry_step))
+        .routes(routes!(executions::timeline))
+        .routes(routes!(events::events))
+        .routes(routes!(events::offer, events::drain))
+        .routes(routes!(recurrences::create, recurrences::list))
+        .routes(routes!(recurrences::describe, recurrences::replace, recurrences::delete))
+        .routes(routes!(recurrences::pause))
+        .routes(routes!(recurrences::resume))
+        .routes(routes!(recurrences::trigger))
         .routes(routes!(system::health))
         .routes(routes!(system::document))
 }

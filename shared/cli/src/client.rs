@@ -5,7 +5,7 @@ mod error;
 
 use std::time::Duration;
 
-use reqwest::{RequestBuilder, Url};
+use reqwest::{Method, RequestBuilder, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -160,6 +160,26 @@ impl Client {
         };
         let body = ReportBody { lease, output, error };
         self.answer(self.http.post(self.url(&["tasks", id.as_str(), call])).json(&body)).await
+    }
+
+    /// Any call of the API.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &[&str],
+        parameters: &[(&str, String)],
+        body: Option<&RawValue>,
+    ) -> Result<T, CallError> {
+        let mut url = self.url(path);
+        if !parameters.is_empty() {
+            url.query_pairs_mut().extend_pairs(parameters);
+        }
+        let request = self.http.request(method, url);
+        self.answer(match body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+        .await
     }
 
     fn url(&self, path: &[&str]) -> Url {

@@ -5,6 +5,8 @@
 
 mod crew;
 mod handler;
+mod order;
+mod orders;
 mod plan;
 mod report;
 
@@ -18,6 +20,7 @@ use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, TaskId, WorkerName};
 use tickover_core::limits::Limits;
 use tickover_embedded::{Local, Storage, Ticks};
+use tickover_service::Service;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -46,20 +49,21 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let endpoint = format!("http://{}", listener.local_addr()?);
     let local = Local::open(&Storage::Memory, Limits::default()).await?;
+    let service = local.service().clone();
     let (stop, stopped) = oneshot::channel();
     let server = tokio::spawn(local.serve(listener, Ticks::default(), async {
         // Stopped on request, or because the demo is gone.
         drop(stopped.await);
     }));
     let client = Client::new(endpoint.parse()?)?;
-    let outcome = show(&client, &endpoint).await;
+    let outcome = show(&client, &service, &endpoint).await;
     // It is refused only where the server has ended already, and then there is nothing to stop.
     let _already_ended = stop.send(());
     server.await??;
     outcome
 }
 
-async fn show(client: &Client, endpoint: &str) -> anyhow::Result<()> {
+async fn show(client: &Client, service: &Service, endpoint: &str) -> anyhow::Result<()> {
     let started = Instant::now();
     let plan = plan::plan();
     let bar = progress(plan.len());
@@ -77,9 +81,11 @@ async fn show(client: &Client, endpoint: &str) -> anyhow::Result<()> {
     let tasks = watch(client, &plan, &bar, started).await?;
     let refusal = report_late(client, &abandoned, &bar).await?;
     crew.dismiss().await?;
+    let timeline = orders::show(client, service, &bar).await?;
     bar.finish_and_clear();
 
     let unexpected = report::print(&plan, &tasks, &refusal, started.elapsed());
+    println!("\nThe order, step by step:\n{timeline}");
     ensure!(unexpected == 0, "{unexpected} outcomes are not the expected ones");
     Ok(())
 }

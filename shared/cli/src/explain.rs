@@ -183,7 +183,7 @@ fn words(name: &str) -> String {
 }
 
 /// `2026-01-31T12:00:00.000Z (in 5s)`.
-fn moment(at: Timestamp, now: Timestamp) -> String {
+pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
     let distance = |span: Millis| {
         let rounded = if span >= COARSE { Millis::from_secs(span.as_secs_floor()) } else { span };
         rounded.to_string()

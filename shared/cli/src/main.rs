@@ -6,10 +6,13 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the command-line tool")]
 
 mod client;
+mod cost;
 mod demo;
 mod dev;
+mod execution;
 mod explain;
 mod operate;
+mod recur;
 mod schedule;
 mod show;
 mod task;
@@ -64,7 +67,14 @@ enum Command {
     Work(work::WorkArgs),
     /// Schedule a task
     Task(Box<schedule::TaskArgs>),
-    /// Show a task with all its attempts and instants
+    /// Start an execution of a workflow, and wait for its result if wished
+    Start(Box<execution::StartArgs>),
+    /// Offer an event to an execution
+    Event(execution::EventArgs),
+    /// Executions: show, list, explain, cancel, pause, run again, and what else operators do
+    #[command(subcommand)]
+    Execution(execution::ExecutionCommand),
+    /// Show a task or an execution with all its instants
     Describe(operate::DescribeArgs),
     /// List tasks
     List(operate::ListArgs),
@@ -72,8 +82,13 @@ enum Command {
     Cancel(operate::CancelArgs),
     /// Give a task that ended without a result another life
     Retry(operate::RetryArgs),
-    /// Say why a task is in its state, what happens next, and when
+    /// Recurring schedules: make, list, show, pause, resume, trigger, delete
+    #[command(subcommand)]
+    Recur(recur::RecurCommand),
+    /// Say why a task or an execution is in its state, what happens next, and when
     Explain(operate::ExplainArgs),
+    /// Reckon what a workload costs on AWS, a month
+    Cost(cost::CostArgs),
 }
 
 #[tokio::main]
@@ -92,13 +107,18 @@ async fn main() -> ExitCode {
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let client = |endpoint| Client::new(endpoint);
     match cli.command {
+        Command::Cost(args) => cost::run(&args)?,
         Command::Dev(args) => dev::run(args).await?,
         Command::Demo(args) => demo::run(args).await?,
         Command::Work(args) => return work::run(args, client(cli.endpoint)?).await,
         Command::Task(args) => schedule::run(*args, &client(cli.endpoint)?).await?,
+        Command::Start(args) => return execution::start(*args, &client(cli.endpoint)?).await,
+        Command::Event(args) => execution::offer(args, &client(cli.endpoint)?).await?,
+        Command::Execution(command) => execution::run(command, &client(cli.endpoint)?).await?,
         Command::Describe(args) => operate::describe(args, &client(cli.endpoint)?).await?,
         Command::List(args) => operate::list(args, &client(cli.endpoint)?).await?,
         Command::Cancel(args) => operate::cancel(args, &client(cli.endpoint)?).await?,
+        Command::Recur(command) => recur::run(command, &client(cli.endpoint)?).await?,
         Command::Retry(args) => operate::retry(args, &client(cli.endpoint)?).await?,
         Command::Explain(args) => operate::explain(args, &client(cli.endpoint)?).await?,
     }

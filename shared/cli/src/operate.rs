@@ -1,13 +1,13 @@
 //! What operators do: describe, list, cancel, retry, explain.
 
-use tickover_core::id::{QueueName, TaskId};
+use tickover_core::id::{ExecutionId, QueueName, TaskId};
 use tickover_core::task::Status;
 use tickover_service::ports::Clock as _;
 use tickover_service::system::SystemClock;
 
-use crate::client::Client;
+use crate::client::{CallError, Client, Single};
 use crate::schedule::name;
-use crate::{explain, show};
+use crate::{execution, explain, show};
 
 /// Most tasks on one page of the API.
 const PAGE_MAX: usize = 500;
@@ -15,10 +15,10 @@ const PAGE_MAX: usize = 500;
 /// Options of `tickover describe`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DescribeArgs {
-    /// The task's id
+    /// The id of a task, or of an execution where there is no such task
     #[arg(value_parser = name(TaskId::parse))]
     id: TaskId,
-    /// Print the task as JSON
+    /// Print it as JSON
     #[arg(long)]
     json: bool,
 }
@@ -62,15 +62,45 @@ pub(crate) struct RetryArgs {
 /// Options of `tickover explain`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExplainArgs {
-    /// The task's id
+    /// The id of a task, or of an execution where there is no such task
     #[arg(value_parser = name(TaskId::parse))]
     id: TaskId,
 }
 
-/// Prints a task.
+/// What an id may stand for.
+enum Found {
+    Task(Single),
+    Execution(execution::Single),
+}
+
+/// The task of this id, or else the execution.
+async fn find(id: &TaskId, client: &Client) -> Result<Found, CallError> {
+    let is_missing = |error: &CallError| error.code() == Some("not_found");
+    let missing = match client.describe(id).await {
+        Ok(task) => return Ok(Found::Task(task)),
+        Err(error) if is_missing(&error) => error,
+        Err(error) => return Err(error),
+    };
+    // Executions' ids are shorter.
+    let Ok(execution) = ExecutionId::parse(id.as_str()) else { return Err(missing) };
+    match (execution::read(&execution, client).await, missing) {
+        (Ok(execution), _) => Ok(Found::Execution(execution)),
+        (Err(error), CallError::Refused { status, code, retry_after, .. }) if is_missing(&error) => {
+            let detail = "there is no task and no execution with this id".to_owned();
+            Err(CallError::Refused { status, code, detail, retry_after })
+        }
+        (Err(error), _) => Err(error),
+    }
+}
+
+/// Prints a task or an execution.
 pub(crate) async fn describe(args: DescribeArgs, client: &Client) -> anyhow::Result<()> {
-    let answer = client.describe(&args.id).await?;
-    if args.json { show::print_json(answer.json()) } else { show::print(&show::task(&answer.task()?)) }
+    match find(&args.id, client).await? {
+        Found::Task(answer) if args.json => show::print_json(answer.json()),
+        Found::Task(answer) => show::print(&show::task(&answer.task()?)),
+        Found::Execution(answer) if args.json => show::print_json(answer.json()),
+        Found::Execution(answer) => show::print(&execution::described(&answer)?),
+    }
 }
 
 /// Prints a table of tasks.
@@ -122,10 +152,12 @@ pub(crate) async fn retry(args: RetryArgs, client: &Client) -> anyhow::Result<()
     show::print(&show::task(&answer.task()?))
 }
 
-/// Says why a task is where it is.
+/// Says why a task or an execution is where it is.
 pub(crate) async fn explain(args: ExplainArgs, client: &Client) -> anyhow::Result<()> {
-    let task = client.describe(&args.id).await?.task()?;
-    show::print(&explain::text(&task, SystemClock.now()))
+    show::print(&match find(&args.id, client).await? {
+        Found::Task(answer) => explain::text(&answer.task()?, SystemClock.now()),
+        Found::Execution(answer) => execution::explained(&answer)?,
+    })
 }
 
 fn status(text: &str) -> Result<Status, String> {

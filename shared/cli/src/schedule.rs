@@ -83,7 +83,7 @@ struct Request<'a> {
 
 /// Schedules the task and prints it.
 pub(crate) async fn run(args: TaskArgs, client: &Client) -> anyhow::Result<()> {
-    let input = args.input.as_deref().map(read_input).transpose()?;
+    let input = args.input.as_deref().map(|text| read_json(text, "the input")).transpose()?;
     let request = Request {
         queue: &args.queue,
         kind: &args.kind,
@@ -114,15 +114,18 @@ fn texts(args: &TaskArgs) -> BTreeMap<&'static str, &str> {
     .collect()
 }
 
-fn read_input(argument: &str) -> anyhow::Result<Box<RawValue>> {
+/// Reads an argument that is JSON, or from standard input where it is `-`.
+pub(crate) fn read_json(argument: &str, what: &str) -> anyhow::Result<Box<RawValue>> {
     let text = if argument == "-" {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("can't read the input from standard input")?;
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.with_context(|| format!("can't read {what} from standard input"))?;
         text.trim().to_owned()
     } else {
         argument.to_owned()
     };
-    RawValue::from_string(text).context("the input isn't JSON (a text needs quotes of its own: '\"text\"')")
+    RawValue::from_string(text)
+        .with_context(|| format!("{what} isn't JSON (a text needs quotes of its own: '\"text\"')"))
 }
 
 /// A policy in JSON goes as it is, a short form as a string.
@@ -133,7 +136,8 @@ fn policy(text: &str) -> anyhow::Result<Box<RawValue>> {
     Ok(serde_json::value::to_raw_value(text)?)
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
+/// Reads `NAME=VALUE`.
+pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -158,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_input_that_is_no_json_is_explained() {
-        assert_eq!(read_input(r#"{"n": 1.50}"#).unwrap().get(), r#"{"n": 1.50}"#);
-        assert!(format!("{:#}", read_input("hello").unwrap_err()).contains("quotes of its own"));
+        assert_eq!(read_json(r#"{"n": 1.50}"#, "the input").unwrap().get(), r#"{"n": 1.50}"#);
+        assert!(format!("{:#}", read_json("hello", "the input").unwrap_err()).contains("quotes of its own"));
     }
 }

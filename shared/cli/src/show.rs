@@ -136,11 +136,13 @@ fn max_attempts(task: &Task) -> String {
     }
 }
 
-fn instant(at: Option<Timestamp>) -> String {
+/// An instant in a table's cell.
+pub(crate) fn instant(at: Option<Timestamp>) -> String {
     at.map(Timestamp::to_rfc3339).unwrap_or_default()
 }
 
-fn excerpt(payload: &RawValue) -> String {
+/// A payload, or its beginning.
+pub(crate) fn excerpt(payload: &RawValue) -> String {
     let text = payload.get();
     match text.char_indices().nth(PAYLOAD_CHARS) {
         Some((end, _)) => format!("{}… ({} bytes; --json shows all)", &text[..end], text.len()),

@@ -1,6 +1,7 @@
 //! What can be asked of a task. Commands carry everything random or read from outside.
 
 use crate::duration::Millis;
+use crate::execution::Parent;
 use crate::id::{BlobId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskId, TaskKind, WorkerName};
 use crate::limits::Limits;
 use crate::payload::Json;
@@ -69,6 +70,8 @@ pub struct Schedule {
     pub fingerprint: Fingerprint,
     /// The idempotency key and what it is known to stand for.
     pub key: Option<Key>,
+    /// The execution it is a remote step of.
+    pub parent: Option<Parent>,
     /// Random keys for payloads that don't fit: the input's, then the labels'.
     pub blob_ids: [BlobId; 2],
 }

@@ -15,14 +15,12 @@ mod timer;
 
 use crate::command::{Command, Context};
 use crate::decision::{Decision, Effect, Reply, Write};
-use crate::due::{self as place, Due, DueKind, TIMER_HORIZON, keep_or_lower, latest, visible_at};
 use crate::error::Reject;
 use crate::hint::Hint;
 use crate::id::LeaseId;
+use crate::place::{self, Placement};
 use crate::size;
 use crate::task::{Ending, Outcome, Running, State, Task};
-use crate::time::Timestamp;
-use crate::timer::Timer;
 use crate::transition;
 
 /// Decides what a command does to a task, or to the absence of one.
@@ -60,17 +58,6 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
     }
 }
 
-/// Where an updated record goes in the due index.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Placement {
-    /// Where it is, unless that is too late.
-    KeepOrLower,
-    /// The same, and no timer is sent: instants only move away, and the timers on their way go on to them.
-    Keep,
-    /// As late as its state allows: only the tick does this, because it found the record too early.
-    Latest,
-}
-
 /// The decision to write `after` over `before`, with the hint that a pending task needs.
 fn update(before: &Task, after: Task, context: &Context<'_>, outcome: Result<Reply, Reject>) -> Decision {
     update_placed(before, after, Placement::KeepOrLower, context, outcome)
@@ -91,85 +78,20 @@ fn update_placed(
             State::Running(_) | State::Ended(_) => after.version,
         };
     }
-    let wanted = match placement {
-        Placement::KeepOrLower => lower_for_new_instants(before, &after, context),
-        Placement::Keep => keep_or_lower(before.due, bound(&after, context)),
-        Placement::Latest => latest(&after, context.now, context.limits),
-    };
-    let timer = settle_in(before.due, wanted, &mut after, context);
+    let timer = place::resettle(before, &mut after, placement, context);
     transition::fit(&mut after);
-    let due_no_later_than = insists_on(&after, context).filter(|_| after.due == before.due);
+    let due_no_later_than = place::insists_on(before, &after, context);
     let mut effects = newly_pending(before, &after);
     effects.extend(timer);
+    if before.ended().is_none() {
+        effects.extend(word_to_parent(&after));
+    }
     let write = Write::UpdateTask {
         before: Box::new(before.clone()),
         after: Box::new(after.clone()),
         due_no_later_than,
     };
     Decision { blobs: vec![], writes: vec![write], effects, task: Some(after), outcome }
-}
-
-/// The place of a record after a change: where it is, unless that is too late, or from there nobody would see a
-/// new instant in time.
-fn lower_for_new_instants(before: &Task, after: &Task, context: &Context<'_>) -> Option<Due> {
-    let bound = bound(after, context);
-    let kept = keep_or_lower(before.due, bound);
-    let overlooks = |place: Due| {
-        place::new_instant(before, after).is_some_and(|at| !place::leads_to(place, at, context.now))
-    };
-    if kept == before.due && kept.is_some_and(overlooks) { bound } else { kept }
-}
-
-/// Puts the record into its new place, and gives the timer that has to be sent for it, if its instant comes before
-/// any tick is sure to hand it over.
-fn settle_in(
-    before: Option<Due>,
-    wanted: Option<Due>,
-    after: &mut Task,
-    context: &Context<'_>,
-) -> Option<Effect> {
-    let stays = |place: Due| {
-        before
-            .is_some_and(|before| before.at == place.at && (before.kind.is_timed() || !place.kind.is_timed()))
-    };
-    if wanted.is_none_or(stays) {
-        // Its kind stays as well: nothing but the instant is worth a write of the index.
-        after.due = if wanted.is_some() { before } else { None };
-        return None;
-    }
-    let (place, timer) = armed(after, wanted?, context.now);
-    after.due = Some(place);
-    timer
-}
-
-/// A new place in the due index, with the timer that its writer has to send.
-fn armed(task: &Task, place: Due, now: Timestamp) -> (Due, Option<Effect>) {
-    let soon = visible_at(task).filter(|at| *at <= now.plus(TIMER_HORIZON));
-    let Some(at) = soon else { return (place, None) };
-    let kind = if place.at == at { DueKind::Armed } else { place.kind };
-    let timer = Effect::Timer(Timer { task: task.id.clone(), at, due_at: place.at });
-    (Due { kind, ..place }, Some(timer))
-}
-
-/// The bound that a record's place must keep. A running task's message stands in for its backstop, so a plain
-/// claim or heartbeat has no need to touch the index: only instants that users can see count.
-fn bound(after: &Task, context: &Context<'_>) -> Option<Due> {
-    let latest = latest(after, context.now, context.limits)?;
-    match (&after.state, after.due) {
-        (State::Running(_), Some(current)) => {
-            Some(visible_at(after).map_or(current, |at| Due { at, kind: DueKind::Instant, ..latest }))
-        }
-        (State::Running(_) | State::Pending(_) | State::Ended(_), _) => Some(latest),
-    }
-}
-
-/// What the store has to see to where a place stays as it was read: a tick may have moved it later meanwhile.
-fn insists_on(after: &Task, context: &Context<'_>) -> Option<Timestamp> {
-    match &after.state {
-        State::Pending(_) => latest(after, context.now, context.limits).map(|due| due.at),
-        State::Running(_) => visible_at(after),
-        State::Ended(_) => None,
-    }
 }
 
 /// The hint for a task that became pending by this decision, unless it starts too late for a queue to wait.
@@ -182,6 +104,12 @@ fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
         State::Running(_) | State::Ended(_) => true,
     };
     if had_none && waits_for_a_hint(after) { vec![dispatch(after)] } else { vec![] }
+}
+
+/// The word to the execution that a task is a remote step of, once it has ended.
+fn word_to_parent(task: &Task) -> Option<Effect> {
+    task.ended()?;
+    task.parent.clone().map(Effect::Tell)
 }
 
 /// The effect of sending a task's hint.
@@ -230,13 +158,14 @@ fn standing<'a>(task: &'a Task, lease: &LeaseId) -> Standing<'a> {
 }
 
 /// The same report again. If nobody has claimed the task since, its hint may have been lost between the commit
-/// and the send: this caller's repetition sends it again.
+/// and the send: this caller's repetition sends it again. So does it the word to a parent.
 fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
     let mut decision = Decision::unchanged(Some(task), Ok(Reply::Closed { duplicate: true }));
     let was_last = task.history.last().is_some_and(|past| past.lease.as_ref() == Some(lease));
     if was_last && waits_for_a_hint(task) {
         decision.effects.push(dispatch(task));
     }
+    decision.effects.extend(word_to_parent(task));
     decision
 }
 

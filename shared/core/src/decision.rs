@@ -2,10 +2,13 @@
 
 use crate::due::Due;
 use crate::error::Reject;
+use crate::execution::message::TurnHint;
+use crate::execution::{Execution, Parent};
 use crate::hint::Hint;
-use crate::id::Fingerprint;
+use crate::id::{ExecutionId, Fingerprint, Incarnation, Nonce, QueueName};
 use crate::payload::{BlobRef, Json};
 use crate::queue::{KeyRecord, QueueRecord};
+use crate::recurrence::Recurrence;
 use crate::task::Task;
 use crate::tick::TickRecord;
 use crate::time::Timestamp;
@@ -74,6 +77,39 @@ pub enum Write {
         /// The new place; never written for a record that has ended.
         to: Due,
     },
+    /// Only if there is no execution of this id, or its retention has passed at that instant.
+    CreateExecution {
+        /// The new record.
+        execution: Box<Execution>,
+        /// The time of the decision.
+        now: Timestamp,
+    },
+    /// Only if the record is still the one decided on: same incarnation, same version. Never touches `wakes`.
+    UpdateExecution {
+        /// What was decided on.
+        before: Box<Execution>,
+        /// What it becomes.
+        after: Box<Execution>,
+        /// And only if its place in the due index is no later than this, as for tasks.
+        due_no_later_than: Option<Timestamp>,
+        /// And only if it has been woken exactly so often.
+        wakes: Option<u64>,
+    },
+    /// Only if its place in the due index is still the one decided on. The version stays.
+    RearmExecution {
+        /// The record.
+        execution: Box<Execution>,
+        /// The new place.
+        to: Due,
+    },
+    /// Adds one to an execution's `wakes`, whatever its version, while it is open and of this incarnation. Where it
+    /// isn't, nothing is written and that is no conflict.
+    Wake {
+        /// Whose.
+        id: ExecutionId,
+        /// Of which incarnation.
+        incarnation: Incarnation,
+    },
     /// Only if there is no record of this key, or still the one it replaces.
     PutKey {
         /// The new record.
@@ -90,6 +126,13 @@ pub enum Write {
     PutTick {
         /// The new record.
         record: TickRecord,
+    },
+    /// Only if there is no schedule of this id, or still the very record that this one replaces.
+    PutRecurrence {
+        /// The new record.
+        record: Box<Recurrence>,
+        /// The decision that wrote the one it replaces.
+        replaces: Option<Nonce>,
     },
     /// Keeps a payload item longer; no condition but its existence.
     ExtendBlob {
@@ -117,6 +160,17 @@ pub enum Effect {
     },
     /// Send the timer so that it arrives at its instant.
     Timer(Timer),
+    /// Send the hint of an execution's turn to its queue so that it arrives at that instant.
+    Turn {
+        /// Where to.
+        queue: QueueName,
+        /// The hint.
+        hint: TurnHint,
+        /// When workers may have it.
+        at: Timestamp,
+    },
+    /// Tell an execution that a remote step or child of its has ended.
+    Tell(Parent),
 }
 
 /// A successful answer.

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::duration::Millis;
-use crate::id::TaskId;
+use crate::id::{RecordId, TaskId};
 use crate::limits::Limits;
+use crate::place::{self, Placed};
 use crate::task::{State, Task};
 use crate::time::{Timestamp, earliest};
 
@@ -56,7 +57,12 @@ pub enum DueKind {
 
 /// The shard of a new record: FNV-1a of its id, spread over the count in force.
 pub fn shard_of(id: &TaskId, shards: u16) -> u16 {
-    let hash = id.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    shard_of_name(id.as_str(), shards)
+}
+
+/// The same for a record of another sort.
+pub fn shard_of_name(id: &str, shards: u16) -> u16 {
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     u16::try_from(hash % u64::from(shards.max(1))).unwrap_or(0)
@@ -86,6 +92,32 @@ impl DueKind {
     }
 }
 
+impl Placed for Task {
+    fn record_id(&self) -> RecordId {
+        self.id.clone().into()
+    }
+
+    fn due(&self) -> Option<Due> {
+        self.due
+    }
+
+    fn put(&mut self, due: Option<Due>) {
+        self.due = due;
+    }
+
+    fn instants(&self) -> [Option<Timestamp>; 3] {
+        instants(self)
+    }
+
+    fn latest(&self, now: Timestamp, limits: &Limits) -> Option<Due> {
+        latest(self, now, limits)
+    }
+
+    fn is_in_hands(&self) -> bool {
+        self.running().is_some()
+    }
+}
+
 /// The instants of a task that its users can see, whichever comes first.
 fn instants(task: &Task) -> [Option<Timestamp>; 3] {
     match &task.state {
@@ -93,11 +125,6 @@ fn instants(task: &Task) -> [Option<Timestamp>; 3] {
         State::Running(running) => [task.deadline_at, running.start_to_close_at, running.heartbeat_at],
         State::Ended(_) => [None; 3],
     }
-}
-
-/// The earliest instant that a user can see, if this change is what made it.
-pub fn new_instant(before: &Task, after: &Task) -> Option<Timestamp> {
-    visible_at(after).filter(|at| !instants(before).contains(&Some(*at)))
 }
 
 /// Whether a record that lies here will be looked at in time for an instant that comes later: its own timer
@@ -123,21 +150,6 @@ pub(crate) fn waits_since(task: &Task, now: Timestamp) -> Option<Timestamp> {
     (since <= now).then(|| since.max(task.hinted_at.unwrap_or(since)))
 }
 
-/// The place of a record whose own next look is at `own`: earlier if a user can see something before, or so soon
-/// after that the tick of that look might come too late to hand it over.
-pub(crate) fn place(task: &Task, own: Due, now: Timestamp) -> Due {
-    let Some(at) = visible_at(task) else { return own };
-    if at <= own.at {
-        return Due { at, kind: DueKind::Instant, ..own };
-    }
-    let look = at.minus(TIMER_HORIZON);
-    // A second look at a queue comes a minute after the first, which leaves the tick time enough.
-    if look < own.at && look > now && own.kind != DueKind::Recheck {
-        return Due { at: look, ..own };
-    }
-    own
-}
-
 /// The latest place in the index that this state allows.
 pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
     let shard = task.due.map_or_else(|| shard_of(&task.id, limits.due_shards), |due| due.shard);
@@ -151,7 +163,7 @@ pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
         }
         State::Ended(_) => return None,
     };
-    Some(place(task, own, now))
+    Some(place::place(visible_at(task), own, now))
 }
 
 /// Where the record goes: it stays where it is if that is early enough, because moving costs two index writes.

@@ -14,6 +14,41 @@ pub enum Reject {
     /// No such record, or its retention has passed.
     #[error("there is no task with this id")]
     NotFound,
+    /// No such execution, or its retention has passed.
+    #[error("there is no execution with this id")]
+    NoExecution,
+    /// No such recurring schedule.
+    #[error("there is no schedule with this id")]
+    NoSchedule,
+    /// The execution had ended before.
+    #[error("the execution has already ended: it is {status}", status = .status.as_str())]
+    ExecutionClosed {
+        /// How it ended.
+        status: crate::execution::ExecutionStatus,
+    },
+    /// The execution has not ended, or not in the way that this call needs.
+    #[error("the execution is {status}, where this needs one that {needs}", status = .status.as_str())]
+    ExecutionOpen {
+        /// Where it stands.
+        status: crate::execution::ExecutionStatus,
+        /// What it would have to be, such as "has ended".
+        needs: &'static str,
+    },
+    /// The turn that this lease stood for is over, or another worker has the execution.
+    #[error("the turn is over: its lease has ended, or another worker has the execution")]
+    TurnLost,
+    /// The execution's journal knows no such step.
+    #[error("this run has no step named {name:?}")]
+    UnknownStep {
+        /// The name asked for.
+        name: String,
+    },
+    /// The execution's own deadline has passed: going on would end at once.
+    #[error("too late: the {kind} deadline has passed; restart it", kind = .kind.as_str())]
+    ExecutionDeadline {
+        /// Which.
+        kind: crate::execution::DeadlineKind,
+    },
     /// No such queue.
     #[error("there is no queue named {queue:?}")]
     UnknownQueue {
@@ -67,12 +102,13 @@ impl Reject {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::InvalidRequest { .. } => "invalid_request",
-            Self::NotFound => "not_found",
+            Self::NotFound | Self::NoExecution | Self::NoSchedule => "not_found",
+            Self::UnknownStep { .. } => "unknown_step",
             Self::UnknownQueue { .. } => "unknown_queue",
-            Self::LeaseLost => "lease_lost",
-            Self::DeadlineExceeded { .. } => "deadline_exceeded",
-            Self::AlreadyTerminal { .. } => "already_terminal",
-            Self::NotTerminal { .. } => "not_terminal",
+            Self::LeaseLost | Self::TurnLost => "lease_lost",
+            Self::DeadlineExceeded { .. } | Self::ExecutionDeadline { .. } => "deadline_exceeded",
+            Self::AlreadyTerminal { .. } | Self::ExecutionClosed { .. } => "already_terminal",
+            Self::NotTerminal { .. } | Self::ExecutionOpen { .. } => "not_terminal",
             Self::IdConflict => "id_conflict",
             Self::LimitExceeded { .. } => "limit_exceeded",
             Self::NotClaimable { .. } => "not_claimable",

@@ -257,7 +257,7 @@ impl What {
 }
 
 /// Full names and readable instants, where records have short ones.
-mod wire {
+pub(crate) mod wire {
     #![expect(
         clippy::trivially_copy_pass_by_ref,
         clippy::ref_option,
@@ -268,22 +268,22 @@ mod wire {
 
     use super::{Ending, TimeoutKind, Timestamp};
 
-    pub(super) fn instant<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn instant<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&at.to_rfc3339())
     }
 
-    pub(super) fn maybe_instant<S: Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn maybe_instant<S: Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
         match at {
             Some(at) => instant(at, to),
             None => to.serialize_none(),
         }
     }
 
-    pub(super) fn timeout<S: Serializer>(kind: &TimeoutKind, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn timeout<S: Serializer>(kind: &TimeoutKind, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(kind.as_str())
     }
 
-    pub(super) fn ending<S: Serializer>(ending: &Ending, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn ending<S: Serializer>(ending: &Ending, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(ending.as_str())
     }
 }

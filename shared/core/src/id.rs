@@ -128,6 +128,112 @@ name!(
     limits::WORKER_MAX
 );
 
+name!(
+    /// An execution's id, chosen by whoever starts it or at random.
+    ExecutionId,
+    limits::EXECUTION_ID_MAX
+);
+name!(
+    /// A workflow's name: by it a worker finds the code of an execution.
+    WorkflowName,
+    limits::WORKFLOW_MAX
+);
+name!(
+    /// An event's name.
+    EventName,
+    limits::EVENT_NAME_MAX
+);
+name!(
+    /// An event's own id: offering it twice is offering it once.
+    EventId,
+    limits::EVENT_ID_MAX
+);
+name!(
+    /// A recurring schedule's id.
+    RecurrenceId,
+    limits::EXECUTION_ID_MAX
+);
+
+/// The name of a step, sleep, wait or captured value within a run; `label[3]` is the fourth of a fan-out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct StepName(String);
+
+impl StepName {
+    /// Checks the text: not empty, only `[A-Za-z0-9._:-]` and square brackets, not over-long.
+    pub fn parse(text: impl Into<String>) -> Result<Self, NameError> {
+        let text = text.into();
+        let plain: String = text.chars().map(|c| if matches!(c, '[' | ']') { '.' } else { c }).collect();
+        check_name(&plain, limits::STEP_NAME_MAX)?;
+        Ok(Self(text))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for StepName {
+    type Error = NameError;
+    fn try_from(text: String) -> Result<Self, NameError> {
+        Self::parse(text)
+    }
+}
+
+impl From<StepName> for String {
+    fn from(name: StepName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for StepName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whose place in the due index it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordId {
+    /// A task.
+    Task(TaskId),
+    /// An execution.
+    Execution(ExecutionId),
+    /// A recurring schedule.
+    Recurrence(RecurrenceId),
+}
+
+impl From<TaskId> for RecordId {
+    fn from(id: TaskId) -> Self {
+        Self::Task(id)
+    }
+}
+
+impl From<ExecutionId> for RecordId {
+    fn from(id: ExecutionId) -> Self {
+        Self::Execution(id)
+    }
+}
+
+impl RecordId {
+    /// The id as text, without its kind.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Task(id) => id.as_str(),
+            Self::Execution(id) => id.as_str(),
+            Self::Recurrence(id) => id.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 macro_rules! random_id {
     ($(#[$doc:meta])* $name:ident, $bytes:expr) => {
         $(#[$doc])*

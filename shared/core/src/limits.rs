@@ -7,6 +7,16 @@ use crate::error::Reject;
 
 /// Longest task id, in characters.
 pub const ID_MAX: usize = 96;
+/// Longest id of an execution, in characters: a task that is one of its steps carries it.
+pub const EXECUTION_ID_MAX: usize = 64;
+/// Longest name of a workflow, in characters.
+pub const WORKFLOW_MAX: usize = 64;
+/// Longest name of a step, sleep or wait with its index, in characters.
+pub const STEP_NAME_MAX: usize = 96;
+/// Longest name of an event, in characters.
+pub const EVENT_NAME_MAX: usize = 64;
+/// Longest id of an event, in characters.
+pub const EVENT_ID_MAX: usize = 64;
 /// Longest logical queue name, in characters: SQS allows 80, and a prefix has to fit as well.
 pub const QUEUE_NAME_MAX: usize = 48;
 /// Longest task kind, in characters.
@@ -63,6 +73,18 @@ pub struct Limits {
     pub idempotency: Millis,
     /// Shards that new records are spread over in the due index.
     pub due_shards: u16,
+    /// Most entries in the journal of one run: steps, sleeps, waits, captures and events together.
+    pub journal_entries: usize,
+    /// Most steps that one call of `join_all` and its like may have.
+    pub fan_out: usize,
+    /// Most events that may wait for an execution to take them.
+    pub pending_events: usize,
+    /// Most steps and children of one execution that may be open at once.
+    pub open_steps: usize,
+    /// Largest memo in bytes of its JSON.
+    pub memo_bytes: usize,
+    /// Turns in a row that may end without progress before the execution counts as poisoned.
+    pub idle_turns: u32,
 }
 
 impl Default for Limits {
@@ -78,6 +100,12 @@ impl Default for Limits {
             backstop_max: Millis::from_secs(6 * 3600),
             idempotency: Millis::from_secs(86_400),
             due_shards: 16,
+            journal_entries: 10_000,
+            fan_out: 1_000,
+            pending_events: 1_000,
+            open_steps: 2_000,
+            memo_bytes: 4 * 1024,
+            idle_turns: 10,
         }
     }
 }

@@ -293,7 +293,7 @@ fn power(base: f64, exponent: u32) -> f64 {
 }
 
 /// Scales a 64-bit hash down to `0..=delay` without the bias of a remainder.
-fn spread(delay: Millis, attempt: u32, seed: u64) -> Millis {
+pub(crate) fn spread(delay: Millis, attempt: u32, seed: u64) -> Millis {
     let choices = u128::from(delay.as_u64()) + 1;
     let scaled = (u128::from(splitmix64(seed, attempt)) * choices) >> u64::BITS;
     u64::try_from(scaled).map_or(delay, Millis::new)

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::due::Due;
 use crate::duration::Millis;
+use crate::execution::Parent;
 use crate::id::{Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskId, TaskKind, WorkerName};
 use crate::payload::{BlobRef, Payload};
 use crate::retry::RetryPolicy;
@@ -47,6 +48,9 @@ pub struct Task {
     /// Digest of the request that scheduled it.
     #[serde(rename = "fp")]
     pub fingerprint: Fingerprint,
+    /// The execution it is a remote step of, which is told of its end.
+    #[serde(rename = "par", default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     /// The idempotency key it was scheduled with.
     #[serde(rename = "key", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<HeldKey>,

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::TaskId;
+use crate::id::RecordId;
 use crate::task::FORMAT;
 use crate::time::Timestamp;
 
@@ -12,17 +12,18 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wake {
-    /// Look at one task.
+    /// Look at one record.
     Timer(Timer),
     /// Sweep one shard.
     Sweep(Sweep),
 }
 
-/// An instant of a task that somebody will see pass.
+/// An instant of a task or execution that somebody will see pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timer {
     /// Whose.
-    pub task: TaskId,
+    #[serde(flatten)]
+    pub record: RecordId,
     /// When to look.
     pub at: Timestamp,
     /// The place in the due index that it stands for. If the task lies elsewhere by then, another timer or a tick
@@ -77,19 +78,29 @@ impl Wake {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::{ExecutionId, TaskId};
 
     /// What deployed builds send each other.
     const TIMER: &str = r#"{"v":1,"timer":{"task":"t-1","at":1767225600250,"due_at":1767225590000}}"#;
+    const TURN_TIMER: &str =
+        r#"{"v":1,"timer":{"execution":"e-1","at":1767225600250,"due_at":1767225590000}}"#;
     const SWEEP: &str = r#"{"v":1,"sweep":{"shard":12}}"#;
 
     #[test]
     fn messages_are_written_and_read_as_they_always_were() {
         let timer = Timer {
-            task: TaskId::parse("t-1").unwrap(),
+            record: RecordId::Task(TaskId::parse("t-1").unwrap()),
             at: Timestamp::from_millis(1_767_225_600_250),
             due_at: Timestamp::from_millis(1_767_225_590_000),
         };
-        for (wake, text) in [(Wake::Timer(timer), TIMER), (Wake::Sweep(Sweep { shard: 12 }), SWEEP)] {
+        let record = RecordId::Execution(ExecutionId::parse("e-1").unwrap());
+        let other = Timer { record, ..timer.clone() };
+        let cases = [
+            (Wake::Timer(timer), TIMER),
+            (Wake::Timer(other), TURN_TIMER),
+            (Wake::Sweep(Sweep { shard: 12 }), SWEEP),
+        ];
+        for (wake, text) in cases {
             assert_eq!(wake.body().unwrap(), text);
             assert_eq!(Wake::parse(text).unwrap(), wake);
         }

@@ -31,7 +31,14 @@ pub(crate) const DEAD_LIST: &str = "dead";
 /// The list of queues.
 pub(crate) const QUEUE_LIST: &str = "queue";
 
-/// The names that a task's own serialised form gives to what conditions look at.
+/// The list of recurring schedules.
+pub(crate) const RECURRENCE_LIST: &str = "cron";
+
+/// Of a workflow's list of executions, what comes before its name.
+pub(crate) const WORKFLOW_LIST: &str = "wf#";
+
+/// The names that a record's own serialised form gives to what conditions look at: a task's, and those that an
+/// execution has in common with it.
 pub(crate) mod task {
     pub(crate) const ID: &str = "id";
     pub(crate) const DUE: &str = "due";
@@ -43,8 +50,17 @@ pub(crate) mod task {
     pub(crate) const EXPIRES_AT: &str = "x";
 }
 
+/// The names that only an execution's serialised form has.
+pub(crate) mod execution {
+    pub(crate) const WORKFLOW: &str = "k";
+    pub(crate) const CREATED_AT: &str = "t0";
+    pub(crate) const WAKES: &str = "wak";
+    pub(crate) const CLOSING: &str = "c";
+}
+
 /// The names in rows of other records; nonce and version are called as in a task.
 pub(crate) mod row {
     pub(crate) const EXPIRES_AT: &str = "x";
     pub(crate) const BODY: &str = "body";
+    pub(crate) const PLACES: &str = "places";
 }

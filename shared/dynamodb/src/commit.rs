@@ -10,9 +10,9 @@ use tickover_service::ports::StoreError;
 
 use crate::error::{Failure, unavailable, unbuildable};
 use crate::expression::{Action, Statement};
-use crate::item::{Item, to_task};
+use crate::item::Item;
 use crate::store::DynamoStore;
-use crate::write::{is_as_wanted, is_of_task, is_ours, nonce, statement};
+use crate::write::{current, is_as_wanted, is_ours, nonce, statement};
 
 /// What a failed condition costs at least: a write of an item of up to 1 KB, twice that in a transaction.
 const SINGLE_UNITS: f64 = 1.0;
@@ -29,17 +29,38 @@ mod reason {
 
 impl DynamoStore {
     pub(crate) async fn commit_all(&self, writes: &[Write]) -> Result<(), StoreError> {
-        let (extensions, decided): (Vec<&Write>, Vec<&Write>) =
-            writes.iter().partition(|write| is_extension(write));
-        // Ahead, and not in the transaction: there a payload of 100 KB would be billed twice. Kept longer than
-        // needed, because the rest then fails, it does no harm.
-        for extension in extensions {
+        let (mut ahead, mut decided, mut behind) = (vec![], vec![], vec![]);
+        for write in writes {
+            match part(write) {
+                Part::Extension => ahead.push(write),
+                Part::Decided => decided.push(write),
+                Part::Wake => behind.push(write),
+            }
+        }
+        for extension in ahead {
             self.extend(extension).await?;
         }
         match decided.as_slice() {
-            [] => Ok(()),
-            [write] => self.commit_one(write).await,
-            together => self.commit_together(together).await,
+            [] => {}
+            [write] => self.commit_one(write).await?,
+            together => self.commit_together(together).await?,
+        }
+        for wake in behind {
+            self.wake(wake).await?;
+        }
+        Ok(())
+    }
+
+    /// Where there is nobody to wake, nobody has to be.
+    async fn wake(&self, write: &Write) -> Result<(), StoreError> {
+        match self.send(statement(write)?).await {
+            Ok(()) => Ok(()),
+            // A record that this build can't read is no reason to be silent.
+            Err(Failure::Condition(old)) => match current(write, old.as_ref()) {
+                Some(Err(error)) => Err(error),
+                Some(Ok(_)) | None => Ok(()),
+            },
+            Err(failure) => Err(failure.into_store_error()),
         }
     }
 
@@ -61,13 +82,13 @@ impl DynamoStore {
             Ok(()) => Ok(()),
             Err(Failure::Condition(old)) => {
                 let done = old.as_ref().is_some_and(|old| is_ours(write, old) || is_as_wanted(write, old));
-                if done { Ok(()) } else { Err(conflict(write, old)) }
+                if done { Ok(()) } else { Err(conflict([(write, old.as_ref())])) }
             }
             Err(failure) => Err(failure.into_store_error()),
         }
     }
 
-    async fn send(&self, statement: Statement) -> Result<(), Failure> {
+    pub(crate) async fn send(&self, statement: Statement) -> Result<(), Failure> {
         let Statement { action, condition, placeholders } = statement;
         let (names, values) = placeholders.into_maps();
         self.meter.request();
@@ -168,31 +189,44 @@ fn verdict(writes: &[&Write], reasons: &[CancellationReason]) -> Option<Result<(
     if failed.iter().any(|(write, old)| old.is_some_and(|old| is_ours(write, old))) {
         return Some(Ok(()));
     }
-    let telling = failed.iter().find(|(write, _)| is_of_task(write)).or_else(|| failed.first())?;
-    Some(Err(conflict(telling.0, telling.1.cloned())))
+    (!failed.is_empty()).then(|| Err(conflict(failed)))
 }
 
-/// The conflict, with the record as it stands. One that can't be read is its own error, and a loud one.
-fn conflict(write: &Write, old: Option<Item>) -> StoreError {
-    // Some emulators answer an empty item where there is none.
-    let Some(old) = old.filter(|old| is_of_task(write) && !old.is_empty()) else {
-        return StoreError::Conflict { current: None };
-    };
-    match to_task(old) {
-        Ok(task) => StoreError::Conflict { current: Some(Box::new(task)) },
-        Err(error) => error,
+/// The conflict, with the first record that is there as it stands. One that can't be read is its own error, and a
+/// loud one.
+fn conflict<'a>(failed: impl IntoIterator<Item = (&'a Write, Option<&'a Item>)>) -> StoreError {
+    match failed.into_iter().find_map(|(write, old)| current(write, old)) {
+        None => StoreError::Conflict { current: None },
+        Some(Ok(current)) => StoreError::Conflict { current: Some(current) },
+        Some(Err(error)) => error,
     }
 }
 
-fn is_extension(write: &Write) -> bool {
+/// In which part of a commit a write is sent.
+enum Part {
+    /// Ahead, and not in the transaction: there a payload of 100 KB would be billed twice. Kept longer than needed,
+    /// because the rest then fails, it does no harm.
+    Extension,
+    /// With all others that were decided together.
+    Decided,
+    /// Behind, so that whoever is woken finds what it is woken for.
+    Wake,
+}
+
+fn part(write: &Write) -> Part {
     match write {
-        Write::ExtendBlob { .. } | Write::ExtendKey { .. } => true,
+        Write::ExtendBlob { .. } | Write::ExtendKey { .. } => Part::Extension,
+        Write::Wake { .. } => Part::Wake,
         Write::CreateTask { .. }
         | Write::UpdateTask { .. }
         | Write::Rearm { .. }
+        | Write::CreateExecution { .. }
+        | Write::UpdateExecution { .. }
+        | Write::RearmExecution { .. }
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
-        | Write::PutTick { .. } => false,
+        | Write::PutTick { .. }
+        | Write::PutRecurrence { .. } => Part::Decided,
     }
 }
 

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_attribute_value, from_item, to_attribute_value, to_item};
 use tickover_core::due::{Due, DueKind};
-use tickover_core::id::TaskId;
 use tickover_core::task::{FORMAT, Outcome, Task};
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
@@ -17,6 +16,7 @@ use tickover_service::ports::StoreError;
 use crate::attribute::{
     self, DEAD_LIST, DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK, TTL, task as field,
 };
+use crate::fields;
 use crate::key::{self, Key};
 
 /// An item as the SDK has it.
@@ -27,13 +27,24 @@ pub(crate) type Item = HashMap<String, AttributeValue>;
 const LARGEST_FLOAT: f64 = 1e30;
 const SMALLEST_FLOAT: f64 = 1e-30;
 
+/// The fields of a task that its item has elsewhere.
+const KNOWN: [&str; 2] = [field::ID, field::DUE];
+
 /// The whole item of a task.
 pub(crate) fn of_task(task: &Task) -> Result<Item, StoreError> {
     let mut item = to_item(storable(task).as_ref())
         .map_err(|_| corrupt(format!("the record of task {} can't be serialised", task.id)))?;
-    item.remove(field::ID);
-    item.remove(field::DUE);
+    for known in KNOWN {
+        item.remove(known);
+    }
     item.extend(Key::task(&task.id).attributes());
+    item.extend(added(task));
+    Ok(item)
+}
+
+/// What a task's item has instead of the fields that lie in its keys.
+fn added(task: &Task) -> Item {
+    let mut item = Item::new();
     if let Some(due) = task.due {
         item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
     }
@@ -44,7 +55,15 @@ pub(crate) fn of_task(task: &Task) -> Result<Item, StoreError> {
             item.insert(LIST_AT.to_owned(), millis(ended.ended_at));
         }
     }
-    Ok(item)
+    item
+}
+
+/// The attributes of a task's item that an update may change: those that aren't as they were, before and after. One
+/// that is only there before is gone; one that is there twice may still be the same.
+pub(crate) fn changes(before: &Task, after: &Task) -> Result<(Item, Item), StoreError> {
+    let difference = fields::difference(storable(before).as_ref(), storable(after).as_ref(), &KNOWN)
+        .map_err(|_| corrupt(format!("the record of task {} can't be serialised", after.id)))?;
+    Ok(difference.between(added(before), added(after)))
 }
 
 /// A place in the due index as attributes. They are written together or not at all: half a place that a tick
@@ -82,7 +101,7 @@ pub(crate) fn to_task(mut item: Item) -> Result<Task, StoreError> {
     let id =
         id.ok_or_else(|| corrupt("an item that should be a task has another record's key".to_owned()))?;
     check_format(&item, FORMAT, &format!("task {id}"))?;
-    let due = read_due(&item, &id)?;
+    let due = read_due(&item, &format!("task {id}"))?;
     item.insert(field::ID.to_owned(), AttributeValue::S(id.to_string()));
     // What serde has to say of a value it can't read quotes the value, and that may be a payload.
     let mut task: Task =
@@ -103,7 +122,8 @@ pub(crate) fn check_format(item: &Item, expected: u8, what: &str) -> Result<(), 
     }
 }
 
-fn read_due(item: &Item, id: &TaskId) -> Result<Option<Due>, StoreError> {
+/// A record's place in the due index, if it has one.
+pub(crate) fn read_due(item: &Item, what: &str) -> Result<Option<Due>, StoreError> {
     let Some(at) = number(item, DUE_AT) else {
         return Ok(None);
     };
@@ -111,7 +131,7 @@ fn read_due(item: &Item, id: &TaskId) -> Result<Option<Due>, StoreError> {
     let kind = item.get(DUE_KIND).and_then(kind_named);
     match (shard, kind) {
         (Some(shard), Some(kind)) => Ok(Some(Due { at: Timestamp::from_millis(at), kind, shard })),
-        (_, _) => Err(corrupt(format!("task {id} has only a part of its place in the due index"))),
+        (_, _) => Err(corrupt(format!("{what} has only a part of its place in the due index"))),
     }
 }
 

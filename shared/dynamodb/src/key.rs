@@ -1,16 +1,24 @@
 //! Every key of the table is made, and read back, here.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
+use tickover_core::execution::journal::SegmentKey;
+use tickover_core::execution::{Parent, Slot};
+use tickover_core::id::{
+    BlobId, ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, RecurrenceId, TaskId,
+};
 
 use crate::attribute::{PK, SK};
 use crate::item::Item;
 
 const TASK: &str = "task";
+const EXECUTION: &str = "exec";
+const SEGMENT: &str = "seg";
+const JOIN: &str = "join";
 const BLOB: &str = "blob";
 const QUEUE: &str = "queue";
 const KEY: &str = "key";
 const TICK: &str = "tick";
+const RECURRENCE: &str = "cron";
 
 /// The sort key of every task.
 pub(crate) const TASK_SK: &str = TASK;
@@ -27,6 +35,25 @@ impl Key {
         Self::of(TASK, id.as_str())
     }
 
+    pub(crate) fn execution(id: &ExecutionId) -> Self {
+        Self::of(EXECUTION, id.as_str())
+    }
+
+    /// A segment lies beside its execution's record. The numbers are padded, so that the order of the keys is that
+    /// of the journal.
+    pub(crate) fn segment(id: &ExecutionId, key: &SegmentKey) -> Self {
+        let SegmentKey { incarnation, run, number, mark } = key;
+        let run = segments_of_run(*incarnation, *run);
+        Self { sk: format!("{run}{number:06}#{mark}"), ..Self::execution(id) }
+    }
+
+    /// All places of one fan-out's item, of one run of one execution.
+    pub(crate) fn join(parent: &Parent, slot: Slot) -> Self {
+        let Parent { execution, incarnation, run, .. } = parent;
+        let pk = format!("{JOIN}#{execution}#{incarnation}#{run}#{}", slot.label);
+        Self { pk, sk: slot.item.to_string() }
+    }
+
     pub(crate) fn blob(id: &BlobId) -> Self {
         Self::of(BLOB, &id.to_string())
     }
@@ -37,6 +64,10 @@ impl Key {
 
     pub(crate) fn idempotency(digest: &Fingerprint) -> Self {
         Self::of(KEY, &digest.to_string())
+    }
+
+    pub(crate) fn recurrence(id: &RecurrenceId) -> Self {
+        Self::of(RECURRENCE, id.as_str())
     }
 
     /// There is one record of all ticks.
@@ -59,9 +90,37 @@ pub(crate) fn task_id(pk: &str) -> Option<TaskId> {
     TaskId::parse(suffix(pk, TASK)?).ok()
 }
 
+/// The id in an execution's partition key, which its segments have as well; `None` if it is another record's.
+pub(crate) fn execution_id(pk: &str) -> Option<ExecutionId> {
+    ExecutionId::parse(suffix(pk, EXECUTION)?).ok()
+}
+
+/// What the sort keys of all segments of an incarnation begin with.
+pub(crate) fn segments_of(incarnation: Incarnation) -> String {
+    format!("{SEGMENT}#{incarnation}#")
+}
+
+/// What the sort keys of a run's segments begin with.
+pub(crate) fn segments_of_run(incarnation: Incarnation, run: u32) -> String {
+    format!("{}{run:08}#", segments_of(incarnation))
+}
+
+/// The number and the mark in a sort key of that run; `None` if it is another record's.
+pub(crate) fn segment_key(sk: &str, incarnation: Incarnation, run: u32) -> Option<SegmentKey> {
+    let rest = sk.strip_prefix(&segments_of_run(incarnation, run))?;
+    let (number, mark) = rest.split_once('#')?;
+    let (number, mark) = (number.parse().ok()?, Nonce::try_from(mark.to_owned()).ok()?);
+    Some(SegmentKey { incarnation, run, number, mark })
+}
+
 /// The name in a queue's partition key; `None` if it is another record's.
 pub(crate) fn queue_name(pk: &str) -> Option<QueueName> {
     QueueName::parse(suffix(pk, QUEUE)?).ok()
+}
+
+/// The id in a schedule's partition key; `None` if it is another record's.
+pub(crate) fn recurrence_id(pk: &str) -> Option<RecurrenceId> {
+    RecurrenceId::parse(suffix(pk, RECURRENCE)?).ok()
 }
 
 fn suffix<'a>(pk: &'a str, what: &str) -> Option<&'a str> {
@@ -87,8 +146,44 @@ mod tests {
 
     #[test]
     fn another_records_key_is_no_tasks() {
-        for pk in ["queue#mail", "task", "task#", "tasks#a", "task#a b"] {
+        for pk in ["queue#mail", "task", "task#", "tasks#a", "task#a b", "exec#a"] {
             assert_eq!(task_id(pk), None, "{pk}");
         }
+        for pk in ["task#a", "exec", "exec#", "join#a"] {
+            assert_eq!(execution_id(pk), None, "{pk}");
+        }
+    }
+
+    #[test]
+    fn segments_lie_behind_their_record_in_the_order_of_their_numbers() {
+        let id = ExecutionId::parse("order:7").unwrap();
+        let (incarnation, mark) = (Incarnation::from_bytes([1; 8]), Nonce::from_bytes([2; 8]));
+        let of = |run, number| SegmentKey { incarnation, run, number, mark };
+        let keys = [of(1, 1), of(1, 9), of(1, 10), of(2, 1), of(12, 1)].map(|key| Key::segment(&id, &key));
+        assert_eq!(
+            keys[0],
+            Key { pk: "exec#order:7".into(), sk: "seg#AQEBAQEBAQE#00000001#000001#AgICAgICAgI".into() }
+        );
+        assert!(keys.is_sorted_by_key(|key| &key.sk) && Key::execution(&id).sk < keys[0].sk);
+        assert_eq!(execution_id(&keys[0].pk), Some(id));
+        assert_eq!(segment_key(&keys[2].sk, incarnation, 1), Some(of(1, 10)));
+        for sk in
+            ["exec", &keys[3].sk, "seg#AQEBAQEBAQE#00000001#000001", "seg#AQEBAQEBAQE#00000001##AgICAgICAgI"]
+        {
+            assert_eq!(segment_key(sk, incarnation, 1), None, "{sk}");
+        }
+    }
+
+    #[test]
+    fn a_join_item_is_one_runs_and_one_labels() {
+        let parent = Parent {
+            execution: ExecutionId::parse("e").unwrap(),
+            incarnation: Incarnation::from_bytes([1; 8]),
+            run: 3,
+            slot: None,
+        };
+        let slot = Slot { label: Nonce::from_bytes([2; 8]), item: 4, place: 5, of: 6 };
+        let key = Key { pk: "join#e#AQEBAQEBAQE#3#AgICAgICAgI".into(), sk: "4".into() };
+        assert_eq!(Key::join(&parent, slot), key);
     }
 }

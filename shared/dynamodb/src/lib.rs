@@ -12,14 +12,20 @@ pub mod usage;
 mod attribute;
 mod commit;
 mod cursor;
+mod execution;
 mod expression;
+mod fields;
 mod item;
+mod join;
+mod journal;
 mod key;
 mod page;
 mod read;
+mod recurrence;
 mod row;
 #[cfg(test)]
 mod scripted;
+mod transact;
 mod write;
 
 pub use error::TableError;

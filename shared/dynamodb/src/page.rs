@@ -3,18 +3,23 @@
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use tickover_core::due::DueKind;
-use tickover_core::id::{QueueName, TaskId};
+use tickover_core::id::{ExecutionId, QueueName, RecordId, RecurrenceId, TaskId, WorkflowName};
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
 
 use crate::attribute::{
-    DEAD_LIST, DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, LIST_INDEX, LIST_KEY, PK, QUEUE_LIST, SK,
+    DEAD_LIST, DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, LIST_INDEX, LIST_KEY, PK, QUEUE_LIST, RECURRENCE_LIST,
+    SK,
 };
-use crate::cursor;
+use crate::cursor::{self, List};
 use crate::error::Failure;
+use crate::execution::list_of;
 use crate::item::{Item, kind_named, millis, number, shard_value, string};
-use crate::key::{TASK_SK, queue_name, task_id};
+use crate::key::{TASK_SK, execution_id, queue_name, recurrence_id, task_id};
 use crate::store::DynamoStore;
+
+/// The list that is a walk over the table.
+const EVERYTHING: List<'static> = List::Tasks(Listing::All);
 
 /// Entries that one request asks for at most.
 const LIMIT_MAX: usize = 1_000;
@@ -26,7 +31,7 @@ impl DynamoStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
-        let listing = Listing::Live { shard: range.shard };
+        let list = List::Tasks(Listing::Live { shard: range.shard });
         let query = self
             .query(DUE_INDEX)
             .key_condition_expression("#shard = :shard AND #at BETWEEN :from AND :until")
@@ -35,7 +40,7 @@ impl DynamoStore {
             .expression_attribute_values(":shard", shard_value(range.shard))
             .expression_attribute_values(":from", millis(range.from))
             .expression_attribute_values(":until", millis(range.until));
-        let (items, next) = self.page(query, listing, limit, cursor).await?;
+        let (items, next) = self.page(query, list, limit, cursor).await?;
         Ok(Page { items: items.iter().filter_map(due_entry).collect(), next })
     }
 
@@ -45,6 +50,7 @@ impl DynamoStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError> {
+        let list = List::Tasks(listing);
         let (items, next) = match listing {
             Listing::Live { shard } => {
                 let query = self
@@ -52,11 +58,11 @@ impl DynamoStore {
                     .key_condition_expression("#shard = :shard")
                     .expression_attribute_names("#shard", DUE_SHARD)
                     .expression_attribute_values(":shard", shard_value(shard));
-                self.page(query, listing, limit, cursor).await?
+                self.page(query, list, limit, cursor).await?
             }
             Listing::Dead => {
                 let query = self.list_query(DEAD_LIST).scan_index_forward(false);
-                self.page(query, listing, limit, cursor).await?
+                self.page(query, list, limit, cursor).await?
             }
             Listing::All => self.walk(limit, cursor).await?,
         };
@@ -64,19 +70,50 @@ impl DynamoStore {
         Ok(Page { items: ids.collect(), next })
     }
 
+    /// The latest started first.
+    pub(crate) async fn execution_page(
+        &self,
+        workflow: &WorkflowName,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        let query = self.list_query(&list_of(workflow)).scan_index_forward(false);
+        let (items, next) = self.page(query, List::Executions(workflow), limit, cursor).await?;
+        let ids = items.iter().filter_map(|item| string(item, PK).and_then(execution_id));
+        Ok(Page { items: ids.collect(), next })
+    }
+
+    /// Ids of schedules, in the order in which they were made.
+    pub(crate) async fn recurrence_page(
+        &self,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<RecurrenceId>, StoreError> {
+        let query = self.list_query(RECURRENCE_LIST);
+        let (items, next) = self.page(query, List::Recurrences, limit, cursor).await?;
+        let ids = items.iter().filter_map(|item| string(item, PK).and_then(recurrence_id));
+        Ok(Page { items: ids.collect(), next })
+    }
+
     /// The names of all queues that have a record.
     pub(crate) async fn queue_names(&self) -> Result<Vec<QueueName>, StoreError> {
-        let mut names = Vec::new();
+        let items = self.all_pages(self.list_query(QUEUE_LIST)).await?;
+        Ok(items.iter().filter_map(|item| string(item, PK).and_then(queue_name)).collect())
+    }
+
+    /// All that a query finds, as many pages as it takes.
+    pub(crate) async fn all_pages(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::new();
         let mut start = None;
         loop {
             self.meter.request();
-            let query = self.list_query(QUEUE_LIST).set_exclusive_start_key(start);
-            let output = query.send().await.map_err(|error| Failure::from(error).into_store_error())?;
+            let page = query.clone().set_exclusive_start_key(start);
+            let output = page.send().await.map_err(|error| Failure::from(error).into_store_error())?;
             self.meter.read(&output.consumed_capacity);
-            names.extend(output.items().iter().filter_map(|item| string(item, PK).and_then(queue_name)));
+            items.extend(output.items.unwrap_or_default());
             start = output.last_evaluated_key;
             if start.is_none() {
-                return Ok(names);
+                return Ok(items);
             }
         }
     }
@@ -99,11 +136,11 @@ impl DynamoStore {
     async fn page(
         &self,
         query: QueryFluentBuilder,
-        listing: Listing,
+        list: List<'_>,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<(Vec<Item>, Option<String>), StoreError> {
-        let start = cursor.map(|cursor| cursor::decode(listing, cursor)).transpose()?;
+        let start = cursor.map(|cursor| cursor::decode(list, cursor)).transpose()?;
         self.meter.request();
         let output = query
             .limit(bounded(limit))
@@ -112,7 +149,7 @@ impl DynamoStore {
             .await
             .map_err(|error| Failure::from(error).into_store_error())?;
         self.meter.read(&output.consumed_capacity);
-        let next = output.last_evaluated_key().and_then(|last| cursor::encode(listing, last));
+        let next = output.last_evaluated_key().and_then(|last| cursor::encode(list, last));
         Ok((output.items.unwrap_or_default(), next))
     }
 
@@ -122,7 +159,7 @@ impl DynamoStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<(Vec<Item>, Option<String>), StoreError> {
-        let start = cursor.map(|cursor| cursor::decode(Listing::All, cursor)).transpose()?;
+        let start = cursor.map(|cursor| cursor::decode(EVERYTHING, cursor)).transpose()?;
         self.meter.request();
         let output = self
             .client
@@ -140,19 +177,22 @@ impl DynamoStore {
             .await
             .map_err(|error| Failure::from(error).into_store_error())?;
         self.meter.read(&output.consumed_capacity);
-        let next = output.last_evaluated_key().and_then(|last| cursor::encode(Listing::All, last));
+        let next = output.last_evaluated_key().and_then(|last| cursor::encode(EVERYTHING, last));
         Ok((output.items.unwrap_or_default(), next))
     }
 }
 
-/// An entry of the due index; `None` for other records than tasks.
+/// An entry of the due index; `None` for records of another kind than those that this build knows.
 fn due_entry(item: &Item) -> Option<DueEntry> {
-    let task = task_id(string(item, PK)?)?;
+    let pk = string(item, PK)?;
+    let task = || task_id(pk).map(RecordId::from);
+    let execution = || execution_id(pk).map(RecordId::from);
+    let record = task().or_else(execution).or_else(|| recurrence_id(pk).map(RecordId::Recurrence))?;
     let due_at = Timestamp::from_millis(number(item, DUE_AT)?);
     // A kind that only a newer build knows must not hide the entry, or the shard's other ones: reading the
     // record will say what is wrong with it.
     let kind = item.get(DUE_KIND).and_then(kind_named).unwrap_or(DueKind::Instant);
-    Some(DueEntry { task, due_at, kind })
+    Some(DueEntry { record, due_at, kind })
 }
 
 fn bounded(limit: usize) -> i32 {

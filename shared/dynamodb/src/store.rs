@@ -4,17 +4,25 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use tickover_core::decision::Write;
-use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
+use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::id::{
+    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::recurrence::Recurrence;
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
 use crate::error::Failure;
-use crate::item::to_task;
+use crate::execution::to_execution;
+use crate::item::{Item, to_task};
 use crate::key::Key;
 use crate::read::Consistency;
+use crate::recurrence::to_recurrence;
 use crate::row::{of_blob, to_blob, to_key, to_queue, to_tick};
 use crate::usage::{Meter, Usage};
 
@@ -33,6 +41,22 @@ impl DynamoStore {
     /// store may be repeated.
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         Self { client, table: table.into(), meter: Meter::default() }
+    }
+
+    /// Writes a whole item, whatever there was.
+    pub(crate) async fn put(&self, item: Item) -> Result<(), StoreError> {
+        self.meter.request();
+        let output = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(item))
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await
+            .map_err(|error| Failure::from(error).into_store_error())?;
+        self.meter.written(&output.consumed_capacity);
+        Ok(())
     }
 
     /// The table's name.
@@ -61,19 +85,8 @@ impl Store for DynamoStore {
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
-        self.meter.request();
         // No condition: the key is nobody else's, and repeated it writes the same.
-        let output = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(of_blob(at, body)))
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await
-            .map_err(|error| Failure::from(error).into_store_error())?;
-        self.meter.written(&output.consumed_capacity);
-        Ok(())
+        self.put(of_blob(at, body)).await
     }
 
     async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
@@ -102,6 +115,66 @@ impl Store for DynamoStore {
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError> {
         self.list_page(listing, limit, cursor).await
+    }
+
+    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        self.read(Key::execution(id), Consistency::Strong).await?.map(to_execution).transpose()
+    }
+
+    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
+        self.read_all(ids.iter().map(Key::execution)).await?.into_iter().map(to_execution).collect()
+    }
+
+    async fn list_executions(
+        &self,
+        workflow: &WorkflowName,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        self.execution_page(workflow, limit, cursor).await
+    }
+
+    async fn put_segment(
+        &self,
+        id: &ExecutionId,
+        key: &SegmentKey,
+        segment: &Segment,
+    ) -> Result<(), StoreError> {
+        self.write_segment(id, key, segment).await
+    }
+
+    async fn segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        run: u32,
+    ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
+        self.read_segments(id, incarnation, run).await
+    }
+
+    async fn expire_segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.stamp_segments(id, incarnation, expires_at).await
+    }
+
+    async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
+        self.mark_place(parent, slot, expires_at).await
+    }
+
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
+        self.read(Key::recurrence(id), Consistency::Strong).await?.map(to_recurrence).transpose()
+    }
+
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
+        let Page { items: ids, next } = self.recurrence_page(limit, cursor).await?;
+        let items = self.read_all(ids.iter().map(Key::recurrence)).await?;
+        let mut found: Vec<Recurrence> = items.into_iter().map(to_recurrence).collect::<Result<_, _>>()?;
+        found.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        Ok(Page { items: found, next })
     }
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {

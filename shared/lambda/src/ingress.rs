@@ -13,8 +13,6 @@ use crate::fields::Fields;
 const VERSION: u64 = 1;
 /// The fields that make an object an envelope; no body has any of them.
 const ENVELOPE: [&str; 3] = ["v", "type", "body"];
-/// Types that a later version will take.
-const WORKFLOW_TYPES: [&str; 2] = ["execution", "event"];
 /// As much of an unknown type as is shown.
 const SHOWN_CHARS: usize = 40;
 
@@ -23,6 +21,10 @@ const SHOWN_CHARS: usize = 40;
 pub enum Kind {
     /// Schedule a task: the body of `POST /v1/tasks`.
     Task,
+    /// Start an execution: the body of `POST /v1/executions`.
+    Execution,
+    /// Offer an event: the body of `POST /v1/executions/{id}/events/{name}`, with the `id` and the `name` in it.
+    Event,
     /// Report a result: the body of `POST /v1/tasks/{id}/complete`, with the `id` in it.
     Complete,
     /// Report an error: the body of `POST /v1/tasks/{id}/fail`, with the `id` in it.
@@ -38,6 +40,8 @@ impl Kind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Task => "task",
+            Self::Execution => "execution",
+            Self::Event => "event",
             Self::Complete => "complete",
             Self::Fail => "fail",
             Self::Heartbeat => "heartbeat",
@@ -45,11 +49,11 @@ impl Kind {
         }
     }
 
-    /// Whether a worker says this about its attempt.
-    pub const fn is_report(self) -> bool {
+    /// Whether it is about something that may be over by now: a worker's attempt, or an execution.
+    pub const fn may_be_late(self) -> bool {
         match self {
-            Self::Task => false,
-            Self::Complete | Self::Fail | Self::Heartbeat | Self::Release => true,
+            Self::Task | Self::Execution => false,
+            Self::Event | Self::Complete | Self::Fail | Self::Heartbeat | Self::Release => true,
         }
     }
 }
@@ -117,34 +121,44 @@ impl Inlet {
             return Ok(*kind);
         }
         let shown: String = found.chars().take(SHOWN_CHARS).collect();
-        let found = if WORKFLOW_TYPES.contains(&found) {
-            format!("{shown:?} is for workflows, which aren't supported yet")
-        } else {
-            format!("found {shown:?}")
-        };
-        Err(Reject::field("type", format!("{expected}; {found}")))
+        Err(Reject::field("type", format!("{expected}; found {shown:?}")))
     }
 }
 
 impl Request {
     /// Does what is asked for.
     pub async fn carry_out(&self, service: &Service) -> Result<Answer, Problem> {
-        if self.kind == Kind::Task {
-            return calls::schedule(service, self.body.get().as_bytes()).await;
+        let whole = self.body.get().as_bytes();
+        match self.kind {
+            Kind::Task => calls::schedule(service, whole).await,
+            Kind::Execution => calls::executions::start(service, whole).await,
+            Kind::Event => calls::executions::event(service, whole).await,
+            Kind::Complete => {
+                let (id, body) = self.of_task()?;
+                calls::complete(service, &id, body.get().as_bytes()).await
+            }
+            Kind::Fail => {
+                let (id, body) = self.of_task()?;
+                calls::fail(service, &id, body.get().as_bytes()).await
+            }
+            Kind::Heartbeat => {
+                let (id, body) = self.of_task()?;
+                calls::heartbeat(service, &id, body.get().as_bytes()).await
+            }
+            Kind::Release => {
+                let (id, body) = self.of_task()?;
+                calls::release(service, &id, body.get().as_bytes()).await
+            }
         }
+    }
+
+    /// The task's id, and the body without it.
+    fn of_task(&self) -> Result<(String, Box<RawValue>), Reject> {
         let mut fields = Fields::read("body", self.body.get())?;
         let id = fields
             .take_text("id")?
             .ok_or_else(|| Reject::field("id", "expected a task's id, found nothing"))?;
-        let rest = fields.to_json()?;
-        let body = rest.get().as_bytes();
-        match self.kind {
-            Kind::Task => calls::schedule(service, body).await,
-            Kind::Complete => calls::complete(service, &id, body).await,
-            Kind::Fail => calls::fail(service, &id, body).await,
-            Kind::Heartbeat => calls::heartbeat(service, &id, body).await,
-            Kind::Release => calls::release(service, &id, body).await,
-        }
+        Ok((id, fields.to_json()?))
     }
 }
 
@@ -194,13 +208,5 @@ mod tests {
         assert!(
             refused(&STRICT, "{\"v\":1,").starts_with("body: expected one JSON object, found malformed JSON")
         );
-    }
-
-    #[test]
-    fn workflows_are_refused_as_not_supported_yet() {
-        for kind in WORKFLOW_TYPES {
-            let refused = refused(&STRICT, &format!(r#"{{"v":1,"type":"{kind}","body":{{}}}}"#));
-            assert!(refused.ends_with("is for workflows, which aren't supported yet"), "{refused}");
-        }
     }
 }

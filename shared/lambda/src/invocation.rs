@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use tickover_core::time::Timestamp;
 
 use crate::answer::Failure;
-use crate::boot::{self, App};
+use crate::boot::{self, App, BootError};
 use crate::event::Event;
 use crate::init_error;
 
@@ -27,6 +27,16 @@ impl From<LambdaEvent<Box<RawValue>>> for Invocation {
     }
 }
 
+/// The cold start. Where it fails, every problem is logged and told to Lambda; all that is left to do is to end.
+pub async fn prepare() -> Result<App, BootError> {
+    let booted = boot::app().await;
+    if let Err(error) = &booted {
+        tracing::error!(code = error.code(), %error, "the function can't start");
+        init_error::report(error).await;
+    }
+    booted
+}
+
 /// Starts the function and serves until its sandbox ends. A wrong environment ends it at once: every problem is
 /// logged and told to Lambda, and the exit status isn't zero.
 pub async fn start<S, F>(serve: S) -> ExitCode
@@ -34,14 +44,7 @@ where
     S: FnOnce(App) -> F,
     F: Future<Output = Result<(), lambda_runtime::Error>>,
 {
-    let app = match boot::app().await {
-        Ok(app) => app,
-        Err(error) => {
-            tracing::error!(code = error.code(), %error, "the function can't start");
-            init_error::report(&error).await;
-            return ExitCode::FAILURE;
-        }
-    };
+    let Ok(app) = prepare().await else { return ExitCode::FAILURE };
     match serve(app).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -61,7 +64,8 @@ where
     // Taken as raw JSON, so that the runtime has nothing to parse, and nothing to log when it can't.
     let metrics = app.metrics;
     let service = service_fn(|event: LambdaEvent<Box<RawValue>>| {
-        let answer = handle(app.clone(), event.into());
+        // Large, and of no use to move about.
+        let answer = Box::pin(handle(app.clone(), event.into()));
         async move {
             let answer = answer.await;
             metrics.flush();

@@ -19,4 +19,4 @@ mod init_error;
 pub use answer::Failure;
 pub use boot::{App, BootError};
 pub use event::Event;
-pub use invocation::{Invocation, serve, start};
+pub use invocation::{Invocation, prepare, serve, start};

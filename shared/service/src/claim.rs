@@ -1,5 +1,6 @@
 //! Claiming: from a queue's hints, or by id for workers that read the queue themselves.
 
+mod hinted;
 mod messages;
 
 use tickover_core::command::{Claim, Command, HintedRecord};
@@ -13,6 +14,7 @@ use tickover_core::time::{Timestamp, earliest};
 
 use crate::drive::{Driven, Known};
 use crate::error::{ServiceError, unknown_queue};
+use crate::executions::Work;
 use crate::lease::LeaseToken;
 use crate::ports::StoreError;
 use crate::service::Service;
@@ -64,6 +66,21 @@ impl Service {
         queue: &QueueName,
         request: &ClaimRequest,
     ) -> Result<Vec<ClaimedTask>, ServiceError> {
+        let work = self.claim_work(queue, request, false).await?;
+        let task = |work| match work {
+            Work::Task(task) => Some(*task),
+            Work::Turn(_) => None,
+        };
+        Ok(work.into_iter().filter_map(task).collect())
+    }
+
+    /// Takes work from a queue: tasks, and turns of executions if they are wanted.
+    pub(crate) async fn claim_work(
+        &self,
+        queue: &QueueName,
+        request: &ClaimRequest,
+        turns: bool,
+    ) -> Result<Vec<Work>, ServiceError> {
         if !self.ports.queue.knows(queue) {
             return Err(unknown_queue(queue));
         }
@@ -79,9 +96,9 @@ impl Service {
             }
             let messages = self.ports.queue.receive(queue, request.max, request.lease, left).await?;
             let nothing = messages.is_empty();
-            let (tasks, trouble) = self.claim_messages(queue, &messages, request).await;
+            let (work, trouble) = self.work_messages(queue, &messages, request, turns).await;
             match trouble {
-                _ if !tasks.is_empty() => return Ok(tasks),
+                _ if !work.is_empty() => return Ok(work),
                 // Nothing to hand out, and not because there is nothing: the caller should know.
                 Some(error) => return Err(error),
                 None => {}

@@ -46,6 +46,41 @@ impl fmt::Display for ConfigError {
     }
 }
 
+/// Where a worker's process finds itself, and what of a local system may be set: all of it is optional.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// Whether `AWS_LAMBDA_RUNTIME_API` is set, which Lambda does.
+    pub in_lambda: bool,
+    /// Whether `TICKOVER_TABLE` is set: then a [`Config`] is to be read, and nothing is local.
+    pub on_aws: bool,
+    /// `TICKOVER_DATA`: the file that a local system keeps its data in; without it, they live in memory.
+    pub data: Option<String>,
+    /// `TICKOVER_LISTEN`: where a local system listens, such as `127.0.0.1:7070`.
+    pub listen: Option<String>,
+    /// `TICKOVER_LOG`: log directives.
+    pub log: Option<String>,
+}
+
+impl Surroundings {
+    /// Reads the process's environment.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+    pub fn from_env() -> Self {
+        Self::read(|name| std::env::var(name).ok())
+    }
+
+    /// Reads any environment. What is empty counts as not set.
+    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
+        let reader = Reader { lookup, problems: vec![] };
+        Self {
+            in_lambda: reader.optional("AWS_LAMBDA_RUNTIME_API").is_some(),
+            on_aws: reader.optional("TICKOVER_TABLE").is_some(),
+            data: reader.optional("TICKOVER_DATA"),
+            listen: reader.optional("TICKOVER_LISTEN"),
+            log: reader.optional("TICKOVER_LOG"),
+        }
+    }
+}
+
 impl Config {
     /// Reads the process's environment.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]

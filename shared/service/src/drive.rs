@@ -10,6 +10,7 @@ use tickover_core::command::{Command, Context};
 use tickover_core::decision::{Decision, Effect, Reply};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::execution::message::TurnHint;
 use tickover_core::hint::Hint;
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::limits::QUEUE_DELAY_MAX;
@@ -18,16 +19,16 @@ use tickover_core::timer::Wake;
 
 use crate::error::ServiceError;
 use crate::metric;
-use crate::ports::{Outgoing, StoreError};
+use crate::ports::{Current, Outgoing, StoreError};
 use crate::service::Service;
 use crate::telemetry::field;
 use crate::tick::outgoing;
 
 /// Times a decision is taken again because others changed the record meanwhile.
-const CONFLICTS_MAX: u32 = 10;
+pub(crate) const CONFLICTS_MAX: u32 = 10;
 /// Times the same write or read is tried again because the store throttles or doesn't answer.
 const RETRIES_MAX: u32 = 4;
-const CONFLICT_WAIT: Millis = Millis::new(4);
+pub(crate) const CONFLICT_WAIT: Millis = Millis::new(4);
 const RETRY_WAIT: Millis = Millis::new(25);
 
 /// What is known of the record before the first decision.
@@ -116,7 +117,7 @@ impl Service {
                 Ok(()) => self.tell(&writes, now),
                 Err(StoreError::Conflict { current }) => {
                     metric::store_conflict();
-                    return Ok(Try::Conflict(current));
+                    return Ok(Try::Conflict(current.and_then(Current::task)));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -170,6 +171,7 @@ impl Service {
     /// Sends hints and timers. One that can't be sent is logged: the record is safe, and the tick finds it.
     pub(crate) async fn publish(&self, effects: Vec<Effect>) {
         let mut by_queue: BTreeMap<QueueName, Vec<Outgoing>> = BTreeMap::new();
+        let mut parents = Vec::new();
         let now = self.now();
         for effect in effects {
             let (queue, message) = match effect {
@@ -180,6 +182,11 @@ impl Service {
                 }
                 // Without that queue, deadlines wait for the tick.
                 Effect::Timer(_) => continue,
+                Effect::Turn { queue, hint, at } => (queue, turning(&hint, at.since(now))),
+                Effect::Tell(parent) => {
+                    parents.push(parent);
+                    continue;
+                }
             };
             by_queue.entry(queue).or_default().extend(message);
         }
@@ -190,6 +197,9 @@ impl Service {
             }
         }))
         .await;
+        for parent in parents {
+            self.tell_parent(&parent).await;
+        }
         self.pass_on().await;
     }
 
@@ -204,6 +214,16 @@ impl Service {
             tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "message not sent; the tick will see to it");
         }
         sent
+    }
+}
+
+pub(crate) fn turning(hint: &TurnHint, after: Millis) -> Option<Outgoing> {
+    match hint.body() {
+        Ok(body) => Some(Outgoing { body, delay: after.min(QUEUE_DELAY_MAX) }),
+        Err(error) => {
+            tracing::error!({ field::EXECUTION_ID } = %hint.turn.id, %error, "unsendable hint");
+            None
+        }
     }
 }
 

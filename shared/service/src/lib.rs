@@ -7,20 +7,24 @@
 pub mod claim;
 pub mod config;
 pub mod conformance;
+pub mod cost;
 pub mod describe;
 pub mod drive;
 pub mod error;
+pub mod executions;
 pub mod lease;
 pub mod memory;
 pub mod metric;
 pub mod operate;
 pub mod ports;
 pub mod queues;
+pub mod recurrences;
 pub mod schedule;
 pub mod system;
 pub mod telemetry;
 pub mod tick;
 pub mod timers;
+pub mod transact;
 pub mod work;
 
 mod pulse;

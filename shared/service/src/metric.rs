@@ -6,6 +6,7 @@
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use tickover_core::duration::Millis;
 use tickover_core::event::{EndedAttempt, Event, Expiry, What};
+use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::QueueName;
 use tickover_core::task::{Status, Task};
 use tickover_core::time::Timestamp;
@@ -23,6 +24,11 @@ const HINTS_SENT: &str = "tickover_hints_sent_total";
 const HINTS_REPEATED: &str = "tickover_hints_repeated_total";
 const TIMERS: &str = "tickover_timers_total";
 const EVENTS: &str = "tickover_events_total";
+const EXECUTIONS_STARTED: &str = "tickover_executions_started_total";
+const EXECUTIONS_ENDED: &str = "tickover_executions_ended_total";
+const EXECUTION_TIMEOUTS: &str = "tickover_execution_timeouts_total";
+const TURNS: &str = "tickover_turns_total";
+const STEPS_ENDED: &str = "tickover_steps_ended_total";
 const STORE_CONFLICTS: &str = "tickover_store_conflicts_total";
 const TICKS: &str = "tickover_ticks_total";
 const TICK_RECORDS: &str = "tickover_tick_records_total";
@@ -30,6 +36,8 @@ const TICK_RECORDS: &str = "tickover_tick_records_total";
 const TASK_DURATION: &str = "tickover_task_duration_seconds";
 const ATTEMPT_DURATION: &str = "tickover_attempt_duration_seconds";
 const DEADLINE_LATENESS: &str = "tickover_deadline_lateness_seconds";
+const EXECUTION_DURATION: &str = "tickover_execution_duration_seconds";
+const TURN_LATENESS: &str = "tickover_turn_lateness_seconds";
 const START_LATENESS: &str = "tickover_start_lateness_seconds";
 const TICK_DURATION: &str = "tickover_tick_duration_seconds";
 
@@ -37,7 +45,7 @@ const QUEUE_DEPTH: &str = "tickover_queue_depth";
 const ACTIVE_HEARTBEATS: &str = "tickover_active_heartbeats";
 
 /// A metric that only grows.
-const COUNTERS: [(&str, &str); 12] = [
+const COUNTERS: [(&str, &str); 17] = [
     (TASKS_SCHEDULED, "Tasks made."),
     (TASKS_ENDED, "Tasks that ended, by outcome."),
     (TASK_TIMEOUTS, "Deadlines and timeouts enforced, by kind."),
@@ -47,6 +55,11 @@ const COUNTERS: [(&str, &str); 12] = [
     (HINTS_REPEATED, "Messages sent again because the first one seemed lost."),
     (TIMERS, "Messages of the timers' queue, by what became of them."),
     (EVENTS, "Lifecycle events for the events' queue: sent or failed."),
+    (EXECUTIONS_STARTED, "Executions made."),
+    (EXECUTIONS_ENDED, "Executions that got their outcome, by outcome."),
+    (EXECUTION_TIMEOUTS, "Deadlines of executions and runs enforced, by kind."),
+    (TURNS, "Turns of executions taken by workers."),
+    (STEPS_ENDED, "Steps of executions that ended, by outcome."),
     (STORE_CONFLICTS, "Decisions taken again because others changed the record meanwhile."),
     (TICKS, "Ticks: done or out_of_time."),
     (TICK_RECORDS, "Records that ticks dealt with, by what they did."),
@@ -78,7 +91,7 @@ pub struct Spread {
 }
 
 /// All histograms.
-pub const HISTOGRAMS: [Spread; 5] = [
+pub const HISTOGRAMS: [Spread; 7] = [
     Spread {
         name: TASK_DURATION,
         bounds: DURATION_SECONDS,
@@ -98,6 +111,16 @@ pub const HISTOGRAMS: [Spread; 5] = [
         name: START_LATENESS,
         bounds: LATENESS_SECONDS,
         description: "From when a task could be claimed to its claim.",
+    },
+    Spread {
+        name: EXECUTION_DURATION,
+        bounds: DURATION_SECONDS,
+        description: "From the start of an execution to its outcome.",
+    },
+    Spread {
+        name: TURN_LATENESS,
+        bounds: LATENESS_SECONDS,
+        description: "From when an execution could go on by itself to its turn.",
     },
     Spread { name: TICK_DURATION, bounds: LATENESS_SECONDS, description: "How long a tick took." },
 ];
@@ -141,6 +164,45 @@ pub(crate) fn event(event: &Event, born_at: Timestamp) {
     if let Some(status) = event.what.ended_as() {
         task_ended(status, queue, event.at.since(born_at));
     }
+}
+
+/// Something happened to an execution that was started at `born_at`.
+pub(crate) fn execution(event: &ExecutionEvent, born_at: Timestamp) {
+    let queue = label(&event.queue);
+    match &event.what {
+        Change::ExecutionStarted { .. } => {
+            counter!(EXECUTIONS_STARTED, "queue" => queue.clone()).increment(1);
+        }
+        Change::ExecutionTimedOut { kind, lateness, .. } => {
+            let kind = kind.as_str();
+            counter!(EXECUTION_TIMEOUTS, "queue" => queue.clone(), "kind" => kind).increment(1);
+            histogram!(DEADLINE_LATENESS, "kind" => kind).record(seconds(*lateness));
+        }
+        Change::ExecutionRunStarted { .. }
+        | Change::ExecutionFailing
+        | Change::ExecutionCompleted
+        | Change::ExecutionFailed { .. }
+        | Change::ExecutionCancelled { .. }
+        | Change::ExecutionStuck
+        | Change::ExecutionPaused
+        | Change::ExecutionResumed => {}
+    }
+    if let Some(status) = event.what.ended_as() {
+        let labels = [("queue", queue), ("outcome", status.as_str().to_owned())];
+        counter!(EXECUTIONS_ENDED, &labels).increment(1);
+        histogram!(EXECUTION_DURATION, &labels).record(seconds(event.at.since(born_at)));
+    }
+}
+
+/// A worker took a turn, that long after it could have.
+pub(crate) fn turn_taken(queue: &QueueName, waited: Millis) {
+    counter!(TURNS, "queue" => label(queue)).increment(1);
+    histogram!(TURN_LATENESS, "queue" => label(queue)).record(seconds(waited));
+}
+
+/// A step of an execution ended like this.
+pub(crate) fn step_ended(queue: &QueueName, outcome: &'static str) {
+    counter!(STEPS_ENDED, "queue" => label(queue), "outcome" => outcome).increment(1);
 }
 
 /// When this life of a task began: an operator's retry begins another.

@@ -4,9 +4,14 @@ use async_trait::async_trait;
 use tickover_core::decision::Write;
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
-use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
+use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::id::{
+    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecordId, RecurrenceId, TaskId, WorkflowName,
+};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::recurrence::Recurrence;
 use tickover_core::task::{Status, Task};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
@@ -17,8 +22,8 @@ pub enum StoreError {
     /// A condition didn't hold, so nothing of the commit was written.
     #[error("the record has changed")]
     Conflict {
-        /// The task as it stands now, where the store could tell: saves a read.
-        current: Option<Box<Task>>,
+        /// The record as it stands now, where the store could tell: saves a read.
+        current: Option<Current>,
     },
     /// Too much at once, or another write of the same item under way: the same call will work later. It wrote
     /// nothing.
@@ -41,11 +46,38 @@ pub enum StoreError {
     BadCursor,
 }
 
+/// A record as a refused write found it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Current {
+    /// A task.
+    Task(Box<Task>),
+    /// An execution.
+    Execution(Box<Execution>),
+}
+
+impl Current {
+    /// The task, if it is one.
+    pub fn task(self) -> Option<Box<Task>> {
+        match self {
+            Self::Task(task) => Some(task),
+            Self::Execution(_) => None,
+        }
+    }
+
+    /// The execution, if it is one.
+    pub fn execution(self) -> Option<Box<Execution>> {
+        match self {
+            Self::Task(_) => None,
+            Self::Execution(execution) => Some(execution),
+        }
+    }
+}
+
 /// An entry of the due index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueEntry {
     /// The record.
-    pub task: TaskId,
+    pub record: RecordId,
     /// Its place. The index may lag behind the record.
     pub due_at: Timestamp,
     /// What is due then.
@@ -127,6 +159,54 @@ pub trait Store: Send + Sync {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError>;
+
+    /// An execution by id, read consistently. It may be past its retention: the caller looks.
+    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError>;
+
+    /// Executions by id, in any order, absent ones left out. At most 100 ids.
+    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError>;
+
+    /// Executions of a workflow, latest first, by the time of their start.
+    async fn list_executions(
+        &self,
+        workflow: &WorkflowName,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError>;
+
+    /// Writes a segment of an execution's journal under a key that nobody else has.
+    async fn put_segment(
+        &self,
+        id: &ExecutionId,
+        key: &SegmentKey,
+        segment: &Segment,
+    ) -> Result<(), StoreError>;
+
+    /// All segments there are of a run, read consistently, by number; among them those of writes that were refused.
+    async fn segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        run: u32,
+    ) -> Result<Vec<(SegmentKey, Segment)>, StoreError>;
+
+    /// Lets all segments of an execution of this incarnation be deleted from an instant on.
+    async fn expire_segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Marks a place of a join item, which is made if need be and may be deleted from `expires_at` on: how many of
+    /// its places are marked now. Marking one again changes nothing.
+    async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError>;
+
+    /// A recurring schedule by id, read consistently. It may have been deleted: the caller looks.
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError>;
+
+    /// Recurring schedules, in the order in which they were made.
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError>;
 
     /// A queue's record.
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError>;

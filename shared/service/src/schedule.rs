@@ -97,7 +97,7 @@ impl Service {
         &self,
         request: ScheduleRequest,
     ) -> Result<(Scheduled, Vec<Effect>), ServiceError> {
-        self.check(&request)?;
+        self.check_schedule(&request)?;
         self.open_queue(&request.queue).await?;
         let driven = match &request.idempotency_key {
             Some(key) => self.schedule_keyed(&request, digest(&["key", key])).await?,
@@ -111,7 +111,7 @@ impl Service {
         Ok((Scheduled { task, input, labels, existed }, effects))
     }
 
-    fn check(&self, request: &ScheduleRequest) -> Result<(), Reject> {
+    pub(crate) fn check_schedule(&self, request: &ScheduleRequest) -> Result<(), Reject> {
         let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
         limits::check("input_bytes", length(&request.input), self.limits.payload_bytes)?;
         limits::check("labels_bytes", length(&request.labels), self.limits.labels_bytes)?;
@@ -134,7 +134,7 @@ impl Service {
             Some(id) => (id.clone(), Known::Absent),
             None => (self.new_task_id(), Known::Absent),
         };
-        let command = self.command(request, id.clone(), None);
+        let command = self.schedule_command(request, id.clone(), None);
         self.drive_quietly(&id, known, &command).await
     }
 
@@ -146,7 +146,7 @@ impl Service {
     ) -> Result<Driven, ServiceError> {
         let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
         // One command for all tries: its incarnation is how a creation whose answer was lost is recognised.
-        let first = self.command(request, own_id.clone(), Some(Key { digest, replaces: None }));
+        let first = self.schedule_command(request, own_id.clone(), Some(Key { digest, replaces: None }));
         for tries in 0..KEY_TRIES {
             let stored = self.patiently(|| self.ports.store.key(&digest)).await?;
             let known = match &stored {
@@ -178,13 +178,18 @@ impl Service {
     }
 
     /// The task that a key stands for, while it does: a day, and as long as the task is open.
-    async fn keyed_task(&self, key: &KeyRecord) -> Result<Option<Task>, ServiceError> {
+    pub(crate) async fn keyed_task(&self, key: &KeyRecord) -> Result<Option<Task>, ServiceError> {
         let task = self.load(&key.task).await?.filter(|task| task.incarnation == key.incarnation);
         let young = self.now() < key.created_at.plus(self.limits.idempotency);
         Ok(task.filter(|task| young || task.status().is_live()))
     }
 
-    fn command(&self, request: &ScheduleRequest, id: TaskId, key: Option<Key>) -> Command {
+    pub(crate) fn schedule_command(
+        &self,
+        request: &ScheduleRequest,
+        id: TaskId,
+        key: Option<Key>,
+    ) -> Command {
         Command::Schedule(Box::new(Schedule {
             id,
             incarnation: self.new_incarnation(),
@@ -197,12 +202,13 @@ impl Service {
             start: request.start,
             fingerprint: fingerprint(request),
             key,
+            parent: None,
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
         }))
     }
 
     /// Makes sure the queue is there, before anything is written for it.
-    async fn open_queue(&self, queue: &QueueName) -> Result<(), ServiceError> {
+    pub async fn open_queue(&self, queue: &QueueName) -> Result<(), ServiceError> {
         if self.ports.queue.knows(queue) {
             return Ok(());
         }
@@ -217,7 +223,7 @@ const fn limits_wait() -> tickover_core::duration::Millis {
     tickover_core::duration::Millis::new(10)
 }
 
-fn with_replaced(command: &Command, replaces: Option<KeyRecord>) -> Command {
+pub(crate) fn with_replaced(command: &Command, replaces: Option<KeyRecord>) -> Command {
     match command {
         Command::Schedule(schedule) => {
             let mut schedule = schedule.clone();
@@ -250,7 +256,7 @@ fn fingerprint(request: &ScheduleRequest) -> Fingerprint {
 }
 
 /// The first 128 bits of SHA-256 over the parts, each with its length before it.
-fn digest(parts: &[&str]) -> Fingerprint {
+pub(crate) fn digest(parts: &[&str]) -> Fingerprint {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
@@ -261,7 +267,7 @@ fn digest(parts: &[&str]) -> Fingerprint {
     Fingerprint::from_bytes(bytes)
 }
 
-fn minified(json: &str) -> String {
+pub(crate) fn minified(json: &str) -> String {
     let (mut in_string, mut escaped) = (false, false);
     json.chars()
         .filter(|c| {

@@ -6,11 +6,15 @@ use tickover_core::command::{Command, Context};
 use tickover_core::decide::decide;
 use tickover_core::decision::Decision;
 use tickover_core::duration::Millis;
-use tickover_core::id::{BlobId, Incarnation, LeaseId, Nonce, TaskId};
+use tickover_core::execution::Execution;
+use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::execution::decision::ExecutionDecision;
+use tickover_core::id::{BlobId, ExecutionId, Incarnation, LeaseId, Nonce, TaskId};
 use tickover_core::limits::Limits;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
+use crate::executions::Waiters;
 use crate::ports::{Clock, Ids, Queue, Store};
 use crate::queues::QueueCache;
 use crate::told::Told;
@@ -32,6 +36,16 @@ pub struct Ports {
 pub trait Rules: Send + Sync {
     /// As [`tickover_core::decide::decide`], which is what every deployment uses.
     fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision;
+
+    /// As [`tickover_core::execution::decide::decide`], which is what every deployment uses.
+    fn decide_execution(
+        &self,
+        execution: Option<&Execution>,
+        command: &ExecutionCommand,
+        context: &Context<'_>,
+    ) -> ExecutionDecision {
+        tickover_core::execution::decide::decide(execution, command, context)
+    }
 }
 
 /// The rules of the core.
@@ -51,13 +65,21 @@ pub struct Service {
     pub(crate) queues: Arc<QueueCache>,
     pub(crate) rules: Arc<dyn Rules>,
     pub(crate) told: Arc<Told>,
+    pub(crate) waiters: Arc<Waiters>,
 }
 
 impl Service {
     /// A service over these ports.
     pub fn new(ports: Ports, limits: Limits) -> Self {
         let queues = Arc::new(QueueCache::default());
-        Self { ports, limits: Arc::new(limits), queues, rules: Arc::new(CoreRules), told: Arc::default() }
+        Self {
+            ports,
+            limits: Arc::new(limits),
+            queues,
+            rules: Arc::new(CoreRules),
+            told: Arc::default(),
+            waiters: Arc::default(),
+        }
     }
 
     /// The same service under other rules: a test that wants to know whether a bug would be noticed puts it here.
@@ -116,6 +138,13 @@ impl Service {
         let text = format!("{:032x}", u128::from_be_bytes(self.random()));
         #[expect(clippy::expect_used, reason = "hexadecimal digits are allowed in every id")]
         TaskId::parse(text).expect("hexadecimal is a name")
+    }
+
+    /// An execution's id nobody chose.
+    pub(crate) fn new_execution_id(&self) -> ExecutionId {
+        let text = format!("{:032x}", u128::from_be_bytes(self.random()));
+        #[expect(clippy::expect_used, reason = "hexadecimal digits are allowed in every id")]
+        ExecutionId::parse(text).expect("hexadecimal is a name")
     }
 
     /// Waits a random while below a bound that doubles with each try: others are at the same record or store.

@@ -2,6 +2,7 @@
 //! Payloads are never logged.
 
 use tickover_core::event::{Event, What};
+use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::WorkerName;
 use tickover_core::time::Timestamp;
 
@@ -9,6 +10,14 @@ use tickover_core::time::Timestamp;
 pub mod field {
     /// A task's id.
     pub const TASK_ID: &str = "task.id";
+    /// An execution's id.
+    pub const EXECUTION_ID: &str = "execution.id";
+    /// A workflow's name.
+    pub const WORKFLOW: &str = "workflow";
+    /// The number of an execution's run.
+    pub const RUN: &str = "run";
+    /// A step's name.
+    pub const STEP_NAME: &str = "step.name";
     /// The number of an attempt.
     pub const ATTEMPT: &str = "attempt";
     /// A logical queue's name.
@@ -69,6 +78,56 @@ pub(crate) fn log_event(event: &Event) {
         | What::TaskCancelRequested
         | What::TaskSkipped
         | What::TaskRevived => line!(tracing::Level::INFO),
+    }
+}
+
+/// One line for what happened to an execution.
+pub(crate) fn log_execution(event: &ExecutionEvent) {
+    macro_rules! line {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                { field::EXECUTION_ID } = %event.execution_id,
+                { field::WORKFLOW } = %event.workflow,
+                { field::RUN } = event.run,
+                { field::QUEUE_NAME } = %event.queue,
+                { field::TIMEOUT_KIND } = deadline(&event.what).map(|(kind, _, _)| kind),
+                { field::DEADLINE_AT } = deadline(&event.what).map(|(_, at, _)| at),
+                { field::LATENESS_MS } = deadline(&event.what).map(|(_, _, lateness)| lateness),
+                { field::STEP_NAME } = failure(&event.what).and_then(|(_, step)| step),
+                { field::ERROR_CODE } = failure(&event.what).map(|(code, _)| code),
+                "{}",
+                event.what.name()
+            )
+        };
+    }
+    match event.what {
+        Change::ExecutionTimedOut { .. } | Change::ExecutionFailed { .. } | Change::ExecutionStuck => {
+            line!(tracing::Level::WARN);
+        }
+        Change::ExecutionStarted { .. }
+        | Change::ExecutionRunStarted { .. }
+        | Change::ExecutionFailing
+        | Change::ExecutionCompleted
+        | Change::ExecutionCancelled { .. }
+        | Change::ExecutionPaused
+        | Change::ExecutionResumed => line!(tracing::Level::INFO),
+    }
+}
+
+fn deadline(what: &Change) -> Option<(&'static str, String, u64)> {
+    if let Change::ExecutionTimedOut { kind, deadline_at, lateness } = what {
+        Some((kind.as_str(), deadline_at.to_rfc3339(), lateness.as_u64()))
+    } else {
+        None
+    }
+}
+
+fn failure(what: &Change) -> Option<(&str, Option<&str>)> {
+    if let Change::ExecutionFailed { error_code, step } = what {
+        Some((error_code, step.as_deref()))
+    } else {
+        None
     }
 }
 

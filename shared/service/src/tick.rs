@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt as _};
+use tickover_core::decision::DueReply;
 use tickover_core::id::QueueName;
 use tickover_core::queue::QueueView;
 use tickover_core::tick::slot_end;
@@ -50,6 +51,15 @@ pub struct TickReport {
 }
 
 impl TickReport {
+    fn count(&mut self, reply: DueReply) {
+        match reply {
+            DueReply::TimedOut => self.timed_out += 1,
+            DueReply::Dispatched => self.dispatched += 1,
+            DueReply::Rearmed => self.rearmed += 1,
+            DueReply::Waiting | DueReply::Nothing => {}
+        }
+    }
+
     fn add(mut self, other: Self) -> Self {
         self.looked_at += other.looked_at;
         self.timed_out += other.timed_out;

@@ -6,13 +6,15 @@
 use tickover_core::command::Command;
 use tickover_core::decision::{DueReply, Reply};
 use tickover_core::duration::Millis;
-use tickover_core::id::QueueName;
+use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::id::{QueueName, RecordId};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Sweep, Timer, Wake, WakeError};
 
 use crate::claim::WAITED_OUT;
 use crate::drive::Known;
 use crate::error::ServiceError;
+use crate::executions::KnownExecution;
 use crate::metric;
 use crate::service::Service;
 use crate::tick::{TickReport, outgoing};
@@ -111,13 +113,26 @@ impl Service {
         }
         // Queues count whole seconds, and round down: the last one is waited out here.
         self.ports.clock.sleep_until(timer.at).await;
-        let command = Command::Timer { due_at: timer.due_at };
-        let driven = self.drive(&timer.task, Known::Unread, &command).await?;
-        Ok(match driven.outcome {
-            Ok(Reply::Due(DueReply::TimedOut)) => Fired::TimedOut,
-            Ok(Reply::Due(DueReply::Waiting)) => Fired::SentOn,
-            // Ended, moved on, or gone.
-            Ok(_) | Err(_) => Fired::Spent,
+        let due_at = timer.due_at;
+        let reply = match &timer.record {
+            RecordId::Task(id) => {
+                let driven = self.drive(id, Known::Unread, &Command::Timer { due_at }).await?;
+                match driven.outcome {
+                    Ok(Reply::Due(reply)) => reply,
+                    // Ended, moved on, or gone.
+                    Ok(_) | Err(_) => DueReply::Nothing,
+                }
+            }
+            RecordId::Execution(id) => {
+                let command = ExecutionCommand::Timer { due_at };
+                Box::pin(self.look_at_execution(id, KnownExecution::Unread, &command)).await?
+            }
+            RecordId::Recurrence(id) => Box::pin(self.settle_recurrence(id)).await?,
+        };
+        Ok(match reply {
+            DueReply::TimedOut => Fired::TimedOut,
+            DueReply::Waiting => Fired::SentOn,
+            DueReply::Dispatched | DueReply::Rearmed | DueReply::Nothing => Fired::Spent,
         })
     }
 }

@@ -4,18 +4,20 @@
 //! repeated commit that the store recognises is one commit, and events that can't be sent are logged and dropped,
 //! because the table is the truth.
 
+use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
-use tickover_core::event::{Event, events, records};
+use tickover_core::event::{events, records};
+use tickover_core::execution::event as of_executions;
 use tickover_core::id::QueueName;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
 use crate::ports::Outgoing;
 use crate::service::Service;
-use crate::telemetry::{self, field};
+use crate::telemetry;
 use crate::{metric, pulse::Pulse};
 
 /// Events that wait for the end of their call. Whoever sends, sends all there are: calls at once share batches.
@@ -26,13 +28,13 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    fn put(&self, event: &Event) {
-        match event.body() {
+    fn put(&self, of: &impl Display, body: Result<String, serde_json::Error>) {
+        match body {
             Ok(body) => {
                 let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
                 waiting.push(Outgoing { body, delay: Millis::ZERO });
             }
-            Err(error) => tracing::error!({ field::TASK_ID } = %event.task_id, %error, "unsendable event"),
+            Err(error) => tracing::error!(%of, %error, "unsendable event"),
         }
     }
 
@@ -50,10 +52,25 @@ impl Service {
                 telemetry::log_event(&event);
                 metric::event(&event, metric::born_at(before, after));
                 if is_wanted {
-                    self.told.put(&event);
+                    self.told.put(&event.task_id, event.body());
                 }
             }
             self.note_ended_lease(before, after);
+        }
+        for (before, after) in writes.iter().filter_map(of_executions::records) {
+            if let Some(waited) = of_executions::turn_taken(before, after) {
+                metric::turn_taken(&after.queue, waited);
+            }
+            for event in of_executions::events(before, after, now) {
+                telemetry::log_execution(&event);
+                metric::execution(&event, after.created_at);
+                if event.what.ended_as().is_some() {
+                    self.waiters.ended(&event.execution_id);
+                }
+                if is_wanted {
+                    self.told.put(&event.execution_id, event.body());
+                }
+            }
         }
     }
 

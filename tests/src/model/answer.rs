@@ -80,11 +80,14 @@ impl Answer {
             let records = [change.as_ref().map(Change::after), record];
             records.into_iter().flatten().find(|known| ***known == *hinted).cloned()
         };
-        let parcels = decision.effects.iter().map(|effect| match effect {
+        let parcels = decision.effects.iter().filter_map(|effect| match effect {
             Effect::Dispatch { hint, at } => {
-                (Body::Hint(known(&hint.task).unwrap_or_else(|| Record::new(hint.task.clone()))), *at)
+                let record = known(&hint.task).unwrap_or_else(|| Record::new(hint.task.clone()));
+                Some((Body::Hint(record), *at))
             }
-            Effect::Timer(timer) => (Body::Timer { task, due_at: timer.due_at }, timer.at),
+            Effect::Timer(timer) => Some((Body::Timer { task, due_at: timer.due_at }, timer.at)),
+            // There are no executions here.
+            Effect::Turn { .. } | Effect::Tell(_) => None,
         });
         let parcels = parcels.collect();
         Self { change, parcels, then: then(decision) }

@@ -65,9 +65,14 @@ impl Change {
                 let after = Record::new(Task { due: Some(*to), ..(**task).clone() });
                 Some(Self::Rearm { before: decided_on(task), after })
             }
-            Write::PutKey { .. }
+            Write::CreateExecution { .. }
+            | Write::UpdateExecution { .. }
+            | Write::RearmExecution { .. }
+            | Write::Wake { .. }
+            | Write::PutKey { .. }
             | Write::PutQueue { .. }
             | Write::PutTick { .. }
+            | Write::PutRecurrence { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendKey { .. } => None,
         }

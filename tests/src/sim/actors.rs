@@ -5,6 +5,7 @@ mod client;
 mod operator;
 mod ticker;
 mod timers;
+mod turn;
 mod worker;
 
 pub use client::client;

@@ -3,11 +3,13 @@
 //! None of this touches production code. A bug is wrapped around the rules (`rules`), or around what a process
 //! says to the table and hears from it (`table`).
 
+mod execution;
 mod rules;
 mod table;
 
+pub use execution::decide_execution;
 pub use rules::decide;
-pub use table::commit;
+pub use table::{commit, marked};
 
 use super::violation::Invariant;
 
@@ -85,6 +87,36 @@ bugs! {
     SlotsNotedTooFar, "slots-noted-too-far", Timeliness;
     /// A write whose condition failed is taken for done.
     ConflictTakenForSuccess, "conflict-taken-for-success", I10;
+    /// A turn goes to sleep on what it has been told of and hasn't seen.
+    SuspendIgnoresWakes, "suspend-ignores-wakes", Wakes;
+    /// Whoever marks the last place of a join takes it for the last but one.
+    JoinNeverFull, "join-never-full", Wakes;
+    /// An execution that ends doesn't tell its parent.
+    ParentNotTold, "parent-not-told", Wakes;
+    /// A turn's results are taken from any lease.
+    RecordNotFenced, "record-not-fenced", I7;
+    /// A run is ended by any lease.
+    CloseNotFenced, "close-not-fenced", I7;
+    /// The execution's deadline starts anew with each run.
+    DeadlinePerRun, "deadline-per-run", I5;
+    /// A turn that goes to sleep leaves the record where it lies in the due index, although its wait ends earlier.
+    SuspendKeepsItsPlace, "suspend-keeps-its-place", I4;
+    /// A deadline passes by an execution that sleeps.
+    SleepersNeverLate, "sleepers-never-late", Timeliness;
+    /// A wait's end doesn't say that it took its event.
+    EventNotTaken, "event-not-taken", Journal;
+    /// An event that comes again with the same id is another one.
+    EventIdsForgotten, "event-ids-forgotten", Journal;
+    /// A run that continues as new leaves its events behind.
+    EventsLeftBehind, "events-left-behind", Journal;
+    /// An execution that closes ends nothing of what it left open.
+    ClosesAtOnce, "closes-at-once", Policies;
+    /// A turn is taken although an operator holds the execution.
+    PauseForgotten, "pause-forgotten", Policies;
+    /// A deadline that passes ends an execution even if it has ended already.
+    LateAfterTheEnd, "late-after-the-end", I6;
+    /// A journal that outgrows its record stays in it.
+    JournalNeverSealed, "journal-never-sealed", I8;
 }
 
 impl Bug {

@@ -4,6 +4,7 @@
 mod answers;
 mod deadlines;
 mod endings;
+mod execution;
 mod hints;
 mod records;
 mod results;
@@ -29,7 +30,8 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(hints::of_run(&stories, run));
     found.extend(timers::of_run(run));
     found.extend(timeliness::of_run(&stories, run));
-    found.extend(endings::every_task_ends(run));
+    found.extend(execution::of_run(run));
+    found.extend(endings::everything_ends(run));
     found.sort_by_key(|violation| violation.at);
     found
 }

@@ -1,14 +1,17 @@
 //! Everything that happened in a run, in order: what was asked, decided, written, sent and answered, and what went
 //! wrong. The checks know nothing else.
 
+pub mod execution;
+
 use std::sync::{Mutex, PoisonError};
 
 use tickover_core::command::Command;
 use tickover_core::decision::{Effect, Reply};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::execution::message::TurnHint;
 use tickover_core::hint::Hint;
-use tickover_core::id::{Incarnation, LeaseId, Nonce, QueueName, TaskId};
+use tickover_core::id::{ExecutionId, Incarnation, LeaseId, Nonce, QueueName, TaskId};
 use tickover_core::payload::Json;
 use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
@@ -16,6 +19,8 @@ use tickover_core::timer::{Timer, Wake};
 use tickover_service::ServiceError;
 use tickover_service::tick::TickReport;
 use tickover_service::timers::Fired;
+
+use execution::{Asked, Happening, HeldTurn, Told};
 
 /// Who did something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +71,8 @@ pub enum What {
     Decided(Box<Decided>),
     /// A record changed. This is the truth, whatever anybody was told.
     Stored(Box<Stored>),
+    /// Something happened to an execution.
+    OfExecution(Box<Happening>),
     /// Something happened to a message.
     Message {
         /// Of which queue.
@@ -86,6 +93,10 @@ pub enum Request {
     Schedule(Vec<Option<TaskId>>),
     /// Take tasks from a queue.
     Claim(QueueName),
+    /// Take tasks and turns from a queue.
+    Work(QueueName),
+    /// Something about an execution.
+    OfExecution(Asked),
     /// Take this task.
     ClaimById(TaskId),
     /// A worker's report on what it holds.
@@ -140,6 +151,10 @@ pub enum Answer {
     Scheduled(Vec<Result<Made, ServiceError>>),
     /// The caller holds these.
     Claimed(Vec<Held>),
+    /// The caller holds these tasks and these turns.
+    Taken(Vec<Held>, Vec<HeldTurn>),
+    /// Something about an execution.
+    OfExecution(Told),
     /// The lease holds until then.
     Renewed {
         /// See [`tickover_service::work::Renewed`].
@@ -230,6 +245,13 @@ pub enum Note {
         /// The record's version.
         version: u64,
     },
+    /// That an execution's turn may begin.
+    Turn {
+        /// Which.
+        execution: ExecutionId,
+        /// Which of those that had this id.
+        incarnation: Incarnation,
+    },
     /// That somebody is to look at a task.
     Timer(Timer),
     /// Anything else, as it is.
@@ -241,6 +263,9 @@ impl Note {
     pub fn of(body: &str) -> Self {
         if let Ok(Hint { task, .. }) = Hint::parse(body) {
             return Self::Hint { task: task.id, incarnation: task.incarnation, version: task.version };
+        }
+        if let Ok(TurnHint { turn, .. }) = TurnHint::parse(body) {
+            return Self::Turn { execution: turn.id, incarnation: turn.inc };
         }
         match Wake::parse(body) {
             Ok(Wake::Timer(timer)) => Self::Timer(timer),

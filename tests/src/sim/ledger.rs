@@ -4,13 +4,14 @@
 //! applied, and the due index lags behind the table.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
-use tickover_core::id::{BlobId, TaskId};
+use tickover_core::execution::Execution;
+use tickover_core::id::{BlobId, ExecutionId, RecordId, TaskId};
 use tickover_core::payload::Json;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -18,6 +19,7 @@ use tickover_service::memory::{ManualClock, MemoryStore};
 use tickover_service::ports::{Clock as _, DueEntry, DueRange, Page, Store, StoreError};
 
 use super::dice::Dice;
+use super::history::execution::{Change, Happening};
 use super::history::{Actor, History, Stored, What};
 
 /// Entries of a page: few, so that a handful of tasks already takes several.
@@ -30,7 +32,8 @@ pub struct Ledger {
     clock: Arc<ManualClock>,
     history: Arc<History>,
     dice: Dice,
-    index: Mutex<BTreeMap<TaskId, Vec<Place>>>,
+    index: Mutex<BTreeMap<RecordId, Vec<Place>>>,
+    open: Mutex<BTreeSet<ExecutionId>>,
 }
 
 /// Where a record lies in the due index from an instant on.
@@ -39,11 +42,18 @@ struct Place {
     due: Option<Due>,
 }
 
+/// A record before a commit.
+enum Known {
+    Task(TaskId, Option<Task>),
+    Execution(ExecutionId, Option<Execution>),
+}
+
 impl Ledger {
     /// An empty table.
     pub fn new(seed: u64, clock: Arc<ManualClock>, history: Arc<History>) -> Self {
         let dice = Dice::new(seed, "ledger");
-        Self { store: MemoryStore::new(), clock, history, dice, index: Mutex::default() }
+        let (index, open) = (Mutex::default(), Mutex::default());
+        Self { store: MemoryStore::new(), clock, history, dice, index, open }
     }
 
     /// A record as it really is now.
@@ -51,82 +61,152 @@ impl Ledger {
         self.store.task(id).now_or_never()?.ok()?
     }
 
+    /// An execution's record as it really is now.
+    pub fn execution(&self, id: &ExecutionId) -> Option<Execution> {
+        self.store.execution(id).now_or_never()?.ok()?
+    }
+
     /// A payload as it really is now.
     pub fn blob(&self, id: &BlobId) -> Option<Json> {
         self.store.blob(id).now_or_never()?.ok()?
     }
 
-    /// Whether nothing is left to be done for any task.
+    /// Executions that haven't ended.
+    pub fn open(&self) -> Vec<ExecutionId> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Whether nothing is left to be done for any record.
     pub fn all_have_ended(&self) -> bool {
-        let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        index.values().all(|places| places.last().is_none_or(|last| last.due.is_none()))
+        let all_left =
+            self.index().values().all(|places| places.last().is_none_or(|last| last.due.is_none()));
+        all_left && self.open().is_empty()
     }
 
     /// Applies a commit, at once and for all to see; the index follows within `lag`.
     pub fn commit(&self, actor: Actor, writes: &[Write], lag_ms: u64) -> Result<(), StoreError> {
-        let ids: BTreeSet<&TaskId> = writes.iter().filter_map(task_of).collect();
-        let before: Vec<Option<Task>> = ids.iter().map(|id| self.task(id)).collect();
+        let ids: BTreeSet<RecordId> = writes.iter().filter_map(record_of).collect();
+        let before: Vec<Known> = ids.into_iter().filter_map(|id| self.known(id)).collect();
         let unanswered = || StoreError::Unavailable { reason: "the memory store waited".to_owned() };
         let answer = self.store.commit(writes).now_or_never().ok_or_else(unanswered)?;
-        for (id, before) in ids.into_iter().zip(before) {
-            let Some(after) = self.task(id).filter(|after| before.as_ref() != Some(after)) else { continue };
-            if before.as_ref().and_then(|task| task.due) != after.due {
-                self.move_in_index(&after, lag_ms);
+        for known in before {
+            match known {
+                Known::Task(id, before) => {
+                    let Some(after) = self.task(&id).filter(|after| before.as_ref() != Some(after)) else {
+                        continue;
+                    };
+                    self.follow(id.into(), before.as_ref().and_then(|task| task.due), after.due, lag_ms);
+                    let stored = What::Stored(Box::new(Stored { before, after }));
+                    self.history.note(self.clock.now(), actor, stored);
+                }
+                Known::Execution(id, before) => {
+                    let Some(after) = self.execution(&id).filter(|after| before.as_ref() != Some(after))
+                    else {
+                        continue;
+                    };
+                    self.follow(id.into(), before.as_ref().and_then(|one| one.due), after.due, lag_ms);
+                    self.note_open(&after);
+                    let changed = Happening::Stored(Box::new(Change { before, after }));
+                    self.history.note(self.clock.now(), actor, What::OfExecution(Box::new(changed)));
+                }
             }
-            let stored = Box::new(Stored { before, after });
-            self.history.note(self.clock.now(), actor, What::Stored(stored));
         }
         answer
+    }
+
+    fn known(&self, id: RecordId) -> Option<Known> {
+        match id {
+            RecordId::Task(id) => {
+                let before = self.task(&id);
+                Some(Known::Task(id, before))
+            }
+            RecordId::Execution(id) => {
+                let before = self.execution(&id);
+                Some(Known::Execution(id, before))
+            }
+            RecordId::Recurrence(_) => None,
+        }
+    }
+
+    fn note_open(&self, after: &Execution) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if after.closed().is_none() || after.due.is_some() {
+            open.insert(after.id.clone());
+        } else {
+            open.remove(&after.id);
+        }
     }
 
     /// A part of the index as it is now, a page at a time.
     pub fn due(&self, range: DueRange, limit: usize, cursor: Option<&str>) -> Page<DueEntry> {
         let now = self.clock.now();
-        let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut entries: Vec<(Timestamp, &TaskId, Due)> = index
+        let index = self.index();
+        let mut entries: Vec<(String, &RecordId, Due)> = index
             .iter()
             .filter_map(|(id, places)| {
                 let place = places.iter().rev().find(|place| place.from <= now)?;
                 let due = place.due.filter(|due| due.shard == range.shard)?;
-                (range.from..=range.until).contains(&due.at).then_some((due.at, id, due))
+                (range.from..=range.until).contains(&due.at).then(|| (name(due.at, id), id, due))
             })
             .collect();
-        entries.sort_unstable_by_key(|(at, id, _)| (*at, *id));
-        let name = |at: Timestamp, id: &TaskId| format!("{:020}/{id}", at.as_millis());
+        entries.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         if let Some(cursor) = cursor {
-            entries.retain(|(at, id, _)| name(*at, id).as_str() > cursor);
+            entries.retain(|(name, ..)| name.as_str() > cursor);
         }
         let is_last = entries.len() <= limit.min(PAGE);
         entries.truncate(limit.min(PAGE));
-        let next = entries.last().filter(|_| !is_last).map(|(at, id, _)| name(*at, id));
-        let entry = |(at, id, due): (Timestamp, &TaskId, Due)| DueEntry {
-            task: id.clone(),
-            due_at: at,
+        let next = entries.last().filter(|_| !is_last).map(|(name, ..)| name.clone());
+        let entry = |(_, id, due): (String, &RecordId, Due)| DueEntry {
+            record: id.clone(),
+            due_at: due.at,
             kind: due.kind,
         };
         Page { items: entries.into_iter().map(entry).collect(), next }
     }
 
-    fn move_in_index(&self, task: &Task, lag_ms: u64) {
+    fn follow(&self, id: RecordId, before: Option<Due>, after: Option<Due>, lag_ms: u64) {
+        if before == after {
+            return;
+        }
         let now = self.clock.now();
-        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        let places = index.entry(task.id.clone()).or_default();
+        let mut index = self.index();
+        let places = index.entry(id).or_default();
         // A record's changes reach the index in their order.
         let earliest = places.last().map_or(now, |last| last.from.max(now));
         let lag = if lag_ms == 0 { Millis::ZERO } else { self.dice.millis(0, lag_ms) };
-        places.push(Place { from: now.plus(lag).max(earliest), due: task.due });
+        places.push(Place { from: now.plus(lag).max(earliest), due: after });
         let seen = places.iter().rposition(|place| place.from <= now).unwrap_or(0);
         places.drain(..seen);
     }
+
+    fn index(&self) -> MutexGuard<'_, BTreeMap<RecordId, Vec<Place>>> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-fn task_of(write: &Write) -> Option<&TaskId> {
+/// What the index sorts by. Ids of different sorts may be the same.
+fn name(at: Timestamp, id: &RecordId) -> String {
+    let sort = match id {
+        RecordId::Execution(_) => 'e',
+        RecordId::Recurrence(_) => 'r',
+        RecordId::Task(_) => 't',
+    };
+    format!("{:020}/{sort}/{id}", at.as_millis())
+}
+
+fn record_of(write: &Write) -> Option<RecordId> {
     match write {
-        Write::CreateTask { task, .. } | Write::Rearm { task, .. } => Some(&task.id),
-        Write::UpdateTask { before, .. } => Some(&before.id),
+        Write::CreateTask { task, .. } | Write::Rearm { task, .. } => Some(task.id.clone().into()),
+        Write::UpdateTask { before, .. } => Some(before.id.clone().into()),
+        Write::CreateExecution { execution, .. } | Write::RearmExecution { execution, .. } => {
+            Some(execution.id.clone().into())
+        }
+        Write::UpdateExecution { before, .. } => Some(before.id.clone().into()),
+        Write::Wake { id, .. } => Some(id.clone().into()),
         Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
+        | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendKey { .. } => None,
     }

@@ -1,4 +1,6 @@
-//! What people want in a run: how long it storms, under which limits, and which tasks are scheduled when.
+//! What people want in a run: how long it storms, under which limits, and what is scheduled and started when.
+
+pub mod execution;
 
 use tickover_core::command::Start;
 use tickover_core::duration::Millis;
@@ -8,8 +10,10 @@ use tickover_core::payload::Json;
 use tickover_core::retry::{Delay, MaxAttempts, RetryPolicy};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_service::executions::StartRequest;
 use tickover_service::schedule::ScheduleRequest;
 
+use self::execution::Offering;
 use super::dice::Dice;
 use super::weather::Weather;
 
@@ -32,21 +36,32 @@ pub struct Plan {
     pub limits: Limits,
     /// How many processes work on tasks.
     pub workers: u8,
-    /// What is scheduled, by when.
+    /// What is wanted, by when.
     pub jobs: Vec<Job>,
 }
 
-/// Something to be scheduled.
+/// Something that a client wants.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// When.
     pub at: Timestamp,
     /// By whom.
     pub client: u8,
-    /// What: several are one batch.
-    pub requests: Vec<ScheduleRequest>,
+    /// What.
+    pub wish: Wish,
     /// How often the call is made again although it succeeded.
     pub repeats: u64,
+}
+
+/// What a client wants.
+#[derive(Clone, Debug)]
+pub enum Wish {
+    /// These tasks: several are one batch.
+    Schedule(Vec<ScheduleRequest>),
+    /// This execution.
+    Start(Box<StartRequest>),
+    /// That an execution hears of an event.
+    Offer(Offering),
 }
 
 impl Plan {
@@ -64,15 +79,16 @@ impl Plan {
             ..Limits::default()
         };
         let mut jobs: Vec<Job> = (0..dice.between(4, 14)).map(|_| job(&dice, storm)).collect();
+        jobs.extend(execution::jobs(seed, storm));
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
         Self { weather: Weather::of(seed), storm_until: START.plus(storm), limits, workers, jobs }
     }
 
-    /// After this, whatever was lost has been found again and every task has ended.
+    /// After this, whatever was lost has been found again and everything has ended.
     pub fn ends_by(&self) -> Timestamp {
         let waits = self.limits.backstop_max.saturating_mul(2);
-        self.storm_until.plus(waits).plus(Millis::from_secs(2 * 3_600))
+        self.storm_until.plus(waits).plus(Millis::from_secs(6 * 3_600))
     }
 }
 
@@ -84,7 +100,7 @@ fn job(dice: &Dice, storm: Millis) -> Job {
     let count = if dice.chance(150) { dice.between(2, 4) } else { 1 };
     let requests = (0..count).map(|_| request(dice)).collect();
     let repeats = if dice.chance(150) { dice.between(1, 2) } else { 0 };
-    Job { at, client, requests, repeats }
+    Job { at, client, wish: Wish::Schedule(requests), repeats }
 }
 
 /// The first full minute after an instant.

@@ -1,11 +1,16 @@
 //! One process: a service over a world that is far away, in which every call and every decision is noted.
 
+pub mod execution;
+
 use std::sync::Arc;
 
 use tickover_core::command::{Command, Context};
 use tickover_core::decision::Decision;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::execution::Execution;
+use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::execution::decision::ExecutionDecision;
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -18,6 +23,7 @@ use tickover_service::{Ports, Rules, Service, ServiceError};
 
 use super::bugs;
 use super::gate::Gate;
+use super::history::execution::{Happening, Ruling};
 use super::history::{Actor, Answer, Decided, Fault, Held, Made, Note, Report, Request, What};
 use super::queue::SimQueue;
 use super::store::SimStore;
@@ -224,6 +230,29 @@ impl Rules for Observed {
             effects: decision.effects.clone(),
         };
         self.world.note(self.actor, What::Decided(Box::new(decided)));
+        decision
+    }
+
+    fn decide_execution(
+        &self,
+        execution: Option<&Execution>,
+        command: &ExecutionCommand,
+        context: &Context<'_>,
+    ) -> ExecutionDecision {
+        if self.world.is_runaway() {
+            return ExecutionDecision::refuse(execution, Reject::NoExecution);
+        }
+        let decision = bugs::decide_execution(&self.world, execution, command, context);
+        let ruling = Ruling {
+            call: self.call,
+            now: context.now,
+            nonce: context.nonce,
+            seen: execution.cloned().map(Box::new),
+            command: command.clone(),
+            outcome: decision.outcome.clone(),
+            effects: decision.effects.clone(),
+        };
+        self.world.note(self.actor, What::OfExecution(Box::new(Happening::Decided(ruling))));
         decision
     }
 }

@@ -1,9 +1,9 @@
-//! How far the clients are, and which tasks people have heard of. It outlives the processes.
+//! How far the clients are, and which tasks and executions people have heard of. It outlives the processes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tickover_core::id::TaskId;
+use tickover_core::id::{ExecutionId, TaskId};
 
 use super::dice::Dice;
 
@@ -12,13 +12,15 @@ use super::dice::Dice;
 pub struct Progress {
     jobs: AtomicUsize,
     known: Arc<Mutex<Vec<TaskId>>>,
+    executions: Arc<Mutex<Vec<ExecutionId>>>,
 }
 
 impl Progress {
     /// Another client's, who hears of the same tasks.
     #[must_use]
     pub fn beside(&self) -> Self {
-        Self { jobs: AtomicUsize::new(0), known: Arc::clone(&self.known) }
+        let (known, executions) = (Arc::clone(&self.known), Arc::clone(&self.executions));
+        Self { jobs: AtomicUsize::new(0), known, executions }
     }
 
     /// Jobs done.
@@ -34,6 +36,18 @@ impl Progress {
     /// People have heard of these tasks.
     pub fn remember(&self, tasks: impl IntoIterator<Item = TaskId>) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
+    }
+
+    /// People have heard of this execution.
+    pub fn remember_execution(&self, id: ExecutionId) {
+        self.executions.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+    }
+
+    /// An execution that people have heard of.
+    pub fn recall_execution(&self, dice: &Dice) -> Option<ExecutionId> {
+        let known = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = u64::try_from(known.len()).unwrap_or(0).checked_sub(1)?;
+        known.get(usize::try_from(dice.between(0, last)).unwrap_or(0)).cloned()
     }
 
     /// A task that people have heard of; recent ones come to mind more easily.

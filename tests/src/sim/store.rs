@@ -4,16 +4,23 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tickover_core::decision::Write;
-use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
+use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::id::{
+    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::recurrence::Recurrence;
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
 use super::bugs;
 use super::gate::{Gate, Refusal};
-use super::history::Fault;
+use super::history::execution::Happening;
+use super::history::{Fault, What};
 
 /// A process's store.
 pub struct SimStore(pub Arc<Gate>);
@@ -102,6 +109,70 @@ impl Store for SimStore {
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError> {
         self.read(self.0.world.ledger.store.list(listing, limit, cursor)).await
+    }
+
+    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        self.read(self.0.world.ledger.store.execution(id)).await
+    }
+
+    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
+        self.read(self.0.world.ledger.store.executions(ids)).await
+    }
+
+    async fn list_executions(
+        &self,
+        workflow: &WorkflowName,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        self.read(self.0.world.ledger.store.list_executions(workflow, limit, cursor)).await
+    }
+
+    async fn put_segment(
+        &self,
+        id: &ExecutionId,
+        key: &SegmentKey,
+        segment: &Segment,
+    ) -> Result<(), StoreError> {
+        self.read(self.0.world.ledger.store.put_segment(id, key, segment)).await?;
+        let sealed = Happening::Sealed { key: *key, segment: segment.clone() };
+        self.0.world.note(self.0.actor, What::OfExecution(Box::new(sealed)));
+        if self.0.loses_answer() { Err(unavailable()) } else { Ok(()) }
+    }
+
+    async fn segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        run: u32,
+    ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
+        self.read(self.0.world.ledger.store.segments(id, incarnation, run)).await
+    }
+
+    async fn expire_segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.read(self.0.world.ledger.store.expire_segments(id, incarnation, expires_at)).await?;
+        if self.0.loses_answer() { Err(unavailable()) } else { Ok(()) }
+    }
+
+    async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
+        let marked = self.read(self.0.world.ledger.store.join(parent, slot, expires_at)).await?;
+        let marked = bugs::marked(self.0.world.bug, marked);
+        let joined = Happening::Joined { execution: parent.execution.clone(), marked, of: slot.of };
+        self.0.world.note(self.0.actor, What::OfExecution(Box::new(joined)));
+        if self.0.loses_answer() { Err(unavailable()) } else { Ok(marked) }
+    }
+
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
+        self.read(self.0.world.ledger.store.recurrence(id)).await
+    }
+
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
+        self.read(self.0.world.ledger.store.recurrences(limit, cursor)).await
     }
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {

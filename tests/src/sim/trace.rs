@@ -1,5 +1,7 @@
 //! A history as people read it: one line a step.
 
+pub mod execution;
+
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -9,6 +11,7 @@ use tickover_core::task::{Ending, State, Task};
 use tickover_core::time::Timestamp;
 
 use super::Run;
+use super::history::execution::Happening;
 use super::history::{Actor, Answer, Decided, Event, Fate, Fault, Note, Report, Request, Stored, What};
 use super::plan::START;
 
@@ -20,7 +23,9 @@ pub fn lines(run: &Run) -> impl Iterator<Item = String> + '_ {
         What::Called { call, .. } | What::Answered { call, .. } => {
             decided.contains(call) || !vain.contains(call)
         }
-        What::Decided(_) | What::Stored(_) | What::Message { .. } | What::Fault(_) => true,
+        What::Decided(_) | What::Stored(_) | What::OfExecution(_) | What::Message { .. } | What::Fault(_) => {
+            true
+        }
     };
     run.events.iter().filter(is_told).map(ToString::to_string)
 }
@@ -28,6 +33,13 @@ pub fn lines(run: &Run) -> impl Iterator<Item = String> + '_ {
 fn decided_in(what: &What) -> Option<u64> {
     match what {
         What::Decided(decided) => Some(decided.call),
+        What::OfExecution(happening) => match &**happening {
+            Happening::Decided(ruling) => Some(ruling.call),
+            Happening::Stored(_)
+            | Happening::Sealed { .. }
+            | Happening::Joined { .. }
+            | Happening::Did(_) => None,
+        },
         What::Called { .. }
         | What::Answered { .. }
         | What::Stored(_)
@@ -39,10 +51,16 @@ fn decided_in(what: &What) -> Option<u64> {
 fn vain_claim(what: &What) -> Option<u64> {
     match what {
         What::Answered { call, answer: Answer::Claimed(held) } if held.is_empty() => Some(*call),
+        What::Answered { call, answer: Answer::Taken(held, turns) }
+            if held.is_empty() && turns.is_empty() =>
+        {
+            Some(*call)
+        }
         What::Called { .. }
         | What::Answered { .. }
         | What::Decided(_)
         | What::Stored(_)
+        | What::OfExecution(_)
         | What::Message { .. }
         | What::Fault(_) => None,
     }
@@ -124,6 +142,7 @@ impl fmt::Display for Event {
             What::Answered { call, answer } => write!(f, "#{call} hears {answer}"),
             What::Decided(decided) => write!(f, "{decided}"),
             What::Stored(stored) => write!(f, "{stored}"),
+            What::OfExecution(happening) => write!(f, "{happening}"),
             What::Message { queue, fate, note } => write!(f, "  {queue}: {fate} {note}"),
             What::Fault(fault) => write!(f, "  !! {fault}"),
         }
@@ -138,6 +157,8 @@ impl fmt::Display for Request {
                 write!(f, "schedule {}", ids.join(", "))
             }
             Self::Claim(queue) => write!(f, "claim from {queue}"),
+            Self::Work(queue) => write!(f, "work from {queue}"),
+            Self::OfExecution(asked) => write!(f, "{asked}"),
             Self::ClaimById(task) => write!(f, "claim {task}"),
             Self::Report(held, report) => {
                 let what = match report {
@@ -176,6 +197,11 @@ impl fmt::Display for Answer {
             Self::Claimed(held) => {
                 held.iter().try_for_each(|held| write!(f, "{} with {}; ", held.task, held.lease))
             }
+            Self::Taken(held, turns) => {
+                held.iter().try_for_each(|held| write!(f, "{} with {}; ", held.task, held.lease))?;
+                turns.iter().try_for_each(|turn| write!(f, "the turn of {turn}; "))
+            }
+            Self::OfExecution(told) => write!(f, "{told}"),
             Self::Renewed { lease_expires_at } => write!(f, "renewed until {}", clock(*lease_expires_at)),
             Self::Closed { duplicate } => write!(f, "closed, duplicate: {duplicate}"),
             Self::Done => write!(f, "done"),
@@ -208,16 +234,21 @@ impl fmt::Display for Decided {
             Ok(reply) => write!(f, "{reply:?}")?,
             Err(reject) => write!(f, "no: {reject}")?,
         }
-        for effect in &self.effects {
-            match effect {
-                Effect::Dispatch { hint, at } => {
-                    write!(f, ", hint of v{} for {}", hint.task.version, clock(*at))?;
-                }
-                Effect::Timer(timer) => write!(f, ", timer for {}", clock(timer.at))?,
-            }
-        }
-        Ok(())
+        effects(&self.effects, f)
     }
+}
+
+fn effects(effects: &[Effect], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    effects.iter().try_for_each(|effect| match effect {
+        Effect::Dispatch { hint, at } => {
+            write!(f, ", hint of v{} for {}", hint.task.version, clock(*at))
+        }
+        Effect::Timer(timer) => write!(f, ", timer for {}", clock(timer.at)),
+        Effect::Turn { hint, at, .. } => {
+            write!(f, ", hint of the turn of {} for {}", hint.turn.id, clock(*at))
+        }
+        Effect::Tell(parent) => write!(f, ", {} is told", parent.execution),
+    })
 }
 
 impl fmt::Display for Stored {
@@ -267,8 +298,11 @@ impl fmt::Display for Note {
             Self::Hint { task, incarnation, version } => {
                 write!(f, "hint of {task} of {incarnation} v{version}")
             }
+            Self::Turn { execution, incarnation } => {
+                write!(f, "hint of the turn of {execution} of {incarnation}")
+            }
             Self::Timer(timer) => {
-                write!(f, "timer of {} for {}, due {}", timer.task, clock(timer.at), clock(timer.due_at))
+                write!(f, "timer of {} for {}, due {}", timer.record, clock(timer.at), clock(timer.due_at))
             }
             Self::Other(body) => f.write_str(body),
         }

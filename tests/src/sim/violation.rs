@@ -27,7 +27,13 @@ pub enum Invariant {
     I9,
     /// Every call can be repeated, and its answer is true.
     I10,
-    /// Every task ends.
+    /// What a run remembers stays: one result a step, and each event is taken once and in order.
+    Journal,
+    /// Whoever waits for others is told of them, and nobody goes to sleep on something that it hasn't seen.
+    Wakes,
+    /// What operators and parents want of an execution is done.
+    Policies,
+    /// Every task and every execution ends.
     Liveness,
     /// What is due is done on time, as far as the faults allow.
     Timeliness,

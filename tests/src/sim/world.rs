@@ -1,10 +1,11 @@
 //! What all processes of a run share: time, table, queues, weather, and the memory of what happened.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
-use tickover_core::id::QueueName;
+use tickover_core::id::{ExecutionId, QueueName};
 use tickover_core::limits::Limits;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{ManualClock, MemoryQueue, Queues};
@@ -18,7 +19,7 @@ use super::plan::QUEUES;
 use super::weather::Weather;
 
 /// More than this never happens in a run that is sound.
-const EVENTS_MAX: usize = 200_000;
+pub const EVENTS_MAX: usize = 200_000;
 
 /// What goes on whoever waits for it: writes and messages under way.
 pub type Background = BoxFuture<'static, ()>;
@@ -43,6 +44,7 @@ pub struct World {
     storm_until: Timestamp,
     background: UnboundedSender<Background>,
     calls: AtomicU64,
+    awaiting_events: Mutex<BTreeSet<ExecutionId>>,
 }
 
 impl World {
@@ -61,7 +63,20 @@ impl World {
         let queues = Queues::Fixed(QUEUES.map(queue).to_vec());
         let messages = Arc::new(MemoryQueue::new(Arc::clone(&clock) as _, queues));
         let calls = AtomicU64::new(0);
-        Self { seed, clock, limits, ledger, messages, history, bug, weather, storm_until, background, calls }
+        Self {
+            seed,
+            clock,
+            limits,
+            ledger,
+            messages,
+            history,
+            bug,
+            weather,
+            storm_until,
+            background,
+            calls,
+            awaiting_events: Mutex::default(),
+        }
     }
 
     /// The true time.
@@ -98,6 +113,21 @@ impl World {
     pub fn later(&self, future: Background) {
         // Once the run is over nobody is there to carry it on, and nobody to miss it.
         let _ = self.background.send(future);
+    }
+
+    /// Remembers whether nothing but an event can have this execution go on, as its last turn had it.
+    pub fn awaits_event(&self, id: &ExecutionId, awaits: bool) {
+        let mut all = self.awaiting_events.lock().unwrap_or_else(PoisonError::into_inner);
+        if awaits {
+            all.insert(id.clone());
+        } else {
+            all.remove(id);
+        }
+    }
+
+    /// Whether that is so.
+    pub fn is_awaiting_event(&self, id: &ExecutionId) -> bool {
+        self.awaiting_events.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
     }
 
     /// Whether so much has happened that it will never end by itself.

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test expects and doesn't find is its failure")]
 
 mod calls;
+mod executions;
 mod perform;
 mod side;
 mod stores;

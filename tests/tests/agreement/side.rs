@@ -85,7 +85,7 @@ impl Side {
             let sorted = entries.is_sorted_by_key(|entry| entry.due_at);
             assert!(sorted, "not in order: {entries:?}");
             // Which of two that are due at once comes first is nobody's business.
-            entries.sort_by(|one, other| (one.due_at, &one.task).cmp(&(other.due_at, &other.task)));
+            entries.sort_by(|one, other| (one.due_at, &one.record).cmp(&(other.due_at, &other.record)));
             due.push(entries);
         }
         let mut dead = self.store.list(Listing::Dead, 100, None).await.unwrap().items;

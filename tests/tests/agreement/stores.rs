@@ -7,16 +7,18 @@ use tickover_core::decide::decide;
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
-use tickover_core::id::{Incarnation, LeaseId, Nonce, TaskId};
+use tickover_core::execution::Execution;
+use tickover_core::id::{ExecutionId, Incarnation, LeaseId, Nonce, TaskId};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::MemoryStore;
-use tickover_service::ports::{Store, StoreError};
+use tickover_service::ports::{Current, DueEntry, DueRange, Store, StoreError};
 use tickover_tests::model::{Change, Record, Verdict, write};
 use tickover_tests::scene::{START, queue_name, task_id};
 
+use crate::executions::{OfExecution, SHARD, execution_id, started, workflow};
 use crate::side::{dynamodb, limits};
 use crate::writes::{IDS, KEYS, New, Stroke, What, digest};
 
@@ -26,6 +28,8 @@ pub(crate) struct Stores {
     dynamo: Arc<dyn Store>,
     /// Every task's record there has been, oldest first.
     records: Vec<Task>,
+    /// Every execution's record there has been, oldest first.
+    executions: Vec<Execution>,
     /// Every key's record there has been, oldest first.
     keys: Vec<KeyRecord>,
     /// Every commit that was tried, and whether it was written.
@@ -38,6 +42,7 @@ pub(crate) struct Stores {
 #[derive(Debug, PartialEq)]
 struct Contents {
     tasks: Vec<Task>,
+    executions: Vec<Execution>,
     keys: Vec<KeyRecord>,
     queue: Option<QueueRecord>,
     tick: Option<TickRecord>,
@@ -47,14 +52,14 @@ struct Contents {
 #[derive(Debug, PartialEq)]
 enum Fate {
     Written,
-    Conflict(Option<Box<Task>>),
+    Conflict(Option<Current>),
 }
 
 impl Stores {
     pub(crate) async fn new() -> Self {
         let memory = Arc::new(MemoryStore::new());
         let dynamo = dynamodb().await;
-        Self { memory, dynamo, records: vec![], keys: vec![], commits: vec![], number: 0 }
+        Self { memory, dynamo, records: vec![], executions: vec![], keys: vec![], commits: vec![], number: 0 }
     }
 
     /// Writes the same to both, and says what differs.
@@ -64,7 +69,8 @@ impl Stores {
         if writes.is_empty() {
             return Ok(());
         }
-        let before = contents(&*self.memory).await?;
+        let unread = |error: StoreError| error.to_string();
+        let before = contents(&*self.memory).await.map_err(unread)?;
         if self.is_remembered(&writes, &before) {
             return Ok(());
         }
@@ -73,12 +79,21 @@ impl Stores {
         if in_memory != on_dynamo {
             return Err(format!("in memory {in_memory:?}\non DynamoDB {on_dynamo:?}\nof {writes:?}"));
         }
-        let (left, other) = (contents(&*self.memory).await?, contents(&*self.dynamo).await?);
+        let left = contents(&*self.memory).await.map_err(unread)?;
+        let other = contents(&*self.dynamo).await.map_err(unread)?;
         if left != other {
             return Err(format!("left in memory {left:?}\non DynamoDB {other:?}\nby {writes:?}"));
         }
+        if matches!(stroke.what, What::Execution(_)) {
+            let left = shown(&*self.memory).await.map_err(unread)?;
+            let other = shown(&*self.dynamo).await.map_err(unread)?;
+            if left != other {
+                return Err(format!("shown in memory {left:?}\non DynamoDB {other:?}\nafter {writes:?}"));
+            }
+        }
         compare_model(&writes, &before, &left, &in_memory)?;
         remember(&mut self.records, left.tasks);
+        remember(&mut self.executions, left.executions);
         remember(&mut self.keys, left.keys);
         self.commits.push((writes, in_memory == Fate::Written));
         Ok(())
@@ -88,16 +103,22 @@ impl Stores {
     /// its token for ten minutes and calls it done; in memory it is a conflict, which leads to the same answer later.
     fn is_remembered(&self, writes: &[Write], before: &Contents) -> bool {
         let was_written = self.commits.iter().any(|(tried, written)| *written && tried == writes);
-        let stored =
-            before.tasks.iter().map(|task| task.nonce).chain(before.keys.iter().map(|key| key.nonce));
-        let left: Vec<Nonce> = stored.collect();
+        let tasks = before.tasks.iter().map(|task| task.nonce);
+        let executions = before.executions.iter().map(|execution| execution.nonce);
+        let stored = tasks.chain(executions).chain(before.keys.iter().map(|key| key.nonce));
+        let left: Vec<Nonce> = stored.chain(before.tick.iter().map(|tick| tick.nonce)).collect();
         let traces = writes.iter().any(|write| match write {
             Write::CreateTask { task, .. } => left.contains(&task.nonce),
+            Write::CreateExecution { execution, .. } => left.contains(&execution.nonce),
+            Write::UpdateExecution { after, .. } => left.contains(&after.nonce),
             Write::PutKey { record, .. } => left.contains(&record.nonce),
+            Write::PutTick { record } => left.contains(&record.nonce),
             Write::UpdateTask { .. }
             | Write::Rearm { .. }
+            | Write::RearmExecution { .. }
+            | Write::Wake { .. }
+            | Write::PutRecurrence { .. }
             | Write::PutQueue { .. }
-            | Write::PutTick { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendKey { .. } => false,
         });
@@ -109,6 +130,7 @@ impl Stores {
         let place = |at: i64| Timestamp::from_millis(START.as_millis() + at);
         match (&stroke.what, self.picked(stroke)) {
             (What::Schedule(new), _) => self.decided(None, &self.schedule(*new), now),
+            (What::Execution(of), _) => self.of_execution(*of, stroke, now).await,
             (What::Again(_), _) if self.commits.is_empty() => vec![],
             (What::Again(index), _) => index.get(&self.commits).0.clone(),
             (What::Queue { ahead }, _) => {
@@ -141,6 +163,38 @@ impl Stores {
             (What::Rearm { to, kind }, Some(task)) => task.due.map_or_else(Vec::new, |due| {
                 let to = Due { at: place(*to), kind: *kind, shard: due.shard };
                 vec![Write::Rearm { task: Box::new(task.clone()), to }]
+            }),
+        }
+    }
+
+    async fn of_execution(&self, of: OfExecution, stroke: &Stroke, now: Timestamp) -> Vec<Write> {
+        let place = |at: i64| Timestamp::from_millis(START.as_millis() + at);
+        if let OfExecution::Start { id } = of {
+            let execution = Box::new(started(id, self.number, now));
+            return vec![Write::CreateExecution { execution, now }];
+        }
+        let known = self.executions.iter().rev().nth(stroke.ago).or(self.executions.first());
+        let Some(known) = known else { return vec![] };
+        let other = Incarnation::from_bytes([9; 8]);
+        let incarnation = if stroke.stranger { other } else { known.incarnation };
+        let known = Execution { incarnation, ..known.clone() };
+        let wake = Write::Wake { id: known.id.clone(), incarnation };
+        match of {
+            OfExecution::Start { .. } => vec![],
+            OfExecution::Wake => vec![wake],
+            OfExecution::Turn(turned) => {
+                let write = turned.write(&known, self.nonce(), now, place);
+                if !turned.is_together() {
+                    return vec![write];
+                }
+                let stored = self.memory.tick_record().await.ok().flatten();
+                let version = stored.map_or(0, |stored| stored.version) + 1;
+                let record = TickRecord { version, ..TickRecord::new(self.nonce()) };
+                vec![wake, Write::PutTick { record }, write]
+            }
+            OfExecution::Rearm { to, kind } => known.due.map_or_else(Vec::new, |due| {
+                let to = Due { at: place(to), kind, shard: due.shard };
+                vec![Write::RearmExecution { execution: Box::new(known.clone()), to }]
             }),
         }
     }
@@ -179,7 +233,9 @@ fn compare_model(writes: &[Write], before: &Contents, left: &Contents, fate: &Fa
     let (model, expected) = match write(stored.clone().map(Record::new).as_ref(), &change, false) {
         Verdict::Written(record) => (Fate::Written, Some((*record).clone())),
         Verdict::Done => (Fate::Written, stored),
-        Verdict::Conflict => (Fate::Conflict(stored.clone().map(Box::new)), stored),
+        Verdict::Conflict => {
+            (Fate::Conflict(stored.clone().map(|task| Current::Task(Box::new(task)))), stored)
+        }
     };
     let real = find(left);
     if model == *fate && expected == real {
@@ -196,16 +252,28 @@ fn remember<T: PartialEq>(known: &mut Vec<T>, found: Vec<T>) {
     }
 }
 
-async fn contents(store: &dyn Store) -> Result<Contents, String> {
-    let mut tasks = store.tasks(&IDS.map(task_id)).await.map_err(|error| error.to_string())?;
+async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
+    let mut tasks = store.tasks(&IDS.map(task_id)).await?;
     tasks.sort_by(|one, other| one.id.cmp(&other.id));
+    let mut executions = store.executions(&IDS.map(execution_id)).await?;
+    executions.sort_by(|one, other| one.id.cmp(&other.id));
     let mut keys = Vec::new();
     for key in KEYS {
-        keys.extend(store.key(&digest(key)).await.map_err(|error| error.to_string())?);
+        keys.extend(store.key(&digest(key)).await?);
     }
-    let queue = store.queue(&queue_name("q")).await.map_err(|error| error.to_string())?;
-    let tick = store.tick_record().await.map_err(|error| error.to_string())?;
-    Ok(Contents { tasks, keys, queue, tick })
+    let queue = store.queue(&queue_name("q")).await?;
+    let tick = store.tick_record().await?;
+    Ok(Contents { tasks, executions, keys, queue, tick })
+}
+
+/// What the indexes show of executions. Which of two at the same instant comes first is nobody's business.
+async fn shown(store: &dyn Store) -> Result<(Vec<ExecutionId>, Vec<DueEntry>), StoreError> {
+    let mut listed = store.list_executions(&workflow(), 100, None).await?.items;
+    listed.sort();
+    let range = DueRange::until(SHARD, Timestamp::from_millis(i64::MAX));
+    let mut due = store.due(range, 100, None).await?.items;
+    due.sort_by(|one, other| (one.due_at, &one.record).cmp(&(other.due_at, &other.record)));
+    Ok((listed, due))
 }
 
 fn fate(answer: Result<(), StoreError>) -> Result<Fate, String> {
@@ -220,9 +288,14 @@ fn task_of(write: &Write) -> Option<&TaskId> {
     match write {
         Write::CreateTask { task, .. } | Write::Rearm { task, .. } => Some(&task.id),
         Write::UpdateTask { before, .. } => Some(&before.id),
-        Write::PutKey { .. }
+        Write::CreateExecution { .. }
+        | Write::UpdateExecution { .. }
+        | Write::RearmExecution { .. }
+        | Write::Wake { .. }
+        | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
+        | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendKey { .. } => None,
     }

@@ -13,7 +13,9 @@ use tickover_core::task::Failure;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_tests::scene::{queue_name, task_id};
 
-/// Two tasks are enough to be mistaken for each other.
+use crate::executions::{OfExecution, of_execution};
+
+/// Two tasks are enough to be mistaken for each other, and two executions with the same ids.
 pub(crate) const IDS: [&str; 2] = ["a", "b"];
 /// And so are two keys.
 pub(crate) const KEYS: [u8; 2] = [0, 1];
@@ -41,6 +43,8 @@ pub(crate) enum What {
     Insist { latest: i64 },
     /// To that many milliseconds from the first instant.
     Rearm { to: i64, kind: DueKind },
+    /// Of an execution.
+    Execution(OfExecution),
     /// The same as before, with the same nonce.
     Again(Index),
     /// The queue's record, so many versions after the stored one; the first is 1.
@@ -88,6 +92,7 @@ pub(crate) fn stroke() -> impl Strategy<Value = Stroke> {
         10 => ask().prop_map(What::Decided),
         3 => new().prop_map(What::Schedule),
         8 => other(),
+        8 => of_execution().prop_map(What::Execution),
     ];
     (what, ago, at, prop::bool::weighted(0.05)).prop_map(|(what, ago, at, stranger)| Stroke {
         what,
@@ -176,6 +181,7 @@ impl New {
             start: Start::After(Millis::ZERO),
             fingerprint: Fingerprint::from_bytes([1; 16]),
             key,
+            parent: None,
             blob_ids: [BlobId::from_bytes([8; 16]); 2],
         }))
     }

@@ -7,16 +7,37 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, send};
 
-const ROUTES: [&str; 19] = [
+const ROUTES: [&str; 41] = [
+    "delete /v1/executions/{id}/events/{name}",
+    "delete /v1/schedules/{id}",
     "get /healthz",
     "get /openapi.json",
+    "get /v1/executions",
+    "get /v1/executions/{id}",
+    "get /v1/executions/{id}/events",
+    "get /v1/executions/{id}/timeline",
     "get /v1/queues",
     "get /v1/queues/{queue}",
+    "get /v1/schedules",
+    "get /v1/schedules/{id}",
     "get /v1/tasks",
     "get /v1/tasks/{id}",
+    "post /v1/executions",
+    "post /v1/executions/{id}/cancel",
+    "post /v1/executions/{id}/events/{name}",
+    "post /v1/executions/{id}/pause",
+    "post /v1/executions/{id}/rerun",
+    "post /v1/executions/{id}/restart",
+    "post /v1/executions/{id}/resume",
+    "post /v1/executions/{id}/steps/{name}/retry",
+    "post /v1/executions/{id}/terminate",
     "post /v1/queues/{queue}/claim",
     "post /v1/queues/{queue}/pause",
     "post /v1/queues/{queue}/resume",
+    "post /v1/schedules",
+    "post /v1/schedules/{id}/pause",
+    "post /v1/schedules/{id}/resume",
+    "post /v1/schedules/{id}/trigger",
     "post /v1/tasks",
     "post /v1/tasks/batch",
     "post /v1/tasks/complete",
@@ -27,6 +48,7 @@ const ROUTES: [&str; 19] = [
     "post /v1/tasks/{id}/heartbeat",
     "post /v1/tasks/{id}/release",
     "post /v1/tasks/{id}/retry",
+    "put /v1/schedules/{id}",
 ];
 
 fn operations(document: &Value) -> Vec<(String, String)> {
@@ -42,16 +64,22 @@ fn operations(document: &Value) -> Vec<(String, String)> {
 async fn the_document_has_every_route_and_every_documented_route_answers() {
     let api = Api::start().await;
     api.schedule("t", json!({})).await;
+    api.post("/v1/executions", json!({"workflow": "w", "id": "t"})).await.ok(201);
+    let recurring = json!({"id": "t", "every": "1h", "task": {"queue": "q", "kind": "k"}});
+    api.post("/v1/schedules", recurring).await.ok(201);
     let document = api.get("/openapi.json").await.ok(200);
     assert_eq!(document["openapi"], "3.1.0");
     let found: BTreeSet<_> =
         operations(&document).iter().map(|(method, path)| format!("{method} {path}")).collect();
     assert_eq!(found, ROUTES.into_iter().map(str::to_owned).collect());
-    for (method, path) in operations(&document) {
+    let mut operations = operations(&document);
+    operations.sort_by_key(|(method, _)| method == "delete");
+    for (method, path) in operations {
         let method: Method = method.to_uppercase().parse().unwrap();
-        let path = path.replace("{id}", "t").replace("{queue}", "q");
+        let path = path.replace("{id}", "t").replace("{queue}", "q").replace("{name}", "n");
         let reply = send(api.request(method.clone(), &path)).await;
-        assert!(![404, 405].contains(&reply.status) && reply.status < 500, "{method} {path}: {}", reply.text);
+        assert_ne!(reply.body["code"], "not_found", "{method} {path}: {}", reply.text);
+        assert!(reply.status != 405 && reply.status < 500, "{method} {path}: {}", reply.text);
     }
 }
 
@@ -164,5 +192,48 @@ async fn answers_of_a_whole_life_are_as_the_document_says() {
     call("/v1/queues/q", "/v1/queues/{queue}", None).await;
     call("/v1/queues/q/pause", "/v1/queues/{queue}/pause", Some(json!({}))).await;
     call("/v1/queues/q/resume", "/v1/queues/{queue}/resume", Some(json!({}))).await;
+    let recurring = json!({
+        "id": "s", "cron": "0 9 * * *", "time_zone": "Europe/Berlin", "jitter": "1m", "max_runs": 5,
+        "task": {"queue": "q", "kind": "k", "input": [1.50]},
+    });
+    call("/v1/schedules", "/v1/schedules", Some(recurring)).await;
+    call("/v1/schedules", "/v1/schedules", Some(json!({"every": "1h"}))).await;
+    call("/v1/schedules/s/trigger", "/v1/schedules/{id}/trigger", Some(json!({}))).await;
+    call("/v1/schedules/s/pause", "/v1/schedules/{id}/pause", Some(json!({}))).await;
+    call("/v1/schedules/s", "/v1/schedules/{id}", None).await;
+    call("/v1/schedules/s/resume", "/v1/schedules/{id}/resume", Some(json!({}))).await;
+    call("/v1/schedules", "/v1/schedules", None).await;
     call("/healthz", "/healthz", None).await;
+}
+
+#[tokio::test]
+async fn answers_of_an_executions_life_are_as_the_document_says() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.ok(200);
+    let call = async |path: &str, pattern: &str, body: Option<Value>| {
+        held(&api, &document, path, &format!("/v1/executions{pattern}"), body).await
+    };
+    let start = json!({
+        "workflow": "w", "id": "e", "input": {"a": [1]}, "labels": {"l": "x"}, "memo": 7, "execution_timeout": "1h",
+        "run_timeout": "30m", "delay": "1s",
+    });
+    call("/v1/executions", "", Some(start.clone())).await;
+    call("/v1/executions", "", Some(start)).await;
+    call("/v1/executions", "", Some(json!({"workflow": 1}))).await;
+    let event = json!({"payload": {"b": 2}, "event_id": "once"});
+    call("/v1/executions/e/events/n", "/{id}/events/{name}", Some(event.clone())).await;
+    call("/v1/executions/e/events/n", "/{id}/events/{name}", Some(event)).await;
+    call("/v1/executions/e/events", "/{id}/events", None).await;
+    call("/v1/executions/e", "/{id}", None).await;
+    call("/v1/executions/e?wait=1ms", "/{id}", None).await;
+    call("/v1/executions/e/pause", "/{id}/pause", Some(json!({}))).await;
+    call("/v1/executions/e/resume", "/{id}/resume", Some(json!({}))).await;
+    call("/v1/executions?workflow=w&limit=1", "", None).await;
+    call("/v1/executions/e/cancel", "/{id}/cancel", Some(json!({}))).await;
+    call("/v1/executions/e/terminate", "/{id}/terminate", Some(json!({}))).await;
+    call("/v1/executions/e/timeline", "/{id}/timeline", None).await;
+    call("/v1/executions/e/restart", "/{id}/restart", Some(json!({}))).await;
+    call("/v1/executions/e/rerun", "/{id}/rerun", Some(json!({"steps": ["s"]}))).await;
+    call("/v1/executions/e/steps/s/retry", "/{id}/steps/{name}/retry", Some(json!({}))).await;
+    call("/v1/executions/e/events/n", "/{id}/events/{name}", Some(json!({"event": 1}))).await;
 }

@@ -5,11 +5,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use tickover_core::decision::Write;
-use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
+use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::id::{
+    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::recurrence::Recurrence;
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 use tickover_tests::scene::Scene;
 
@@ -45,6 +51,52 @@ impl Store for Failing {
     }
 
     async fn list(&self, _: Listing, _: usize, _: Option<&str>) -> Result<Page<TaskId>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn execution(&self, _: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn executions(&self, _: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn list_executions(
+        &self,
+        _: &WorkflowName,
+        _: usize,
+        _: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn put_segment(&self, _: &ExecutionId, _: &SegmentKey, _: &Segment) -> Result<(), StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn segments(
+        &self,
+        _: &ExecutionId,
+        _: Incarnation,
+        _: u32,
+    ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn expire_segments(&self, _: &ExecutionId, _: Incarnation, _: Timestamp) -> Result<(), StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn join(&self, _: &Parent, _: Slot, _: Timestamp) -> Result<u16, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn recurrence(&self, _: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn recurrences(&self, _: usize, _: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
         Err(self.0.clone())
     }
 

@@ -5,7 +5,7 @@ use tickover_tests::runtime_api::Function;
 
 use crate::deployment::Deployment;
 
-const FUNCTIONS: [&str; 5] = ["schedule", "claim", "complete", "tick", "gateway"];
+const FUNCTIONS: [&str; 6] = ["schedule", "claim", "complete", "tick", "gateway", "worker"];
 
 #[tokio::test]
 async fn a_wrong_environment_stops_every_function_at_its_start_with_all_problems() {

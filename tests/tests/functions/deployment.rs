@@ -1,15 +1,20 @@
 //! A table, its queues and the functions on top of them, for one test alone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::{Value, json};
+use tickover_core::id::QueueName;
+use tickover_core::limits::Limits;
 use tickover_core::time::Timestamp;
-use tickover_dynamodb::Table;
+use tickover_dynamodb::{DynamoStore, Table};
 use tickover_service::ports::Clock as _;
-use tickover_service::system::SystemClock;
+use tickover_service::system::{SystemClock, SystemIds};
+use tickover_service::{Ports, Service};
+use tickover_sqs::SqsQueue;
 use tickover_tests::emulator::{aws_config, endpoint, unique};
 use tickover_tests::runtime_api::Function;
 
@@ -56,6 +61,19 @@ impl Deployment {
         let set = sqs.set_queue_attributes().queue_url(&self.emails);
         set.attributes(QueueAttributeName::RedrivePolicy, policy).send().await.unwrap();
         url
+    }
+
+    /// The service over the same table and queue, in this process.
+    pub(crate) async fn service(&self) -> Service {
+        let aws = aws_config().await;
+        let store = DynamoStore::new(aws_sdk_dynamodb::Client::new(&aws), &self.table);
+        let emails = QueueName::parse("emails").unwrap();
+        let urls =
+            BTreeMap::from([(emails, self.emails.clone()), (QueueName::timers(), self.timers.clone())]);
+        let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&aws), urls);
+        let (store, queue) = (Arc::new(store), Arc::new(queue));
+        let ports = Ports { store, queue, clock: Arc::new(SystemClock), ids: Arc::new(SystemIds) };
+        Service::new(ports, Limits { due_shards: 2, ..Limits::default() })
     }
 
     /// A task's item in the table, whole.

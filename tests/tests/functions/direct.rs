@@ -107,13 +107,15 @@ async fn a_refusal_is_an_answer_with_its_code_and_status() {
         deployment.start("complete").await,
     ];
     let task = json!({"queue": "emails", "kind": "send-email"});
-    let workflow = json!({"v": 1, "type": "execution", "body": {}});
+    let unknown = json!({"v": 1, "type": "job", "body": {}});
+    let execution = json!({"v": 1, "type": "execution", "body": {"queue": "emails"}});
     for (function, event, status, code, said) in [
         (&schedule, json!({"queue": "emails"}), 400, "invalid_request", "kind"),
         (&schedule, json!({"queue": "nowhere", "kind": "k"}), 404, "unknown_queue", "nowhere"),
         (&schedule, json!({"queue": "emails", "kind": "k", "colour": 1}), 400, "invalid_request", "colour"),
         (&schedule, json!({"v": 2, "type": "task", "body": task}), 400, "invalid_request", "found 2"),
-        (&schedule, workflow, 400, "invalid_request", "aren't supported yet"),
+        (&schedule, unknown, 400, "invalid_request", "expected task, execution, event"),
+        (&schedule, execution, 400, "invalid_request", "workflow"),
         (&schedule, json!([task]), 400, "invalid_request", "expected a JSON object"),
         // Our own queues are nobody's to schedule to or to claim from.
         (&schedule, json!({"queue": "@timers", "kind": "k"}), 400, "invalid_request", "queue"),
@@ -162,4 +164,31 @@ async fn an_event_of_another_sort_is_refused_with_what_was_expected() {
         let error = gateway.invoke(event.clone()).await.unwrap_err();
         assert!(error.error_message.contains("expects"), "{event}: {error}");
     }
+}
+
+#[tokio::test]
+async fn executions_are_started_and_offered_events_in_envelopes() {
+    let deployment = Deployment::new().await;
+    let schedule = deployment.start("schedule").await;
+    let start =
+        json!({"workflow": "orders", "id": "order-7", "queue": "emails", "input": {"secret": "seagull"}});
+    let start = json!({"type": "execution", "body": start});
+    let started = schedule.invoke(start.clone()).await.unwrap();
+    assert_eq!(
+        (&started["execution"]["id"], &started["execution"]["status"]),
+        (&json!("order-7"), &json!("pending"))
+    );
+    let again = schedule.invoke(start).await.unwrap();
+    assert_eq!(again["execution"]["created_at"], started["execution"]["created_at"]);
+
+    let event = |id: &str| {
+        let body = json!({"id": id, "name": "shipped", "event_id": "a", "payload": "seagull"});
+        json!({"type": "event", "body": body})
+    };
+    assert_eq!(schedule.invoke(event("order-7")).await.unwrap(), json!({"pending": 1}));
+    let repeated = schedule.invoke(event("order-7")).await.unwrap();
+    assert_eq!(repeated, json!({"duplicate": true, "pending": 1}));
+    let unknown = schedule.invoke(event("nobody")).await.unwrap();
+    assert_eq!((&unknown["status"], &unknown["code"]), (&json!(404), &json!("not_found")));
+    assert!(!schedule.logs().contains("seagull"), "a payload is logged: {}", schedule.logs());
 }

@@ -21,3 +21,5 @@ mod newer_records;
 mod tick;
 #[cfg(test)]
 mod timers;
+#[cfg(test)]
+mod worker;

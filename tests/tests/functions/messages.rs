@@ -85,3 +85,31 @@ async fn a_whole_life_goes_by_message_and_late_reports_are_done_with() {
         .collect();
     assert_eq!(failed_messages(&answer), bad);
 }
+
+#[tokio::test]
+async fn an_execution_and_its_events_come_by_message_each_once_however_often_delivered() {
+    let deployment = Deployment::new().await;
+    let schedule = deployment.start("schedule").await;
+    let bodies = [
+        json!({"v": 1, "type": "execution", "body": {"workflow": "orders", "id": "order-7", "queue": "emails"}}),
+        json!({"v": 1, "type": "execution", "body": {"workflow": "orders", "queue": "emails"}}),
+        json!({"v": 1, "type": "task", "body": {"queue": "emails", "kind": "k"}}),
+    ];
+    let batch = with_bodies(event("sqs_ingress"), &bodies);
+    for _ in 0..2 {
+        assert_eq!(failed_messages(&schedule.invoke(batch.clone()).await.unwrap()), [""; 0]);
+    }
+    let shipped =
+        json!({"v": 1, "type": "event", "body": {"id": "order-7", "name": "shipped", "payload": 1}});
+    let nobody = json!({"v": 1, "type": "event", "body": {"id": "nobody", "name": "shipped"}});
+    let batch = with_bodies(event("sqs_ingress"), &[shipped.clone(), nobody, bodies[2].clone()]);
+    let bad = batch["Records"][1]["messageId"].as_str().unwrap();
+    for _ in 0..2 {
+        assert_eq!(failed_messages(&schedule.invoke(batch.clone()).await.unwrap()), [bad]);
+    }
+    // The second delivery was the same event.
+    let mut body = shipped["body"].clone();
+    body["event_id"] = json!("another");
+    let third = schedule.invoke(json!({"type": "event", "body": body})).await.unwrap();
+    assert_eq!(third, json!({"pending": 2}));
+}

@@ -46,7 +46,7 @@ async fn how_late_a_deadline_was_enforced_is_a_metric_of_the_function_that_did()
     let [schedule, tick] = [deployment.start("schedule").await, deployment.start("tick").await];
     let task = waiting_task(&schedule, "order-17", json!({"timeout": "1s"})).await;
     let at = Timestamp::parse_rfc3339(task["deadline_at"].as_str().unwrap()).unwrap();
-    let timer = Timer { task: TaskId::parse("order-17").unwrap(), at, due_at: at };
+    let timer = Timer { record: TaskId::parse("order-17").unwrap().into(), at, due_at: at };
     let answer = tick.invoke(batch("sqs_timers", [Wake::Timer(timer).body().unwrap()])).await.unwrap();
     assert_eq!(failed_messages(&answer), [""; 0]);
 

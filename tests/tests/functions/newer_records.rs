@@ -18,7 +18,8 @@ async fn a_record_of_a_newer_format_is_left_alone_by_whoever_meets_it() {
 
     // By its timer, which waits until the deadline has passed: so what comes after it comes after that as well.
     let at = Timestamp::parse_rfc3339(task["deadline_at"].as_str().unwrap()).unwrap();
-    let timer = Wake::Timer(Timer { task: TaskId::parse("t").unwrap(), at, due_at: at }).body().unwrap();
+    let timer =
+        Wake::Timer(Timer { record: TaskId::parse("t").unwrap().into(), at, due_at: at }).body().unwrap();
     let timers = batch("sqs_timers", [timer]);
     let answer = tick.invoke(timers.clone()).await.unwrap();
     assert_eq!(failed_messages(&answer), [message_id(&timers, 0)], "a newer build may still want it");

@@ -9,7 +9,7 @@ use crate::deployment::{Deployment, batch, failed_messages, message_id, running_
 
 /// A timer's message for this task. `due_at` is the place in the due index that it was sent for.
 fn timer(task: &str, at: Timestamp, due_at: Timestamp) -> String {
-    Wake::Timer(Timer { task: TaskId::parse(task).unwrap(), at, due_at }).body().unwrap()
+    Wake::Timer(Timer { record: TaskId::parse(task).unwrap().into(), at, due_at }).body().unwrap()
 }
 
 fn instant(value: &Value) -> Timestamp {

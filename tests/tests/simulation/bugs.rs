@@ -119,6 +119,81 @@ fn a_conflict_taken_for_success_is_caught() {
 }
 
 #[test]
+fn a_suspension_that_ignores_wakes_is_caught() {
+    is_caught(Bug::SuspendIgnoresWakes);
+}
+
+#[test]
+fn a_join_that_is_never_full_is_caught() {
+    is_caught(Bug::JoinNeverFull);
+}
+
+#[test]
+fn a_parent_that_is_not_told_is_caught() {
+    is_caught(Bug::ParentNotTold);
+}
+
+#[test]
+fn a_record_from_any_lease_is_caught() {
+    is_caught(Bug::RecordNotFenced);
+}
+
+#[test]
+fn a_close_from_any_lease_is_caught() {
+    is_caught(Bug::CloseNotFenced);
+}
+
+#[test]
+fn a_deadline_that_starts_anew_with_each_run_is_caught() {
+    is_caught(Bug::DeadlinePerRun);
+}
+
+#[test]
+fn a_suspension_that_does_not_lower_its_place_is_caught() {
+    is_caught(Bug::SuspendKeepsItsPlace);
+}
+
+#[test]
+fn a_deadline_that_passes_by_sleepers_is_caught() {
+    is_caught(Bug::SleepersNeverLate);
+}
+
+#[test]
+fn an_event_that_is_not_taken_is_caught() {
+    is_caught(Bug::EventNotTaken);
+}
+
+#[test]
+fn an_event_whose_id_is_forgotten_is_caught() {
+    is_caught(Bug::EventIdsForgotten);
+}
+
+#[test]
+fn events_that_are_left_behind_are_caught() {
+    is_caught(Bug::EventsLeftBehind);
+}
+
+#[test]
+fn an_execution_that_ends_nothing_it_left_open_is_caught() {
+    is_caught(Bug::ClosesAtOnce);
+}
+
+#[test]
+fn a_turn_taken_from_a_paused_execution_is_caught() {
+    is_caught(Bug::PauseForgotten);
+}
+
+#[test]
+fn an_execution_that_is_late_after_its_end_is_caught() {
+    is_caught(Bug::LateAfterTheEnd);
+}
+
+#[test]
+fn a_journal_that_is_never_sealed_is_caught() {
+    is_caught(Bug::JournalNeverSealed);
+}
+
+#[test]
 fn no_bug_is_without_a_test() {
     let source = include_str!("bugs.rs");
     for bug in Bug::ALL {

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use tickover_core::error::Reject;
+use tickover_core::execution::decision::{ExecutionReply, SuspendReply};
+use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, ExecutionStatus};
 use tickover_core::task::{Ending, Outcome, Task};
 use tickover_service::timers::Fired;
+use tickover_tests::sim::history::execution::{Done, Happening};
 use tickover_tests::sim::history::{Answer, Fate, Fault, What};
 use tickover_tests::sim::search::replay;
 use tickover_tests::sim::{Run, bugs::Bug, run, trace};
@@ -64,6 +68,31 @@ fn everything_that_can_happen_happens_within_a_few_runs() {
         "fired",
         "fired on",
         "fired for nothing",
+        "went on",
+        "event repeated",
+        "event taken",
+        "events thrown away",
+        "turn lost",
+        "start refused",
+        "sealed",
+        "joined",
+        "join full",
+        "child completed",
+        "child terminated",
+        "child cancelled",
+        "execution completed",
+        "execution failed",
+        "execution timed out",
+        "run timed out",
+        "execution cancelled",
+        "execution's id reused",
+        "woken",
+        "failing",
+        "recovered",
+        "paused",
+        "turn taken over",
+        "restarted",
+        "continued as new",
     ];
     let missing: Vec<_> = all.into_iter().filter(|name| !seen.contains(name)).collect();
     assert!(missing.is_empty(), "never seen: {missing:?}");
@@ -98,8 +127,66 @@ fn happening(what: &What) -> Vec<&'static str> {
             Answer::Fired(Fired::Spent) => vec!["fired for nothing"],
             _ => vec![],
         },
+        What::OfExecution(happening) => of_execution(happening),
         What::Called { .. } | What::Decided(_) => vec![],
     }
+}
+
+fn of_execution(happening: &Happening) -> Vec<&'static str> {
+    match happening {
+        Happening::Decided(ruling) => match &ruling.outcome {
+            Ok(ExecutionReply::Suspended(SuspendReply::GoOn)) => vec!["went on"],
+            Ok(ExecutionReply::Offered { duplicate: true }) => vec!["event repeated"],
+            Ok(ExecutionReply::Drained(count)) if *count > 0 => vec!["events thrown away"],
+            Err(Reject::TurnLost) => vec!["turn lost"],
+            Err(Reject::IdConflict) => vec!["start refused"],
+            Ok(_) | Err(_) => vec![],
+        },
+        Happening::Sealed { .. } => vec!["sealed"],
+        Happening::Joined { marked, of, .. } => vec![if marked == of { "join full" } else { "joined" }],
+        Happening::Did(deed) => match &deed.what {
+            Done::Began(_) => vec![],
+            Done::Took { .. } => vec!["event taken"],
+        },
+        Happening::Stored(change) => changed(change.before.as_ref(), &change.after),
+    }
+}
+
+fn changed(before: Option<&Execution>, after: &Execution) -> Vec<&'static str> {
+    let Some(before) = before else { return vec![] };
+    let has_turn = |execution: &Execution| execution.turn().map(|turn| turn.lease);
+    let new = |is: bool, was: bool, name: &'static str| (is && !was).then_some(name);
+    let child = |execution: &Execution| execution.id.as_str().starts_with("c-");
+    let closed = after.closed().filter(|_| before.closed().is_none());
+    let ended = closed.map(|closed| match (&closed.outcome, child(after)) {
+        (ExecutionOutcome::Completed { .. }, true) => "child completed",
+        (ExecutionOutcome::Cancelled { terminated: true }, true) => "child terminated",
+        (ExecutionOutcome::Cancelled { terminated: false }, true) => "child cancelled",
+        (ExecutionOutcome::Completed { .. }, false) => "execution completed",
+        (ExecutionOutcome::Failed { .. }, _) => "execution failed",
+        (ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution }, _) => "execution timed out",
+        (ExecutionOutcome::TimedOut { kind: DeadlineKind::Run }, _) => "run timed out",
+        (ExecutionOutcome::Cancelled { .. }, false) => "execution cancelled",
+    });
+    let recovered = before.failing.is_some()
+        && matches!(closed, Some(one) if one.outcome.status() == ExecutionStatus::Completed);
+    let taken_over =
+        before.turn().is_some() && has_turn(after).is_some() && has_turn(before) != has_turn(after);
+    let reopened = before.closed().is_some() && after.closed().is_none();
+    [
+        ended,
+        new(before.incarnation != after.incarnation, false, "execution's id reused"),
+        new(after.wakes > before.wakes, false, "woken"),
+        new(after.failing.is_some(), before.failing.is_some(), "failing"),
+        new(recovered, false, "recovered"),
+        new(after.paused, before.paused, "paused"),
+        new(taken_over, false, "turn taken over"),
+        new(reopened, false, "restarted"),
+        new(after.run > before.run && !reopened, false, "continued as new"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 const fn fault_name(fault: Fault) -> Option<&'static str> {

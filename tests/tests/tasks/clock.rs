@@ -21,7 +21,7 @@ fn instant(task: &Value, name: &str) -> Timestamp {
 /// A timer for this task comes, by the clock as it stands.
 async fn fire(caller: &Caller, id: &str) -> Fired {
     let at = caller.scene.service.now();
-    let body = Wake::Timer(Timer { task: task_id(id), at, due_at: at }).body().unwrap();
+    let body = Wake::Timer(Timer { record: task_id(id).into(), at, due_at: at }).body().unwrap();
     caller.scene.service.fire(&body, at.plus(HOUR)).await.unwrap()
 }
 

@@ -17,11 +17,11 @@ thread_local! {
 }
 
 /// All that a test's own thread logs, at every level.
-struct Log;
+pub(crate) struct Log;
 
 impl Log {
     /// Listens from now on. The subscriber is the process's: whether a line is wanted is remembered for all threads.
-    fn listen() {
+    pub(crate) fn listen() {
         static SUBSCRIBER: Once = Once::new();
         SUBSCRIBER.call_once(|| {
             let json = tracing_subscriber::fmt().json().flatten_event(true);
@@ -35,7 +35,7 @@ impl Log {
     }
 
     /// The lines that say this.
-    fn lines(message: &str) -> Vec<Value> {
+    pub(crate) fn lines(message: &str) -> Vec<Value> {
         let lines =
             Self::text().lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>();
         lines.into_iter().filter(|line| line["message"] == message).collect()

@@ -1,6 +1,7 @@
 //! What others are told of a task: events on their queue, lines in the log, metrics.
 
 mod events;
+mod executions;
 mod lines;
 mod measures;
 mod scrape;

@@ -10,7 +10,7 @@ use tickover_tests::http::Caller;
 use crate::stage::eventful_life;
 
 /// What was recorded: under the metric's name and its labels' values, the count or the values in order.
-fn found(recorder: &DebuggingRecorder) -> BTreeMap<String, String> {
+pub(crate) fn found(recorder: &DebuggingRecorder) -> BTreeMap<String, String> {
     let snapshot = recorder.snapshotter().snapshot().into_vec();
     let values = snapshot.into_iter().map(|(key, _, _, value)| {
         let (_, key) = key.into_parts();
@@ -28,7 +28,7 @@ fn found(recorder: &DebuggingRecorder) -> BTreeMap<String, String> {
 }
 
 #[track_caller]
-fn has(found: &BTreeMap<String, String>, key: &str, value: &str) {
+pub(crate) fn has(found: &BTreeMap<String, String>, key: &str, value: &str) {
     assert_eq!(found.get(key).map(String::as_str), Some(value), "{key}: {found:#?}");
 }
 

@@ -13,6 +13,7 @@ use crate::cargo::root;
 /// The crates of this workspace that a folder's crate may depend on, in its tests as well.
 const ARROWS: &[(&str, &[&str])] = &[
     ("shared/core", &[]),
+    ("shared/macros", &["tickover-core", "tickover"]),
     ("shared/service", &["tickover-core"]),
     ("shared/dynamodb", &["tickover-core", "tickover-service"]),
     ("shared/sqs", &["tickover-core", "tickover-service"]),
@@ -22,7 +23,22 @@ const ARROWS: &[(&str, &[&str])] = &[
         "shared/lambda",
         &["tickover-core", "tickover-service", "tickover-dynamodb", "tickover-sqs", "tickover-api"],
     ),
-    ("shared/cli", &["tickover-core", "tickover-service", "tickover-embedded", "tickover-api"]),
+    (
+        "shared/sdk",
+        &[
+            "tickover",
+            "tickover-core",
+            "tickover-macros",
+            "tickover-service",
+            "tickover-dynamodb",
+            "tickover-sqs",
+            "tickover-embedded",
+            "tickover-lambda",
+            "tickover-api",
+        ],
+    ),
+    ("shared/cli", &["tickover", "tickover-core", "tickover-service", "tickover-embedded", "tickover-api"]),
+    ("functions/worker", &["tickover"]),
     ("functions", &["tickover-core", "tickover-service", "tickover-api", "tickover-lambda"]),
     ("infra/xtask", &[]),
     ("tests", ANYTHING),

@@ -50,6 +50,12 @@ impl<'a> Object<'a> {
         Some(Field::new(self.path_of(name), raw))
     }
 
+    /// The object as if it hadn't this field.
+    pub(crate) fn without(&self, name: &str) -> Self {
+        let fields = self.fields.iter().filter(|(own, _)| own != name).cloned().collect();
+        Self { path: self.path.clone(), fields }
+    }
+
     /// A field that must be there.
     pub(crate) fn require(&self, name: &str, expected: &str) -> Result<Field<'a>, Reject> {
         let missing = || Reject::field(self.path_of(name), format!("required; expected {expected}"));

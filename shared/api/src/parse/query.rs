@@ -7,7 +7,7 @@ use tickover_service::ports::TaskFilter;
 use super::{excerpt, queue_name};
 
 /// Tasks on a page that doesn't say how many.
-const LIMIT_DEFAULT: usize = 50;
+pub(super) const LIMIT_DEFAULT: usize = 50;
 /// Most tasks on a page.
 const LIMIT_MAX: usize = 500;
 
@@ -61,13 +61,13 @@ fn statuses(value: &str) -> Result<Vec<Status>, Reject> {
     value.split(',').map(status).collect()
 }
 
-fn flag(value: &str) -> Result<bool, Reject> {
+pub(super) fn flag(value: &str) -> Result<bool, Reject> {
     value.parse().map_err(|_| {
         Reject::field("include_timed_out", format!("expected true or false, found `{}`", excerpt(value)))
     })
 }
 
-fn limit(value: &str) -> Result<usize, Reject> {
+pub(super) fn limit(value: &str) -> Result<usize, Reject> {
     value.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit)).ok_or_else(|| {
         let problem = format!("expected a whole number from 1 to {LIMIT_MAX}, found `{}`", excerpt(value));
         Reject::field("limit", problem)

@@ -112,7 +112,7 @@ fn run_at(field: &Field<'_>, now: Timestamp) -> Result<Timestamp, Reject> {
 }
 
 /// Labels in the order of their names, so that their order in the request makes no difference.
-fn labels(field: &Field<'_>) -> Result<Option<Json>, Reject> {
+pub(super) fn labels(field: &Field<'_>) -> Result<Option<Json>, Reject> {
     let given = pairs(field.path(), field.raw())?;
     limits::check("labels", given.len(), LABELS_MAX)?;
     let mut labels = Map::new();

@@ -17,9 +17,9 @@ enum Scope {
 }
 
 /// A duration with the field it was given in.
-struct Span<'a> {
-    field: Field<'a>,
-    length: Millis,
+pub(super) struct Span<'a> {
+    pub(super) field: Field<'a>,
+    pub(super) length: Millis,
 }
 
 /// Reads all timeouts of a task.
@@ -124,7 +124,8 @@ pub(super) fn duration(object: &Object<'_>, name: &str, zero: ZeroRule) -> Resul
     Ok(span(object, name, zero)?.map(|span| span.length))
 }
 
-fn span<'a>(object: &Object<'a>, name: &str, zero: ZeroRule) -> Result<Option<Span<'a>>, Reject> {
+/// The same, with the field it was given in.
+pub(super) fn span<'a>(object: &Object<'a>, name: &str, zero: ZeroRule) -> Result<Option<Span<'a>>, Reject> {
     let mut found: Option<Span<'a>> = None;
     for (suffix, unit_ms) in [("", None), ("_seconds", Some(1_000)), ("_ms", Some(1))] {
         let Some(field) = object.get(&format!("{name}{suffix}")) else { continue };

@@ -18,7 +18,7 @@ pub(super) fn decide(task: &Task, complete: &Complete, context: &Context<'_>) ->
     let reject = match super::standing(current, &complete.lease) {
         Standing::Holds(_) => return close(task, complete, context),
         Standing::Closed(Ending::Completed) => {
-            return Decision::unchanged(Some(task), Ok(Reply::Closed { duplicate: true }));
+            return super::repeated_close(task, &complete.lease);
         }
         Standing::Closed(_) => closed_otherwise(current),
         Standing::Refused(reject) => reject,

@@ -2,22 +2,17 @@
 
 use crate::command::Context;
 use crate::decision::{Decision, DueReply, Reply, Write};
-use crate::due::{Due, DueKind, hint_needed_at, latest, place, waits_since};
+use crate::due::{Due, hint_needed_at, latest, waits_since};
 use crate::duration::Millis;
 use crate::limits::QUEUE_DELAY_MAX;
+use crate::place::{self, Look, Placement};
 use crate::queue::QueueView;
 use crate::task::{HeldKey, Pending, State, Task};
 use crate::time::Timestamp;
 use crate::transition;
 
-use super::Placement;
 use super::revive::keep_payloads;
 use super::schedule::{key_expiry, starts_at};
-
-/// Between the two looks at a queue that seems to have lost a hint.
-const RECHECK_AFTER: Millis = Millis::from_secs(60);
-/// Hints sent this much later than one's own must have been claimed before that one counts as lost.
-const OVERTAKEN_BY: Millis = Millis::from_secs(300);
 
 pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> Decision {
     let reply = |reply| Ok(Reply::Due(reply));
@@ -54,54 +49,25 @@ pub(super) fn moved(task: &Task, after: Task, reply: DueReply, context: &Context
     super::update_placed(task, after, Placement::Latest, context, Ok(Reply::Due(reply)))
 }
 
-/// Whether a hint is lost can't be known, only guessed from its queue. Guessing wrong too often would fill it.
 fn look_for_hint(task: &Task, due: Due, queue: &QueueView, context: &Context<'_>) -> Decision {
     let now = context.now;
-    let Some(needed_at) = waits_since(task, now) else {
-        // A worker is alive, or it may not start yet: nothing can be lost.
-        let since = hint_needed_at(task).unwrap_or(now);
-        return rearm(task, rest(task, due, since, context), now);
-    };
-    let age = now.since(needed_at);
-    if age < context.limits.backstop {
-        // Its place, and an empty queue seen there, are left from an earlier wait.
-        return rearm(task, rest(task, due, needed_at, context), now);
+    let needed_at = hint_needed_at(task).unwrap_or(now);
+    match place::look_for_hint(task, waits_since(task, now), needed_at, due, queue, context) {
+        Look::Again(place) => rearm(task, place, now),
+        Look::Send => {
+            // From here on the new hint is the one that may be lost: everything is reckoned from it.
+            let mut after = task.clone();
+            after.hinted_at = Some(now);
+            let mut decision = moved(task, after, DueReply::Dispatched, context);
+            let hint = decision.task.as_ref().map(super::dispatch);
+            decision.effects.extend(hint);
+            decision
+        }
     }
-    let overtaken = queue.watermark.is_some_and(|mark| mark >= needed_at.plus(OVERTAKEN_BY));
-    let empty_twice = queue.looks_empty && due.kind == DueKind::Recheck;
-    if overtaken || empty_twice || age >= context.limits.backstop_max {
-        // From here on the new hint is the one that may be lost: everything is reckoned from it.
-        let mut after = task.clone();
-        after.hinted_at = Some(now);
-        let mut decision = moved(task, after, DueReply::Dispatched, context);
-        let hint = decision.task.as_ref().map(super::dispatch);
-        decision.effects.extend(hint);
-        return decision;
-    }
-    if queue.looks_empty {
-        let next = Due { at: now.plus(RECHECK_AFTER), kind: DueKind::Recheck, shard: due.shard };
-        return rearm(task, place(task, next, now), now);
-    }
-    rearm(task, rest(task, due, needed_at, context), now)
-}
-
-/// The next look at a record whose queue still holds work, or that isn't waiting: at the backstop if this look
-/// came before it, else four times as far from the instant a hint was needed, so at 10, 40, 160 minutes.
-fn rest(task: &Task, due: Due, since: Timestamp, context: &Context<'_>) -> Due {
-    let (now, limits) = (context.now, context.limits);
-    let waited = due.at.since(since);
-    let wait = if waited < limits.backstop {
-        limits.backstop
-    } else {
-        waited.saturating_mul(4).min(limits.backstop_max)
-    };
-    let counted = since.plus(wait);
-    let at = if counted > now { counted } else { now.plus(wait) };
-    place(task, Due { at, kind: DueKind::Backstop, shard: due.shard }, now)
 }
 
 fn rearm(task: &Task, to: Due, now: Timestamp) -> Decision {
-    let (to, timer) = super::armed(task, to, now);
+    let (to, timer) = place::armed(task, to, now);
     let mut after = task.clone();
     after.due = Some(to);
     Decision {

@@ -3,10 +3,11 @@
 use crate::command::{Context, Heartbeat};
 use crate::decision::{Decision, Reply};
 use crate::error::Reject;
+use crate::place::Placement;
 use crate::task::{Running, State, Task};
 use crate::transition;
 
-use super::{Placement, Standing};
+use super::Standing;
 
 pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
     let settled = transition::settle(task, context);

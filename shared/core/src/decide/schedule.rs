@@ -38,6 +38,9 @@ fn repeat(task: &Task, schedule: &Schedule) -> Decision {
         // Nobody ever claimed it: perhaps its hint was lost, and a second one does no harm.
         decision.effects.push(super::dispatch(task));
     }
+    // Who begins a step again that has ended, because a worker was lost before it could write it down, is about to
+    // wait for a word that was said before.
+    decision.effects.extend(super::word_to_parent(task));
     decision
 }
 
@@ -59,7 +62,7 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
         transition::finish(&mut task, Outcome::Skipped, context);
     }
     let place = latest(&task, context.now, context.limits);
-    let timer = super::settle_in(None, place, &mut task, context);
+    let timer = crate::place::settle_in(None, place, &mut task, context);
     let mut writes = vec![Write::CreateTask { task: Box::new(task.clone()), now }];
     if let Some(key) = &schedule.key {
         let expires_at = key_expiry(task.deadline_at, available_at, context);
@@ -78,6 +81,7 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
         State::Pending(_) | State::Running(_) | State::Ended(_) => vec![],
     };
     effects.extend(timer);
+    effects.extend(super::word_to_parent(&task));
     let outcome = Ok(Reply::Scheduled { existed: false });
     Decision { blobs, writes, effects, task: Some(task), outcome }
 }
@@ -98,6 +102,7 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
             digest: key.digest,
             expires_at: key_expiry(deadline_at, available_at, context),
         }),
+        parent: schedule.parent.clone(),
         input: None,
         labels: None,
         retry: schedule.retry.clone(),

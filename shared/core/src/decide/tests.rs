@@ -5,6 +5,7 @@ pub(crate) mod fixture;
 mod leases;
 mod life;
 mod operators;
+mod parents;
 mod random;
 mod retries;
 mod size;

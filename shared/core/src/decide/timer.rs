@@ -19,7 +19,7 @@ pub(super) fn decide(task: &Task, due_at: Timestamp, context: &Context<'_>) -> D
     // What is further away is the tick's: it finds the record here within a minute or two, and moves it there.
     let next = visible_at(task).filter(|at| stands && *at <= context.now.plus(TIMER_HORIZON));
     if let Some(at) = next {
-        decision.effects.push(Effect::Timer(Timer { task: task.id.clone(), at, due_at }));
+        decision.effects.push(Effect::Timer(Timer { record: task.id.clone().into(), at, due_at }));
         decision.outcome = Ok(Reply::Due(DueReply::Waiting));
     }
     decision

@@ -15,9 +15,14 @@ pub fn records(write: &Write) -> Option<(Option<&Task>, &Task)> {
         Write::CreateTask { task, .. } => Some((None, task)),
         Write::UpdateTask { before, after, .. } => Some((Some(before), after)),
         Write::Rearm { .. }
+        | Write::CreateExecution { .. }
+        | Write::UpdateExecution { .. }
+        | Write::RearmExecution { .. }
+        | Write::Wake { .. }
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
+        | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendKey { .. } => None,
     }

@@ -3,13 +3,17 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
+use tickover_core::execution::Execution;
+use tickover_core::execution::journal::OPEN;
 use tickover_core::id::{Fingerprint, Nonce, TaskId};
 use tickover_core::payload::BlobRef;
 use tickover_core::queue::KeyRecord;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{Store as _, StoreError};
+use tickover_service::ports::{Current, Store as _, StoreError};
 
+use crate::execution::of_execution;
+use crate::execution::tests::pending as execution;
 use crate::item::tests::pending;
 use crate::item::{Item, of_task};
 use crate::scripted::{Answer, store};
@@ -74,7 +78,9 @@ async fn a_failed_condition_is_counted_at_what_it_costs_at_least() {
     let current = Task { nonce: Nonce::from_bytes([9; 8]), version: 5, ..task() };
     let (single, _) = store([failed_on(&wire(&of_task(&current).unwrap()))]);
     let refused = single.commit(&[update(&task())]).await;
-    assert!(matches!(refused, Err(StoreError::Conflict { current: Some(found) }) if *found == current));
+    assert!(
+        matches!(refused, Err(StoreError::Conflict { current: Some(Current::Task(found)) }) if *found == current)
+    );
     let usage = single.usage();
     assert_eq!((usage.requests, usage.failed_conditions), (1, 1));
     assert!((usage.failed_condition_units - 1.0).abs() < f64::EPSILON);
@@ -156,4 +162,57 @@ async fn keeping_a_payload_longer_goes_ahead_and_by_itself() {
     assert_eq!(operations, ["UpdateItem", "UpdateItem"]);
     assert_eq!(requests[0].1["UpdateExpression"], json!("SET #ttl = :ttl"));
     assert_eq!(requests[0].1["ExpressionAttributeValues"], json!({":ttl": {"N": "2"}}));
+}
+
+#[tokio::test]
+async fn payloads_of_an_open_execution_have_no_end_until_they_are_extended() {
+    let (store, script) = store([Answer::Done(json!({}))]);
+    let at =
+        |expires_at| BlobRef { id: tickover_core::id::BlobId::from_bytes([2; 16]), bytes: 1, expires_at };
+    let body = tickover_core::payload::Json::parse("1").unwrap();
+    store.put_blob(&at(OPEN), &body).await.unwrap();
+    store.put_blob(&at(Timestamp::from_millis(1_500)), &body).await.unwrap();
+    let ttls: Vec<Value> = script.requests().iter().map(|(_, body)| body["Item"]["ttl"].clone()).collect();
+    assert_eq!(ttls, [Value::Null, json!({"N": "2"})]);
+}
+
+#[tokio::test]
+async fn a_wake_goes_behind_what_it_is_for_and_is_refused_by_nobody() {
+    let wake = Write::Wake { id: execution().id, incarnation: execution().incarnation };
+    let ended = wire(&of_execution(&execution()).unwrap());
+    let (woken, script) = store([Answer::Done(json!({})), failed_on(&ended)]);
+    woken.commit(&[wake.clone(), update(&task())]).await.unwrap();
+    let requests = script.requests();
+    let expressions: Vec<_> = requests.iter().map(|(_, body)| body["UpdateExpression"].clone()).collect();
+    assert_eq!(expressions, [json!("SET #non = :non, #ver = :ver"), json!("ADD #wak :one")]);
+
+    let (refusing, script) = store([failed_on(&wire(&of_task(&task()).unwrap()))]);
+    let current = Task { nonce: Nonce::from_bytes([3; 8]), ..task() };
+    let refused = refusing.commit(&[wake.clone(), update(&current)]).await;
+    assert!(matches!(refused, Err(StoreError::Conflict { .. })));
+    assert_eq!(script.requests().len(), 1);
+
+    let mut newer = ended;
+    newer["v"] = json!({"N": "2"});
+    let (unknown, _) = store([failed_on(&newer)]);
+    assert!(matches!(unknown.commit(&[wake]).await, Err(StoreError::Corrupt { .. })));
+}
+
+#[tokio::test]
+async fn a_refused_decision_on_an_execution_comes_with_it() {
+    let stored = Execution { version: 9, nonce: NONCE, wakes: 2, ..execution() };
+    let (store, _) = store([failed_on(&wire(&of_execution(&stored).unwrap()))]);
+    let after = Execution { version: 2, nonce: Nonce::from_bytes([8; 8]), ..execution() };
+    let update = |nonce| Write::UpdateExecution {
+        before: Box::new(execution()),
+        after: Box::new(Execution { nonce, ..after.clone() }),
+        due_no_later_than: None,
+        wakes: Some(0),
+    };
+    let refused = store.commit(&[update(after.nonce)]).await;
+    assert!(
+        matches!(refused, Err(StoreError::Conflict { current: Some(Current::Execution(found)) }) if *found == stored)
+    );
+    // The same decision, whose answer was lost.
+    store.commit(&[update(NONCE)]).await.unwrap();
 }

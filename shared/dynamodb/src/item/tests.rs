@@ -6,9 +6,14 @@ use tickover_core::command::{
 use tickover_core::decide::decide;
 use tickover_core::decision::Reply;
 use tickover_core::duration::Millis;
-use tickover_core::id::{BlobId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskKind, WorkerName};
+use tickover_core::execution::journal::JOIN_MAX;
+use tickover_core::execution::{Parent, Slot};
+use tickover_core::id::{
+    BlobId, ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskId, TaskKind, WorkerName,
+};
 use tickover_core::limits::{
-    CONTROL_RECORD_BYTES, ERROR_CODE_MAX, ID_MAX, KIND_MAX, Limits, QUEUE_NAME_MAX, SPAN_MAX, WORKER_MAX,
+    CONTROL_RECORD_BYTES, ERROR_CODE_MAX, EXECUTION_ID_MAX, ID_MAX, KIND_MAX, Limits, QUEUE_NAME_MAX,
+    SPAN_MAX, WORKER_MAX,
 };
 use tickover_core::payload::Json;
 use tickover_core::queue::QueueView;
@@ -18,6 +23,7 @@ use tickover_core::task::{Failure, Status};
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 
 use super::*;
+use crate::expression::{Placeholders, difference};
 
 /// As many digits as an instant has for the next centuries.
 const NOW: Timestamp = Timestamp::from_millis(1_999_999_999_999);
@@ -43,6 +49,7 @@ fn schedule() -> Schedule {
         start: Start::After(Millis::ZERO),
         fingerprint: Fingerprint::from_bytes([2; 16]),
         key: None,
+        parent: None,
         blob_ids: [BlobId::from_bytes([3; 16]), BlobId::from_bytes([4; 16])],
     }
 }
@@ -124,7 +131,7 @@ fn numbers_that_the_table_would_refuse_are_brought_to_its_bounds() {
 }
 
 /// The size of an item by the rule that `DynamoDB` bills by.
-fn item_bytes(item: &Item) -> usize {
+pub(crate) fn item_bytes(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + value_bytes(value)).sum()
 }
 
@@ -170,6 +177,23 @@ fn largest(on_timeout: OnTimeout) -> Schedule {
     }
 }
 
+/// The same as a step of an execution: those have ids of that length, and neither labels nor keys.
+fn largest_step(on_timeout: OnTimeout) -> Schedule {
+    let id = TaskId::parse("s".repeat(24)).unwrap();
+    Schedule { id, parent: Some(parent()), labels: None, key: None, ..largest(on_timeout) }
+}
+
+/// The execution that has it as a step, in a fan-out.
+fn parent() -> Parent {
+    let label = Nonce::from_bytes([0xff; 8]);
+    Parent {
+        execution: ExecutionId::parse("e".repeat(EXECUTION_ID_MAX)).unwrap(),
+        incarnation: Incarnation::from_bytes([0xff; 8]),
+        run: 9_999,
+        slot: Some(Slot { label, item: 99, place: JOIN_MAX - 1, of: JOIN_MAX }),
+    }
+}
+
 /// The claim of that attempt: no two have one fence.
 fn claim(attempt: u8) -> Command {
     let worker = WorkerName::parse("w".repeat(WORKER_MAX)).ok();
@@ -182,10 +206,10 @@ fn lease_of(attempt: u8) -> LeaseId {
 }
 
 /// The task that asks for everything at once.
-fn largest_task(on_timeout: OnTimeout) -> Task {
+fn largest_task(largest: Schedule) -> Task {
     let limits = Limits::default();
     let context = Context { now: NOW, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits };
-    let decision = decide(None, &Command::Schedule(Box::new(largest(on_timeout))), &context);
+    let decision = decide(None, &Command::Schedule(Box::new(largest)), &context);
     assert_eq!(decision.outcome, Ok(Reply::Scheduled { existed: false }));
     decision.task.unwrap()
 }
@@ -244,11 +268,12 @@ fn life(scheduled: Task) -> Vec<Task> {
 
 #[test]
 fn a_record_with_every_limit_at_its_maximum_is_one_write_unit() {
-    let mut largest = 0;
-    for on_timeout in [OnTimeout::Retry, OnTimeout::Terminal, OnTimeout::Cancel] {
-        let states = life(largest_task(on_timeout));
+    let mut largest_bytes = 0;
+    let all = [OnTimeout::Retry, OnTimeout::Terminal, OnTimeout::Cancel];
+    for request in all.into_iter().flat_map(|on_timeout| [largest(on_timeout), largest_step(on_timeout)]) {
+        let states = life(largest_task(request));
         for task in &states {
-            largest = largest.max(held_bytes(task));
+            largest_bytes = largest_bytes.max(held_bytes(task));
         }
         // The life came to all of this.
         let statuses: Vec<Status> = states.iter().map(Task::status).collect();
@@ -257,7 +282,28 @@ fn a_record_with_every_limit_at_its_maximum_is_one_write_unit() {
             assert!(statuses.contains(&status), "{status}");
         }
     }
-    assert!(largest > CONTROL_RECORD_BYTES - 100, "the test isn't at the limit: {largest}");
+    assert!(largest_bytes > CONTROL_RECORD_BYTES - 100, "the test isn't at the limit: {largest_bytes}");
+}
+
+#[test]
+fn an_update_writes_what_differs_between_the_whole_items() {
+    let mut states = life(largest_task(largest(OnTimeout::Retry)));
+    states.extend([pending(), dead()]);
+    for before in &states {
+        for after in &states {
+            let whole = (of_task(before).unwrap(), of_task(after).unwrap());
+            // An update never changes an id.
+            if before.id == after.id {
+                assert_eq!(written(changes(before, after).unwrap()), written(whole));
+            }
+        }
+    }
+}
+
+/// An update's expression and its placeholders.
+pub(crate) fn written((before, after): (Item, Item)) -> (Option<String>, Placeholders) {
+    let mut with = Placeholders::default();
+    (difference(&before, after, &mut with), with)
 }
 
 /// The size of a task's item, which must be within one write unit and within what the rules reckoned with.

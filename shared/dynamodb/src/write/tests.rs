@@ -1,7 +1,10 @@
-use tickover_core::due::DueKind;
+use tickover_core::due::{Due, DueKind};
+use tickover_core::execution::{Closed, Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::id::Nonce;
+use tickover_core::task::Task;
 
 use super::*;
+use crate::execution::tests::pending as execution;
 use crate::expression::Action;
 use crate::item::tests::pending;
 
@@ -59,4 +62,53 @@ fn a_re_arming_touches_neither_version_nor_nonce() {
 fn creation_looks_at_the_record_s_own_end() {
     let write = Write::CreateTask { task: Box::new(pending()), now: Timestamp::EPOCH };
     assert_eq!(parts(&write).1, "attribute_not_exists(#pk) OR #st.#e.#x <= :now");
+}
+
+#[test]
+fn an_execution_is_updated_as_a_task_is_and_its_wakes_are_left_to_others() {
+    let before = execution();
+    let after = Execution { version: 2, nonce: Nonce::from_bytes([9; 8]), wakes: 5, ..before.clone() };
+    let update = |wakes| Write::UpdateExecution {
+        before: Box::new(before.clone()),
+        after: Box::new(after.clone()),
+        due_no_later_than: Some(Timestamp::EPOCH),
+        wakes,
+    };
+    let (expression, condition) = parts(&update(None));
+    assert_eq!(expression, "SET #non = :non, #ver = :ver");
+    let same = "#inc = :incarnation AND #v = :format AND #ver = :before AND #due_at <= :latest";
+    assert_eq!(condition, same);
+    let (expression, condition) = parts(&update(Some(5)));
+    assert_eq!(expression, "SET #non = :non, #ver = :ver");
+    assert_eq!(condition, format!("{same} AND #wak = :wakes"));
+}
+
+#[test]
+fn an_execution_stays_in_its_workflows_list_and_expires_only_when_it_has_ended() {
+    let before = execution();
+    let outcome = ExecutionOutcome::Cancelled { terminated: true };
+    let closed = Closed { outcome, ended_at: Timestamp::EPOCH, expires_at: Timestamp::from_millis(1) };
+    let closing = Execution { state: ExecutionState::Closing(closed.clone()), ..before.clone() };
+    let ended = Execution { state: ExecutionState::Ended(closed), due: None, ..before.clone() };
+    let update = |before: &Execution, after: &Execution| {
+        let (before, after) = (Box::new(before.clone()), Box::new(after.clone()));
+        parts(&Write::UpdateExecution { before, after, due_no_later_than: None, wakes: None }).0
+    };
+    assert_eq!(update(&before, &closing), "SET #st = :st");
+    let gone = "REMOVE #due_at, #due_kind, #due_shard";
+    assert_eq!(update(&closing, &ended), format!("SET #st = :st, #ttl = :ttl {gone}"));
+    let again =
+        "SET #due_at = :due_at, #due_kind = :due_kind, #due_shard = :due_shard, #st = :st REMOVE #ttl";
+    assert_eq!(update(&ended, &before), again);
+}
+
+#[test]
+fn a_wake_adds_to_a_count_where_somebody_is_to_be_woken() {
+    let Execution { id, incarnation, .. } = execution();
+    let (expression, condition) = parts(&Write::Wake { id, incarnation });
+    assert_eq!(expression, "ADD #wak :one");
+    assert_eq!(
+        condition,
+        "#inc = :incarnation AND #v = :format AND attribute_not_exists(#st.#c) AND attribute_not_exists(#st.#e)"
+    );
 }

@@ -4,6 +4,7 @@ use futures::future::join_all;
 use tickover_core::command::HintedRecord;
 use tickover_core::decision::ClaimReply;
 use tickover_core::duration::Millis;
+use tickover_core::execution::message::TurnHint;
 use tickover_core::hint::Hint;
 use tickover_core::id::QueueName;
 use tickover_core::limits::QUEUE_DELAY_MAX;
@@ -12,6 +13,7 @@ use tickover_core::time::Timestamp;
 
 use super::{ClaimRequest, ClaimedTask, WAITED_OUT};
 use crate::error::ServiceError;
+use crate::executions::Work;
 use crate::ports::{Outgoing, Received};
 use crate::service::Service;
 use crate::telemetry::field;
@@ -20,12 +22,40 @@ use crate::telemetry::field;
 const SHOWN_AGAIN: Millis = Millis::from_secs(1);
 
 impl Service {
-    /// What messages received together lead to. Those that start within a second are only waited for if nothing
-    /// else came: work in hand is handed out at once, and they go back to the queue.
-    pub(super) async fn claim_messages(
+    /// What messages received together lead to: tasks, and turns if they are wanted.
+    pub(super) async fn work_messages(
         &self,
         queue: &QueueName,
         messages: &[Received],
+        request: &ClaimRequest,
+        turns: bool,
+    ) -> (Vec<Work>, Option<ServiceError>) {
+        let (of_turns, of_tasks): (Vec<_>, Vec<_>) =
+            messages.iter().partition(|message| TurnHint::is_one(&message.body));
+        let hinted = parse_turns(queue, &of_turns);
+        let (mut work, mut trouble) = (Vec::new(), None);
+        if turns && !hinted.is_empty() {
+            let patient = of_tasks.is_empty();
+            let (taken, problem) = self.take_turns(queue, hinted, request, patient).await;
+            work.extend(taken.into_iter().map(|turn| Work::Turn(Box::new(turn))));
+            trouble = problem;
+        } else {
+            self.leave_turns(queue, hinted).await;
+        }
+        if !of_tasks.is_empty() {
+            let (tasks, problem) = self.claim_messages(queue, &of_tasks, request).await;
+            work.extend(tasks.into_iter().map(|task| Work::Task(Box::new(task))));
+            trouble = problem.or(trouble);
+        }
+        (work, trouble)
+    }
+
+    /// What messages received together lead to. Those that start within a second are only waited for if nothing
+    /// else came: work in hand is handed out at once, and they go back to the queue.
+    async fn claim_messages(
+        &self,
+        queue: &QueueName,
+        messages: &[&Received],
         request: &ClaimRequest,
     ) -> (Vec<ClaimedTask>, Option<ServiceError>) {
         let mut hinted = parse_hints(queue, messages);
@@ -87,7 +117,7 @@ impl Service {
     }
 
     /// Changes how long a message that nobody of ours holds stays hidden. If that fails, it shows again later.
-    async fn show_again(&self, queue: &QueueName, message: &Received, after: Millis) {
+    pub(crate) async fn show_again(&self, queue: &QueueName, message: &Received, after: Millis) {
         if let Err(error) = self.ports.queue.change_visibility(queue, &message.receipt, after).await {
             tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "message not shown again");
         }
@@ -141,7 +171,7 @@ impl Service {
     }
 
     /// A fresh message instead of a hidden one: its receive count starts anew.
-    async fn send_again(
+    pub(crate) async fn send_again(
         &self,
         queue: &QueueName,
         message: &Received,
@@ -165,8 +195,8 @@ impl Service {
 
 /// The hints among the messages, each with its message. What isn't one is left alone: in the end it reaches the
 /// dead-letter queue, where somebody can look at it.
-fn parse_hints<'a>(queue: &QueueName, messages: &'a [Received]) -> Vec<(Hint, &'a Received)> {
-    let parsed = messages.iter().map(|message| (Hint::parse(&message.body), message));
+fn parse_hints<'a>(queue: &QueueName, messages: &[&'a Received]) -> Vec<(Hint, &'a Received)> {
+    let parsed = messages.iter().map(|message| (Hint::parse(&message.body), *message));
     parsed
         .filter_map(|(hint, message)| match hint {
             Ok(hint) => Some((hint, message)),
@@ -178,7 +208,21 @@ fn parse_hints<'a>(queue: &QueueName, messages: &'a [Received]) -> Vec<(Hint, &'
         .collect()
 }
 
-fn available_at(task: &Task) -> Timestamp {
+/// The same for turns.
+fn parse_turns<'a>(queue: &QueueName, messages: &[&'a Received]) -> Vec<(TurnHint, &'a Received)> {
+    let parsed = messages.iter().map(|message| (TurnHint::parse(&message.body), *message));
+    parsed
+        .filter_map(|(hint, message)| match hint {
+            Ok(hint) => Some((hint, message)),
+            Err(error) => {
+                tracing::error!({ field::QUEUE_NAME } = %queue, %error, "malformed hint of a turn");
+                None
+            }
+        })
+        .collect()
+}
+
+pub(super) fn available_at(task: &Task) -> Timestamp {
     match &task.state {
         State::Pending(pending) => pending.available_at,
         State::Running(running) => running.claimed_at,

@@ -3,10 +3,12 @@
 //! Indexes may lag behind on AWS; the cases expect them not to, as in emulators and in memory.
 
 mod create;
+mod executions;
 mod fixture;
 mod lists;
 mod parts;
 mod rearm;
+mod recurrences;
 mod together;
 mod update;
 
@@ -17,6 +19,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::ports::{Store, StoreError};
+use executions::{found, joins, journals, moved, started, updated, woken};
 use fixture::World;
 
 /// What a case does with a store.
@@ -85,6 +88,44 @@ pub const CASES: &[Case] = cases![
     parts::queues_are_listed_by_name,
     parts::a_key_is_taken_over_only_from_the_record_that_was_seen,
     parts::a_key_is_kept_longer,
+    started::a_new_execution_is_read_as_it_was_written,
+    started::an_id_in_use_conflicts_with_its_execution,
+    started::starting_again_by_the_same_decision_counts_as_done,
+    started::an_executions_id_is_free_at_the_very_end_of_retention,
+    started::a_task_and_an_execution_of_one_id_are_two_records,
+    updated::every_change_of_an_execution_is_read_as_it_was_written,
+    updated::a_stale_version_conflicts_with_the_current_execution,
+    updated::a_later_execution_of_the_same_id_is_left_alone,
+    updated::an_execution_that_never_was_conflicts_with_nothing,
+    updated::a_change_by_the_same_decision_counts_as_done_until_others_have_decided,
+    updated::an_executions_instant_that_would_be_found_too_late_conflicts,
+    updated::an_executions_place_moved_by_a_tick_is_left_unless_a_new_one_is_written,
+    updated::of_changes_of_an_execution_at_once_one_wins,
+    updated::an_execution_and_other_records_are_written_together_or_not_at_all,
+    moved::moving_an_executions_place_leaves_the_rest_of_it,
+    moved::an_executions_place_that_has_moved_conflicts,
+    moved::an_execution_decided_on_since_keeps_its_place,
+    woken::a_wake_changes_the_count_and_nothing_else,
+    woken::wakes_at_once_all_count,
+    woken::decisions_leave_the_count_of_wakes,
+    woken::one_that_was_woken_unseen_does_not_go_to_sleep,
+    woken::one_that_is_closed_or_gone_or_another_is_not_woken,
+    journals::segments_are_read_by_number_and_foreign_ones_with_them,
+    journals::segments_are_told_apart_by_run_incarnation_and_execution,
+    journals::a_journal_larger_than_one_answer_is_read_whole,
+    journals::segments_are_let_go_when_their_execution_is,
+    joins::a_place_is_counted_once_however_often_it_is_marked,
+    joins::joins_are_told_apart_by_all_that_they_are_of,
+    joins::of_places_marked_at_once_exactly_one_is_the_last,
+    found::many_executions_are_read_at_once_without_the_absent_ones,
+    found::executions_are_listed_by_workflow_the_latest_first,
+    found::a_cursor_of_another_workflow_or_listing_is_refused,
+    found::what_is_due_comes_in_order_whatever_its_kind,
+    found::lists_of_tasks_hold_nothing_of_executions,
+    recurrences::every_change_of_a_schedule_is_read_as_it_was_written,
+    recurrences::a_schedule_is_made_once_and_changed_only_as_it_was_seen,
+    recurrences::a_schedule_is_due_at_its_place_until_it_has_none,
+    recurrences::schedules_are_listed_in_the_order_in_which_they_were_made,
 ];
 
 /// Runs all cases, each on a store that `make` gives it, empty and its own.

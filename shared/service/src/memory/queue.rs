@@ -60,6 +60,12 @@ impl MemoryQueue {
         Self { clock, opens, started_at, next_id: AtomicU64::new(0), lines: RwLock::new(lines) }
     }
 
+    /// When the next message can be seen that can't be seen now, in whichever queue it is.
+    pub fn next_visible_at(&self) -> Option<Timestamp> {
+        let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
+        lines.values().filter_map(|line| line.lock().next_visible_at()).min()
+    }
+
     fn line(&self, queue: &QueueName) -> Result<Arc<Line>, QueueError> {
         let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
         lines.get(queue).cloned().ok_or_else(|| QueueError::Unknown { queue: queue.to_string() })

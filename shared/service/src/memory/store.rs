@@ -1,18 +1,25 @@
 //! A store in memory, for tests and simulation: small, and exact in every condition.
 //!
-//! It keeps no index: what is due is looked for among all tasks. It has no clock, so nothing is deleted by age.
+//! It keeps no index: what is due is looked for among all records. It has no clock, so nothing is deleted by age.
 
 mod cursor;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use tickover_core::decision::Write;
-use tickover_core::id::{BlobId, Fingerprint, QueueName, TaskId};
+use tickover_core::due::Due;
+use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::id::{
+    BlobId, ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, RecordId, RecurrenceId, TaskId,
+    WorkflowName,
+};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::recurrence::Recurrence;
 use tickover_core::task::{Outcome, Task};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
@@ -30,11 +37,18 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Records {
     tasks: BTreeMap<TaskId, Task>,
+    executions: BTreeMap<ExecutionId, Execution>,
+    recurrences: BTreeMap<RecurrenceId, Recurrence>,
+    segments: BTreeMap<(ExecutionId, SegmentKey), Segment>,
+    joins: BTreeMap<Join, BTreeSet<u16>>,
     blobs: BTreeMap<BlobId, Json>,
     queues: BTreeMap<QueueName, QueueRecord>,
     keys: BTreeMap<Fingerprint, KeyRecord>,
     tick: Option<TickRecord>,
 }
+
+/// Whose join item: of which run of which execution, by what label and number.
+type Join = (ExecutionId, Incarnation, u32, Nonce, u16);
 
 impl MemoryStore {
     /// An empty store.
@@ -56,9 +70,37 @@ impl Records {
                 Listing::Dead => died_at(task),
                 Listing::All => Some(Timestamp::EPOCH),
             };
-            at.map(|at| Place { at, task: task.id.clone() })
+            at.map(|at| Place { at, record: task.id.clone().into() })
         })
     }
+
+    /// The places of everything in a range of the due index, in no order.
+    fn due_places(&self, range: DueRange) -> Vec<Place> {
+        let tasks = self.tasks.values().map(|task| (RecordId::from(task.id.clone()), task.due));
+        let executions = self.executions.values().map(|one| (RecordId::from(one.id.clone()), one.due));
+        let recurrences =
+            self.recurrences.values().map(|one| (RecordId::Recurrence(one.id.clone()), one.due));
+        let is_within = |due: &Due| due.shard == range.shard && (range.from..=range.until).contains(&due.at);
+        let place = |(record, due): (RecordId, Option<Due>)| {
+            due.filter(is_within).map(|due| Place { at: due.at, record })
+        };
+        tasks.chain(executions).chain(recurrences).filter_map(place).collect()
+    }
+
+    /// A record's entry in the due index.
+    fn due_entry(&self, record: RecordId) -> Option<DueEntry> {
+        let due = match &record {
+            RecordId::Task(id) => self.tasks.get(id)?.due?,
+            RecordId::Execution(id) => self.executions.get(id)?.due?,
+            RecordId::Recurrence(id) => self.recurrences.get(id)?.due?,
+        };
+        Some(DueEntry { record, due_at: due.at, kind: due.kind })
+    }
+}
+
+/// A listing's name, for its cursors.
+fn name(listing: Listing) -> String {
+    format!("{listing:?}")
 }
 
 /// When a task ended that operators should know of.
@@ -103,15 +145,10 @@ impl Store for MemoryStore {
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
         let records = self.records();
-        let listing = Listing::Live { shard: range.shard };
-        let within = range.from..=range.until;
-        let places = records.places(listing).filter(|place| within.contains(&place.at)).collect();
-        let Page { items, next } = page(places, listing, Order::Ascending, limit, cursor)?;
-        let entry = |id: &TaskId| {
-            let due = records.tasks.get(id)?.due?;
-            Some(DueEntry { task: id.clone(), due_at: due.at, kind: due.kind })
-        };
-        Ok(Page { items: items.iter().filter_map(entry).collect(), next })
+        let listing = name(Listing::Live { shard: range.shard });
+        let places = records.due_places(range);
+        let Page { items, next } = page(places, &listing, Order::Ascending, limit, cursor)?;
+        Ok(Page { items: items.into_iter().filter_map(|record| records.due_entry(record)).collect(), next })
     }
 
     async fn list(
@@ -124,7 +161,100 @@ impl Store for MemoryStore {
             Listing::Live { .. } | Listing::All => Order::Ascending,
             Listing::Dead => Order::Descending,
         };
-        page(self.records().places(listing).collect(), listing, order, limit, cursor)
+        let places = self.records().places(listing).collect();
+        let Page { items, next } = page(places, &name(listing), order, limit, cursor)?;
+        let task = |record| match record {
+            RecordId::Task(id) => Some(id),
+            RecordId::Execution(_) | RecordId::Recurrence(_) => None,
+        };
+        Ok(Page { items: items.into_iter().filter_map(task).collect(), next })
+    }
+
+    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        Ok(self.records().executions.get(id).cloned())
+    }
+
+    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
+        let records = self.records();
+        let ids: BTreeSet<&ExecutionId> = ids.iter().collect();
+        Ok(ids.into_iter().filter_map(|id| records.executions.get(id)).cloned().collect())
+    }
+
+    async fn list_executions(
+        &self,
+        workflow: &WorkflowName,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        let records = self.records();
+        let of_workflow = records.executions.values().filter(|one| one.workflow == *workflow);
+        let places = of_workflow.map(|one| Place { at: one.created_at, record: one.id.clone().into() });
+        let listing = format!("workflow {workflow}");
+        let Page { items, next } = page(places.collect(), &listing, Order::Descending, limit, cursor)?;
+        let execution = |record| match record {
+            RecordId::Execution(id) => Some(id),
+            RecordId::Task(_) | RecordId::Recurrence(_) => None,
+        };
+        Ok(Page { items: items.into_iter().filter_map(execution).collect(), next })
+    }
+
+    async fn put_segment(
+        &self,
+        id: &ExecutionId,
+        key: &SegmentKey,
+        segment: &Segment,
+    ) -> Result<(), StoreError> {
+        self.records().segments.insert((id.clone(), *key), segment.clone());
+        Ok(())
+    }
+
+    async fn segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        run: u32,
+    ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
+        let records = self.records();
+        let of_run = records
+            .segments
+            .iter()
+            .filter(|((of, key), _)| of == id && key.incarnation == incarnation && key.run == run);
+        Ok(of_run.map(|((_, key), segment)| (*key, segment.clone())).collect())
+    }
+
+    async fn expire_segments(
+        &self,
+        _id: &ExecutionId,
+        _incarnation: Incarnation,
+        _expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        // They are kept for good here.
+        Ok(())
+    }
+
+    async fn join(&self, parent: &Parent, slot: Slot, _expires_at: Timestamp) -> Result<u16, StoreError> {
+        let join = (parent.execution.clone(), parent.incarnation, parent.run, slot.label, slot.item);
+        let mut records = self.records();
+        let places = records.joins.entry(join).or_default();
+        places.insert(slot.place);
+        Ok(u16::try_from(places.len()).unwrap_or(u16::MAX))
+    }
+
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
+        Ok(self.records().recurrences.get(id).cloned())
+    }
+
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
+        let records = self.records();
+        let live = records.recurrences.values().filter(|one| !one.is_deleted());
+        let places =
+            live.map(|one| Place { at: one.created_at, record: RecordId::Recurrence(one.id.clone()) });
+        let Page { items, next } = page(places.collect(), "schedules", Order::Ascending, limit, cursor)?;
+        let recurrence = |record| match record {
+            RecordId::Recurrence(id) => records.recurrences.get(&id).cloned(),
+            RecordId::Task(_) | RecordId::Execution(_) => None,
+        };
+        Ok(Page { items: items.into_iter().filter_map(recurrence).collect(), next })
     }
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {

@@ -62,7 +62,7 @@ impl Service {
         let now = self.now();
         let messages: Vec<Outgoing> = new
             .filter_map(|entry| {
-                let timer = Timer { task: entry.task.clone(), at: entry.due_at, due_at: entry.due_at };
+                let timer = Timer { record: entry.record.clone(), at: entry.due_at, due_at: entry.due_at };
                 outgoing(&Wake::Timer(timer), entry.due_at.since(now))
             })
             .collect();

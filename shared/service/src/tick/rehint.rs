@@ -2,8 +2,11 @@
 
 use tickover_core::decision::Effect;
 use tickover_core::due::{TIMER_HORIZON, visible_at};
+use tickover_core::execution::due as of_execution;
+use tickover_core::execution::message::TurnHint;
+use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::hint::Hint;
-use tickover_core::id::TaskId;
+use tickover_core::id::RecordId;
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
@@ -24,15 +27,34 @@ impl Service {
                 let everything = DueRange::until(shard, Timestamp::from_millis(i64::MAX));
                 let page =
                     self.patiently(|| self.ports.store.due(everything, PAGE, cursor.as_deref())).await?;
-                let ids: Vec<TaskId> = page.items.into_iter().map(|entry| entry.task).collect();
+                let (mut ids, mut executions, mut recurring) = (Vec::new(), Vec::new(), Vec::new());
+                for entry in page.items {
+                    match entry.record {
+                        RecordId::Task(id) => ids.push(id),
+                        RecordId::Execution(id) => executions.push(id),
+                        // Nothing of what recurs is in a queue but the timer of its next occurrence.
+                        record @ RecordId::Recurrence(_) => {
+                            recurring.push(Timer { record, at: entry.due_at, due_at: entry.due_at });
+                        }
+                    }
+                }
                 let (tasks, _) = self.load_each(&ids).await?;
+                let executions = self.patiently(|| self.ports.store.executions(&executions)).await?;
+                for execution in &executions {
+                    self.ports.queue.open(&execution.queue).await?;
+                }
                 for task in &tasks {
                     // The table may know a task whose queue's own record was never written.
                     self.ports.queue.open(&task.queue).await?;
                 }
                 let now = self.now();
-                let effects: Vec<_> =
-                    tasks.iter().flat_map(|task| [hint(task), timer(task, now)]).flatten().collect();
+                let of_tasks = tasks.iter().flat_map(|task| [hint(task), timer(task, now)]);
+                let of_executions = executions
+                    .iter()
+                    .flat_map(|execution| [turn(execution, now), turn_timer(execution, now)]);
+                let is_soon = |timer: &Timer| timer.at <= now.plus(TIMER_HORIZON);
+                let recurring = recurring.into_iter().filter(is_soon).map(Effect::Timer);
+                let effects: Vec<_> = of_tasks.chain(of_executions).flatten().chain(recurring).collect();
                 sent += u64::try_from(effects.len()).unwrap_or(u64::MAX);
                 self.publish(effects).await;
                 cursor = page.next;
@@ -56,9 +78,32 @@ fn hint(task: &Task) -> Option<Effect> {
     Some(Effect::Dispatch { hint: Box::new(Hint::of(task)), at })
 }
 
+/// The hint that an open execution would have in a queue that lasts. One that waits for others has none there,
+/// but may have lost the one that told of them.
+fn turn(execution: &Execution, now: Timestamp) -> Option<Effect> {
+    let at = match &execution.state {
+        ExecutionState::Pending(ready) if ready.hint_later => return None,
+        ExecutionState::Pending(ready) => ready.available_at,
+        ExecutionState::Running(turn) => turn.lease_expires_at,
+        ExecutionState::Waiting(waiting) if execution.wakes > waiting.seen_wakes || waiting.stirred => now,
+        ExecutionState::Waiting(waiting) if waiting.hint_later => return None,
+        ExecutionState::Waiting(waiting) => waiting.until?,
+        ExecutionState::Closing(_) => now,
+        ExecutionState::Ended(_) => return None,
+    };
+    Some(Effect::Turn { queue: execution.queue.clone(), hint: TurnHint::of(execution), at })
+}
+
+/// The timer of an execution's deadline that comes before the next tick is sure to hand it over.
+fn turn_timer(execution: &Execution, now: Timestamp) -> Option<Effect> {
+    let at = of_execution::visible_at(execution).filter(|at| *at <= now.plus(TIMER_HORIZON))?;
+    let due_at = execution.due?.at;
+    Some(Effect::Timer(Timer { record: execution.id.clone().into(), at, due_at }))
+}
+
 /// The timer of an instant that comes before the next tick is sure to hand it over.
 fn timer(task: &Task, now: Timestamp) -> Option<Effect> {
     let at = visible_at(task).filter(|at| *at <= now.plus(TIMER_HORIZON))?;
     let due_at = task.due?.at;
-    Some(Effect::Timer(Timer { task: task.id.clone(), at, due_at }))
+    Some(Effect::Timer(Timer { record: task.id.clone().into(), at, due_at }))
 }

@@ -4,13 +4,15 @@ use futures::stream::{self, StreamExt as _};
 use tickover_core::command::Command;
 use tickover_core::decision::{DueReply, Reply};
 use tickover_core::due::may_be_lost;
-use tickover_core::id::TaskId;
+use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::id::{ExecutionId, RecordId, TaskId};
 use tickover_core::queue::QueueView;
 use tickover_core::task::Task;
 
 use super::{Job, TickReport};
 use crate::drive::Known;
 use crate::error::ServiceError;
+use crate::executions::KnownExecution;
 use crate::metric;
 use crate::ports::{DueEntry, DueRange, Page};
 use crate::service::Service;
@@ -86,10 +88,59 @@ impl Service {
                 report.out_of_time = true;
                 break;
             }
-            let ids: Vec<TaskId> = lot.iter().map(|entry| entry.task.clone()).collect();
-            report = report.add(self.settle_lot(&ids, job).await?);
+            let (mut tasks, mut others) = (Vec::new(), Vec::new());
+            for entry in lot.iter() {
+                match &entry.record {
+                    RecordId::Task(id) => tasks.push(id.clone()),
+                    other @ (RecordId::Execution(_) | RecordId::Recurrence(_)) => others.push(other.clone()),
+                }
+            }
+            if !tasks.is_empty() {
+                report = report.add(self.settle_lot(&tasks, job).await?);
+            }
+            if !others.is_empty() {
+                report = report.add(self.settle_others(others, job).await);
+            }
         }
         Ok(report)
+    }
+
+    /// Records that aren't tasks. There are few of them beside those, so each is read by itself.
+    async fn settle_others(&self, records: Vec<RecordId>, job: &Job) -> TickReport {
+        stream::iter(records)
+            .map(|record| self.settle_other(record, job))
+            .buffer_unordered(RECORDS_AT_ONCE)
+            .fold(TickReport::default(), |total, one| async move { total.add(one) })
+            .await
+    }
+
+    async fn settle_other(&self, record: RecordId, job: &Job) -> TickReport {
+        let mut report = TickReport::default();
+        if self.now() >= job.stop_at {
+            report.out_of_time = true;
+            return report;
+        }
+        report.looked_at = 1;
+        let settled = match &record {
+            RecordId::Execution(id) => Box::pin(self.settle_execution(id, job)).await,
+            RecordId::Recurrence(id) => Box::pin(self.settle_recurrence(id)).await,
+            RecordId::Task(_) => Ok(DueReply::Nothing),
+        };
+        match settled {
+            Ok(reply) => report.count(reply),
+            Err(error) => {
+                tracing::warn!(%record, %error, "not dealt with; still due");
+                report.failed = 1;
+            }
+        }
+        report
+    }
+
+    async fn settle_execution(&self, id: &ExecutionId, job: &Job) -> Result<DueReply, ServiceError> {
+        let Some(execution) = self.load_execution(id).await? else { return Ok(DueReply::Nothing) };
+        let view = self.view(&execution.queue, job).await?;
+        let known = KnownExecution::Record(Box::new(execution));
+        self.look_at_execution(id, known, &ExecutionCommand::Due(view)).await
     }
 
     async fn settle_lot(&self, ids: &[TaskId], job: &Job) -> Result<TickReport, ServiceError> {
@@ -112,10 +163,7 @@ impl Service {
         }
         report.looked_at = 1;
         match self.settle_due(task, job).await {
-            Ok(DueReply::TimedOut) => report.timed_out = 1,
-            Ok(DueReply::Dispatched) => report.dispatched = 1,
-            Ok(DueReply::Rearmed) => report.rearmed = 1,
-            Ok(DueReply::Waiting | DueReply::Nothing) => {}
+            Ok(reply) => report.count(reply),
             Err((id, error)) => {
                 tracing::warn!({ field::TASK_ID } = %id, %error, "not dealt with; still due");
                 report.failed = 1;

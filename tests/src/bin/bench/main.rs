@@ -3,18 +3,20 @@
 //! ```text
 //! bench            all of them
 //! bench NAME       those with NAME in their names: lives-memory, lives-file, sweep-memory, sweep-file, idle,
-//!                  lateness-dev, lateness-sqs
+//!                  workflows-memory, workflows-file, fan-out, waits, lateness-dev, lateness-sqs
 //! ```
 
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
 
 mod clock;
+mod flows;
 mod idle;
 mod lateness;
 mod lives;
 mod raw;
 mod sweep;
 mod used;
+mod workflows;
 
 use anyhow::Result;
 use serde_json::Value;
@@ -41,6 +43,21 @@ async fn main() -> Result<()> {
     if wanted("sweep-file") {
         let folder = tempfile::tempdir()?;
         sweep::run("sweep-file", &Embedded::file(&folder.path().join("bench.db"))?, 20_000).await?;
+    }
+    if wanted("workflows-memory") {
+        workflows::rates("workflows-memory", &Embedded::memory()?, 5_000).await?;
+    }
+    if wanted("workflows-file") {
+        let folder = tempfile::tempdir()?;
+        workflows::rates("workflows-file", &Embedded::file(&folder.path().join("bench.db"))?, 2_000).await?;
+    }
+    if wanted("fan-out") {
+        workflows::fan_outs("fan-out-memory", &Embedded::memory()?).await?;
+        let folder = tempfile::tempdir()?;
+        workflows::fan_outs("fan-out-file", &Embedded::file(&folder.path().join("bench.db"))?).await?;
+    }
+    if wanted("waits") {
+        workflows::lateness("waits").await?;
     }
     if wanted("idle") {
         idle::run().await?;

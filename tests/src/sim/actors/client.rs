@@ -1,9 +1,10 @@
-//! Schedules what the plan says, and repeats what it got no answer to.
+//! Asks for what the plan says, and repeats what it got no answer to.
 
 use tickover_service::ServiceError;
 
-use crate::sim::plan::Job;
+use crate::sim::plan::{Job, Wish};
 use crate::sim::process::Process;
+use crate::sim::process::execution::event_name;
 use crate::sim::progress::Progress;
 
 /// Carries out the jobs of one client. A client that dies begins again with the job it was at.
@@ -12,13 +13,9 @@ pub async fn client(process: Process, jobs: &[Job], progress: &Progress) {
         process.gate.sleep(job.at.since(process.world.now())).await;
         let mut left = job.repeats + 1;
         while left > 0 {
-            match process.schedule(job.requests.clone()).await {
-                Ok(made) => {
-                    progress.remember(made.into_iter().map(|made| made.task));
-                    left -= 1;
-                }
-                // Another request has the id: that is an answer.
-                Err(ServiceError::Rejected(_)) => left -= 1,
+            match carry_out(&process, &job.wish, progress).await {
+                // Another request has the id, or nobody is there to hear of an event: that is an answer.
+                Ok(()) | Err(ServiceError::Rejected(_)) => left -= 1,
                 Err(
                     ServiceError::Contended
                     | ServiceError::Throttled
@@ -30,4 +27,24 @@ pub async fn client(process: Process, jobs: &[Job], progress: &Progress) {
         }
         progress.job_done();
     }
+}
+
+async fn carry_out(process: &Process, wish: &Wish, progress: &Progress) -> Result<(), ServiceError> {
+    match wish {
+        Wish::Schedule(requests) => {
+            let made = process.schedule(requests.clone()).await?;
+            progress.remember(made.into_iter().map(|made| made.task));
+        }
+        Wish::Start(request) => {
+            let id = process.start((**request).clone()).await?;
+            progress.remember_execution(id);
+        }
+        Wish::Offer(offering) => {
+            let event = (event_name(offering.event), offering.id.clone());
+            // Each call's payload tells it from all others.
+            let payload = format!("{:x} {}", process.gate.dice.roll(), offering.payload);
+            process.offer(&offering.to, event, payload).await?;
+        }
+    }
+    Ok(())
 }

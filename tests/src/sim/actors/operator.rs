@@ -1,8 +1,14 @@
-//! Cancels, retries, pauses and resumes at random while it storms, and leaves every queue running.
+//! Cancels, retries, pauses and resumes at random while it storms, and leaves every queue and execution running.
 
+use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::id::ExecutionId;
+
+use crate::sim::history::execution::Operation;
 use crate::sim::plan::{QUEUES, next_minute};
 use crate::sim::process::Process;
+use crate::sim::process::execution::event_name;
 use crate::sim::progress::Progress;
+use crate::sim::script::EVENTS;
 use crate::sim::world::queue;
 
 /// Does odd things until the storm is over.
@@ -12,6 +18,10 @@ pub async fn operator(process: Process, progress: &Progress) {
         process.sleep(dice.secs(5, 240)).await;
         if dice.chance(300) {
             on_the_minute(&process).await;
+        }
+        if let Some(id) = progress.recall_execution(dice).filter(|_| dice.chance(500)) {
+            meddle(&process, &id).await;
+            continue;
         }
         let task = progress.recall(dice);
         // What comes of it is for the checks to judge, not for the operator.
@@ -32,6 +42,56 @@ pub async fn operator(process: Process, progress: &Progress) {
         while process.pause(&queue(name), false).await.is_err() {
             process.sleep(dice.secs(1, 5)).await;
         }
+    }
+    loop {
+        process.sleep(dice.secs(20, 40)).await;
+        for id in process.world.ledger.open() {
+            help_on(&process, &id).await;
+        }
+    }
+}
+
+/// What comes of it is for the checks to judge, here as well.
+async fn meddle(process: &Process, id: &ExecutionId) {
+    let dice = &process.gate.dice;
+    let operation = match dice.between(0, 13) {
+        0 => Operation::Cancel,
+        1 => Operation::Terminate,
+        2..=4 => Operation::Restart,
+        5 => Operation::Drain(dice.pick(EVENTS)),
+        6 => Operation::Resume,
+        _ => {
+            drop(process.operate(id, Operation::Pause).await);
+            process.sleep(dice.secs(1, 300)).await;
+            Operation::Resume
+        }
+    };
+    drop(process.operate(id, operation).await);
+}
+
+/// Lets an execution go on that nobody else will.
+async fn help_on(process: &Process, id: &ExecutionId) {
+    let Some(execution) = process.world.ledger.execution(id) else { return };
+    if execution.paused {
+        drop(process.operate(id, Operation::Resume).await);
+    } else if process.world.is_awaiting_event(id) && waits_for_ever(&execution) {
+        for event in EVENTS {
+            let payload = format!("{:x}", process.gate.dice.roll());
+            drop(process.offer(id, (event_name(event), None), payload).await);
+        }
+    }
+}
+
+/// Whether only an event can wake it.
+fn waits_for_ever(execution: &Execution) -> bool {
+    match &execution.state {
+        ExecutionState::Waiting(waiting) => {
+            !waiting.stirred && waiting.until.is_none() && waiting.recheck.is_none()
+        }
+        ExecutionState::Pending(_)
+        | ExecutionState::Running(_)
+        | ExecutionState::Closing(_)
+        | ExecutionState::Ended(_) => false,
     }
 }
 

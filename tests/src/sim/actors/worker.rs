@@ -1,4 +1,4 @@
-//! Works on tasks: well, badly, late, twice or not at all.
+//! Works on tasks and turns: well, badly, late, twice or not at all.
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
@@ -10,8 +10,11 @@ use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use crate::sim::history::{Held, Report};
 use crate::sim::plan::QUEUES;
 use crate::sim::process::Process;
+use crate::sim::process::execution::InHand;
 use crate::sim::progress::Progress;
 use crate::sim::world::queue;
+
+use super::turn::turn;
 
 /// How a worker deals with a task.
 #[derive(Clone, Copy)]
@@ -61,16 +64,31 @@ pub async fn worker(process: Process, progress: &Progress) {
             wait: Millis::from_secs(if stormy { dice.pick([0, 5, 20]) } else { 20 }),
         };
         let by_id = if stormy && dice.chance(80) { progress.recall(dice) } else { None };
-        let claimed = match by_id {
-            Some(id) => process.claim_by_id(&id, &request).await.map(|task| task.into_iter().collect()),
-            None => process.claim(&queue(dice.pick(QUEUES)), &request).await,
+        let queue = queue(dice.pick(QUEUES));
+        let of_task = |(task, held)| InHand::Task(Box::new(task), held);
+        let claimed: Result<Vec<InHand>, _> = match by_id {
+            Some(id) => {
+                process.claim_by_id(&id, &request).await.map(|one| one.into_iter().map(of_task).collect())
+            }
+            // Some workers know no workflows.
+            None if stormy && dice.chance(150) => {
+                process.claim(&queue, &request).await.map(|all| all.into_iter().map(of_task).collect())
+            }
+            None => process.work(&queue, &request).await,
         };
         match claimed {
-            Ok(tasks) if tasks.is_empty() && request.wait > Millis::ZERO => {}
-            Ok(tasks) if tasks.is_empty() => process.sleep(dice.millis(500, 10_000)).await,
-            Ok(tasks) => drop(join_all(tasks.iter().map(|(task, held)| work(&process, task, held))).await),
+            Ok(all) if all.is_empty() && request.wait > Millis::ZERO => {}
+            Ok(all) if all.is_empty() => process.sleep(dice.millis(500, 10_000)).await,
+            Ok(all) => drop(join_all(all.into_iter().map(|one| deal_with(&process, one))).await),
             Err(_) => process.sleep(dice.millis(100, 5_000)).await,
         }
+    }
+}
+
+async fn deal_with(process: &Process, one: InHand) {
+    match one {
+        InHand::Task(task, held) => work(process, &task, &held).await,
+        InHand::Turn(taken) => turn(process, *taken).await,
     }
 }
 

@@ -3,7 +3,7 @@
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::task::Task;
-use tickover_service::ports::StoreError;
+use tickover_service::ports::{Current, StoreError};
 
 use super::Bug;
 use crate::sim::ledger::Ledger;
@@ -19,7 +19,7 @@ pub fn commit(
         Some(Bug::NoVersionCondition) => apply(&changed(writes, |write| forget_version(ledger, write))),
         Some(Bug::RearmWithoutCondition) => apply(&changed(writes, |write| forget_place(ledger, write))),
         Some(Bug::NoNonce) => match writes.iter().find_map(|write| applied(ledger, write)) {
-            Some(current) => Err(StoreError::Conflict { current: Some(Box::new(current)) }),
+            Some(current) => Err(StoreError::Conflict { current: Some(Current::Task(Box::new(current))) }),
             None => apply(writes),
         },
         Some(Bug::SlotsNotedTooFar) => apply(&changed(writes, note_too_far)),
@@ -68,11 +68,21 @@ fn applied(ledger: &Ledger, write: &Write) -> Option<Task> {
         Write::CreateTask { task, .. } => task,
         Write::UpdateTask { after, .. } => after,
         Write::Rearm { .. }
+        | Write::CreateExecution { .. }
+        | Write::UpdateExecution { .. }
+        | Write::RearmExecution { .. }
+        | Write::Wake { .. }
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
+        | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendKey { .. } => return None,
     };
     ledger.task(&after.id).filter(|stored| stored.nonce == after.nonce)
+}
+
+/// How many places of a join are marked, as the bug would have it.
+pub fn marked(bug: Option<Bug>, marked: u16) -> u16 {
+    if bug == Some(Bug::JoinNeverFull) { marked.saturating_sub(1) } else { marked }
 }

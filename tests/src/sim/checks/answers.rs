@@ -28,7 +28,7 @@ pub(super) fn are_true(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
         if let Request::Report(held, report) = call.request {
             found.extend(a_report_is_answered_truly(stories, &call, (held, report)));
         }
-        if let Answer::Claimed(all) = call.answer {
+        if let Answer::Claimed(all) | Answer::Taken(all, _) = call.answer {
             found.extend(all.iter().filter_map(|held| a_claim_is_recorded(stories, &call, held)));
         }
         if let Answer::Scheduled(all) = call.answer {
@@ -49,7 +49,11 @@ fn calls(run: &Run) -> Vec<Call<'_>> {
                 let asked = asked.remove(number);
                 calls.extend(asked.map(|request| Call { number: *number, request, at: event.at, answer }));
             }
-            What::Decided(_) | What::Stored(_) | What::Message { .. } | What::Fault(_) => {}
+            What::Decided(_)
+            | What::Stored(_)
+            | What::OfExecution(_)
+            | What::Message { .. }
+            | What::Fault(_) => {}
         }
     }
     calls

@@ -1,21 +1,37 @@
-//! What must hold of the end: every task has ended, and so has the run.
+//! What must hold of the end: every task and every execution has ended, and so has the run.
+
+use std::collections::BTreeMap;
 
 use crate::sim::Run;
 use crate::sim::history::What;
-use crate::sim::trace::brief;
+use crate::sim::history::execution::Happening;
+use crate::sim::trace::{self, brief};
 use crate::sim::violation::{Invariant, Violation};
 
-pub(super) fn every_task_ends(run: &Run) -> Vec<Violation> {
+pub(super) fn everything_ends(run: &Run) -> Vec<Violation> {
     let found = |what: String| Violation::new(Invariant::Liveness, run.ended_at, what);
-    if run.world.is_runaway() {
+    if run.events.len() > crate::sim::world::EVENTS_MAX {
         return vec![found("it goes on for ever".to_owned())];
     }
-    let mut left = std::collections::BTreeMap::new();
+    let (mut tasks, mut executions) = (BTreeMap::new(), BTreeMap::new());
     for event in &run.events {
-        if let What::Stored(stored) = &event.what {
-            left.insert(&stored.after.id, &stored.after);
+        match &event.what {
+            What::Stored(stored) => drop(tasks.insert(&stored.after.id, &stored.after)),
+            What::OfExecution(happening) => {
+                if let Happening::Stored(change) = &**happening {
+                    executions.insert(&change.after.id, &change.after);
+                }
+            }
+            What::Called { .. }
+            | What::Answered { .. }
+            | What::Decided(_)
+            | What::Message { .. }
+            | What::Fault(_) => {}
         }
     }
-    let live = left.into_values().filter(|task| task.status().is_live());
-    live.map(|task| found(format!("{} never ended", brief(task)))).collect()
+    let live = tasks.into_values().filter(|task| task.status().is_live());
+    let live = live.map(|task| found(format!("{} never ended", brief(task))));
+    let open = executions.into_values().filter(|one| one.closed().is_none() || one.due.is_some());
+    let open = open.map(|one| found(format!("{} never ended", trace::execution::brief(one))));
+    live.chain(open).collect()
 }

@@ -41,7 +41,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
                         Effect::Dispatch { hint, .. } => {
                             *allowed.decided.entry(hint.task.incarnation).or_default() += 1;
                         }
-                        Effect::Timer(_) => {}
+                        Effect::Timer(_) | Effect::Turn { .. } | Effect::Tell(_) => {}
                     }
                 }
             }
@@ -59,6 +59,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
             What::Called { .. }
             | What::Answered { .. }
             | What::Stored(_)
+            | What::OfExecution(_)
             | What::Message { .. }
             | What::Fault(_) => {}
         }

@@ -59,7 +59,11 @@ impl<'a> Stories<'a> {
                     let step = step(number, event.at, stored, &decisions);
                     by_task.entry(stored.after.incarnation).or_default().push(step);
                 }
-                What::Called { .. } | What::Answered { .. } | What::Message { .. } | What::Fault(_) => {}
+                What::Called { .. }
+                | What::Answered { .. }
+                | What::OfExecution(_)
+                | What::Message { .. }
+                | What::Fault(_) => {}
             }
         }
         Self { by_task }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 
-use super::story::{Step, Stories, visible_instant};
+use super::story::{Stories, visible_instant};
 use crate::sim::Run;
 use crate::sim::history::{Answer, Request, What};
 use crate::sim::trace::{brief, clock};
@@ -30,50 +30,59 @@ struct Tick {
 }
 
 /// An instant that a record waits for, and how long the record stood so.
-struct Standing<'a> {
-    step: &'a Step<'a>,
-    instant: Timestamp,
-    until: Timestamp,
+pub(super) struct Passing {
+    /// Since when.
+    pub(super) since: Timestamp,
+    /// The instant.
+    pub(super) instant: Timestamp,
+    /// Until when.
+    pub(super) until: Timestamp,
+    /// The record in a few words.
+    pub(super) brief: String,
 }
 
 /// Every instant that a record waited for.
-fn standing<'a>(stories: &'a Stories<'a>, run: &Run) -> Vec<Standing<'a>> {
+fn passing(stories: &Stories<'_>, run: &Run) -> Vec<Passing> {
     let mut all = Vec::new();
     for steps in stories.tasks() {
         let ends = steps.iter().skip(1).map(|step| step.at).chain([run.ended_at]);
         all.extend(steps.iter().zip(ends).filter_map(|(step, until)| {
             let instant = visible_instant(step.after)?;
-            Some(Standing { step, instant, until })
+            Some(Passing { since: step.at, instant, until, brief: brief(step.after) })
         }));
     }
     all
 }
 
 pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
+    of_instants(&passing(stories, run), run)
+}
+
+/// What is wrong with how these instants passed.
+pub(super) fn of_instants(all: &[Passing], run: &Run) -> Vec<Violation> {
     let ticks = good_ticks(run);
-    let standing = standing(stories, run);
-    let mut found: Vec<_> = standing.iter().filter_map(|one| ticks_pass_nothing_by(one, &ticks)).collect();
+    let mut found: Vec<_> = all.iter().filter_map(|one| ticks_pass_nothing_by(one, &ticks)).collect();
     if run.plan.weather.is_fair() {
-        found.extend(standing.iter().filter_map(|one| timers_are_prompt(one, &ticks, run)));
+        found.extend(all.iter().filter_map(|one| timers_are_prompt(one, &ticks, run)));
     }
     found
 }
 
 /// A tick that begins after an instant has passed, sees the index as it was then, and ends well, leaves no record
 /// as it was before that instant.
-fn ticks_pass_nothing_by(one: &Standing<'_>, ticks: &[Tick]) -> Option<Violation> {
-    let from = one.instant.plus(SKEW).max(one.step.at.plus(LAG));
+fn ticks_pass_nothing_by(one: &Passing, ticks: &[Tick]) -> Option<Violation> {
+    let from = one.instant.plus(SKEW).max(one.since.plus(LAG));
     let tick = ticks.iter().find(|tick| tick.began >= from && tick.ended < one.until)?;
     let what = format!("{} was passed by, by the tick until {}", clock(one.instant), clock(tick.ended));
-    Some(Violation::new(Invariant::Timeliness, tick.ended, format!("{}: {what}", brief(one.step.after))))
+    Some(Violation::new(Invariant::Timeliness, tick.ended, format!("{}: {what}", one.brief)))
 }
 
 /// Where nothing fails, nobody has to wait for a tick: an instant is noticed at once, unless ticks were missing when
 /// it was to be handed to timers.
-fn timers_are_prompt(one: &Standing<'_>, ticks: &[Tick], run: &Run) -> Option<Violation> {
+fn timers_are_prompt(one: &Passing, ticks: &[Tick], run: &Run) -> Option<Violation> {
     let weather = run.plan.weather;
     let last_call = one.instant.minus(IN_TIME);
-    let known = one.step.at.plus(LAG).plus(SKEW);
+    let known = one.since.plus(LAG).plus(SKEW);
     let handed_over = ticks.iter().any(|tick| {
         tick.minute.plus(SLOT_END).minus(SKEW) > one.instant && tick.began >= known && tick.ended <= last_call
     });
@@ -83,10 +92,10 @@ fn timers_are_prompt(one: &Standing<'_>, ticks: &[Tick], run: &Run) -> Option<Vi
     let calls = Millis::new(weather.latency_ms).saturating_mul(LEGS);
     let skew = Millis::new(u64::try_from(2 * weather.ahead_max_ms).unwrap_or(0));
     // An instant may be written so late that it has passed by then.
-    let by = one.instant.max(one.step.at).plus(PROMPT).plus(calls).plus(skew);
+    let by = one.instant.max(one.since).plus(PROMPT).plus(calls).plus(skew);
     let late = one.until > by;
     let what = || format!("{} was noticed only at {}", clock(one.instant), clock(one.until));
-    late.then(|| Violation::new(Invariant::Timeliness, by, format!("{}: {}", brief(one.step.after), what())))
+    late.then(|| Violation::new(Invariant::Timeliness, by, format!("{}: {}", one.brief, what())))
 }
 
 fn good_ticks(run: &Run) -> Vec<Tick> {
@@ -106,6 +115,7 @@ fn good_ticks(run: &Run) -> Vec<Tick> {
             | What::Answered { .. }
             | What::Decided(_)
             | What::Stored(_)
+            | What::OfExecution(_)
             | What::Message { .. }
             | What::Fault(_) => {}
         }

@@ -4,16 +4,17 @@
 use std::collections::BTreeMap;
 
 use tickover_core::decision::Effect;
-use tickover_core::id::TaskId;
+use tickover_core::id::RecordId;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
 
 use crate::sim::Run;
+use crate::sim::history::execution::Happening;
 use crate::sim::history::{Actor, Answer, Fate, Note, Request, What};
 use crate::sim::trace::clock;
 use crate::sim::violation::{Invariant, Violation};
 
-type Key = (TaskId, Timestamp, Timestamp);
+type Key = (RecordId, Timestamp, Timestamp);
 
 /// What is known while going through the history.
 #[derive(Default)]
@@ -37,11 +38,11 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
         let (actor, at) = (event.actor, event.at);
         match &event.what {
             What::Decided(decided) => {
-                for effect in &decided.effects {
-                    match effect {
-                        Effect::Timer(timer) => *known.decided.entry(key(timer)).or_default() += 1,
-                        Effect::Dispatch { .. } => {}
-                    }
+                known.decide(&decided.effects);
+            }
+            What::OfExecution(happening) => {
+                if let Happening::Decided(ruling) = &**happening {
+                    known.decide(&ruling.effects);
                 }
             }
             What::Message { fate: Fate::Received, note: Note::Timer(timer), .. } => {
@@ -71,6 +72,15 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
 }
 
 impl Known {
+    fn decide(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Timer(timer) => *self.decided.entry(key(timer)).or_default() += 1,
+                Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::Tell(_) => {}
+            }
+        }
+    }
+
     /// What is wrong with sending this timer, if anything is.
     fn send(&mut self, actor: Actor, timer: &Timer, in_fair_weather: bool) -> Option<String> {
         let key = key(timer);
@@ -80,7 +90,7 @@ impl Known {
             *left -= 1;
             return None;
         }
-        let what = || format!("the timer of {} for {}", timer.task, clock(timer.at));
+        let what = || format!("the timer of {} for {}", timer.record, clock(timer.at));
         if !matches!(actor, Actor::Ticker(_)) {
             return Some(format!("nobody decided to send {}", what()));
         }
@@ -93,5 +103,5 @@ impl Known {
 }
 
 fn key(timer: &Timer) -> Key {
-    (timer.task.clone(), timer.at, timer.due_at)
+    (timer.record.clone(), timer.at, timer.due_at)
 }

@@ -7,7 +7,8 @@ mod scene;
 
 use crate::command::{Key, Schedule, Start};
 use crate::duration::Millis;
-use crate::id::{BlobId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind};
+use crate::execution::Parent;
+use crate::id::{BlobId, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind};
 use crate::limits::Limits;
 use crate::payload::Json;
 use crate::queue::QueueView;
@@ -80,9 +81,16 @@ pub(crate) fn task() -> Plan {
         start: Start::After(Millis::ZERO),
         fingerprint: Fingerprint::from_bytes([2; 16]),
         key: None,
+        parent: None,
         blob_ids: [blob("input"), blob("labels")],
     };
     Plan { schedule, limits: Limits::default() }
+}
+
+/// The execution that a remote step is of.
+pub(crate) fn parent() -> Parent {
+    let execution = ExecutionId::parse("order-7").unwrap();
+    Parent { execution, incarnation: Incarnation::from_bytes([5; 8]), run: 1, slot: None }
 }
 
 impl Plan {
@@ -148,6 +156,12 @@ impl Plan {
 
     pub(crate) fn keyed(mut self) -> Self {
         self.schedule.key = Some(Key { digest: Fingerprint::from_bytes([3; 16]), replaces: None });
+        self
+    }
+
+    /// It is a remote step of an execution.
+    pub(crate) fn step(mut self) -> Self {
+        self.schedule.parent = Some(parent());
         self
     }
 

@@ -194,6 +194,11 @@ fn extension(write: &Write) -> Option<&crate::payload::BlobRef> {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
+        | Write::PutRecurrence { .. }
+        | Write::CreateExecution { .. }
+        | Write::UpdateExecution { .. }
+        | Write::RearmExecution { .. }
+        | Write::Wake { .. }
         | Write::ExtendKey { .. } => None,
     }
 }

@@ -4,7 +4,8 @@
 use std::num::NonZeroU32;
 
 use crate::command::{Claim, Command, Complete, Fail, Heartbeat};
-use crate::id::{QueueName, TaskId, TaskKind, WorkerName};
+use crate::execution::{Parent, Slot};
+use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, TaskId, TaskKind, WorkerName};
 use crate::limits;
 use crate::payload::{Json, Payload};
 use crate::retry::{self, Delay, Jitter, MaxAttempts, RetryPolicy};
@@ -40,6 +41,21 @@ fn largest() -> Plan {
         .start_within(ALMOST_A_YEAR, OnTimeout::Cancel)
         .close_within(ALMOST_A_YEAR, OnTimeout::Cancel)
         .heartbeats(ALMOST_A_YEAR, OnTimeout::Cancel)
+}
+
+/// The same as a remote step of the execution with the longest names: its id is made for it, and it has no key.
+fn largest_step() -> Plan {
+    let mut plan = largest();
+    plan.schedule.id = TaskId::parse("s".repeat(24)).unwrap();
+    plan.schedule.key = None;
+    let slot = Slot { label: Nonce::from_bytes([255; 8]), item: u16::MAX, place: 99, of: 100 };
+    plan.schedule.parent = Some(Parent {
+        execution: ExecutionId::parse("p".repeat(limits::EXECUTION_ID_MAX)).unwrap(),
+        incarnation: Incarnation::from_bytes([255; 8]),
+        run: 99_999,
+        slot: Some(slot),
+    });
+    plan
 }
 
 /// The same with counters as high as they get.
@@ -131,6 +147,8 @@ fn everything_at_its_maximum_at_once_stays_within_the_budget_in_every_state() {
         plan
     };
     through_every_state(|| aged(no_payloads()));
+    through_every_state(|| aged(largest_step()));
+    through_every_state(|| aged(largest_step().input("1").labels("{}")));
     // The names and all four timeouts at their maximum leave room for a policy that is worth the name.
     assert!(matches!(&largest().schedule.retry.delay, Delay::Listed(delays) if delays.len() > 5));
 }

@@ -20,7 +20,7 @@ use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 
-use crate::ports::{Store, StoreError};
+use crate::ports::{Current, Store, StoreError};
 
 /// When everything happens: far ahead, so that no store deletes by age what a case has just written.
 pub(super) const NOW: Timestamp = Timestamp::from_millis(4_000_000_000_250);
@@ -65,6 +65,7 @@ impl World {
             start: Start::After(Millis::ZERO),
             fingerprint: Fingerprint::from_bytes([9; 16]),
             key: None,
+            parent: None,
             blob_ids: [self.blob_id(), self.blob_id()],
         }
     }
@@ -192,7 +193,7 @@ pub(super) fn json(text: &str) -> Json {
     Json::parse(text).unwrap_or_else(|| panic!("not JSON: {text}"))
 }
 
-fn parsed<T>(name: Result<T, NameError>) -> T {
+pub(super) fn parsed<T>(name: Result<T, NameError>) -> T {
     name.unwrap_or_else(|error| panic!("a name that {error}"))
 }
 
@@ -213,7 +214,7 @@ pub(super) fn present<T>(value: Option<T>) -> T {
 /// The record that a conflict comes with.
 pub(super) fn conflicting<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Option<Task> {
     match result {
-        Err(StoreError::Conflict { current }) => current.map(|current| *current),
+        Err(StoreError::Conflict { current }) => current.and_then(Current::task).map(|current| *current),
         other => panic!("not a conflict: {other:?}"),
     }
 }

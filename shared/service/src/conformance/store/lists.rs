@@ -3,7 +3,7 @@
 use tickover_core::command::{Command, Schedule};
 use tickover_core::decision::Write;
 use tickover_core::due::DueKind;
-use tickover_core::id::TaskId;
+use tickover_core::id::{RecordId, TaskId};
 use tickover_core::queue::QueueRecord;
 use tickover_core::time::Timestamp;
 
@@ -31,14 +31,18 @@ impl World {
         panic!("{listing:?} has no end");
     }
 
-    async fn all_due(&self, until: Timestamp) -> Result<Vec<TaskId>, StoreError> {
+    async fn all_due(&self, until: Timestamp) -> Result<Vec<RecordId>, StoreError> {
         let Page { items, .. } = self.store.due(DueRange::until(SHARD, until), 100, None).await?;
-        Ok(items.into_iter().map(|entry| entry.task).collect())
+        Ok(items.into_iter().map(|entry| entry.record).collect())
     }
 }
 
 fn ids<const N: usize>(names: [&str; N]) -> Vec<TaskId> {
     names.into_iter().map(id).collect()
+}
+
+fn records<const N: usize>(names: [&str; N]) -> Vec<RecordId> {
+    names.into_iter().map(|name| id(name).into()).collect()
 }
 
 pub(super) async fn due_entries_come_in_order_and_in_pages(world: World) -> Result<(), StoreError> {
@@ -52,13 +56,13 @@ pub(super) async fn due_entries_come_in_order_and_in_pages(world: World) -> Resu
         let page = world.store.due(range, 2, cursor.as_deref()).await?;
         assert!(page.items.len() <= 2);
         assert!(page.items.iter().all(|entry| entry.kind == DueKind::Armed));
-        seen.extend(page.items.into_iter().map(|entry| (entry.task, entry.due_at)));
+        seen.extend(page.items.into_iter().map(|entry| (entry.record, entry.due_at)));
         cursor = page.next;
         if cursor.is_none() {
             break;
         }
     }
-    let expected = [20, 30, 40, 50, 60].map(|secs| (id(&format!("at-{secs}")), later(secs)));
+    let expected = [20, 30, 40, 50, 60].map(|secs| (id(&format!("at-{secs}")).into(), later(secs)));
     assert_eq!(seen, expected);
     assert_eq!(world.store.due(DueRange::until(SHARD + 1, later(99)), 10, None).await?.items, []);
     Ok(())
@@ -68,7 +72,7 @@ pub(super) async fn records_that_have_ended_are_not_due(world: World) -> Result<
     let waiting = world.scheduled("waiting").await?;
     world.completed("completed", NOW).await?;
     world.failed("failed", NOW).await?;
-    assert_eq!(world.all_due(place(&waiting).at).await?, ids(["waiting"]));
+    assert_eq!(world.all_due(place(&waiting).at).await?, records(["waiting"]));
     Ok(())
 }
 
@@ -85,7 +89,7 @@ pub(super) async fn failed_and_timed_out_tasks_are_dead_until_revived(
     let revived = world.drive(&third, &Command::Retry, later(4)).await?;
     assert_eq!(world.stored(&revived).await?, revived);
     assert_eq!(world.listed(Listing::Dead, 10).await?, ids(["second", "first"]));
-    assert_eq!(world.all_due(place(&revived).at).await?, ids(["third"]));
+    assert_eq!(world.all_due(place(&revived).at).await?, records(["third"]));
     Ok(())
 }
 

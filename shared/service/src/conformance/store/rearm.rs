@@ -14,8 +14,8 @@ pub(super) async fn moving_a_place_leaves_the_rest_of_the_record(world: World) -
     assert_eq!((moved.version, moved.nonce), (hinted.version, hinted.nonce));
     assert_eq!(world.stored(&moved).await?, moved);
     let due = world.store.due(DueRange::until(SHARD, TO.at), 10, None).await?;
-    let found = due.items.iter().map(|entry| (&entry.task, entry.due_at, entry.kind));
-    assert_eq!(found.collect::<Vec<_>>(), [(&hinted.id, TO.at, TO.kind)]);
+    let found = due.items.into_iter().map(|entry| (entry.record, entry.due_at, entry.kind));
+    assert_eq!(found.collect::<Vec<_>>(), [(hinted.id.clone().into(), TO.at, TO.kind)]);
 
     // The hint that was sent before is as good as ever.
     world.drive(&hinted, &world.claim(), NOW).await?;

@@ -3,16 +3,16 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
-use tickover_core::id::TaskId;
+use tickover_core::id::RecordId;
 use tickover_core::time::Timestamp;
 
-use crate::ports::{Listing, Page, StoreError};
+use crate::ports::{Page, StoreError};
 
-/// A task's place in a listing; places are ordered as listings are.
+/// A record's place in a listing; places are ordered as listings are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Place {
     pub(super) at: Timestamp,
-    pub(super) task: TaskId,
+    pub(super) record: RecordId,
 }
 
 /// Which way a listing goes.
@@ -28,14 +28,14 @@ struct Cursor {
     behind: Place,
 }
 
-/// The places behind the cursor, at most `limit`.
+/// The places behind the cursor, at most `limit`. A cursor is good for the listing of the same name only.
 pub(super) fn page(
     mut places: Vec<Place>,
-    listing: Listing,
+    listing: &str,
     order: Order,
     limit: usize,
     cursor: Option<&str>,
-) -> Result<Page<TaskId>, StoreError> {
+) -> Result<Page<RecordId>, StoreError> {
     let behind = cursor.map(|cursor| decode(listing, cursor)).transpose()?;
     places.retain(|place| match (&behind, order) {
         (None, _) => true,
@@ -49,16 +49,16 @@ pub(super) fn page(
     let is_last = places.len() <= limit;
     places.truncate(limit);
     let next = if is_last { None } else { places.last().and_then(|last| encode(listing, last)) };
-    Ok(Page { items: places.into_iter().map(|place| place.task).collect(), next })
+    Ok(Page { items: places.into_iter().map(|place| place.record).collect(), next })
 }
 
-fn encode(listing: Listing, last: &Place) -> Option<String> {
-    let cursor = Cursor { of: format!("{listing:?}"), behind: last.clone() };
+fn encode(listing: &str, last: &Place) -> Option<String> {
+    let cursor = Cursor { of: listing.to_owned(), behind: last.clone() };
     Some(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).ok()?))
 }
 
-fn decode(listing: Listing, cursor: &str) -> Result<Place, StoreError> {
+fn decode(listing: &str, cursor: &str) -> Result<Place, StoreError> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| StoreError::BadCursor)?;
     let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| StoreError::BadCursor)?;
-    if cursor.of == format!("{listing:?}") { Ok(cursor.behind) } else { Err(StoreError::BadCursor) }
+    if cursor.of == listing { Ok(cursor.behind) } else { Err(StoreError::BadCursor) }
 }

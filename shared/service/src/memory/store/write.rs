@@ -1,10 +1,14 @@
 //! Writes in memory: all conditions first, then all changes.
 
 use tickover_core::decision::Write;
+use tickover_core::due::Due;
+use tickover_core::execution::Execution;
+use tickover_core::id::{ExecutionId, Incarnation, Nonce};
 use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
 
 use super::Records;
-use crate::ports::StoreError;
+use crate::ports::{Current, StoreError};
 
 /// What a condition came to.
 enum Condition {
@@ -16,12 +20,77 @@ enum Condition {
     Fails,
 }
 
+/// What conditions look at in a record, whatever its kind.
+#[derive(Clone, Copy)]
+struct Face {
+    incarnation: Incarnation,
+    version: u64,
+    nonce: Nonce,
+    due: Option<Due>,
+}
+
+impl From<&Task> for Face {
+    fn from(task: &Task) -> Self {
+        let Task { incarnation, version, nonce, due, .. } = *task;
+        Self { incarnation, version, nonce, due }
+    }
+}
+
+impl From<&Execution> for Face {
+    fn from(execution: &Execution) -> Self {
+        let Execution { incarnation, version, nonce, due, .. } = *execution;
+        Self { incarnation, version, nonce, due }
+    }
+}
+
+impl Condition {
+    /// For a write that leaves its decision's mark.
+    fn marked(holds: bool, written_by: Option<Nonce>, writes: Nonce) -> Self {
+        match (holds, written_by == Some(writes)) {
+            (true, _) => Self::Holds,
+            (false, true) => Self::Ours,
+            (false, false) => Self::Fails,
+        }
+    }
+
+    /// For an update of a record that must still be as it was, and lie in the due index by an instant.
+    fn updated(stored: Option<Face>, before: Face, after: Face, latest: Option<Timestamp>) -> Self {
+        let holds = stored.is_some_and(|stored| {
+            let in_time = |latest| stored.due.is_some_and(|due| due.at <= latest);
+            stored.incarnation == before.incarnation
+                && stored.version == before.version
+                && latest.is_none_or(in_time)
+        });
+        Self::marked(holds, stored.map(|stored| stored.nonce), after.nonce)
+    }
+
+    /// For moving a record that must still lie where it did.
+    fn moved(stored: Option<Face>, before: Face, to: Due) -> Self {
+        let same = stored.filter(|stored| stored.incarnation == before.incarnation);
+        let same_version = same.is_some_and(|stored| stored.version == before.version);
+        match same.and_then(|stored| stored.due) {
+            Some(due) if Some(due) == before.due && same_version => Self::Holds,
+            Some(due) if due == to => Self::AsWanted,
+            Some(_) | None => Self::Fails,
+        }
+    }
+}
+
 pub(super) fn commit(records: &mut Records, writes: &[Write]) -> Result<(), StoreError> {
-    let (extensions, decided): (Vec<&Write>, Vec<&Write>) =
-        writes.iter().partition(|write| matches!(write, Write::ExtendBlob { .. } | Write::ExtendKey { .. }));
-    for extension in extensions {
+    for extension in writes.iter().filter(|write| is_extension(write)) {
         records.apply(extension);
     }
+    let is_decided = |write: &&Write| !is_extension(write) && !is_wake(write);
+    let decided: Vec<&Write> = writes.iter().filter(is_decided).collect();
+    settle(records, &decided)?;
+    // Whoever is woken must find what it is woken for.
+    for wake in writes.iter().filter(|write| is_wake(write)) {
+        records.apply(wake);
+    }
+    Ok(())
+}
+
+fn settle(records: &mut Records, decided: &[&Write]) -> Result<(), StoreError> {
     let conditions: Vec<Condition> = decided.iter().map(|write| records.condition(write)).collect();
     match conditions.as_slice() {
         [Condition::AsWanted] => return Ok(()),
@@ -34,8 +103,7 @@ pub(super) fn commit(records: &mut Records, writes: &[Write]) -> Result<(), Stor
     let failed = |condition: &Condition| matches!(condition, Condition::Fails | Condition::AsWanted);
     if conditions.iter().any(failed) {
         let mut losers = decided.iter().zip(&conditions).filter(|(_, condition)| failed(condition));
-        let current = losers.find_map(|(write, _)| records.task_of(write)).cloned().map(Box::new);
-        return Err(StoreError::Conflict { current });
+        return Err(StoreError::Conflict { current: losers.find_map(|(write, _)| records.current(write)) });
     }
     for write in decided {
         records.apply(write);
@@ -43,68 +111,99 @@ pub(super) fn commit(records: &mut Records, writes: &[Write]) -> Result<(), Stor
     Ok(())
 }
 
+const fn is_extension(write: &Write) -> bool {
+    matches!(write, Write::ExtendBlob { .. } | Write::ExtendKey { .. })
+}
+
+const fn is_wake(write: &Write) -> bool {
+    matches!(write, Write::Wake { .. })
+}
+
 impl Records {
-    /// The task that a write is of, as it stands.
-    fn task_of(&self, write: &Write) -> Option<&Task> {
+    /// The record that a write is of, as it stands.
+    fn current(&self, write: &Write) -> Option<Current> {
         match write {
-            Write::CreateTask { task, .. } | Write::Rearm { task, .. } => self.tasks.get(&task.id),
-            Write::UpdateTask { before, .. } => self.tasks.get(&before.id),
-            Write::PutKey { .. }
+            Write::CreateTask { task, .. } | Write::Rearm { task, .. } => self.task(task),
+            Write::UpdateTask { before, .. } => self.task(before),
+            Write::CreateExecution { execution, .. } | Write::RearmExecution { execution, .. } => {
+                self.execution(execution)
+            }
+            Write::UpdateExecution { before, .. } => self.execution(before),
+            Write::Wake { .. }
+            | Write::PutKey { .. }
             | Write::PutQueue { .. }
             | Write::PutTick { .. }
+            | Write::PutRecurrence { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendKey { .. } => None,
         }
     }
 
+    fn task(&self, of: &Task) -> Option<Current> {
+        self.tasks.get(&of.id).map(|task| Current::Task(Box::new(task.clone())))
+    }
+
+    fn execution(&self, of: &Execution) -> Option<Current> {
+        self.executions.get(&of.id).map(|execution| Current::Execution(Box::new(execution.clone())))
+    }
+
     fn condition(&self, write: &Write) -> Condition {
-        let stored = self.task_of(write);
-        let (holds, written_by, writes) = match write {
-            Write::CreateTask { task, now } => (
-                stored.is_none_or(|stored| stored.is_gone(*now)),
-                stored.map(|stored| stored.nonce),
-                task.nonce,
-            ),
-            Write::UpdateTask { before, after, due_no_later_than } => (
-                stored.is_some_and(|stored| {
-                    let in_time = |latest| stored.due.is_some_and(|due| due.at <= latest);
-                    stored.incarnation == before.incarnation
-                        && stored.version == before.version
-                        && due_no_later_than.is_none_or(in_time)
-                }),
-                stored.map(|stored| stored.nonce),
-                after.nonce,
-            ),
+        match write {
+            Write::CreateTask { task, now } => {
+                let stored = self.tasks.get(&task.id);
+                let is_free = stored.is_none_or(|stored| stored.is_gone(*now));
+                Condition::marked(is_free, stored.map(|stored| stored.nonce), task.nonce)
+            }
+            Write::UpdateTask { before, after, due_no_later_than } => {
+                let stored = self.tasks.get(&before.id).map(Face::from);
+                Condition::updated(stored, (&**before).into(), (&**after).into(), *due_no_later_than)
+            }
+            Write::Rearm { task, to } => {
+                Condition::moved(self.tasks.get(&task.id).map(Face::from), (&**task).into(), *to)
+            }
+            Write::CreateExecution { execution, now } => {
+                let stored = self.executions.get(&execution.id);
+                let is_free = stored.is_none_or(|stored| stored.is_gone(*now));
+                Condition::marked(is_free, stored.map(|stored| stored.nonce), execution.nonce)
+            }
+            Write::UpdateExecution { before, after, due_no_later_than, wakes } => {
+                let stored = self.executions.get(&before.id);
+                let unseen = stored.filter(|stored| wakes.is_some_and(|seen| stored.wakes != seen));
+                match unseen {
+                    Some(stored) => Condition::marked(false, Some(stored.nonce), after.nonce),
+                    None => Condition::updated(
+                        stored.map(Face::from),
+                        (&**before).into(),
+                        (&**after).into(),
+                        *due_no_later_than,
+                    ),
+                }
+            }
+            Write::RearmExecution { execution, to } => {
+                let stored = self.executions.get(&execution.id).map(Face::from);
+                Condition::moved(stored, (&**execution).into(), *to)
+            }
             Write::PutKey { record, replaces } => {
                 let written_by = self.keys.get(&record.key).map(|stored| stored.nonce);
                 let replaced = replaces.as_ref().map(|replaced| replaced.nonce);
-                (written_by.is_none() || written_by == replaced, written_by, record.nonce)
+                let is_free = written_by.is_none() || written_by == replaced;
+                Condition::marked(is_free, written_by, record.nonce)
             }
             Write::PutQueue { record } => {
                 let stored = self.queues.get(&record.name);
-                let version = stored.map_or(0, |stored| stored.version);
-                (version + 1 == record.version, stored.map(|stored| stored.nonce), record.nonce)
+                let follows = stored.map_or(0, |stored| stored.version) + 1 == record.version;
+                Condition::marked(follows, stored.map(|stored| stored.nonce), record.nonce)
+            }
+            Write::PutRecurrence { record, replaces } => {
+                let written_by = self.recurrences.get(&record.id).map(|stored| stored.nonce);
+                Condition::marked(written_by == *replaces, written_by, record.nonce)
             }
             Write::PutTick { record } => {
-                let version = self.tick.as_ref().map_or(0, |stored| stored.version);
-                let written_by = self.tick.as_ref().map(|stored| stored.nonce);
-                (version + 1 == record.version, written_by, record.nonce)
+                let stored = self.tick.as_ref();
+                let follows = stored.map_or(0, |stored| stored.version) + 1 == record.version;
+                Condition::marked(follows, stored.map(|stored| stored.nonce), record.nonce)
             }
-            Write::Rearm { task, to } => {
-                let same = stored.filter(|stored| stored.incarnation == task.incarnation);
-                let same_version = same.is_some_and(|stored| stored.version == task.version);
-                return match same.and_then(|stored| stored.due) {
-                    Some(due) if Some(due) == task.due && same_version => Condition::Holds,
-                    Some(due) if due == *to => Condition::AsWanted,
-                    Some(_) | None => Condition::Fails,
-                };
-            }
-            Write::ExtendBlob { .. } | Write::ExtendKey { .. } => return Condition::Holds,
-        };
-        match (holds, written_by == Some(writes)) {
-            (true, _) => Condition::Holds,
-            (false, true) => Condition::Ours,
-            (false, false) => Condition::Fails,
+            Write::Wake { .. } | Write::ExtendBlob { .. } | Write::ExtendKey { .. } => Condition::Holds,
         }
     }
 
@@ -124,6 +223,21 @@ impl Records {
                     stored.due = Some(*to);
                 }
             }
+            Write::CreateExecution { execution, .. } => {
+                self.executions.insert(execution.id.clone(), (**execution).clone());
+            }
+            Write::UpdateExecution { before, after, .. } => {
+                if let Some(stored) = self.executions.get_mut(&before.id) {
+                    let due = if before.due == after.due { stored.due } else { after.due };
+                    *stored = Execution { due, wakes: stored.wakes, ..(**after).clone() };
+                }
+            }
+            Write::RearmExecution { execution, to } => {
+                if let Some(stored) = self.executions.get_mut(&execution.id) {
+                    stored.due = Some(*to);
+                }
+            }
+            Write::Wake { id, incarnation } => self.wake(id, *incarnation),
             Write::PutKey { record, .. } => {
                 self.keys.insert(record.key, record.clone());
             }
@@ -131,6 +245,9 @@ impl Records {
                 self.queues.insert(record.name.clone(), record.clone());
             }
             Write::PutTick { record } => self.tick = Some(record.clone()),
+            Write::PutRecurrence { record, .. } => {
+                self.recurrences.insert(record.id.clone(), (**record).clone());
+            }
             // Payloads are kept for good here.
             Write::ExtendBlob { .. } => {}
             Write::ExtendKey { key, expires_at } => {
@@ -138,6 +255,14 @@ impl Records {
                     stored.expires_at = *expires_at;
                 }
             }
+        }
+    }
+
+    /// Only one that is open: another one has nothing to go on with.
+    fn wake(&mut self, id: &ExecutionId, incarnation: Incarnation) {
+        let stored = self.executions.get_mut(id).filter(|stored| stored.incarnation == incarnation);
+        if let Some(stored) = stored.filter(|stored| stored.closed().is_none()) {
+            stored.wakes += 1;
         }
     }
 }

@@ -15,7 +15,11 @@ impl Life {
         assert_eq!(after.incarnation, before.incarnation);
         if before.ended().is_some() && !revived {
             assert_eq!(after, before, "an ended task changed");
-            assert_eq!(decision.effects, []);
+            // Whoever says it again, or begins it again, may have missed the word.
+            let again =
+                matches!(decision.outcome, Ok(Reply::Closed { duplicate: true } | Reply::Scheduled { .. }));
+            let word = after.parent.clone().filter(|_| again).map(Effect::Tell);
+            assert_eq!(decision.effects, Vec::from_iter(word));
         }
         if revived {
             assert!(!matches!(before.status(), Status::Completed | Status::Skipped));
@@ -28,6 +32,9 @@ impl Life {
             MaxAttempts::Limited(limit) => assert!(after.attempt <= limit.get(), "too many attempts"),
             MaxAttempts::Unlimited => {}
         }
+        let ends = before.ended().is_none() && after.ended().is_some();
+        let told = decision.effects.iter().any(|effect| matches!(effect, Effect::Tell(_)));
+        assert!(!ends || told == after.parent.is_some(), "{:?}", decision.effects);
         self.check_fence(before, command, decision);
         self.check_expiry(before, decision, after);
         self.check_hints(before, command, decision, after);

@@ -45,7 +45,7 @@ impl Punctual {
     fn take(&mut self, effects: Vec<Effect>) {
         let timers = effects.into_iter().filter_map(|effect| match effect {
             Effect::Timer(timer) => Some(timer),
-            Effect::Dispatch { .. } => None,
+            Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::Tell(_) => None,
         });
         self.on_their_way.extend(timers);
         assert!(self.on_their_way.len() <= ON_THEIR_WAY_MAX, "{:#?}", self.on_their_way);
@@ -90,7 +90,7 @@ impl Punctual {
             let is_new = due.kind == DueKind::Instant && due.at >= self.handed_until;
             if is_new && due.at > now && due.at < until {
                 self.handed_until = until;
-                self.take(vec![Effect::Timer(Timer { task, at: due.at, due_at: due.at })]);
+                self.take(vec![Effect::Timer(Timer { record: task.into(), at: due.at, due_at: due.at })]);
             }
             if due.at <= now {
                 self.tell(&Command::Due(QueueView { looks_empty: true, watermark: None }));

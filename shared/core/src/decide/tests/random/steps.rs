@@ -119,9 +119,13 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
         bytes(),
         any::<bool>(),
         0_u32..4,
+        any::<bool>(),
     )
-        .prop_map(|(attempts, delay, timeouts, start, input, labels, jitter, losses)| {
+        .prop_map(|(attempts, delay, timeouts, start, input, labels, jitter, losses, is_step)| {
             let mut plan = task().max_losses(losses).non_retryable("fatal").keyed();
+            if is_step {
+                plan = plan.step();
+            }
             plan.schedule.retry.max_attempts = MaxAttempts::try_from(attempts).unwrap();
             plan.schedule.retry.delay = delay;
             plan.schedule.retry.jitter = if jitter { Jitter::Full } else { Jitter::None };

@@ -2,6 +2,8 @@
 //! over the network; and what only this adapter can be asked.
 #![expect(clippy::expect_used, reason = "what a test expects and doesn't find is its failure")]
 
+mod executions;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -117,6 +119,7 @@ fn scheduled(key: Option<Key>) -> Decision {
         start: Start::After(Millis::ZERO),
         fingerprint: Fingerprint::from_bytes([2; 16]),
         key,
+        parent: None,
         blob_ids: [BlobId::from_bytes([3; 16]), BlobId::from_bytes([4; 16])],
     };
     decided(None, &Command::Schedule(Box::new(schedule)), 1)

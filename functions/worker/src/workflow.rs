@@ -1,0 +1,170 @@
+//! The example: an order is paid for, labelled box by box, and received once the warehouse has sent it off.
+//!
+//! The bank and the printer are make-believe. What a card is like says how the bank treats it, so that every way
+//! through the workflow can be tried.
+
+use serde::{Deserialize, Serialize};
+use tickover::prelude::*;
+
+/// What a customer wants.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// Its number.
+    pub(crate) number: u32,
+    /// What each box holds.
+    pub(crate) boxes: Vec<String>,
+    /// What it is paid with.
+    #[serde(default)]
+    pub(crate) card: Card,
+    /// Whether it goes out at once, without an hour for second thoughts.
+    #[serde(default)]
+    pub(crate) express: bool,
+}
+
+/// A card, by how the bank treats it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Card {
+    /// Charged at once.
+    #[default]
+    Good,
+    /// Charged at the second attempt.
+    Slow,
+    /// Refused, however often.
+    Empty,
+}
+
+/// Money that was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Charge {
+    /// What the bank knows it by.
+    pub(crate) reference: String,
+}
+
+/// Why no money was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PaymentError {
+    /// Nobody answered.
+    #[error("the bank didn't answer")]
+    Unreachable,
+    /// It won't be any better later.
+    #[error("the bank refused the card")]
+    Refused,
+}
+
+/// What the warehouse says when the boxes have left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shipment {
+    /// Who has them now.
+    pub(crate) carrier: String,
+}
+
+/// What the customer gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Receipt {
+    /// The payment.
+    pub(crate) charge: Charge,
+    /// One for each box.
+    pub(crate) labels: Vec<String>,
+    /// Who brings them.
+    pub(crate) carrier: String,
+}
+
+/// Takes the money. A bank that knows the step's key takes it once, however many attempts reach it.
+#[tickover::step(retry = "fixed(3, 2s)", non_retryable("refused"), timeout = "5m")]
+pub(crate) async fn charge(order: Order) -> Result<Charge, PaymentError> {
+    let attempt = step_info().map_or(1, |info| info.attempt);
+    match order.card {
+        Card::Empty => Err(PaymentError::Refused),
+        Card::Slow if attempt == 1 => Err(PaymentError::Unreachable),
+        Card::Good | Card::Slow => Ok(Charge { reference: format!("charge-{}", order.number) }),
+    }
+}
+
+/// Prints one label, on whatever worker has a printer.
+#[tickover::step(
+    "print-label",
+    remote,
+    retry = "exponential(3, 10s)",
+    non_retryable("empty_box"),
+    timeout = "1d"
+)]
+pub(crate) async fn print_label(content: String) -> Result<String> {
+    if content.is_empty() {
+        return Err(Error::new("empty_box", "there is nothing to write on the label"));
+    }
+    Ok(format!("label for {content}"))
+}
+
+/// Gives the money back.
+#[tickover::step("give-back", retry = "exponential(10, 1s)")]
+pub(crate) async fn give_back(order: Order) -> Result<String> {
+    Ok(format!("refund-{}", order.number))
+}
+
+/// From the order to the receipt.
+#[tickover::workflow("order-fulfilment", queue = "orders", timeout = "30d", on_failure = refund)]
+pub(crate) async fn fulfil(ctx: Ctx, order: Order) -> Result<Receipt> {
+    let charge = ctx.step(charge(order.clone())).await?;
+    let labels = order.boxes.iter().map(|content| print_label(content.clone()));
+    let labels = ctx.join_all("label", labels).await?;
+    if !order.express {
+        ctx.sleep("second-thoughts", "1h").await?;
+    }
+    let shipment: Shipment = ctx.wait_for_event("shipped", within("7d")).await?;
+    Ok(Receipt { charge, labels, carrier: shipment.carrier })
+}
+
+/// Whatever failed, the customer doesn't pay for it. Only a card that was refused leaves nothing to give back: a bank
+/// that didn't answer may still have taken the money.
+async fn refund(ctx: Ctx, order: Order, cause: Cause) -> Result<Option<Receipt>> {
+    let is_unpaid = matches!(&cause, Cause::Step { error, .. } if error.code == "refused");
+    if !is_unpaid {
+        ctx.step(give_back(order)).await?;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover::test::{BEGINNING, TestEnv};
+
+    use super::*;
+
+    fn order(boxes: &[&str]) -> Order {
+        let boxes = boxes.iter().map(|content| (*content).to_owned()).collect();
+        Order { number: 7, boxes, card: Card::Slow, express: false }
+    }
+
+    fn env() -> TestEnv {
+        TestEnv::new().workflow(fulfil).step::<print_label>()
+    }
+
+    #[tokio::test]
+    async fn an_order_is_received_once_it_is_shipped_and_not_before_its_hour_is_over() {
+        let env = env();
+        let run = env.start(&fulfil, order(&["books", "lamps"])).await.unwrap();
+        run.offer("shipped", Shipment { carrier: "a bicycle".to_owned() }).await.unwrap();
+        let receipt = run.result().await.unwrap();
+        assert_eq!(receipt.charge.reference, "charge-7");
+        assert_eq!(receipt.labels, ["label for books", "label for lamps"]);
+        assert_eq!(receipt.carrier, "a bicycle");
+        assert!(env.now().since(BEGINNING) >= tickover::Millis::from_secs(3_600));
+    }
+
+    #[tokio::test]
+    async fn money_is_given_back_where_it_was_taken() {
+        for (order, is_paid, code) in [
+            (order(&[""]), true, "empty_box"),
+            (Order { card: Card::Empty, ..order(&["books"]) }, false, "refused"),
+        ] {
+            let env = env();
+            let run = env.start(&fulfil, order).await.unwrap();
+            let error = run.result().await.unwrap_err().to_string();
+            assert!(error.contains(code), "{error}");
+            let timeline = run.timeline().await.unwrap();
+            assert_eq!(timeline.contains("give-back"), is_paid, "{timeline}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Events: offered to executions, looked at, and thrown away.
+
+use tickover_core::id::{EventName, ExecutionId};
+use tickover_service::Service;
+
+use crate::answer::Answer;
+use crate::body::{self, Empty};
+use crate::parse::{self, EVENT_FIELDS, EVENT_MESSAGE_FIELDS, EventBody};
+use crate::problem::Problem;
+use crate::view::{DrainAnswer, EventsAnswer, OfferAnswer};
+
+/// Offers an event: it waits until the execution takes it.
+pub async fn offer(service: &Service, id: &str, name: &str, body: &[u8]) -> Result<Answer, Problem> {
+    let id = parse::execution_id("id", id)?;
+    let name = parse::event_name("name", name)?;
+    let event = parse::event(&body::object(body, EVENT_FIELDS, Empty::IsObject)?)?;
+    take(service, &id, name, event).await
+}
+
+/// The same, with the execution's `id` and the event's `name` in the body: for events that come by message.
+pub async fn event(service: &Service, body: &[u8]) -> Result<Answer, Problem> {
+    let object = body::object(body, EVENT_MESSAGE_FIELDS, Empty::IsMissing)?;
+    let id = object.require("id", "the execution's id")?;
+    let id = parse::execution_id(id.path(), &id.text()?)?;
+    let name = object.require("name", "the event's name")?;
+    let name = parse::event_name(name.path(), &name.text()?)?;
+    take(service, &id, name, parse::event(&object)?).await
+}
+
+async fn take(
+    service: &Service,
+    id: &ExecutionId,
+    name: EventName,
+    event: EventBody,
+) -> Result<Answer, Problem> {
+    let offered = service.offer(id, name, event.id, event.payload).await?;
+    Answer::ok(&OfferAnswer { duplicate: offered.duplicate.then_some(true), pending: offered.pending })
+}
+
+/// The events that wait for an execution.
+pub async fn events(service: &Service, id: &str) -> Result<Answer, Problem> {
+    let id = parse::execution_id("id", id)?;
+    Answer::ok(&EventsAnswer::of(service.events(&id).await?))
+}
+
+/// Throws away the waiting events of a name.
+pub async fn drain(service: &Service, id: &str, name: &str) -> Result<Answer, Problem> {
+    let id = parse::execution_id("id", id)?;
+    let name = parse::event_name("name", name)?;
+    Answer::ok(&DrainAnswer { drained: service.drain(&id, name).await? })
+}

@@ -1,0 +1,119 @@
+use super::*;
+use crate::body::{Empty, object};
+
+fn read(body: &str) -> Result<StartRequest, Reject> {
+    start(&object(body.as_bytes(), START_FIELDS, Empty::IsMissing)?)
+}
+
+#[track_caller]
+fn refused(body: &str) -> String {
+    read(body).unwrap_err().to_string()
+}
+
+#[test]
+fn a_start_needs_only_its_workflow() {
+    let request = read(r#"{"workflow": "orders"}"#).unwrap();
+    assert_eq!((request.workflow.as_str(), request.queue.as_str()), ("orders", "workflows"));
+    assert!(request.timeouts.is_none() && request.delay.is_zero() && request.input.is_none());
+    assert_eq!(request.policy, StartPolicy::UseExisting);
+    assert_eq!(refused("{}"), "workflow: required; expected the workflow's name");
+}
+
+#[test]
+fn a_timeout_is_taken_under_each_of_its_names() {
+    let expected =
+        ExecutionTimeouts { execution: Some(Millis::from_secs(90)), run: Some(Millis::from_secs(2)) };
+    for body in [
+        r#"{"workflow":"w","execution_timeout":"1m 30s","run_timeout":2000}"#,
+        r#"{"workflow":"w","execution_timeout_seconds":90,"run_timeout_seconds":2}"#,
+        r#"{"workflow":"w","execution_timeout_ms":90000,"run_timeout_ms":2000}"#,
+    ] {
+        assert_eq!(read(body).unwrap().timeouts, expected, "{body}");
+    }
+}
+
+#[test]
+fn a_timeout_under_one_second_is_refused_by_its_name_with_the_minimum() {
+    for (field, value) in [
+        ("execution_timeout", "\"999ms\""),
+        ("execution_timeout_ms", "1"),
+        ("run_timeout", "500"),
+        ("run_timeout_ms", "999"),
+    ] {
+        let refused = refused(&format!(r#"{{"workflow":"w","{field}":{value}}}"#));
+        let expected = format!("{field}: expected a duration of at least 1s, found");
+        assert!(refused.starts_with(&expected), "{refused}");
+    }
+    assert!(read(r#"{"workflow":"w","run_timeout":"1s"}"#).is_ok());
+    assert!(refused(r#"{"workflow":"w","run_timeout":0}"#).starts_with("run_timeout: "));
+    assert!(refused(r#"{"workflow":"w","execution_timeout":"366 days"}"#).contains("at most a year"));
+}
+
+#[test]
+fn other_fields_are_held_to_their_shapes() {
+    for (field, value) in [
+        ("workflow", "\"a b\""),
+        ("id", "\"..\""),
+        ("queue", "\"\""),
+        ("labels", "{\"a\": 1}"),
+        ("policy", "\"replace\""),
+        ("delay", "-1"),
+        ("timeout", "\"1h\""),
+    ] {
+        let workflow = if field == "workflow" { "" } else { r#""workflow":"w","# };
+        let refused = refused(&format!("{{{workflow}\"{field}\":{value}}}"));
+        assert!(refused.starts_with(field), "{refused}");
+    }
+}
+
+#[test]
+fn an_event_may_have_nothing_and_null_is_a_payload() {
+    let event = |body: &str| event(&object(body.as_bytes(), EVENT_FIELDS, Empty::IsObject).unwrap()).unwrap();
+    assert!(event("").payload.is_none() && event("").id.is_none());
+    assert_eq!(event(r#"{"payload":null}"#).payload.unwrap().as_str(), "null");
+    assert_eq!(event(r#"{"payload":[1.0],"event_id":"e-1"}"#).id.unwrap().as_str(), "e-1");
+}
+
+#[test]
+fn a_rerun_preserves_unless_told_otherwise() {
+    let rerun = |body: &str| rerun(&object(body.as_bytes(), RERUN_FIELDS, Empty::IsObject).unwrap());
+    let plain = rerun("").unwrap();
+    assert!(plain.preserve && plain.steps.is_empty());
+    let chosen = rerun(r#"{"steps":["charge","label[3]"],"preserve":false}"#).unwrap();
+    assert_eq!((chosen.steps.len(), chosen.preserve), (2, false));
+    assert!(rerun(r#"{"steps":["a","b c"]}"#).unwrap_err().to_string().starts_with("steps[1]: "));
+}
+
+fn pairs(query: &[(&str, &str)]) -> Vec<(String, String)> {
+    query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn a_wait_is_a_duration_of_at_most_twenty_seconds() {
+    assert_eq!(wait_query(&[]), Ok(None));
+    assert_eq!(wait_query(&pairs(&[("wait", "0")])), Ok(Some(Millis::ZERO)));
+    assert_eq!(wait_query(&pairs(&[("wait", "20s")])), Ok(Some(WAIT_MAX)));
+    for query in [&[("wait", "21s")][..], &[("wait", "soon")], &[("wait", "1s"), ("wait", "1s")]] {
+        assert!(wait_query(&pairs(query)).unwrap_err().to_string().starts_with("wait: "), "{query:?}");
+    }
+    assert!(wait_query(&pairs(&[("patience", "1s")])).is_err());
+}
+
+#[test]
+fn a_list_is_of_one_workflow_and_failed_may_include_timed_out() {
+    let read = |query: &[(&str, &str)]| executions_query(&pairs(query));
+    let all = read(&[("workflow", "w")]).unwrap();
+    assert_eq!((all.statuses, all.limit), (vec![], LIMIT_DEFAULT));
+    let query = [("workflow", "w"), ("status", "failed,waiting"), ("include_timed_out", "true")];
+    let expected = [ExecutionStatus::Waiting, ExecutionStatus::Failed, ExecutionStatus::TimedOut];
+    assert_eq!(read(&query).unwrap().statuses, expected);
+    for (query, field) in [
+        (&[][..], "workflow"),
+        (&[("workflow", "a b")], "workflow"),
+        (&[("workflow", "w"), ("status", "skipped")], "status"),
+        (&[("workflow", "w"), ("limit", "501")], "limit"),
+        (&[("workflow", "w"), ("queue", "q")], "queue"),
+    ] {
+        assert!(read(query).unwrap_err().to_string().starts_with(field), "{query:?}");
+    }
+}

@@ -1,0 +1,61 @@
+//! Events of executions.
+
+use axum::extract::State;
+use tickover_service::Service;
+
+use crate::answer::Answer;
+use crate::calls::executions;
+use crate::http::{JsonBody, Name, Names};
+use crate::openapi::{CallProblems, ReadProblems};
+use crate::problem::Problem;
+use crate::request::EventRequest;
+use crate::view::{DrainAnswer, EventsAnswer, OfferAnswer};
+
+/// Offer an event to an execution.
+///
+/// It waits until the execution takes it: of one name, the first offered is the first taken.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/events/{name}",
+    tag = "executions",
+    params(
+        ("id" = String, Path, description = "The execution's id."),
+        ("name" = String, Path, description = "The event's name."),
+    ),
+    request_body = Option<EventRequest>,
+    responses((status = 200, description = "The event waits.", body = OfferAnswer), CallProblems),
+)]
+pub(super) async fn offer(
+    State(service): State<Service>,
+    names: Names,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    executions::offer(&service, &names.0, &names.1, &body.0).await
+}
+
+/// List and count the events that wait for an execution.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/events",
+    tag = "executions",
+    params(("id" = String, Path, description = "The execution's id.")),
+    responses((status = 200, description = "The events, oldest first.", body = EventsAnswer), ReadProblems),
+)]
+pub(super) async fn events(State(service): State<Service>, id: Name) -> Result<Answer, Problem> {
+    executions::events(&service, &id.0).await
+}
+
+/// Throw away the events of a name that wait for an execution.
+#[utoipa::path(
+    delete,
+    path = "/v1/executions/{id}/events/{name}",
+    tag = "executions",
+    params(
+        ("id" = String, Path, description = "The execution's id."),
+        ("name" = String, Path, description = "The event's name."),
+    ),
+    responses((status = 200, description = "So many are gone.", body = DrainAnswer), CallProblems),
+)]
+pub(super) async fn drain(State(service): State<Service>, names: Names) -> Result<Answer, Problem> {
+    executions::drain(&service, &names.0, &names.1).await
+}

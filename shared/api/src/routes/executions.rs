@@ -1,0 +1,227 @@
+//! Executions as those who start and operate them see them.
+
+use axum::extract::State;
+use tickover_service::Service;
+
+use crate::answer::Answer;
+use crate::calls::executions;
+use crate::http::{JsonBody, Name, Names, QueryPairs};
+use crate::openapi::{CallProblems, ReadProblems};
+use crate::problem::Problem;
+use crate::request::{Nothing, RerunRequest, StartRequest};
+use crate::view::{
+    ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionsAnswer, TimelineAnswer,
+};
+
+/// Start an execution.
+///
+/// `id` makes the call repeatable: where one has it already, that one is the answer, unless `policy` says otherwise.
+#[utoipa::path(
+    post,
+    path = "/v1/executions",
+    tag = "executions",
+    request_body = StartRequest,
+    responses(
+        (status = 201, description = "The execution is started.", body = ExecutionAnswer),
+        (status = 200, description = "There is one of this id.", body = ExecutionAnswer),
+        CallProblems,
+    ),
+)]
+pub(super) async fn start(State(service): State<Service>, body: JsonBody) -> Result<Answer, Problem> {
+    executions::start(&service, &body.0).await
+}
+
+/// Describe an execution.
+///
+/// With its payloads, all its instants, what it waits for, and what happens next by itself, and when. With `wait`,
+/// the answer comes once it has its outcome or that time is over.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}",
+    tag = "executions",
+    operation_id = "describe_execution",
+    params(
+        ("id" = String, Path, description = "The execution's id."),
+        ("wait" = Option<String>, Query, description = "How long to wait for the outcome: at most 20 s."),
+    ),
+    responses(
+        (status = 200, description = "The execution.", body = ExecutionAnswer),
+        (status = 202, description = "It was waited for and hasn't ended yet.", body = ExecutionAnswer),
+        ReadProblems,
+    ),
+)]
+pub(super) async fn describe(
+    State(service): State<Service>,
+    id: Name,
+    query: QueryPairs,
+) -> Result<Answer, Problem> {
+    executions::describe(&service, &id.0, &query.0).await
+}
+
+/// List executions of a workflow, latest first.
+#[utoipa::path(
+    get,
+    path = "/v1/executions",
+    tag = "executions",
+    operation_id = "list_executions",
+    params(
+        ("workflow" = String, Query, description = "The workflow's name."),
+        ("status" = Option<String>, Query,
+            description = "Only executions of these statuses, separated by commas; may be repeated."),
+        ("include_timed_out" = Option<bool>, Query, description = "Whether `failed` means `timed_out` as well."),
+        ("cursor" = Option<String>, Query, description = "The `cursor` of the page before."),
+        ("limit" = Option<u16>, Query, description = "Executions on a page: 1 to 500, 50 by default.",
+            minimum = 1, maximum = 500),
+    ),
+    responses((status = 200, description = "A page of executions.", body = ExecutionsAnswer), ReadProblems),
+)]
+pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> Result<Answer, Problem> {
+    executions::list(&service, &query.0).await
+}
+
+/// Show what happened to an execution.
+///
+/// Its beginning, its last run's steps, sleeps, waits, events, fan-outs and children, and its end.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/timeline",
+    tag = "executions",
+    params(("id" = String, Path, description = "The execution's id.")),
+    responses((status = 200, description = "What happened.", body = TimelineAnswer), ReadProblems),
+)]
+pub(super) async fn timeline(State(service): State<Service>, id: Name) -> Result<Answer, Problem> {
+    executions::timeline_of(&service, &id.0).await
+}
+
+/// Cancel an execution.
+///
+/// One that is asleep or waits has ended with the answer; the code of one that runs stops at its next step.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/cancel",
+    tag = "executions",
+    operation_id = "cancel_execution",
+    params(("id" = String, Path, description = "The execution's id.")),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "What became of it.", body = ExecutionCancelAnswer), CallProblems),
+)]
+pub(super) async fn cancel(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    executions::cancel(&service, &id.0, &body.0).await
+}
+
+/// Terminate an execution: it ends at once, whatever its code is doing.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/terminate",
+    tag = "executions",
+    params(("id" = String, Path, description = "The execution's id.")),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "What became of it.", body = ExecutionCancelAnswer), CallProblems),
+)]
+pub(super) async fn terminate(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    executions::terminate(&service, &id.0, &body.0).await
+}
+
+/// Pause an execution.
+///
+/// It begins nothing new until it is resumed; its deadlines keep running.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/pause",
+    tag = "executions",
+    operation_id = "pause_execution",
+    params(("id" = String, Path, description = "The execution's id.")),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "It is paused.", body = ExecutionChangeAnswer), CallProblems),
+)]
+pub(super) async fn pause(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    executions::pause(&service, &id.0, &body.0).await
+}
+
+/// Resume a paused execution.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/resume",
+    tag = "executions",
+    operation_id = "resume_execution",
+    params(("id" = String, Path, description = "The execution's id.")),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "It goes on.", body = ExecutionChangeAnswer), CallProblems),
+)]
+pub(super) async fn resume(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    executions::resume(&service, &id.0, &body.0).await
+}
+
+/// Restart an execution that has ended: a new run with the same input and fresh deadlines.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/restart",
+    tag = "executions",
+    params(("id" = String, Path, description = "The execution's id.")),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "Its new run waits.", body = ExecutionAnswer), CallProblems),
+)]
+pub(super) async fn restart(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    executions::restart(&service, &id.0, &body.0).await
+}
+
+/// Run an execution that has ended again, with results of its last run.
+///
+/// A new run with fresh deadlines. Steps that failed run again, and so do those that are named.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/rerun",
+    tag = "executions",
+    params(("id" = String, Path, description = "The execution's id.")),
+    request_body = Option<RerunRequest>,
+    responses((status = 200, description = "Its new run waits.", body = ExecutionAnswer), CallProblems),
+)]
+pub(super) async fn rerun(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    executions::rerun(&service, &id.0, &body.0).await
+}
+
+/// Retry a step that an execution failed by.
+///
+/// In the same run, whose other results stay. Refused where the execution's own deadline has passed.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/steps/{name}/retry",
+    tag = "executions",
+    params(
+        ("id" = String, Path, description = "The execution's id."),
+        ("name" = String, Path, description = "The step's name, such as `charge` or `label[3]`."),
+    ),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "The run goes on.", body = ExecutionAnswer), CallProblems),
+)]
+pub(super) async fn retry_step(
+    State(service): State<Service>,
+    names: Names,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    executions::retry_step(&service, &names.0, &names.1, &body.0).await
+}

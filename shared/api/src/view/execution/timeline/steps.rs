@@ -1,0 +1,232 @@
+//! A journal's entries as the timeline shows them, each in the light of those before it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome, open_steps};
+use tickover_core::execution::{Execution, ParentClosePolicy};
+use tickover_core::id::StepName;
+use tickover_core::payload::Payload;
+use tickover_core::time::Timestamp;
+use tickover_service::executions::remote_id;
+
+use super::TimelineEntryView;
+use crate::view::attempt::ErrorView;
+use crate::view::verbatim::Verbatim;
+
+/// What is known of a run's steps while its journal is gone through.
+pub(super) struct Steps<'a> {
+    execution: &'a Execution,
+    /// How many steps were begun at one instant under one label, of those that are more than one.
+    fan_outs: BTreeMap<(Timestamp, &'a str), u32>,
+    shown: BTreeSet<(Timestamp, &'a str)>,
+    begun: BTreeMap<&'a StepName, Begun>,
+    /// Timers whose wait hasn't ended otherwise.
+    timers: BTreeMap<&'a StepName, Timestamp>,
+}
+
+struct Begun {
+    at: Timestamp,
+    is_child: bool,
+}
+
+impl<'a> Steps<'a> {
+    pub(super) fn of(execution: &'a Execution, journal: &'a [Entry]) -> Self {
+        let mut fan_outs: BTreeMap<_, u32> = BTreeMap::new();
+        for entry in journal {
+            if let Some(key) = member(entry) {
+                *fan_outs.entry(key).or_default() += 1;
+            }
+        }
+        fan_outs.retain(|_, count| *count > 1);
+        Self { execution, fan_outs, shown: BTreeSet::new(), begun: BTreeMap::new(), timers: BTreeMap::new() }
+    }
+
+    /// What an entry is shown as.
+    pub(super) fn entries(&mut self, entry: &'a Entry) -> Vec<TimelineEntryView> {
+        let mut views = Vec::new();
+        if let Some(key) = member(entry)
+            && let Some(count) = self.fan_outs.get(&key).copied()
+            && self.shown.insert(key)
+        {
+            let view = TimelineEntryView::named(entry.at, "fan_out_started", &key.1);
+            views.push(TimelineEntryView { count: Some(count), ..view });
+        }
+        views.extend(self.entry(entry));
+        views
+    }
+
+    fn entry(&mut self, entry: &'a Entry) -> Option<TimelineEntryView> {
+        let at = entry.at;
+        Some(match &entry.what {
+            Happened::Attempt { name, attempt, first_at, error, next_at } => {
+                self.begun.insert(name, Begun { at: *first_at, is_child: false });
+                let kind = if error.is_some() { "step_attempt_failed" } else { "step_attempt_started" };
+                TimelineEntryView {
+                    attempt: Some(*attempt),
+                    error: error.as_ref().map(ErrorView::from),
+                    until: next_at.map(Timestamp::to_rfc3339),
+                    ..TimelineEntryView::named(at, kind, name)
+                }
+            }
+            Happened::Remote { name } => {
+                self.begun.insert(name, Begun { at, is_child: false });
+                let task = Some(remote_id(self.execution, name).to_string());
+                TimelineEntryView { task, ..TimelineEntryView::named(at, "step_started", name) }
+            }
+            Happened::Child { name, execution, policy } => {
+                self.begun.insert(name, Begun { at, is_child: true });
+                TimelineEntryView {
+                    execution: Some(execution.to_string()),
+                    parent_close: Some(parent_close(*policy)),
+                    ..TimelineEntryView::named(at, "child_started", name)
+                }
+            }
+            Happened::Step { name, outcome, attempts } => self.step_ended(at, name, outcome, *attempts),
+            Happened::Reopened { name } => {
+                self.begun.remove(name);
+                TimelineEntryView::named(at, "step_reopened", name)
+            }
+            Happened::Captured { name, value } => {
+                TimelineEntryView::named(at, "captured", name).with(Some(value))
+            }
+            Happened::Until { name, until } => {
+                self.timers.insert(name, *until);
+                let until = Some(until.to_rfc3339());
+                TimelineEntryView { until, ..TimelineEntryView::named(at, "timer_started", name) }
+            }
+            Happened::Waited { name, event } => {
+                self.timers.remove(name);
+                let kind = if event.is_some() { "wait_ended" } else { "wait_timed_out" };
+                let event = event.as_ref().map(ToString::to_string);
+                TimelineEntryView { event, ..TimelineEntryView::named(at, kind, name) }
+            }
+            Happened::Event { name, id, payload } => TimelineEntryView {
+                event: Some(name.to_string()),
+                event_id: id.as_ref().map(ToString::to_string),
+                ..TimelineEntryView::new(at, "event_offered").with(payload.as_ref())
+            },
+            Happened::Drained { name, count } => TimelineEntryView {
+                event: Some(name.to_string()),
+                count: Some(*count),
+                ..TimelineEntryView::new(at, "events_drained")
+            },
+            Happened::Patches { names } if names.is_empty() => return None,
+            Happened::Patches { names } => {
+                TimelineEntryView { patches: Some(names.clone()), ..TimelineEntryView::new(at, "patched") }
+            }
+            Happened::Note { kind, name } => TimelineEntryView {
+                name: name.as_ref().map(ToString::to_string),
+                ..TimelineEntryView::new(at, kind.clone())
+            },
+        })
+    }
+
+    fn step_ended(
+        &self,
+        at: Timestamp,
+        name: &StepName,
+        outcome: &StepOutcome,
+        attempts: Option<u32>,
+    ) -> TimelineEntryView {
+        let begun = self.begun.get(name);
+        let subject = if begun.is_some_and(|begun| begun.is_child) { "child" } else { "step" };
+        let view = TimelineEntryView {
+            attempts,
+            duration_ms: begun.map(|begun| at.since(begun.at).as_u64()),
+            ..TimelineEntryView::named(at, format!("{subject}_{}", ending(outcome)), name)
+        };
+        match outcome {
+            StepOutcome::Completed { output } => view.with(output.as_ref()),
+            StepOutcome::Failed { error } | StepOutcome::Exhausted { error } => match error {
+                Payload::Inline(json) => {
+                    TimelineEntryView { step_error: Some(Verbatim(json.clone())), ..view }
+                }
+                Payload::Blob(blob) => TimelineEntryView { output_bytes: Some(blob.bytes), ..view },
+            },
+            StepOutcome::TimedOut | StepOutcome::DeadlineExceeded | StepOutcome::Cancelled => view,
+        }
+    }
+
+    /// The timers that have fired by this instant: that leaves no entry in a journal.
+    pub(super) fn fired(&self, by: Timestamp) -> Vec<(Timestamp, TimelineEntryView)> {
+        let fired = self.timers.iter().filter(|(_, until)| **until <= by);
+        fired.map(|(name, until)| (*until, TimelineEntryView::named(*until, "timer_fired", name))).collect()
+    }
+
+    /// What the execution's end put an end to: that leaves no entry either.
+    pub(super) fn left_open(
+        &self,
+        journal: &[Entry],
+        ended_at: Timestamp,
+    ) -> Vec<(Timestamp, TimelineEntryView)> {
+        let steps = open_steps(journal).into_iter().filter_map(|entry| ended_with_it(entry, ended_at));
+        let timers = self.timers.iter().filter(|(_, until)| **until > ended_at);
+        let timers = timers.map(|(name, _)| TimelineEntryView::named(ended_at, "timer_cancelled", name));
+        steps.chain(timers).map(|view| (ended_at, view)).collect()
+    }
+}
+
+/// How a step or child that is still open ends with its execution.
+fn ended_with_it(entry: &Entry, ended_at: Timestamp) -> Option<TimelineEntryView> {
+    match &entry.what {
+        Happened::Remote { name } => Some(TimelineEntryView::named(ended_at, "step_cancelled", name)),
+        Happened::Child { name, execution, policy } => {
+            let kind = match policy {
+                ParentClosePolicy::Abandon => "child_abandoned",
+                ParentClosePolicy::RequestCancel => "child_cancel_requested",
+                ParentClosePolicy::Terminate => "child_terminated",
+            };
+            let execution = Some(execution.to_string());
+            Some(TimelineEntryView { execution, ..TimelineEntryView::named(ended_at, kind, name) })
+        }
+        Happened::Attempt { .. }
+        | Happened::Step { .. }
+        | Happened::Reopened { .. }
+        | Happened::Captured { .. }
+        | Happened::Until { .. }
+        | Happened::Event { .. }
+        | Happened::Waited { .. }
+        | Happened::Drained { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => None,
+    }
+}
+
+/// The instant and the label under which a step of a fan-out was begun: `label[3]` is of `label`.
+fn member(entry: &Entry) -> Option<(Timestamp, &str)> {
+    match &entry.what {
+        Happened::Remote { name } | Happened::Child { name, .. } => {
+            let (label, index) = name.as_str().strip_suffix(']')?.rsplit_once('[')?;
+            index.bytes().all(|byte| byte.is_ascii_digit()).then_some((entry.at, label))
+        }
+        Happened::Attempt { .. }
+        | Happened::Step { .. }
+        | Happened::Reopened { .. }
+        | Happened::Captured { .. }
+        | Happened::Until { .. }
+        | Happened::Event { .. }
+        | Happened::Waited { .. }
+        | Happened::Drained { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => None,
+    }
+}
+
+const fn ending(outcome: &StepOutcome) -> &'static str {
+    match outcome {
+        StepOutcome::Completed { .. } => "completed",
+        StepOutcome::Failed { .. } => "failed",
+        StepOutcome::Exhausted { .. } => "exhausted",
+        StepOutcome::TimedOut => "timed_out",
+        StepOutcome::DeadlineExceeded => "deadline_exceeded",
+        StepOutcome::Cancelled => "cancelled",
+    }
+}
+
+const fn parent_close(policy: ParentClosePolicy) -> &'static str {
+    match policy {
+        ParentClosePolicy::Abandon => "abandon",
+        ParentClosePolicy::RequestCancel => "request_cancel",
+        ParentClosePolicy::Terminate => "terminate",
+    }
+}

@@ -1,0 +1,253 @@
+//! Why an execution is in its state, what happens next, and when: as far as the API's description of it says.
+
+use tickover_core::execution::ExecutionStatus;
+use tickover_core::time::Timestamp;
+
+use super::answer::Execution;
+use super::show::waited;
+use crate::explain::moment;
+
+/// The explanation: a sentence a line.
+pub(crate) fn text(execution: &Execution, now: Timestamp) -> String {
+    let mut lines = vec![format!(
+        "Execution {} (workflow {}, queue {}) is {} in its run {}: {}.",
+        execution.id,
+        execution.workflow,
+        execution.queue,
+        execution.status,
+        execution.run,
+        reason(execution, now)
+    )];
+    lines.extend(trouble(execution, now));
+    lines.extend(execution.waits_for.iter().map(|wait| format!("  open: {}", waited(wait))));
+    lines.extend(next(execution, now));
+    lines.extend(bounds(execution, now));
+    lines.join("\n") + "\n"
+}
+
+fn reason(execution: &Execution, now: Timestamp) -> String {
+    let ended = execution.ended_at.map(|at| format!(" {}", moment(at, now))).unwrap_or_default();
+    match execution.status {
+        ExecutionStatus::Pending => match execution.available_at {
+            Some(at) if at > now => format!("its next turn isn't to begin before {}", moment(at, now)),
+            Some(at) => {
+                format!(
+                    "it has been waiting for a worker of queue {} since {}",
+                    execution.queue,
+                    at.to_rfc3339()
+                )
+            }
+            None => format!("it waits for a worker of queue {}", execution.queue),
+        },
+        ExecutionStatus::Running => {
+            let worker = execution.worker.as_deref().unwrap_or("a worker");
+            let since = execution.claimed_at.map(|at| format!(" since {}", at.to_rfc3339()));
+            format!("{worker} has had it{}", since.unwrap_or_default())
+        }
+        ExecutionStatus::Waiting => {
+            let since = execution.waiting_since.map(|at| format!(" since {}", at.to_rfc3339()));
+            format!(
+                "nothing runs, and nothing can be done{} until something happens",
+                since.unwrap_or_default()
+            )
+        }
+        ExecutionStatus::Paused => "an operator holds it, while its deadlines keep running".to_owned(),
+        ExecutionStatus::Completed => format!("its code gave a result{ended}"),
+        ExecutionStatus::Failed => format!("{}{ended}", failure(execution)),
+        ExecutionStatus::TimedOut => match execution.timeout_kind.as_deref() {
+            Some("run") => format!("the deadline of its run passed{ended}"),
+            Some(_) | None => format!("its deadline over all runs passed{ended}"),
+        },
+        ExecutionStatus::Cancelled => match &execution.cause {
+            Some(cause) if cause.category == "terminated" => format!("somebody ended it by force{ended}"),
+            Some(_) | None => format!("somebody cancelled it{ended}"),
+        },
+    }
+}
+
+fn failure(execution: &Execution) -> String {
+    match execution.cause.as_ref().and_then(|cause| cause.step.as_ref().map(|step| (cause, step))) {
+        Some((cause, step)) if cause.retries_exhausted => {
+            format!("its step {step} failed at the last of its attempts, and with it the code")
+        }
+        Some((_, step)) => format!("its step {step} failed, and with it the code"),
+        None => "its code gave an error".to_owned(),
+    }
+}
+
+/// What stands in its way, or has.
+fn trouble(execution: &Execution, now: Timestamp) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(stuck) = &execution.stuck {
+        lines.push(format!("It is stuck: {}.", stuck.line()));
+    }
+    if let Some(failing) = &execution.failing {
+        let error = failing.error.as_ref().map(|error| format!(" ({})", error.line())).unwrap_or_default();
+        let by = failing.deadline_at.map(|at| format!(" by {}", moment(at, now))).unwrap_or_default();
+        lines.push(format!("It has failed{error}; its own code for that must be done{by}."));
+    }
+    if execution.cancel_requested && execution.status.is_live() {
+        lines.push("Somebody asked to cancel it: its code stops at its next step.".to_owned());
+    }
+    if let Some(error) = &execution.error {
+        lines.push(format!("Error: {}.", error.line()));
+    }
+    lines
+}
+
+fn next(execution: &Execution, now: Timestamp) -> Option<String> {
+    let next = execution.next.as_ref()?;
+    let at = next.at.map(|at| moment(at, now)).unwrap_or_default();
+    let (id, queue) = (&execution.id, &execution.queue);
+    Some(match next.what.as_str() {
+        "becomes_available" => format!("Next: from {at} on a worker of queue {queue} may take it."),
+        "waits_for_worker" => {
+            format!("Next: the first worker of queue {queue} that asks takes its next turn.")
+        }
+        "lease_expires" => {
+            format!(
+                "Next: its worker has to write something or show life by {at}; otherwise another takes over."
+            )
+        }
+        "wakes_up" => format!("Next: it goes on by itself {at}."),
+        "looks_again" => format!("Next: it looks for itself whether what it waits for has ended, {at}."),
+        "waits_for_others" => format!(
+            "Next: an event or the end of what it waits for; nothing limits the wait. \
+             `tickover event {id} NAME` offers an event."
+        ),
+        "waits_for_operator" => format!("Next: nothing, until `tickover execution resume {id}`."),
+        "execution_timeout" => format!("Next: unless it has ended by {at}, it times out."),
+        "run_timeout" => format!("Next: unless its run has ended by {at}, it times out."),
+        "on_failure_timeout" => {
+            format!("Next: unless its code for failures is done by {at}, it stays failed.")
+        }
+        "closes" => "Next: the steps and children it left open are ended.".to_owned(),
+        "deleted" => format!("Next: nothing, until the record is deleted {at}.{}", revival(execution)),
+        other => format!("Next: {} {at}.", other.replace('_', " ")),
+    })
+}
+
+fn revival(execution: &Execution) -> String {
+    let id = &execution.id;
+    let step = execution.cause.as_ref().and_then(|cause| cause.step.as_ref());
+    match (execution.status, step) {
+        (ExecutionStatus::Failed, Some(step)) => format!(
+            " `tickover execution retry-step {id} {step}` tries that step again, `rerun` all that failed."
+        ),
+        (ExecutionStatus::Failed | ExecutionStatus::TimedOut | ExecutionStatus::Cancelled, _) => {
+            format!(" `tickover execution restart {id}` begins a new run.")
+        }
+        (
+            ExecutionStatus::Pending
+            | ExecutionStatus::Running
+            | ExecutionStatus::Waiting
+            | ExecutionStatus::Paused
+            | ExecutionStatus::Completed,
+            _,
+        ) => String::new(),
+    }
+}
+
+/// The deadlines, the soonest first.
+fn bounds(execution: &Execution, now: Timestamp) -> Vec<String> {
+    let mut bounds: Vec<_> = [
+        ("all its runs together must have ended", execution.deadline_at),
+        ("this run must have ended", execution.run_deadline_at),
+    ]
+    .into_iter()
+    .filter_map(|(what, at)| at.map(|at| (at, what)))
+    .collect();
+    if !execution.status.is_live() {
+        return Vec::new();
+    }
+    if bounds.is_empty() {
+        return vec!["No deadline binds it.".to_owned()];
+    }
+    bounds.sort_by_key(|(at, _)| *at);
+    let lines = bounds.into_iter().map(|(at, what)| format!("  {}: {what}", moment(at, now)));
+    std::iter::once("It is bound by:".to_owned()).chain(lines).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const NOW: &str = "2026-01-31T12:00:00.000Z";
+
+    #[track_caller]
+    fn assert_says(fields: &Value, sentences: &[&str]) {
+        let mut execution = json!({"id": "order-7", "workflow": "orders", "queue": "workflows", "run": 2});
+        for (name, value) in fields.as_object().expect("an object") {
+            execution[name] = value.clone();
+        }
+        let execution: Execution = serde_json::from_value(execution).expect("an execution");
+        let said = text(&execution, Timestamp::parse_rfc3339(NOW).expect("an instant"));
+        for sentence in sentences {
+            assert!(said.contains(sentence), "{sentence:?} should be in:\n{said}");
+        }
+    }
+
+    #[test]
+    fn one_that_waits_says_for_what_and_what_binds_it() {
+        assert_says(
+            &json!({"status": "waiting", "waiting_since": "2026-01-31T11:00:00.000Z",
+                "deadline_at": "2026-01-31T13:00:00.000Z", "waits_for": [
+                    {"kind": "step", "name": "label[0]", "task": "s-1"},
+                    {"kind": "timer", "name": "settle", "until": "2026-01-31T12:30:00.000Z"}],
+                "next": {"what": "wakes_up", "at": "2026-01-31T12:30:00.000Z"}}),
+            &[
+                "Execution order-7 (workflow orders, queue workflows) is waiting in its run 2: nothing runs",
+                "open: step label[0] (task s-1)",
+                "open: timer settle until 2026-01-31T12:30:00.000Z",
+                "Next: it goes on by itself 2026-01-31T12:30:00.000Z (in 30m).",
+                "(in 1h): all its runs together must have ended",
+            ],
+        );
+    }
+
+    #[test]
+    fn one_that_failed_says_by_which_step_and_how_to_go_on() {
+        assert_says(
+            &json!({"status": "failed", "ended_at": "2026-01-31T11:59:00.000Z",
+                "error": {"code": "payment", "message": "declined"},
+                "cause": {"category": "step", "step": "charge", "retries_exhausted": true},
+                "next": {"what": "deleted", "at": "2026-03-01T00:00:00.000Z"}}),
+            &[
+                "its step charge failed at the last of its attempts, and with it the code",
+                "Error: payment: declined.",
+                "`tickover execution retry-step order-7 charge`",
+            ],
+        );
+    }
+
+    #[test]
+    fn one_that_is_stuck_or_held_says_who_can_help() {
+        assert_says(
+            &json!({"status": "paused", "stuck": {"code": "unreadable_result", "message": "step charge"},
+                "next": {"what": "waits_for_operator"}}),
+            &[
+                "an operator holds it, while its deadlines keep running",
+                "It is stuck: unreadable_result: step charge.",
+                "until `tickover execution resume order-7`",
+                "No deadline binds it.",
+            ],
+        );
+    }
+
+    #[test]
+    fn each_deadline_says_whose_it_was() {
+        for (kind, said) in [("execution", "over all runs passed"), ("run", "the deadline of its run passed")]
+        {
+            assert_says(&json!({"status": "timed_out", "timeout_kind": kind}), &[said]);
+        }
+        let failing = json!({"error": {"code": "timed_out"}, "deadline_at": "2026-01-31T12:01:00.000Z"});
+        assert_says(
+            &json!({"status": "pending", "failing": failing}),
+            &[
+                "It has failed (timed_out); its own code for that must be done by 2026-01-31T12:01:00.000Z (in 1m).",
+            ],
+        );
+    }
+}

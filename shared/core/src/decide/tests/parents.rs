@@ -1,0 +1,57 @@
+//! A remote step's word to its execution: told whenever it ends, and again when its end is reported again.
+
+use crate::decision::Effect;
+use crate::task::Status;
+use crate::timeout::OnTimeout::Retry;
+
+use super::fixture::{Scene, parent, task};
+use super::life::{ACCEPTED, DUPLICATE};
+
+#[track_caller]
+fn tells(scene: Scene) -> Scene {
+    assert_eq!(scene.decision().effects, [Effect::Tell(parent())]);
+    scene
+}
+
+#[test]
+fn every_end_of_a_remote_step_is_told() {
+    let step = || task().step().scheduled();
+    tells(step().claim("a").complete("a").is(Status::Completed));
+    tells(step().claim("a").fail("a").is(Status::Failed));
+    tells(step().cancel().is(Status::Cancelled));
+    tells(step().claim("a").cancel_by_force().is(Status::Cancelled));
+    tells(step().claim("a").cancel().release("a").is(Status::Cancelled));
+    tells(task().step().deadline("1m").scheduled().at("1m").tick().is(Status::TimedOut));
+    tells(task().step().deadline("1m").scheduled().at("1m").timer_for("1m").is(Status::TimedOut));
+    tells(
+        task()
+            .step()
+            .heartbeats("1m", Retry)
+            .scheduled()
+            .claim("a")
+            .at("1m")
+            .complete("a")
+            .is(Status::TimedOut),
+    );
+    tells(task().step().max_losses(0).scheduled().claim("a").at("1m").claim("b").is(Status::Failed));
+    tells(task().step().attempts(0).scheduled().is(Status::Skipped));
+}
+
+#[test]
+fn an_end_that_is_reported_again_is_told_again() {
+    let scene = task().step().scheduled().claim("a").complete("a").replies(ACCEPTED);
+    tells(tells(scene).complete("a").replies(DUPLICATE).changes_nothing());
+    let scene = task().step().scheduled().claim("a").fail("a");
+    tells(tells(scene).fail("a").replies(DUPLICATE).changes_nothing());
+}
+
+#[test]
+fn nothing_is_told_of_a_step_that_goes_on() {
+    let scene = task().step().attempts(2).scheduled().sends_hint_for("0s").claim("a").sends_nothing();
+    let scene = scene.heartbeat("a").sends_nothing().fail("a").sends_hint_for("0s");
+    let told = |scene: &Scene| scene.decision().effects.contains(&Effect::Tell(parent()));
+    assert!(!told(&scene));
+    let scene = tells(scene.claim("b").complete("b")).at("1m").tick().sends_nothing();
+    scene.claim("c").sends_nothing();
+    task().scheduled().claim("a").complete("a").sends_nothing();
+}

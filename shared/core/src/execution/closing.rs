@@ -1,0 +1,94 @@
+//! The end of a run: whatever brings it, it comes to this.
+
+use crate::command::Context;
+use crate::duration::Millis;
+use crate::execution::{
+    Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Failing, Ready, due, parts,
+};
+use crate::limits::QUEUE_DELAY_MAX;
+use crate::time::Timestamp;
+
+/// Ends the run if a deadline has passed. Returns the changed record, or `None` if there was nothing to end.
+pub(super) fn settle(execution: &Execution, context: &Context<'_>) -> Option<Execution> {
+    if execution.closed().is_some() {
+        return None;
+    }
+    let outcome = match &execution.failing {
+        Some(failing) if failing.deadline_at <= context.now => failing.outcome.clone(),
+        Some(_) => return None,
+        None => ExecutionOutcome::TimedOut { kind: passed(execution, context.now)? },
+    };
+    let mut after = execution.clone();
+    conclude(&mut after, outcome, context);
+    Some(after)
+}
+
+/// The deadline that has passed; of two, the execution's counts.
+pub(super) fn passed(execution: &Execution, now: Timestamp) -> Option<DeadlineKind> {
+    [(DeadlineKind::Execution, execution.deadline_at), (DeadlineKind::Run, execution.run_deadline_at)]
+        .into_iter()
+        .find_map(|(kind, at)| at.is_some_and(|at| at <= now).then_some(kind))
+}
+
+/// Ends the execution with this outcome. A failure goes to the code that deals with failures first, if there is some
+/// and it isn't that which has come to its end.
+pub(super) fn conclude(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context<'_>) {
+    let is_failure = match &outcome {
+        ExecutionOutcome::Failed { .. } | ExecutionOutcome::TimedOut { .. } => true,
+        ExecutionOutcome::Completed { .. } | ExecutionOutcome::Cancelled { .. } => false,
+    };
+    match (execution.failing.take(), execution.on_failure) {
+        (None, Some(budget)) if is_failure => deal_with(execution, outcome, budget, context),
+        // What it was to deal with stands, whatever else has gone wrong.
+        (Some(failing), _) if is_failure => close(execution, failing.outcome, context),
+        (_, _) => close(execution, outcome, context),
+    }
+}
+
+/// Lets the workflow's own code deal with a failure. It begins afresh: what was asked of the code before, and how
+/// often that had come to nothing, is over.
+fn deal_with(execution: &mut Execution, outcome: ExecutionOutcome, budget: Millis, context: &Context<'_>) {
+    execution.failing = Some(Failing { outcome, deadline_at: context.now.plus(budget) });
+    execution.cancel_requested = false;
+    await_turn(execution, context.now, context.now);
+}
+
+/// Makes the execution wait for a worker, who may begin from that instant on.
+pub(super) fn await_turn(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
+    execution.idle_turns = 0;
+    execution.stuck = None;
+    give_back(execution, available_at, now);
+}
+
+/// The same for a turn that was given back: what is known of those before it stays.
+pub(super) fn give_back(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
+    execution.hinted_at = None;
+    let available_at = available_at.max(now);
+    let hint_later = available_at.since(now) > QUEUE_DELAY_MAX;
+    execution.state = ExecutionState::Pending(Ready { available_at, hint_later });
+}
+
+fn close(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context<'_>) {
+    execution.hinted_at = None;
+    execution.stuck = None;
+    execution.paused = false;
+    let expires_at = context.now.plus(context.limits.retention);
+    execution.state = ExecutionState::Ended(Closed { outcome, ended_at: context.now, expires_at });
+}
+
+/// Whether something is left to be done once the outcome is settled: steps and children to be ended, parts to be
+/// given their time, a parent to be told.
+pub(super) fn leaves_something(execution: &Execution) -> bool {
+    execution.open_steps > 0
+        || execution.sealed.is_some()
+        || execution.run > 1
+        || execution.parent.is_some()
+        || parts::blobs(execution).next().is_some()
+}
+
+/// When the lease of a turn that is taken or renewed now ends: never after a deadline, so that its message comes
+/// back in time to have that seen.
+pub(super) fn lease_end(execution: &Execution, length: Millis, now: Timestamp) -> Timestamp {
+    let full = now.plus(length);
+    due::visible_at(execution).map_or(full, |at| at.min(full))
+}

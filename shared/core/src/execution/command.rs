@@ -1,0 +1,212 @@
+//! What can be asked of an execution. Commands carry everything random or read from outside.
+
+use crate::duration::Millis;
+use crate::execution::journal::Entry;
+use crate::execution::{ExecutionOutcome, ExecutionTimeouts, Parent, Stuck};
+use crate::id::{
+    BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, StepName,
+    WorkerName, WorkflowName,
+};
+use crate::payload::{Json, Payload};
+use crate::queue::QueueView;
+use crate::time::Timestamp;
+
+/// Something asked of an execution.
+#[derive(Clone, Debug)]
+pub enum ExecutionCommand {
+    /// Make it.
+    Start(Box<Start>),
+    /// Take its next turn.
+    Take(Take),
+    /// Write down what a turn has brought so far; the turn goes on.
+    Record(Record),
+    /// End the turn: nothing can be done until something happens.
+    Suspend(Suspend),
+    /// End the turn, and the run or the execution with it.
+    Close(Close),
+    /// Say that the turn's worker is alive.
+    Renew {
+        /// The fence of the turn.
+        lease: LeaseId,
+    },
+    /// Give the turn back undone: another worker goes on, from `after` now.
+    Release {
+        /// The fence of the turn.
+        lease: LeaseId,
+        /// How long nobody shall try.
+        after: Millis,
+        /// Why no worker of this sort can go on, if that is why.
+        stuck: Option<Stuck>,
+    },
+    /// Offer an event.
+    Offer(Offer),
+    /// Throw away the waiting events of a name.
+    Drain {
+        /// The name.
+        name: EventName,
+        /// How many there are, by the whole journal.
+        count: u32,
+        /// The version of the record that this was counted in: with another one nothing is done, and the answer is
+        /// that none were thrown away.
+        seen_version: u64,
+    },
+    /// Ask it to end: its code stops at its next step. At once where no turn is under way.
+    Cancel,
+    /// End it at once, whatever its code is doing.
+    Terminate,
+    /// Begin nothing new.
+    Pause,
+    /// Go on.
+    Resume,
+    /// Begin a new run with the same input and fresh deadlines, after it ended.
+    Restart(Rerun),
+    /// Have a failed step run again in the same run, after the execution failed by it.
+    RetryStep {
+        /// The step.
+        name: StepName,
+    },
+    /// What it left open has been ended, and its parent told: it is closed for good.
+    Finish,
+    /// See what has become due: the tick's look.
+    Due(QueueView),
+    /// See what has become due: a timer's look, sent for this place in the due index.
+    Timer {
+        /// See [`crate::timer::Timer::due_at`].
+        due_at: Timestamp,
+    },
+}
+
+/// A request for a new execution.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Its id.
+    pub id: ExecutionId,
+    /// Random.
+    pub incarnation: Incarnation,
+    /// Which code.
+    pub workflow: WorkflowName,
+    /// Where to.
+    pub queue: QueueName,
+    /// With which input.
+    pub input: Option<Json>,
+    /// Labels and memo, see [`crate::execution::Execution::details`].
+    pub details: Option<Json>,
+    /// Timed out when.
+    pub timeouts: ExecutionTimeouts,
+    /// How long the code that runs after a failure has, where the caller knows that there is one.
+    pub on_failure: Option<Millis>,
+    /// Not before this long.
+    pub delay: Millis,
+    /// Whom it tells of its end.
+    pub parent: Option<Parent>,
+    /// What happens if the id is taken.
+    pub policy: StartPolicy,
+    /// Digest of the request's content.
+    pub fingerprint: Fingerprint,
+    /// Random keys for payloads that don't fit: the input's, then the details'.
+    pub blob_ids: [BlobId; 2],
+}
+
+/// What happens to a start whose id is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartPolicy {
+    /// The existing execution is the answer, whatever was asked for.
+    #[default]
+    UseExisting,
+    /// It is refused, except to the call that made it.
+    Reject,
+}
+
+/// A request for a turn.
+#[derive(Clone, Debug)]
+pub struct Take {
+    /// Random: the fence of the turn to come.
+    pub lease: LeaseId,
+    /// For whom.
+    pub worker: Option<WorkerName>,
+    /// For how long without a renewal.
+    pub length: Millis,
+    /// The incarnation that the hint which led to it was of.
+    pub incarnation: Option<Incarnation>,
+}
+
+/// What a turn has brought.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The fence of the turn.
+    pub lease: LeaseId,
+    /// What happened, oldest first. Payloads that are too large for the record are pointers already.
+    pub entries: Vec<Entry>,
+    /// How long the code that runs after a failure has, said with the first record of a run.
+    pub on_failure: Option<Millis>,
+}
+
+/// The end of a turn that can't go on.
+#[derive(Clone, Debug)]
+pub struct Suspend {
+    /// The fence of the turn.
+    pub lease: LeaseId,
+    /// What happened since the last record.
+    pub entries: Vec<Entry>,
+    /// The version of the record that the turn last saw: if others have written since, the turn goes on.
+    pub seen_version: u64,
+    /// The wakes it last saw: likewise.
+    pub seen_wakes: u64,
+    /// When it can go on by itself.
+    pub until: Option<Timestamp>,
+    /// Whether remote steps or children are waited for.
+    pub awaits_others: bool,
+    /// See [`Record::on_failure`].
+    pub on_failure: Option<Millis>,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug)]
+pub struct Close {
+    /// The fence of the turn.
+    pub lease: LeaseId,
+    /// What happened since the last record.
+    pub entries: Vec<Entry>,
+    /// How it ends.
+    pub ending: Ending,
+    /// See [`Record::on_failure`].
+    pub on_failure: Option<Millis>,
+}
+
+/// How a run ends.
+#[derive(Clone, Debug)]
+pub enum Ending {
+    /// And the execution with it. A failure is dealt with first by the code there is for it, if there is some and
+    /// it isn't that which ends here.
+    Outcome(ExecutionOutcome),
+    /// The execution goes on in a fresh run.
+    ContinueAsNew {
+        /// The next run's input.
+        input: Option<Payload>,
+        /// Events of this run that nobody has taken: they wait in the next one.
+        events: Vec<Entry>,
+    },
+}
+
+/// An event.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// Its name.
+    pub name: EventName,
+    /// Its own id.
+    pub id: Option<EventId>,
+    /// What comes with it; a pointer where it is too large for the record.
+    pub payload: Option<Payload>,
+    /// Whether an event with this id is in the sealed part of the journal.
+    pub known: bool,
+    /// How many segments that part had when it was looked at. With another number of them nothing is done, and the
+    /// answer is that nothing changed: it has to be looked at again.
+    pub seen_segments: u32,
+}
+
+/// A new run of an execution that ended.
+#[derive(Clone, Debug)]
+pub struct Rerun {
+    /// Entries of the last run that the new one begins with: results that are kept.
+    pub preserved: Vec<Entry>,
+}

@@ -1,0 +1,81 @@
+//! The one entrance to every decision on an execution. It only dispatches: each command is decided in a file of
+//! its own.
+
+mod cancel;
+mod close;
+mod drain;
+mod due;
+mod finish;
+mod offer;
+mod pause;
+mod record;
+mod release;
+mod renew;
+mod restart;
+mod retry_step;
+mod start;
+mod suspend;
+mod take;
+#[cfg(test)]
+mod tests;
+mod timer;
+
+use crate::command::Context;
+use crate::error::Reject;
+use crate::execution::Execution;
+use crate::execution::command::ExecutionCommand as Command;
+use crate::execution::decision::ExecutionDecision;
+
+/// Decides what a command does to an execution, or to the absence of one.
+pub fn decide(execution: Option<&Execution>, command: &Command, context: &Context<'_>) -> ExecutionDecision {
+    // A record past its retention exists no more, whether or not the store has deleted it yet; except for the very
+    // call that made it, as with tasks.
+    let is_own = |execution: &Execution| match command {
+        Command::Start(start) => start.incarnation == execution.incarnation,
+        Command::Take(_)
+        | Command::Record(_)
+        | Command::Suspend(_)
+        | Command::Close(_)
+        | Command::Renew { .. }
+        | Command::Release { .. }
+        | Command::Offer(_)
+        | Command::Drain { .. }
+        | Command::Cancel
+        | Command::Terminate
+        | Command::Pause
+        | Command::Resume
+        | Command::Restart(_)
+        | Command::RetryStep { .. }
+        | Command::Finish
+        | Command::Due(_)
+        | Command::Timer { .. } => false,
+    };
+    let execution = execution.filter(|execution| !execution.is_gone(context.now) || is_own(execution));
+    let known = |decide: &dyn Fn(&Execution) -> ExecutionDecision| {
+        execution.map_or_else(|| ExecutionDecision::refuse(None, Reject::NoExecution), decide)
+    };
+    match command {
+        Command::Start(start) => start::decide(execution, start, context),
+        Command::Take(take) => known(&|execution| take::decide(execution, take, context)),
+        Command::Record(record) => known(&|execution| record::decide(execution, record, context)),
+        Command::Suspend(suspend) => known(&|execution| suspend::decide(execution, suspend, context)),
+        Command::Close(close) => known(&|execution| close::decide(execution, close, context)),
+        Command::Renew { lease } => known(&|execution| renew::decide(execution, lease, context)),
+        Command::Release { lease, after, stuck } => {
+            known(&|execution| release::decide(execution, lease, *after, stuck.as_ref(), context))
+        }
+        Command::Offer(offer) => known(&|execution| offer::decide(execution, offer, context)),
+        Command::Drain { name, count, seen_version } => {
+            known(&|execution| drain::decide(execution, name, *count, *seen_version, context))
+        }
+        Command::Cancel => known(&|execution| cancel::decide(execution, false, context)),
+        Command::Terminate => known(&|execution| cancel::decide(execution, true, context)),
+        Command::Pause => known(&|execution| pause::pause(execution, context)),
+        Command::Resume => known(&|execution| pause::resume(execution, context)),
+        Command::Restart(rerun) => known(&|execution| restart::decide(execution, rerun, context)),
+        Command::RetryStep { name } => known(&|execution| retry_step::decide(execution, name, context)),
+        Command::Finish => known(&|execution| finish::decide(execution, context)),
+        Command::Due(queue) => known(&|execution| due::decide(execution, queue, context)),
+        Command::Timer { due_at } => known(&|execution| timer::decide(execution, *due_at, context)),
+    }
+}

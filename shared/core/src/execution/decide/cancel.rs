@@ -1,0 +1,32 @@
+//! cancel: at once where no turn is under way, else its code is told; terminate: at once, whatever it is doing.
+
+use crate::command::Context;
+use crate::decision::CancelReply;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::update::{settled_or_unchanged, update};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, closing, entries};
+
+pub(super) fn decide(execution: &Execution, terminate: bool, context: &Context<'_>) -> ExecutionDecision {
+    let settled = closing::settle(execution, context);
+    let current = settled.as_ref().unwrap_or(execution);
+    let outcome = |reply| Ok(ExecutionReply::Cancel(reply));
+    match &current.state {
+        ExecutionState::Closing(_) | ExecutionState::Ended(_) => {
+            settled_or_unchanged(execution, settled, context, outcome(CancelReply::AlreadyFinished))
+        }
+        ExecutionState::Running(turn) if !terminate && turn.lease_expires_at > context.now => {
+            if current.cancel_requested {
+                return ExecutionDecision::unchanged(Some(execution), outcome(CancelReply::Requested));
+            }
+            let mut after = current.clone();
+            after.cancel_requested = true;
+            entries::note(&mut after, "cancel_requested", context);
+            update(execution, after, context, outcome(CancelReply::Requested))
+        }
+        ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {
+            let mut after = current.clone();
+            closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: terminate }, context);
+            update(execution, after, context, outcome(CancelReply::Cancelled))
+        }
+    }
+}

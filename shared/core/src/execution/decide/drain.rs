@@ -1,0 +1,32 @@
+//! drain: the waiting events of a name are thrown away.
+
+use crate::command::Context;
+use crate::error::Reject;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::journal::{Entry, Happened};
+use crate::execution::update::{settled_or_unchanged, update};
+use crate::execution::{Execution, closing, entries};
+use crate::id::EventName;
+
+pub(super) fn decide(
+    execution: &Execution,
+    name: &EventName,
+    count: u32,
+    seen_version: u64,
+    context: &Context<'_>,
+) -> ExecutionDecision {
+    let settled = closing::settle(execution, context);
+    let current = settled.as_ref().unwrap_or(execution);
+    if let Some(closed) = current.closed() {
+        let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
+        return settled_or_unchanged(execution, settled, context, Err(reject));
+    }
+    if count == 0 || seen_version != execution.version {
+        return settled_or_unchanged(execution, settled, context, Ok(ExecutionReply::Drained(0)));
+    }
+    let mut after = current.clone();
+    let what = Happened::Drained { name: name.clone(), count };
+    // Whatever the limits say: this makes room.
+    entries::append(&mut after, &[Entry { at: context.now, what }]);
+    update(execution, after, context, Ok(ExecutionReply::Drained(count)))
+}

@@ -1,0 +1,111 @@
+//! due: the tick looks at an execution. What has passed is settled, what was lost is sent again, the rest re-armed.
+
+use crate::command::Context;
+use crate::decision::{DueReply, Write};
+use crate::due::Due;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::due::{hint_needed_at, latest, recheck_at, starts_later, waits_since};
+use crate::execution::update::{turn, update_placed};
+use crate::execution::{Execution, ExecutionState, Ready, Waiting, closing};
+use crate::limits::QUEUE_DELAY_MAX;
+use crate::place::{self, Look, Placement};
+use crate::queue::QueueView;
+
+pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context<'_>) -> ExecutionDecision {
+    let now = context.now;
+    let nothing =
+        || ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Due(DueReply::Nothing)));
+    if let Some(after) = closing::settle(execution, context) {
+        return moved(execution, after, DueReply::TimedOut, context);
+    }
+    let Some(due) = execution.due.filter(|due| due.at <= now) else { return nothing() };
+    let Some(latest) = latest(execution, now, context.limits) else {
+        // Nobody has to act on it any more: it leaves the index.
+        return moved(execution, execution.clone(), DueReply::Rearmed, context);
+    };
+    let closing_unseen =
+        matches!(execution.state, ExecutionState::Closing(_)) && execution.hinted_at.is_none();
+    if closing_unseen || recheck_at(execution).is_some_and(|at| at <= now) {
+        return send(execution, context);
+    }
+    if let Some(at) = starts_later(execution) {
+        if at.since(now) <= QUEUE_DELAY_MAX {
+            return send_start(execution, context);
+        }
+        return rearm(execution, latest, context);
+    }
+    match hint_needed_at(execution).filter(|_| !execution.is_held()) {
+        Some(needed_at) => look_for_hint(execution, needed_at, due, queue, context),
+        None => rearm(execution, latest, context),
+    }
+}
+
+fn look_for_hint(
+    execution: &Execution,
+    needed_at: crate::time::Timestamp,
+    due: Due,
+    queue: &QueueView,
+    context: &Context<'_>,
+) -> ExecutionDecision {
+    let waits_since = waits_since(execution, context.now);
+    match place::look_for_hint(execution, waits_since, needed_at, due, queue, context) {
+        Look::Again(place) => {
+            // Something else may come before that look.
+            let recheck = recheck_at(execution).filter(|at| *at < place.at);
+            rearm(execution, recheck.map_or(place, |at| Due { at, ..place }), context)
+        }
+        Look::Send => send(execution, context),
+    }
+}
+
+/// The hint of a later start or a wait's end, which a queue can delay by now.
+fn send_start(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
+    let mut after = execution.clone();
+    // A tick that comes after the instant sends the hint only now: its backstop counts from now.
+    let is_late = starts_later(execution).is_some_and(|at| at < context.now);
+    after.hinted_at = is_late.then_some(context.now).or(execution.hinted_at);
+    match &execution.state {
+        ExecutionState::Pending(ready) => {
+            after.state = ExecutionState::Pending(Ready { hint_later: false, ..ready.clone() });
+        }
+        ExecutionState::Waiting(waiting) => {
+            after.state = ExecutionState::Waiting(Waiting { hint_later: false, ..waiting.clone() });
+        }
+        ExecutionState::Running(_) | ExecutionState::Closing(_) | ExecutionState::Ended(_) => {}
+    }
+    moved(execution, after, DueReply::Dispatched, context)
+}
+
+/// Another hint, to be had at once. From here on it is the one that may be lost: everything is reckoned from it.
+fn send(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
+    let mut after = execution.clone();
+    after.hinted_at = Some(context.now);
+    let mut decision = moved(execution, after, DueReply::Dispatched, context);
+    decision.effects.retain(|effect| !matches!(effect, crate::decision::Effect::Turn { .. }));
+    decision.effects.push(turn(execution, context.now));
+    decision
+}
+
+/// An update by the tick: the record leaves its early place in the index.
+pub(super) fn moved(
+    execution: &Execution,
+    after: Execution,
+    reply: DueReply,
+    context: &Context<'_>,
+) -> ExecutionDecision {
+    update_placed(execution, after, Placement::Latest, context, Ok(ExecutionReply::Due(reply)))
+}
+
+fn rearm(execution: &Execution, to: Due, context: &Context<'_>) -> ExecutionDecision {
+    let (to, timer) = place::armed(execution, to, context.now);
+    let mut after = execution.clone();
+    after.due = Some(to);
+    ExecutionDecision {
+        blobs: vec![],
+        segments: vec![],
+        writes: vec![Write::RearmExecution { execution: Box::new(execution.clone()), to }],
+        effects: timer.into_iter().collect(),
+        execution: Some(after),
+        outcome: Ok(ExecutionReply::Due(DueReply::Rearmed)),
+    }
+}

@@ -1,0 +1,34 @@
+//! finish: what an execution left open has been ended, and its parts have been given their time: it is closed for good.
+
+use crate::command::Context;
+use crate::decision::Effect;
+use crate::error::Reject;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::update::update;
+use crate::execution::{Closed, Execution, ExecutionState, parts};
+
+pub(super) fn decide(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
+    match &execution.state {
+        ExecutionState::Closing(closed) => finish(execution, closed, context),
+        ExecutionState::Ended(_) => {
+            // The same call again: perhaps the parent wasn't told.
+            let mut decision =
+                ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Changed { changed: false }));
+            decision.effects.extend(execution.parent.clone().map(Effect::Tell));
+            decision
+        }
+        ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {
+            let reject = Reject::ExecutionOpen { status: execution.status(), needs: "has ended" };
+            ExecutionDecision::refuse(Some(execution), reject)
+        }
+    }
+}
+
+fn finish(execution: &Execution, closed: &Closed, context: &Context<'_>) -> ExecutionDecision {
+    let mut after = execution.clone();
+    after.hinted_at = None;
+    after.state = ExecutionState::Ended(closed.clone());
+    // The items themselves have been given theirs by the caller: there may be more of them than one commit takes.
+    parts::keep_until(&mut after, closed.expires_at);
+    update(execution, after, context, Ok(ExecutionReply::Changed { changed: true }))
+}

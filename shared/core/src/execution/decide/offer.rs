@@ -1,0 +1,64 @@
+//! offer: an event waits in the journal until the execution takes it.
+
+use crate::command::Context;
+use crate::error::Reject;
+use crate::execution::command::Offer;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::journal::{Entry, Happened};
+use crate::execution::update::{settled_or_unchanged, turn, update};
+use crate::execution::{Execution, ExecutionState, Waiting, closing, due, entries};
+use crate::id::EventId;
+
+pub(super) fn decide(execution: &Execution, offer: &Offer, context: &Context<'_>) -> ExecutionDecision {
+    let settled = closing::settle(execution, context);
+    let current = settled.as_ref().unwrap_or(execution);
+    if let Some(closed) = current.closed() {
+        let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
+        return settled_or_unchanged(execution, settled, context, Err(reject));
+    }
+    if offer.id.is_some() && offer.seen_segments != current.sealed.map_or(0, |sealed| sealed.segments) {
+        return settled_or_unchanged(
+            execution,
+            settled,
+            context,
+            Ok(ExecutionReply::Changed { changed: false }),
+        );
+    }
+    if offer.known || offer.id.as_ref().is_some_and(|id| holds(current, id)) {
+        return repeat(execution, settled, context);
+    }
+    let mut after = current.clone();
+    let what =
+        Happened::Event { name: offer.name.clone(), id: offer.id.clone(), payload: offer.payload.clone() };
+    if let Err(reject) = entries::record(&mut after, &[Entry { at: context.now, what }], context) {
+        return settled_or_unchanged(execution, settled, context, Err(reject));
+    }
+    stir(&mut after, context);
+    update(execution, after, context, Ok(ExecutionReply::Offered { duplicate: false }))
+}
+
+/// The same event again. If it still waits to be seen, its hint may have been lost: this call sends it again.
+fn repeat(execution: &Execution, settled: Option<Execution>, context: &Context<'_>) -> ExecutionDecision {
+    let is_unseen = matches!(&execution.state, ExecutionState::Waiting(waiting) if waiting.stirred);
+    let hint = due::hint_arrives_at(execution).filter(|_| settled.is_none() && is_unseen);
+    let reply = Ok(ExecutionReply::Offered { duplicate: true });
+    let mut decision = settled_or_unchanged(execution, settled, context, reply);
+    decision.effects.extend(hint.map(|at| turn(execution, at)));
+    decision
+}
+
+fn holds(execution: &Execution, event: &EventId) -> bool {
+    let is_same =
+        |entry: &Entry| matches!(&entry.what, Happened::Event { id, .. } if id.as_ref() == Some(event));
+    execution.journal.iter().any(is_same)
+}
+
+/// An execution that waits may go on. Where a turn is under way, it sees the new version before it ends.
+fn stir(execution: &mut Execution, context: &Context<'_>) {
+    if let ExecutionState::Waiting(waiting) = &execution.state
+        && !waiting.stirred
+    {
+        execution.state = ExecutionState::Waiting(Waiting { stirred: true, ..waiting.clone() });
+        execution.hinted_at = Some(context.now);
+    }
+}

@@ -1,0 +1,80 @@
+//! pause and resume: an operator holds an execution, and lets it go on. Its deadlines keep running.
+
+use crate::command::Context;
+use crate::error::Reject;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::update::{settled_or_unchanged, turn, update};
+use crate::execution::{Execution, ExecutionState, Ready, Waiting, closing, due, entries};
+
+pub(super) fn pause(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
+    change(execution, context, |current| {
+        if current.paused {
+            return None;
+        }
+        let mut after = current.clone();
+        after.paused = true;
+        entries::note(&mut after, "paused", context);
+        Some(after)
+    })
+}
+
+/// Also what lets one go on that is stuck: somebody has seen to the reason.
+pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
+    let mut decision = change(execution, context, |current| {
+        if !current.paused && current.stuck.is_none() {
+            return None;
+        }
+        let mut after = current.clone();
+        let was_stuck = after.stuck.take().is_some();
+        after.paused = false;
+        entries::note(&mut after, "resumed", context);
+        go_on(&mut after, was_stuck, context);
+        Some(after)
+    });
+    if decision.outcome == Ok(ExecutionReply::Changed { changed: false }) && decision.writes.is_empty() {
+        // The same call again, perhaps: its hint may have been lost.
+        let hint = due::hint_arrives_at(execution).filter(|at| *at <= context.now);
+        decision.effects.extend(hint.map(|at| turn(execution, at)));
+    }
+    decision
+}
+
+/// What could have happened while it was held happens now; its hints were thrown away.
+fn go_on(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
+    match &execution.state {
+        ExecutionState::Pending(_) if at_once => {
+            execution.state = ExecutionState::Pending(Ready { available_at: context.now, hint_later: false });
+        }
+        // Its message was thrown away when the lease ran out.
+        ExecutionState::Running(turn) if turn.lease_expires_at <= context.now => {
+            closing::give_back(execution, context.now, context.now);
+        }
+        // Work may have become ready that wasn't begun: whatever it waits for, a turn has a look.
+        ExecutionState::Waiting(waiting) => {
+            execution.state = ExecutionState::Waiting(Waiting { stirred: true, ..waiting.clone() });
+            execution.hinted_at = Some(context.now);
+        }
+        ExecutionState::Pending(_)
+        | ExecutionState::Running(_)
+        | ExecutionState::Closing(_)
+        | ExecutionState::Ended(_) => {}
+    }
+}
+
+fn change(
+    execution: &Execution,
+    context: &Context<'_>,
+    changed: impl Fn(&Execution) -> Option<Execution>,
+) -> ExecutionDecision {
+    let settled = closing::settle(execution, context);
+    let current = settled.as_ref().unwrap_or(execution);
+    if let Some(closed) = current.closed() {
+        let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
+        return settled_or_unchanged(execution, settled, context, Err(reject));
+    }
+    let answer = |changed| Ok(ExecutionReply::Changed { changed });
+    match changed(current) {
+        Some(after) => update(execution, after, context, answer(true)),
+        None => settled_or_unchanged(execution, settled, context, answer(false)),
+    }
+}

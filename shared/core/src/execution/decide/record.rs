@@ -1,0 +1,43 @@
+//! record: what a turn has brought is written down, and the turn goes on.
+
+use crate::command::Context;
+use crate::duration::Millis;
+use crate::error::Reject;
+use crate::execution::command::Record;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::journal::Entry;
+use crate::execution::update::{held_by, settled_or_unchanged, update};
+use crate::execution::{Execution, closing, entries};
+
+pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'_>) -> ExecutionDecision {
+    let settled = closing::settle(execution, context);
+    if settled.is_some() || held_by(execution, &record.lease).is_none() {
+        return settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
+    }
+    match with(execution, &record.entries, record.on_failure, context) {
+        Ok(after) => update(execution, after, context, Ok(ExecutionReply::Recorded)),
+        Err(reject) => ExecutionDecision::refuse(Some(execution), reject),
+    }
+}
+
+/// The record with what a turn has brought.
+pub(super) fn with(
+    execution: &Execution,
+    brought: &[Entry],
+    on_failure: Option<Millis>,
+    context: &Context<'_>,
+) -> Result<Execution, Reject> {
+    let mut after = execution.clone();
+    entries::record(&mut after, brought, context)?;
+    goes_on(&mut after, brought, on_failure);
+    Ok(after)
+}
+
+/// A worker that knows the workflow is at it; if it brought something, that isn't nothing.
+pub(super) fn goes_on(execution: &mut Execution, brought: &[Entry], on_failure: Option<Millis>) {
+    execution.on_failure = on_failure.or(execution.on_failure);
+    execution.stuck = None;
+    if !brought.is_empty() {
+        execution.idle_turns = 0;
+    }
+}

@@ -1,0 +1,35 @@
+//! release: a worker gives its turn back undone.
+
+use crate::command::Context;
+use crate::duration::Millis;
+use crate::error::Reject;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::update::{held_by, settled_or_unchanged, update};
+use crate::execution::{Execution, ExecutionOutcome, Stuck, closing};
+use crate::id::LeaseId;
+
+pub(super) fn decide(
+    execution: &Execution,
+    lease: &LeaseId,
+    wait: Millis,
+    stuck: Option<&Stuck>,
+    context: &Context<'_>,
+) -> ExecutionDecision {
+    let settled = closing::settle(execution, context);
+    if settled.is_some() || held_by(execution, lease).is_none() {
+        return settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
+    }
+    let mut after = execution.clone();
+    if execution.cancel_requested {
+        // Nobody is at work any more whom the request could be told to.
+        closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
+    } else {
+        closing::give_back(&mut after, context.now.plus(wait), context.now);
+        if let Some(stuck) = stuck {
+            // It isn't the execution that is at fault.
+            after.idle_turns = after.idle_turns.saturating_sub(1);
+            after.stuck = Some(stuck.clone());
+        }
+    }
+    update(execution, after, context, Ok(ExecutionReply::Released))
+}

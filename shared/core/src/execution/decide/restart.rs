@@ -1,0 +1,63 @@
+//! restart and rerun: an operator begins a new run of an execution that has ended, with fresh deadlines.
+
+use crate::command::Context;
+use crate::error::Reject;
+use crate::execution::command::Rerun;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::journal::{Entry, Happened, OPEN};
+use crate::execution::update::{turn, update};
+use crate::execution::{Execution, ExecutionState, closing, due, entries, parts};
+
+use super::close::new_run;
+
+/// What the timeline says of it.
+const RESTARTED: &str = "restarted";
+
+pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> ExecutionDecision {
+    match &execution.state {
+        ExecutionState::Ended(_) => begin(execution, rerun, context),
+        ExecutionState::Pending(_)
+        | ExecutionState::Running(_)
+        | ExecutionState::Waiting(_)
+        | ExecutionState::Closing(_) => {
+            if is_untouched(execution) {
+                // The same call again: perhaps its hint was lost, so it is sent once more.
+                let mut decision = ExecutionDecision::unchanged(
+                    Some(execution),
+                    Ok(ExecutionReply::Changed { changed: false }),
+                );
+                decision.effects.extend(due::hint_arrives_at(execution).map(|at| turn(execution, at)));
+                return decision;
+            }
+            let reject = Reject::ExecutionOpen { status: execution.status(), needs: "has ended" };
+            ExecutionDecision::refuse(Some(execution), reject)
+        }
+    }
+}
+
+/// Whether nothing has happened to it since it was restarted.
+fn is_untouched(execution: &Execution) -> bool {
+    let is_note = |entry: &Entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == RESTARTED);
+    matches!(execution.state, ExecutionState::Pending(_))
+        && execution.idle_turns == 0
+        && execution.journal.last().is_some_and(is_note)
+}
+
+fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> ExecutionDecision {
+    let mut after = execution.clone();
+    after.deadline_at = execution.timeouts.execution.map(|timeout| context.now.plus(timeout));
+    after.failing = None;
+    after.cancel_requested = false;
+    closing::await_turn(&mut after, context.now, context.now);
+    new_run(&mut after, &rerun.preserved, context);
+    entries::note(&mut after, RESTARTED, context);
+    reopened(execution, after, context)
+}
+
+/// The decision to let an execution go on that had ended: what it points to is kept again.
+pub(super) fn reopened(before: &Execution, mut after: Execution, context: &Context<'_>) -> ExecutionDecision {
+    let extensions = parts::keep_until(&mut after, OPEN);
+    let mut decision = update(before, after, context, Ok(ExecutionReply::Changed { changed: true }));
+    decision.writes.splice(0..0, extensions);
+    decision
+}

@@ -1,0 +1,67 @@
+//! retry a step: one by which the execution failed runs again, in the same run.
+
+use crate::command::Context;
+use crate::error::Reject;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::journal::{Entry, Happened};
+use crate::execution::update::{settled_or_unchanged, update};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, closing, entries};
+use crate::id::StepName;
+
+use super::restart::reopened;
+
+pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'_>) -> ExecutionDecision {
+    let settled = closing::settle(execution, context);
+    if let Some(reject) = refusal(execution, name, context) {
+        return settled_or_unchanged(execution, settled, context, Err(reject));
+    }
+    if let Some(settled) = settled {
+        let reject = Reject::ExecutionClosed { status: settled.status() };
+        return update(execution, settled, context, Err(reject));
+    }
+    let mut after = execution.clone();
+    let what = Happened::Reopened { name: name.clone() };
+    entries::append(&mut after, &[Entry { at: context.now, what }]);
+    closing::await_turn(&mut after, context.now, context.now);
+    if execution.closed().is_some() {
+        after.cancel_requested = false;
+        return reopened(execution, after, context);
+    }
+    update(execution, after, context, Ok(ExecutionReply::Changed { changed: true }))
+}
+
+fn refusal(execution: &Execution, name: &StepName, context: &Context<'_>) -> Option<Reject> {
+    let status = execution.status();
+    match &execution.state {
+        ExecutionState::Ended(closed) => match &closed.outcome {
+            ExecutionOutcome::Failed { step, .. } => {
+                if step.as_deref() != Some(name.as_str()) && !may_know(execution, name) {
+                    return Some(Reject::UnknownStep { name: name.to_string() });
+                }
+            }
+            ExecutionOutcome::TimedOut { kind } => return Some(Reject::ExecutionDeadline { kind: *kind }),
+            ExecutionOutcome::Completed { .. } | ExecutionOutcome::Cancelled { .. } => {
+                return Some(Reject::ExecutionClosed { status });
+            }
+        },
+        // It waits for an operator because of what is remembered of this step. While a failure is dealt with, the
+        // deadlines that led to it no longer count.
+        ExecutionState::Pending(_) if matches!(execution.stuck, Some(Stuck::Unreadable(_))) => {
+            if execution.failing.is_some() {
+                return None;
+            }
+        }
+        ExecutionState::Pending(_)
+        | ExecutionState::Running(_)
+        | ExecutionState::Waiting(_)
+        | ExecutionState::Closing(_) => return Some(Reject::ExecutionOpen { status, needs: "has failed" }),
+    }
+    // It would end at once.
+    closing::passed(execution, context.now).map(|kind| Reject::ExecutionDeadline { kind })
+}
+
+/// Whether the journal has a step of this name, as far as the record can tell.
+fn may_know(execution: &Execution, name: &StepName) -> bool {
+    let is_of = |entry: &Entry| matches!(&entry.what, Happened::Step { name: of, .. } if of == name);
+    execution.sealed.is_some() || execution.journal.iter().any(is_of)
+}

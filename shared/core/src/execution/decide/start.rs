@@ -1,0 +1,146 @@
+//! start: a new execution, or the one that is there already.
+
+use crate::command::Context;
+use crate::decision::{Effect, NewBlob, Write};
+use crate::due::Due;
+use crate::error::Reject;
+use crate::execution::command::{Start, StartPolicy};
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::journal::OPEN;
+use crate::execution::update::turn;
+use crate::execution::{Execution, ExecutionState, FORMAT, Ready, closing, due};
+use crate::id::BlobId;
+use crate::limits::{self, SPAN_MAX};
+use crate::payload::{BlobRef, Json, Payload};
+use crate::place;
+use crate::size;
+
+/// Bytes kept free for what a life adds to the record: a turn, an outcome, a result that isn't large.
+const GROWTH_BYTES: usize = 400;
+
+pub(super) fn decide(
+    existing: Option<&Execution>,
+    start: &Start,
+    context: &Context<'_>,
+) -> ExecutionDecision {
+    match existing {
+        Some(execution) => repeat(execution, start),
+        None => create(start, context),
+    }
+}
+
+/// The same id again is answered with what it stands for.
+fn repeat(execution: &Execution, start: &Start) -> ExecutionDecision {
+    // Our own creation, its answer lost: the caller still hears that it was new.
+    let ours = execution.incarnation == start.incarnation;
+    if !ours && start.policy == StartPolicy::Reject {
+        return ExecutionDecision::refuse(Some(execution), Reject::IdConflict);
+    }
+    let reply = ExecutionReply::Started { existed: !ours };
+    let mut decision = ExecutionDecision::unchanged(Some(execution), Ok(reply));
+    // Nobody ever took it: perhaps its hint was lost, and a second one does no harm.
+    let hint = due::hint_arrives_at(execution).filter(|_| is_untouched(execution));
+    decision.effects.extend(hint.map(|at| turn(execution, at)));
+    // A parent that starts its child again, because a worker was lost before it could write it down, is about to wait
+    // for a word that was said before.
+    let is_said = matches!(execution.state, ExecutionState::Ended(_)) && execution.parent == start.parent;
+    decision.effects.extend(execution.parent.clone().filter(|_| is_said).map(Effect::Tell));
+    decision
+}
+
+fn is_untouched(execution: &Execution) -> bool {
+    matches!(execution.state, ExecutionState::Pending(_))
+        && execution.run == 1
+        && execution.idle_turns == 0
+        && execution.journal.is_empty()
+        && execution.sealed.is_none()
+}
+
+fn create(start: &Start, context: &Context<'_>) -> ExecutionDecision {
+    if start.delay > SPAN_MAX {
+        return ExecutionDecision::refuse(None, Reject::field("delay", "must be at most a year"));
+    }
+    let (mut execution, blobs) = spill(blank(start, context), start);
+    let place: Option<Due> = due::latest(&execution, context.now, context.limits);
+    let timer = place::settle_in(None, place, &mut execution, context);
+    let mut effects: Vec<Effect> =
+        due::hint_arrives_at(&execution).map(|at| turn(&execution, at)).into_iter().collect();
+    effects.extend(timer);
+    ExecutionDecision {
+        blobs,
+        segments: vec![],
+        writes: vec![Write::CreateExecution { execution: Box::new(execution.clone()), now: context.now }],
+        effects,
+        execution: Some(execution),
+        outcome: Ok(ExecutionReply::Started { existed: false }),
+    }
+}
+
+fn blank(start: &Start, context: &Context<'_>) -> Execution {
+    let now = context.now;
+    let available_at = now.plus(start.delay);
+    let mut execution = Execution {
+        format: FORMAT,
+        id: start.id.clone(),
+        incarnation: start.incarnation,
+        version: 1,
+        nonce: context.nonce,
+        workflow: start.workflow.clone(),
+        queue: start.queue.clone(),
+        created_at: now,
+        fingerprint: start.fingerprint,
+        run: 1,
+        run_started_at: available_at,
+        input: None,
+        details: None,
+        timeouts: start.timeouts,
+        deadline_at: start.timeouts.execution.map(|timeout| now.plus(timeout)),
+        run_deadline_at: start.timeouts.run.map(|timeout| available_at.plus(timeout)),
+        parent: start.parent.clone(),
+        wakes: 0,
+        idle_turns: 0,
+        journal: vec![],
+        sealed: None,
+        open_steps: 0,
+        pending_events: 0,
+        on_failure: start.on_failure,
+        failing: None,
+        cancel_requested: false,
+        paused: false,
+        stuck: None,
+        hinted_at: None,
+        state: ExecutionState::Pending(Ready { available_at, hint_later: false }),
+        due: None,
+    };
+    closing::await_turn(&mut execution, available_at, now);
+    execution
+}
+
+/// Puts input and details into the record where they fit, the larger one aside first where they don't.
+fn spill(mut execution: Execution, start: &Start) -> (Execution, Vec<NewBlob>) {
+    let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
+    let [input_id, details_id] = start.blob_ids;
+    let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
+    let (input, details) = (length(&start.input), length(&start.details));
+    let room = budget.saturating_sub(size::of(&execution));
+    let (input_inline, details_inline) = match (input + details + 16 <= room, input.min(details) + 16 <= room)
+    {
+        (true, _) => (true, true),
+        (false, true) => (input < details, input >= details),
+        (false, false) => (false, false),
+    };
+    let mut blobs = Vec::new();
+    let mut place = |json: &Option<Json>, inline: bool, id: BlobId| {
+        json.clone().map(|body| {
+            if inline {
+                return Payload::Inline(body);
+            }
+            let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at: OPEN };
+            blobs.push(NewBlob { at: at.clone(), body });
+            Payload::Blob(at)
+        })
+    };
+    execution.input = place(&start.input, input_inline, input_id);
+    execution.details = place(&start.details, details_inline, details_id);
+    (execution, blobs)
+}

@@ -1,0 +1,78 @@
+//! suspend: a turn that can't go on ends, unless something has happened meanwhile that it hasn't seen.
+
+use crate::command::Context;
+use crate::decision::Write;
+use crate::duration::Millis;
+use crate::error::Reject;
+use crate::execution::command::Suspend;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply};
+use crate::execution::journal::{RECHECK_AFTER, RECHECK_MAX};
+use crate::execution::update::{held_by, settled_or_unchanged, update};
+use crate::execution::{Execution, ExecutionState, Recheck, Waiting, closing};
+use crate::limits::QUEUE_DELAY_MAX;
+use crate::time::Timestamp;
+
+use super::record;
+
+/// Looks without a result after which the wait for the next one grows no more.
+const RECHECKS_COUNTED: u32 = 3;
+
+pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context<'_>) -> ExecutionDecision {
+    let settled = closing::settle(execution, context);
+    if settled.is_some() || held_by(execution, &suspend.lease).is_none() {
+        return settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
+    }
+    let mut after = match record::with(execution, &suspend.entries, suspend.on_failure, context) {
+        Ok(after) => after,
+        Err(reject) => return ExecutionDecision::refuse(Some(execution), reject),
+    };
+    let answer = |reply| Ok(ExecutionReply::Suspended(reply));
+    let unseen = suspend.seen_version != execution.version || suspend.seen_wakes != execution.wakes;
+    if unseen || execution.cancel_requested {
+        if suspend.entries.is_empty() {
+            return ExecutionDecision::unchanged(Some(execution), answer(SuspendReply::GoOn));
+        }
+        return update(execution, after, context, answer(SuspendReply::GoOn));
+    }
+    wait(&mut after, suspend, context);
+    let mut decision = update(execution, after, context, answer(SuspendReply::Suspended));
+    for write in &mut decision.writes {
+        if let Write::UpdateExecution { wakes, .. } = write {
+            *wakes = Some(suspend.seen_wakes);
+        }
+    }
+    decision
+}
+
+fn wait(execution: &mut Execution, suspend: &Suspend, context: &Context<'_>) {
+    let now = context.now;
+    let recheck = suspend.awaits_others.then(|| {
+        let after = recheck_after(execution.idle_turns);
+        Recheck { at: now.plus(after), after }
+    });
+    // A turn that waits for what hasn't come yet has done what there was to do: however often it looks in vain, that
+    // is no sign of poison. One that could have gone on is another matter.
+    if suspend.until.is_none_or(|until| until > now) {
+        let harmless = RECHECKS_COUNTED.min(context.limits.idle_turns.saturating_sub(1));
+        execution.idle_turns = execution.idle_turns.min(harmless);
+    }
+    execution.hinted_at = None;
+    execution.state = ExecutionState::Waiting(Waiting {
+        since: now,
+        seen_wakes: suspend.seen_wakes,
+        until: suspend.until,
+        hint_later: suspend.until.is_some_and(|until| is_far(until, now)),
+        recheck,
+        stirred: false,
+    });
+}
+
+/// Whether an instant is further away than a queue can delay its hint.
+fn is_far(until: Timestamp, now: Timestamp) -> bool {
+    until.since(now) > QUEUE_DELAY_MAX
+}
+
+/// How long an execution waits before it looks for itself, after so many looks that brought nothing.
+fn recheck_after(in_vain: u32) -> Millis {
+    RECHECK_AFTER.saturating_mul(4_u32.saturating_pow(in_vain.min(RECHECKS_COUNTED)).into()).min(RECHECK_MAX)
+}

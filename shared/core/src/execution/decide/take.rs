@@ -1,0 +1,88 @@
+//! take: a worker takes the next turn, of an execution that waits for one or whose worker was lost.
+
+use crate::command::Context;
+use crate::duration::Millis;
+use crate::execution::command::Take;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply, TakeReply};
+use crate::execution::update::{settled_or_unchanged, update};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Turn, closing, due};
+use crate::task::Failure;
+
+/// How much too early the hint of a wait's end may come. One that comes earlier is none of it, but left from
+/// something that has been seen to: kept until the end, one more would be left by each.
+const EARLY: Millis = Millis::from_secs(10);
+
+pub(super) fn decide(execution: &Execution, take: &Take, context: &Context<'_>) -> ExecutionDecision {
+    let reply = |reply| Ok(ExecutionReply::Take(reply));
+    if take.incarnation.is_some_and(|incarnation| incarnation != execution.incarnation) {
+        return ExecutionDecision::unchanged(Some(execution), reply(TakeReply::Spent));
+    }
+    let now = context.now;
+    let settled = closing::settle(execution, context);
+    let current = settled.as_ref().unwrap_or(execution);
+    let refuse = |answer| settled_or_unchanged(execution, settled.clone(), context, reply(answer));
+    match &current.state {
+        ExecutionState::Ended(_) if settled.is_none() => refuse(TakeReply::Spent),
+        ExecutionState::Ended(_) => closed_by(refuse(TakeReply::Spent)),
+        ExecutionState::Closing(_) => refuse(TakeReply::Closing),
+        ExecutionState::Running(turn) if turn.lease == take.lease => refuse(TakeReply::Taken),
+        ExecutionState::Running(turn) if turn.lease_expires_at > now => refuse(TakeReply::Held),
+        // An operator's word brings another hint.
+        ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_)
+            if current.is_held() =>
+        {
+            refuse(TakeReply::Spent)
+        }
+        ExecutionState::Pending(ready) if ready.available_at > now => refuse(if ready.hint_later {
+            TakeReply::Spent
+        } else {
+            TakeReply::Early { available_at: ready.available_at }
+        }),
+        // It failed just now, and the code that deals with that has a hint of its own.
+        ExecutionState::Pending(_) if settled.is_some() => refuse(TakeReply::Spent),
+        ExecutionState::Waiting(waiting) if !due::is_ready(waiting, current, now) => {
+            let until = waiting.until.filter(|at| !waiting.hint_later && *at <= now.plus(EARLY));
+            refuse(until.map_or(TakeReply::Spent, |available_at| TakeReply::Early { available_at }))
+        }
+        ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {
+            begin(execution, take, context)
+        }
+    }
+}
+
+/// The next turn, unless too many have come to nothing.
+fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> ExecutionDecision {
+    let spent = Ok(ExecutionReply::Take(TakeReply::Spent));
+    let mut after = execution.clone();
+    if execution.cancel_requested {
+        // The worker that was to be told is gone.
+        closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
+        return closed_by(update(execution, after, context, spent));
+    }
+    if execution.idle_turns >= context.limits.idle_turns {
+        let message = format!("{} turns in a row came to nothing", execution.idle_turns);
+        let error = Failure::new("poisoned", message);
+        let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
+        closing::conclude(&mut after, outcome, context);
+        return closed_by(update(execution, after, context, spent));
+    }
+    after.idle_turns += 1;
+    after.hinted_at = None;
+    after.state = ExecutionState::Running(Turn {
+        lease: take.lease,
+        worker: take.worker.clone(),
+        claimed_at: context.now,
+        lease_length: take.length,
+        lease_expires_at: closing::lease_end(execution, take.length, context.now),
+    });
+    update(execution, after, context, Ok(ExecutionReply::Take(TakeReply::Taken)))
+}
+
+/// The caller may end what the execution left open, if this call has closed it.
+fn closed_by(decision: ExecutionDecision) -> ExecutionDecision {
+    let is_closing = |execution: &Execution| matches!(execution.state, ExecutionState::Closing(_));
+    if decision.execution.as_ref().is_some_and(is_closing) {
+        return ExecutionDecision { outcome: Ok(ExecutionReply::Take(TakeReply::Closing)), ..decision };
+    }
+    decision
+}

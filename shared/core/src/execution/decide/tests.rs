@@ -1,0 +1,13 @@
+//! The rules of an execution's life, told as scenes: it is started, time passes, workers and operators act.
+
+mod ends;
+mod events;
+mod fixture;
+mod hints;
+mod journal;
+mod life;
+mod operators;
+mod random;
+mod size;
+mod turns;
+mod waits;

@@ -1,0 +1,233 @@
+//! How executions end: by their code, by a deadline, by what deals with failures, and through the closing phase.
+
+use crate::decision::{DueReply, Effect};
+use crate::due::DueKind;
+use crate::error::Reject;
+use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
+use crate::execution::journal::OPEN;
+use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status};
+use crate::payload::{BlobRef, Payload};
+
+use super::fixture::{Scene, blob, child, done, done_aside, ended, execution, remote, t, waited};
+use super::life::{CLOSED, SPENT, TAKEN};
+
+const TIMED_OUT: Reply = Reply::Due(DueReply::TimedOut);
+
+fn timed_out(kind: DeadlineKind) -> ExecutionOutcome {
+    ExecutionOutcome::TimedOut { kind }
+}
+
+// ---- deadlines
+
+#[test]
+fn a_deadline_that_passes_ends_an_execution_wherever_it_stands() {
+    let plan = || execution().deadline("1m");
+    let standing = [
+        plan().started(),
+        plan().started().take("a"),
+        plan().started().take("a").wait("a"),
+        plan().started().take("a").sleep_until("a", "30s"),
+        plan().started().pause(),
+    ];
+    for scene in standing {
+        let scene =
+            scene.at("59s 999ms").tick().changes_nothing().at("1m").timer_for("1m").replies(TIMED_OUT);
+        scene.ended_as(&timed_out(DeadlineKind::Execution)).has_ended().has_no_due().tick().changes_nothing();
+    }
+}
+
+#[test]
+fn whoever_wants_something_of_an_execution_whose_deadline_has_passed_ends_it() {
+    let running = || execution().run_deadline("1m").started().take("a").at("1m");
+    for scene in [
+        running().record_entries("a", vec![done("late", "1")]),
+        running().wait("a"),
+        running().complete("a"),
+        running().renew("a"),
+        running().release("a", "0s"),
+    ] {
+        let scene = scene.refuses(Reject::TurnLost).is(Status::TimedOut).has_ended();
+        assert!(scene.journal().is_empty(), "what came too late isn't remembered");
+    }
+    running().take("b").replies(SPENT).ended_as(&timed_out(DeadlineKind::Run));
+    running().offer("go").refuses(Reject::ExecutionClosed { status: Status::TimedOut }).has_ended();
+}
+
+#[test]
+fn of_two_deadlines_that_have_passed_the_executions_counts() {
+    let scene = execution().deadline("2m").run_deadline("1m").started().at("3m").tick();
+    scene.ended_as(&timed_out(DeadlineKind::Execution));
+    let scene = execution().deadline("2m").run_deadline("1m").started().at("1m").tick();
+    scene.ended_as(&timed_out(DeadlineKind::Run));
+}
+
+#[test]
+fn a_deadline_has_a_timer_on_its_way_to_it() {
+    execution().deadline("1m").started().due("1m", DueKind::Armed).sends_timer_for("1m");
+    let scene = execution().deadline("1h").started().due("10m", DueKind::Backstop).sends_no_timer();
+    scene.take("a").wait("a").next_tick().due("1h", DueKind::Instant);
+    let scene = execution().run_deadline("3m").started().sends_timer_for("3m").at("1m").take("a");
+    scene
+        .continue_as_new("a", vec![])
+        .due("3m", DueKind::Armed)
+        .sends_no_timer()
+        .at("3m")
+        .timer_for("3m")
+        .replies(Reply::Due(DueReply::Waiting));
+}
+
+// ---- on_failure
+
+#[test]
+fn a_failure_is_dealt_with_before_the_execution_ends() {
+    let failing = || execution().on_failure("5m").started().take("a").at("10s").fail("a").replies(CLOSED);
+    let scene = failing().is(Status::Pending).sends_hint_for("10s");
+    assert_eq!(scene.record().failing.as_ref().unwrap().deadline_at, t("5m 10s"));
+    let scene = scene.take("b").replies(TAKEN).record_entries("b", vec![done("refund", "1")]);
+    // It recovers, or it doesn't.
+    scene.complete("b").is(Status::Completed);
+    let scene = failing().take("b").close("b", ExecutionOutcome::TimedOut { kind: DeadlineKind::Run });
+    assert!(matches!(scene.outcome(), ExecutionOutcome::Failed { error, .. } if error.code == "broken"));
+    assert_eq!(scene.record().failing, None);
+    failing().take("b").continue_as_new("b", vec![]).is(Status::Failed).has_ended();
+}
+
+#[test]
+fn a_missed_deadline_is_dealt_with_as_well_and_the_old_deadlines_no_longer_count() {
+    let scene = execution().deadline("1m").on_failure("5m").started().take("a").at("2m").tick();
+    let scene = scene.replies(TIMED_OUT).is(Status::Pending).sends_hint_for("2m");
+    let scene =
+        scene.at("3m").take("b").replies(TAKEN).at("6m 59s").record_entries("b", vec![done("refund", "1")]);
+    scene.replies(Reply::Recorded).at("7m").tick().ended_as(&timed_out(DeadlineKind::Execution)).has_ended();
+}
+
+#[test]
+fn the_code_for_failures_may_be_known_only_once_a_turn_has_begun() {
+    let scene = execution().started().take("a").suspend("a", |suspend| {
+        suspend.on_failure = Some(super::fixture::span("1m"));
+    });
+    scene.offer("go").take("b").fail("b").is(Status::Pending);
+}
+
+#[test]
+fn a_cancelled_execution_has_no_failure_to_deal_with() {
+    execution().on_failure("5m").started().cancel().is(Status::Cancelled).has_ended();
+    let scene = execution().on_failure("5m").started().take("a").cancel();
+    scene.close("a", ExecutionOutcome::Cancelled { terminated: false }).is(Status::Cancelled).has_ended();
+}
+
+#[test]
+fn the_code_for_failures_is_not_asked_to_cancel_because_the_other_was() {
+    let scene = execution().on_failure("5m").started().take("a").cancel().fail("a");
+    assert!(!scene.record().cancel_requested);
+}
+
+// ---- closing
+
+#[test]
+fn what_is_left_open_is_ended_before_the_execution_is_closed_for_good() {
+    let scene = execution().started().take("a").record_entries("a", vec![remote("print"), child("order-8")]);
+    assert_eq!(scene.record().open_steps, 2);
+    let scene = scene.complete("a").is(Status::Completed).closes_later().due("10m", DueKind::Backstop);
+    let outcome = scene.outcome().clone();
+    let closing = Reply::Take(TakeReply::Closing);
+    let scene = scene.take("b").replies(closing).changes_nothing();
+    let scene = scene.cancel().changes_nothing().at("1m").offer("go").changes_nothing();
+    let scene = scene.finish().replies(Reply::Changed { changed: true }).has_ended().has_no_due();
+    scene.ended_as(&outcome).finish().replies(Reply::Changed { changed: false }).changes_nothing();
+}
+
+#[test]
+fn steps_that_have_ended_leave_nothing_open() {
+    let scene = execution().started().take("a").record_entries("a", vec![remote("print")]);
+    scene.record_entries("a", vec![ended("print")]).complete("a").has_ended();
+}
+
+#[test]
+fn an_execution_that_is_not_seen_to_its_end_is_found_by_the_tick() {
+    let scene = execution().child().started().take("a").complete("a").closes_later().sends_nothing();
+    let scene = scene.next_tick().sends_hint_for("10m").closes_later().due("20m", DueKind::Backstop);
+    // Not again and again where nobody comes.
+    scene.next_tick().sends_no_hint().finish().has_ended();
+}
+
+#[test]
+fn a_parent_is_told_when_its_child_is_closed_for_good() {
+    let scene = execution().child().started().take("a").complete("a").closes_later();
+    let scene = scene.finish().has_ended().tells_its_parent();
+    scene.finish().tells_its_parent().changes_nothing();
+}
+
+#[test]
+fn only_an_execution_that_has_ended_is_finished() {
+    let needs = "has ended";
+    execution().started().finish().refuses(Reject::ExecutionOpen { status: Status::Pending, needs });
+}
+
+fn aside(name: &str) -> BlobRef {
+    BlobRef { id: blob(name), bytes: 1_000, expires_at: OPEN }
+}
+
+#[test]
+fn payloads_of_their_own_are_kept_as_long_as_the_record() {
+    let large = format!("\"{}\"", "x".repeat(2_000));
+    let scene = execution().input(&large).started().take("a");
+    let scene = scene.record_entries("a", vec![done_aside("step", aside("result"))]);
+    let output = Some(Payload::Blob(aside("output")));
+    let scene = scene.close("a", ExecutionOutcome::Completed { output }).closes_later().finish().has_ended();
+    let expires_at = scene.record().closed().unwrap().expires_at;
+    let blobs: Vec<_> = crate::execution::parts::blobs(scene.record()).collect();
+    assert_eq!(blobs.len(), 3);
+    assert!(blobs.iter().all(|at| at.expires_at == expires_at));
+}
+
+// ---- the next run
+
+#[test]
+fn an_execution_that_continues_as_new_begins_another_run_under_the_same_deadline() {
+    let plan = execution().deadline("1h").run_deadline("10m");
+    let scene = plan.started().take("a").record_entries("a", vec![done("step", "1"), remote("print")]);
+    let scene = scene.offer("go").offer("stop").at("5m").record_entries("a", vec![waited("wait", "go")]);
+    let left = scene.journal().into_iter().filter(|entry| format!("{entry:?}").contains("stop")).collect();
+    let scene = scene.continue_as_new("a", left).replies(CLOSED).is(Status::Pending).sends_hint_for("5m");
+    let record = scene.record();
+    assert_eq!(
+        (record.run, record.run_started_at, record.open_steps, record.pending_events),
+        (2, t("5m"), 0, 1)
+    );
+    assert_eq!((record.deadline_at, record.run_deadline_at), (Some(t("1h")), Some(t("15m"))));
+    assert_eq!(scene.journal().len(), 1);
+    // An earlier run has left parts behind.
+    scene.take("b").replies(TAKEN).complete("b").closes_later().finish().has_ended();
+}
+
+#[test]
+fn an_execution_that_was_to_be_cancelled_does_not_continue() {
+    let scene = execution().started().take("a").cancel().continue_as_new("a", vec![]);
+    scene.is(Status::Cancelled).has_ended();
+}
+
+#[test]
+fn what_only_the_last_run_pointed_to_may_go_in_time() {
+    let large = format!("\"{}\"", "x".repeat(2_000));
+    let scene: Scene = execution().input(&large).started().take("a");
+    let scene =
+        scene.record_entries("a", vec![done_aside("step", aside("result"))]).continue_as_new("a", vec![]);
+    let expires_at = t("0s").plus(crate::limits::Limits::default().retention);
+    let let_go: Vec<_> = scene
+        .decision()
+        .writes
+        .iter()
+        .filter_map(|write| match write {
+            crate::decision::Write::ExtendBlob { at } => Some((at.id, at.expires_at)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(let_go, [(blob("input"), expires_at), (blob("result"), expires_at)]);
+}
+
+#[test]
+fn an_execution_that_ends_by_itself_sends_nothing_but_the_word_to_its_parent() {
+    let scene = execution().child().deadline("1m").started().at("1m").tick().closes_later();
+    assert!(!scene.decision().effects.iter().any(|effect| matches!(effect, Effect::Turn { .. })));
+}

@@ -1,0 +1,79 @@
+//! Events: offered once, kept until they are taken, and thrown away on request.
+
+use crate::due::DueKind;
+use crate::error::Reject;
+use crate::execution::ExecutionStatus as Status;
+use crate::execution::command::{ExecutionCommand, Offer};
+use crate::execution::decision::ExecutionReply as Reply;
+
+use super::fixture::{event, event_id, execution, waited};
+use super::life::{SUSPENDED, TAKEN};
+
+const OFFERED: Reply = Reply::Offered { duplicate: false };
+const KNOWN: Reply = Reply::Offered { duplicate: true };
+
+#[test]
+fn an_event_wakes_an_execution_that_waits_however_long_it_would_have() {
+    let scene = execution().started().take("a").wait("a").has_no_due().at("1d").offer("go").replies(OFFERED);
+    let scene = scene.is(Status::Waiting).sends_hint_for("1d").due("1d 10m", DueKind::Backstop);
+    // One hint is enough for all that comes before somebody reads it.
+    let scene = scene.at("1d 1s").offer("go").replies(OFFERED).sends_nothing();
+    assert_eq!(scene.record().pending_events, 2);
+    let scene = scene.take("b").replies(TAKEN).record_entries("b", vec![waited("wait", "go")]);
+    assert_eq!(scene.record().pending_events, 1);
+    scene.wait("b").replies(SUSPENDED).take("c").is(Status::Waiting);
+}
+
+#[test]
+fn an_event_for_an_execution_that_is_at_work_or_about_to_be_needs_no_hint() {
+    execution().started().offer("go").replies(OFFERED).sends_nothing();
+    execution().started().take("a").offer("go").replies(OFFERED).sends_nothing().is(Status::Running);
+    // The sleep's hint is the later one.
+    execution().started().take("a").sleep_until("a", "10m").at("1m").offer("go").sends_hint_for("1m");
+    execution().started().take("a").sleep_until("a", "10m").at("11m").offer("go").sends_nothing();
+}
+
+#[test]
+fn an_event_with_an_id_is_offered_once() {
+    let scene = execution().started().take("a").wait("a").offer_once("go", "1").replies(OFFERED);
+    // The same call again: perhaps its hint was lost.
+    let scene = scene.at("1m").offer_once("go", "1").replies(KNOWN).changes_nothing().sends_hint_for("0s");
+    let scene = scene.take("b").record_entries("b", vec![waited("wait", "go")]);
+    let scene = scene.offer_once("go", "1").replies(KNOWN).changes_nothing().sends_nothing();
+    scene.offer_once("go", "2").replies(OFFERED);
+    let known =
+        Offer { name: event("go"), id: Some(event_id("3")), payload: None, known: true, seen_segments: 0 };
+    execution().started().tell(&ExecutionCommand::Offer(known)).replies(KNOWN).changes_nothing();
+}
+
+#[test]
+fn no_more_events_wait_than_the_limit_allows() {
+    let scene = execution().limited(|limits| limits.pending_events = 2).started().offer("go").offer("go");
+    let full = || Reject::LimitExceeded { limit: "pending_events", value: 3, maximum: 2 };
+    let scene = scene.offer("go").refuses(full()).changes_nothing().take("a");
+    let scene = scene.record_entries("a", vec![waited("wait", "go")]).offer("go").replies(OFFERED);
+    scene.offer("go").refuses(full()).drain("go", 2).replies(Reply::Drained(2)).offer("go").replies(OFFERED);
+}
+
+#[test]
+fn waiting_events_are_thrown_away_if_nobody_wrote_since_they_were_counted() {
+    let scene = execution().started().offer("go").offer("stop").drain("go", 1).replies(Reply::Drained(1));
+    assert_eq!(scene.record().pending_events, 1);
+    let scene = scene.drain("go", 0).replies(Reply::Drained(0)).changes_nothing();
+    let seen_version = scene.record().version - 1;
+    let stale = ExecutionCommand::Drain { name: event("stop"), count: 1, seen_version };
+    scene.tell(&stale).replies(Reply::Drained(0)).changes_nothing();
+}
+
+#[test]
+fn an_execution_that_has_ended_takes_no_events() {
+    let closed = Reject::ExecutionClosed { status: Status::Cancelled };
+    execution()
+        .started()
+        .cancel()
+        .offer("go")
+        .refuses(closed.clone())
+        .changes_nothing()
+        .drain("go", 1)
+        .refuses(closed);
+}

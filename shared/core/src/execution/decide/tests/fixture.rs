@@ -1,0 +1,158 @@
+//! One execution, its clock, its segments, and everything random, under names that tests can read.
+//!
+//! A scene carries each decision out as a store would, and holds it to what is true of every decision.
+
+mod check;
+mod scene;
+mod seen;
+
+use crate::duration::Millis;
+use crate::execution::command::{Start, StartPolicy};
+use crate::execution::journal::{Entry, Happened, StepOutcome};
+use crate::execution::{ExecutionTimeouts, Parent, ParentClosePolicy};
+use crate::id::{
+    EventId, EventName, ExecutionId, Fingerprint, Incarnation, QueueName, StepName, WorkflowName,
+};
+use crate::limits::Limits;
+use crate::payload::{BlobRef, Payload};
+
+pub(super) use crate::decide::tests::fixture::{BUSY, EMPTY, blob, claimed_up_to, json, lease, span, t};
+pub(super) use check::Ledger;
+pub(super) use scene::Scene;
+
+/// An execution about to be started: no timeouts, and no code for failures, unless said otherwise.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) start: Start,
+    pub(super) limits: Limits,
+}
+
+pub(super) fn execution() -> Plan {
+    let start = Start {
+        id: ExecutionId::parse("order-7").unwrap(),
+        incarnation: Incarnation::from_bytes([1; 8]),
+        workflow: WorkflowName::parse("order-fulfilment").unwrap(),
+        queue: QueueName::parse("orders").unwrap(),
+        input: None,
+        details: None,
+        timeouts: ExecutionTimeouts::default(),
+        on_failure: None,
+        delay: Millis::ZERO,
+        parent: None,
+        policy: StartPolicy::UseExisting,
+        fingerprint: Fingerprint::from_bytes([2; 16]),
+        blob_ids: [blob("input"), blob("details")],
+    };
+    Plan { start, limits: Limits::default() }
+}
+
+impl Plan {
+    /// The deadline over all runs.
+    pub(super) fn deadline(mut self, text: &str) -> Self {
+        self.start.timeouts.execution = Some(span(text));
+        self
+    }
+
+    pub(super) fn run_deadline(mut self, text: &str) -> Self {
+        self.start.timeouts.run = Some(span(text));
+        self
+    }
+
+    /// There is code for failures, which has that long.
+    pub(super) fn on_failure(mut self, text: &str) -> Self {
+        self.start.on_failure = Some(span(text));
+        self
+    }
+
+    pub(super) fn starting_in(mut self, text: &str) -> Self {
+        self.start.delay = span(text);
+        self
+    }
+
+    pub(super) fn child(mut self) -> Self {
+        self.start.parent = Some(parent());
+        self
+    }
+
+    pub(super) fn input(mut self, text: &str) -> Self {
+        self.start.input = Some(json(text));
+        self
+    }
+
+    pub(super) fn details(mut self, text: &str) -> Self {
+        self.start.details = Some(json(text));
+        self
+    }
+
+    pub(super) fn policy(mut self, policy: StartPolicy) -> Self {
+        self.start.policy = policy;
+        self
+    }
+
+    pub(super) fn limited(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.limits);
+        self
+    }
+
+    /// The scene that begins with starting it.
+    pub(super) fn started(self) -> Scene {
+        Scene::of(self).start_repeated()
+    }
+}
+
+pub(super) fn parent() -> Parent {
+    let execution = ExecutionId::parse("order-6").unwrap();
+    Parent { execution, incarnation: Incarnation::from_bytes([4; 8]), run: 1, slot: None }
+}
+
+// ---- entries
+
+pub(super) fn entry(what: Happened) -> Entry {
+    Entry { at: t("0s"), what }
+}
+
+pub(super) fn name(text: &str) -> StepName {
+    StepName::parse(text).unwrap()
+}
+
+pub(super) fn event(text: &str) -> EventName {
+    EventName::parse(text).unwrap()
+}
+
+pub(super) fn event_id(text: &str) -> EventId {
+    EventId::parse(text).unwrap()
+}
+
+/// An inline step that ended with that.
+pub(super) fn done(text: &str, output: &str) -> Entry {
+    let outcome = StepOutcome::Completed { output: Some(Payload::Inline(json(output))) };
+    entry(Happened::Step { name: name(text), outcome, attempts: Some(1) })
+}
+
+/// An inline step whose result lies in an item of its own.
+pub(super) fn done_aside(text: &str, at: BlobRef) -> Entry {
+    let outcome = StepOutcome::Completed { output: Some(Payload::Blob(at)) };
+    entry(Happened::Step { name: name(text), outcome, attempts: Some(1) })
+}
+
+/// A remote step was begun.
+pub(super) fn remote(text: &str) -> Entry {
+    entry(Happened::Remote { name: name(text) })
+}
+
+/// A child was begun.
+pub(super) fn child(text: &str) -> Entry {
+    let execution = ExecutionId::parse(text).unwrap();
+    entry(Happened::Child { name: name(text), execution, policy: ParentClosePolicy::RequestCancel })
+}
+
+/// A remote step or a child has ended.
+pub(super) fn ended(text: &str) -> Entry {
+    let outcome = StepOutcome::Completed { output: None };
+    entry(Happened::Step { name: name(text), outcome, attempts: None })
+}
+
+/// A wait has ended with an event of that name.
+pub(super) fn waited(text: &str, of: &str) -> Entry {
+    entry(Happened::Waited { name: name(text), event: Some(event(of)) })
+}

@@ -1,0 +1,197 @@
+//! What operators do: cancel, terminate, pause, resume, restart, rerun, and retry a step.
+
+use crate::decision::{CancelReply, Write};
+use crate::error::Reject;
+use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
+use crate::execution::journal::{Happened, OPEN};
+use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status};
+use crate::payload::{BlobRef, Payload};
+
+use super::fixture::{Scene, blob, done, done_aside, execution, remote, t};
+use super::life::{SPENT, TAKEN};
+
+const CHANGED: Reply = Reply::Changed { changed: true };
+const UNCHANGED: Reply = Reply::Changed { changed: false };
+
+fn kinds(scene: &Scene) -> Vec<String> {
+    let kind = |what: &Happened| match what {
+        Happened::Note { kind, .. } => Some(kind.clone()),
+        _ => None,
+    };
+    scene.journal().iter().filter_map(|entry| kind(&entry.what)).collect()
+}
+
+// ---- cancel and terminate
+
+#[test]
+fn where_no_turn_is_under_way_a_cancellation_ends_the_execution_at_once() {
+    let cancelled = ExecutionOutcome::Cancelled { terminated: false };
+    let standing = [
+        execution().started(),
+        execution().started().take("a").wait("a"),
+        execution().started().take_for("a", "1m").at("1m"),
+    ];
+    for scene in standing {
+        let scene = scene.cancel().replies(Reply::Cancel(CancelReply::Cancelled)).ended_as(&cancelled);
+        scene.cancel().replies(Reply::Cancel(CancelReply::AlreadyFinished)).changes_nothing();
+    }
+}
+
+#[test]
+fn where_a_turn_is_under_way_its_code_is_told() {
+    let scene = execution().started().take("a").cancel().replies(Reply::Cancel(CancelReply::Requested));
+    assert_eq!(kinds(&scene), ["cancel_requested"]);
+    let scene =
+        scene.is(Status::Running).cancel().replies(Reply::Cancel(CancelReply::Requested)).changes_nothing();
+    let cancelled = ExecutionOutcome::Cancelled { terminated: false };
+    scene.close("a", cancelled.clone()).ended_as(&cancelled);
+    // Its worker gives it back, or is lost: nobody is left to be told.
+    let told = || execution().started().take("a").cancel();
+    told().release("a", "0s").ended_as(&cancelled).has_ended();
+    told().at("1m").take("b").replies(SPENT).ended_as(&cancelled).has_ended();
+    // Code that has finished already has finished.
+    told().complete("a").is(Status::Completed);
+}
+
+#[test]
+fn a_termination_asks_nobody() {
+    let scene = execution().started().take("a").terminate().replies(Reply::Cancel(CancelReply::Cancelled));
+    let scene = scene.ended_as(&ExecutionOutcome::Cancelled { terminated: true });
+    scene.complete("a").refuses(Reject::TurnLost).changes_nothing();
+}
+
+#[test]
+fn a_cancellation_that_comes_too_late_records_what_has_passed() {
+    let scene = execution().deadline("1m").started().at("1m").cancel();
+    scene.replies(Reply::Cancel(CancelReply::AlreadyFinished)).is(Status::TimedOut).writes_the_record();
+}
+
+// ---- pause and resume
+
+#[test]
+fn while_an_execution_is_paused_no_turn_begins() {
+    let scene =
+        execution().started().pause().replies(CHANGED).is(Status::Paused).has_no_due().sends_nothing();
+    let scene = scene.pause().replies(UNCHANGED).changes_nothing().take("a").replies(SPENT).changes_nothing();
+    let scene = scene.at("1h").resume().replies(CHANGED).is(Status::Pending).sends_hint_for("0s");
+    assert_eq!(kinds(&scene), ["paused", "resumed"]);
+    scene.resume().replies(UNCHANGED).changes_nothing().sends_hint_for("0s").take("a").replies(TAKEN);
+}
+
+#[test]
+fn a_turn_under_way_is_not_cut_off_by_a_pause() {
+    let scene = execution().started().take("a").pause().is(Status::Paused);
+    let scene = scene.record_entries("a", vec![done("step", "1")]).replies(Reply::Recorded).wait("a");
+    let scene = scene.offer("go").sends_nothing().has_no_due().take("b").replies(SPENT);
+    scene.at("1m").resume().sends_hint_for("1m").take("b").replies(TAKEN);
+}
+
+#[test]
+fn what_was_slept_through_in_a_pause_happens_at_its_end() {
+    let asleep = || execution().started().take("a").sleep_until("a", "5m").pause();
+    // What was ready and not begun is nothing that the record knows of, so a turn looks in any case.
+    asleep().at("1m").resume().sends_hint_for("1m").take("b").replies(TAKEN);
+    asleep().at("10m").take("b").replies(SPENT).resume().sends_hint_for("5m").take("b").replies(TAKEN);
+    let scene = execution().started().take("a").wait_for_others("a").pause().wake().at("20s").resume();
+    scene.sends_hint_for("20s").take("b").replies(TAKEN);
+    let scene = execution().started().take("a").pause().at("2m").take("b").replies(SPENT).resume();
+    scene.sends_hint_for("2m").take("b").replies(TAKEN);
+}
+
+#[test]
+fn deadlines_keep_running_in_a_pause() {
+    let scene = execution().deadline("1h").run_deadline("30m").started().pause();
+    scene
+        .next_tick()
+        .next_tick()
+        .is(Status::TimedOut)
+        .ended_as(&ExecutionOutcome::TimedOut { kind: DeadlineKind::Run });
+}
+
+// ---- restart and rerun
+
+#[test]
+fn a_restart_begins_a_new_run_with_fresh_deadlines_and_the_same_input() {
+    let plan = execution().deadline("1h").run_deadline("10m").input("7");
+    let scene = plan.started().take("a").record_entries("a", vec![done("step", "1")]).at("10m").tick();
+    let scene = scene.is(Status::TimedOut).at("2h").restart(vec![]).replies(CHANGED).is(Status::Pending);
+    let scene = scene.sends_hint_for("2h");
+    let record = scene.record();
+    assert_eq!(
+        (record.run, record.deadline_at, record.run_deadline_at),
+        (2, Some(t("3h")), Some(t("2h 10m")))
+    );
+    assert!(record.input.is_some());
+    assert_eq!(kinds(&scene), ["restarted"]);
+    // The same call again.
+    let scene = scene.restart(vec![]).replies(UNCHANGED).changes_nothing().sends_hint_for("2h");
+    scene
+        .take("b")
+        .replies(TAKEN)
+        .restart(vec![])
+        .refuses(Reject::ExecutionOpen { status: Status::Running, needs: "has ended" });
+}
+
+#[test]
+fn a_rerun_begins_with_the_results_that_are_kept() {
+    let kept = vec![done("one", "1"), done("two", "2")];
+    let scene = execution().started().take("a").fail("a").restart(kept.clone()).is(Status::Pending);
+    assert_eq!(scene.journal()[..2], kept);
+    scene.take("b").complete("b").closes_later().finish().has_ended();
+}
+
+#[test]
+fn what_a_new_run_points_to_is_kept_again() {
+    let large = format!("\"{}\"", "x".repeat(2_000));
+    let result = BlobRef { id: blob("result"), bytes: 1_000, expires_at: OPEN };
+    let kept = vec![done_aside("step", result)];
+    let scene = execution().input(&large).started().take("a").record_entries("a", kept.clone());
+    let scene = scene.fail("a").finish().restart(kept);
+    let extended = |write: &Write| match write {
+        Write::ExtendBlob { at } => (at.expires_at == OPEN).then_some(at.id),
+        _ => None,
+    };
+    let writes: Vec<_> = scene.decision().writes.iter().filter_map(extended).collect();
+    assert_eq!(writes, [blob("input"), blob("result")]);
+    assert!(matches!(&scene.record().input, Some(Payload::Blob(at)) if at.expires_at == OPEN));
+}
+
+#[test]
+fn an_execution_that_is_still_closing_is_not_restarted() {
+    let scene =
+        execution().started().take("a").record_entries("a", vec![remote("print")]).fail("a").closes_later();
+    let open = Reject::ExecutionOpen { status: Status::Failed, needs: "has ended" };
+    scene.restart(vec![]).refuses(open).finish().restart(vec![]).replies(CHANGED);
+}
+
+// ---- one step again
+
+#[test]
+fn a_step_by_which_the_execution_failed_runs_again_in_the_same_run() {
+    let scene = execution().started().take("a").record_entries("a", vec![done("first", "1")]);
+    let scene = scene.fail_by_step("a", "charge").at("1h").retry_step("charge").replies(CHANGED);
+    let scene = scene.is(Status::Pending).sends_hint_for("1h");
+    assert_eq!((scene.record().run, scene.journal().len()), (1, 2));
+    assert!(matches!(&scene.journal()[1].what, Happened::Reopened { name } if name.as_str() == "charge"));
+    scene.take("b").replies(TAKEN).complete("b").is(Status::Completed);
+}
+
+#[test]
+fn a_step_is_not_retried_where_that_would_come_to_nothing() {
+    let needs = "has failed";
+    let failed = || execution().deadline("1h").started().take("a").fail_by_step("a", "charge");
+    failed().retry_step("other").refuses(Reject::UnknownStep { name: "other".to_owned() });
+    let too_late = Reject::ExecutionDeadline { kind: DeadlineKind::Execution };
+    failed().at("1h").retry_step("charge").refuses(too_late.clone());
+    execution().deadline("1h").started().at("1h").tick().retry_step("charge").refuses(too_late);
+    let running = execution().started().take("a");
+    running.retry_step("charge").refuses(Reject::ExecutionOpen { status: Status::Running, needs });
+    let completed = execution().started().take("a").complete("a");
+    completed.retry_step("charge").refuses(Reject::ExecutionClosed { status: Status::Completed });
+}
+
+#[test]
+fn a_closing_turn_is_told_of_by_the_take_that_closed_it() {
+    let limited = execution().child().limited(|limits| limits.idle_turns = 0);
+    limited.started().take("a").replies(Reply::Take(TakeReply::Closing)).closes_later();
+}

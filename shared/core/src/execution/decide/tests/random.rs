@@ -1,0 +1,234 @@
+//! Random lives: whatever is asked in whatever order and however the clock goes, the invariants hold.
+
+mod laws;
+mod punctual;
+mod steps;
+
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+use super::fixture::{Ledger, Plan, t};
+use crate::command::Context;
+use crate::decision::Effect;
+use crate::execution::command::{
+    Close, Ending, ExecutionCommand as Command, Offer, Record, Rerun, Suspend, Take,
+};
+use crate::execution::decide::decide;
+use crate::execution::decision::ExecutionReply as Reply;
+use crate::execution::due::visible_at;
+use crate::execution::journal::{Entry, pending_events};
+use crate::execution::{Execution, ExecutionState};
+use crate::id::{Incarnation, LeaseId, Nonce};
+use crate::queue::QueueView;
+use crate::time::{Timestamp, earliest};
+use steps::{Passing, Step, Whose, passing, plan, step};
+
+/// The record, its segments, the clock, and the leases that workers were given.
+struct Life {
+    plan: Plan,
+    now: Timestamp,
+    record: Option<Execution>,
+    ledger: Ledger,
+    leases: Vec<LeaseId>,
+    decisions: u64,
+    /// Of the last decision.
+    effects: Vec<Effect>,
+}
+
+impl Life {
+    fn begin(plan: Plan) -> Self {
+        let start = Command::Start(Box::new(plan.start.clone()));
+        let ledger = Ledger::default();
+        let mut life =
+            Self { plan, now: t("1d"), record: None, ledger, leases: vec![], decisions: 0, effects: vec![] };
+        life.tell(&start);
+        life
+    }
+
+    fn pass(&mut self, passing: Passing) {
+        let back = Timestamp::from_millis(self.now.as_millis() - 2_000);
+        self.now = self.instant(passing).max(back);
+    }
+
+    fn instant(&self, passing: Passing) -> Timestamp {
+        let after = |at: Timestamp, ms: i64| Timestamp::from_millis(at.as_millis() + ms);
+        let instant = match (passing, &self.record) {
+            (Passing::By(ms), _) => Some(after(self.now, ms)),
+            (Passing::ToInstant(off), Some(record)) => {
+                next_instant(record, self.now).map(|at| after(at, off))
+            }
+            (Passing::ToDue, Some(record)) => record.due.map(|due| due.at),
+            (Passing::ToInstant(_) | Passing::ToDue, None) => None,
+        };
+        instant.unwrap_or(self.now)
+    }
+
+    fn lease(&self, whose: Whose) -> LeaseId {
+        let back = match whose {
+            Whose::Current => 0,
+            Whose::Earlier(count) => count,
+            Whose::Nobodys => usize::MAX,
+        };
+        self.leases.iter().rev().nth(back).copied().unwrap_or(LeaseId::from_bytes([255; 16]))
+    }
+
+    fn command(&mut self, step: &Step) -> Command {
+        let random = self.decisions + 1;
+        let at = |entries: &[Entry]| entries.to_vec();
+        let (version, wakes) = self.record.as_ref().map_or((0, 0), |record| (record.version, record.wakes));
+        match step {
+            Step::StartAgain { same_call } => {
+                let mut start = self.plan.start.clone();
+                if !same_call {
+                    start.incarnation = Incarnation::from_bytes((random << 8).to_be_bytes());
+                }
+                Command::Start(Box::new(start))
+            }
+            Step::Take { length } => {
+                let lease = LeaseId::from_bytes(u128::from(random).to_be_bytes());
+                self.leases.push(lease);
+                Command::Take(Take { lease, worker: None, length: *length, incarnation: None })
+            }
+            Step::Record(whose, entries) => {
+                Command::Record(Record { lease: self.lease(*whose), entries: at(entries), on_failure: None })
+            }
+            Step::Suspend { whose, entries, until, awaits_others, unseen } => Command::Suspend(Suspend {
+                lease: self.lease(*whose),
+                entries: at(entries),
+                seen_version: version.saturating_sub(u64::from(*unseen)),
+                seen_wakes: wakes,
+                until: until.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms)),
+                awaits_others: *awaits_others,
+                on_failure: None,
+            }),
+            Step::Close(whose, entries, outcome) => Command::Close(Close {
+                lease: self.lease(*whose),
+                entries: at(entries),
+                ending: Ending::Outcome(outcome.clone()),
+                on_failure: None,
+            }),
+            Step::ContinueAsNew(whose) => {
+                let journal =
+                    self.record.as_ref().map(|record| self.ledger.journal(record)).unwrap_or_default();
+                let events = pending_events(&journal).into_iter().cloned().collect();
+                let ending = Ending::ContinueAsNew { input: None, events };
+                Command::Close(Close { lease: self.lease(*whose), entries: vec![], ending, on_failure: None })
+            }
+            Step::Renew(whose) => Command::Renew { lease: self.lease(*whose) },
+            Step::Release(whose, after, stuck) => {
+                Command::Release { lease: self.lease(*whose), after: *after, stuck: stuck.clone() }
+            }
+            Step::Offer(name, id) => {
+                let sealed = self.record.as_ref().and_then(|record| record.sealed);
+                let seen_segments = sealed.map_or(0, |sealed| sealed.segments);
+                let (name, id) = (name.clone(), id.clone());
+                Command::Offer(Offer { name, id, payload: None, known: false, seen_segments })
+            }
+            Step::Drain(name, count) => {
+                Command::Drain { name: name.clone(), count: *count, seen_version: version }
+            }
+            Step::Wake => Command::Finish,
+            Step::Plain(command) => command.clone(),
+            Step::Restart(preserved) => Command::Restart(Rerun { preserved: preserved.clone() }),
+            Step::Due { looks_empty, watermark } => {
+                let watermark = watermark.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms));
+                Command::Due(QueueView { looks_empty: *looks_empty, watermark })
+            }
+        }
+    }
+
+    /// Decides twice, checks all that must hold, and writes.
+    fn tell(&mut self, command: &Command) {
+        self.decisions += 1;
+        let nonce = Nonce::from_bytes(self.decisions.to_be_bytes());
+        let context = Context { now: self.now, nonce, limits: &self.plan.limits };
+        let decision = decide(self.record.as_ref(), command, &context);
+        let once_more = decide(self.record.as_ref(), command, &context);
+        assert_eq!(format!("{decision:?}"), format!("{once_more:?}"), "not deterministic");
+
+        let is_own = |execution: &Execution| match command {
+            Command::Start(start) => start.incarnation == execution.incarnation,
+            _ => false,
+        };
+        let known = self.record.as_ref().filter(|record| !record.is_gone(self.now) || is_own(record));
+        self.ledger.write(&decision);
+        self.ledger.check(known, &decision);
+        match (known, &decision.execution) {
+            (Some(before), Some(after)) => {
+                laws::check(before, command, &decision, after, &context);
+                self.check_entries(before, command, after, &decision.outcome);
+            }
+            (Some(_), None) => panic!("an execution was forgotten"),
+            (None, Some(after)) => assert_eq!(after.created_at, self.now),
+            (None, None) => {}
+        }
+        if !decision.writes.is_empty() {
+            self.record.clone_from(&decision.execution);
+        }
+        self.effects = decision.effects;
+    }
+
+    /// What a worker's accepted call brings is in the journal, once; counted as it is there.
+    fn check_entries(
+        &self,
+        before: &Execution,
+        command: &Command,
+        after: &Execution,
+        outcome: &Result<Reply, crate::error::Reject>,
+    ) {
+        if before.run != after.run {
+            return;
+        }
+        let brought: &[Entry] = match command {
+            Command::Record(record) => &record.entries,
+            Command::Suspend(suspend) => &suspend.entries,
+            Command::Close(close) => &close.entries,
+            _ => return,
+        };
+        let journal = self.ledger.journal(after);
+        let new = &journal[self.ledger.journal(before).len()..];
+        assert_eq!(new, if outcome.is_ok() { brought } else { &[] });
+    }
+
+    /// Somebody tells it of a remote step's end: no decision, and only while it is open.
+    fn wake(&mut self) {
+        if let Some(record) = self.record.as_mut().filter(|record| record.closed().is_none()) {
+            record.wakes += 1;
+        }
+    }
+}
+
+/// The next instant after now at which something about the execution changes.
+fn next_instant(execution: &Execution, now: Timestamp) -> Option<Timestamp> {
+    let own = match &execution.state {
+        ExecutionState::Pending(ready) => Some(ready.available_at),
+        ExecutionState::Running(turn) => Some(turn.lease_expires_at),
+        ExecutionState::Waiting(waiting) => {
+            earliest([waiting.until, waiting.recheck.map(|recheck| recheck.at)])
+        }
+        ExecutionState::Closing(_) => None,
+        ExecutionState::Ended(closed) => Some(closed.expires_at),
+    };
+    earliest([visible_at(execution), own].map(|at| at.filter(|at| *at >= now)))
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 1_000, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn whatever_happens_the_invariants_hold(
+        plan in plan(),
+        steps in prop::collection::vec((passing(), step()), 1..60),
+    ) {
+        let mut life = Life::begin(plan);
+        for (passing, step) in &steps {
+            life.pass(*passing);
+            if matches!(step, Step::Wake) {
+                life.wake();
+                continue;
+            }
+            let command = life.command(step);
+            life.tell(&command);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What must hold of every step, whatever came before.
+
+use crate::command::Context;
+use crate::decision::{DueReply, Effect};
+use crate::error::Reject;
+use crate::execution::command::ExecutionCommand as Command;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply as Reply, SuspendReply, TakeReply};
+use crate::execution::due::{hint_arrives_at, hint_needed_at, visible_at};
+use crate::execution::{Execution, ExecutionState, ExecutionStatus as Status};
+use crate::id::LeaseId;
+
+#[track_caller]
+pub(super) fn check(
+    before: &Execution,
+    command: &Command,
+    decision: &ExecutionDecision,
+    after: &Execution,
+    context: &Context<'_>,
+) {
+    assert_eq!(
+        (&after.id, after.incarnation, after.created_at),
+        (&before.id, before.incarnation, before.created_at)
+    );
+    check_outcome(before, command, decision, after);
+    check_fence(before, command, decision, context);
+    check_expiry(before, decision, after, context);
+    check_deadlines(before, command, after, context);
+    check_turns(before, decision, after, context);
+    check_hints(before, command, decision, after, context);
+}
+
+/// I6: an outcome never changes, except by an operator's call.
+#[track_caller]
+fn check_outcome(before: &Execution, command: &Command, decision: &ExecutionDecision, after: &Execution) {
+    let by_operator = matches!(command, Command::Restart(_) | Command::RetryStep { .. })
+        && decision.outcome == Ok(Reply::Changed { changed: true });
+    let Some(closed) = before.closed() else { return };
+    if by_operator {
+        assert!(matches!(before.state, ExecutionState::Ended(_)) && after.closed().is_none());
+        return;
+    }
+    let now = after.closed().unwrap();
+    assert_eq!((now.outcome.status(), now.ended_at), (closed.outcome.status(), closed.ended_at));
+    assert_eq!(now.expires_at, closed.expires_at);
+    if matches!(before.state, ExecutionState::Ended(_)) {
+        assert_eq!(after, before, "an execution that has ended changed");
+    }
+}
+
+/// I7: only the lease that holds the turn writes.
+#[track_caller]
+fn check_fence(before: &Execution, command: &Command, decision: &ExecutionDecision, context: &Context<'_>) {
+    let lease: LeaseId = match command {
+        Command::Record(record) => record.lease,
+        Command::Suspend(suspend) => suspend.lease,
+        Command::Close(close) => close.lease,
+        Command::Renew { lease } | Command::Release { lease, .. } => *lease,
+        _ => return,
+    };
+    let holds = before.turn().is_some_and(|turn| turn.lease == lease);
+    match &decision.outcome {
+        Ok(_) => assert!(holds, "a stale lease wrote"),
+        Err(Reject::TurnLost) => {
+            let time_is_left = visible_at(before).is_none_or(|at| at > context.now);
+            assert!(!(holds && time_is_left), "the owner was refused");
+        }
+        Err(Reject::LimitExceeded { .. }) => {
+            assert!(holds && !matches!(command, Command::Close(_)));
+            assert!(decision.writes.is_empty());
+        }
+        Err(other) => panic!("not a refusal of a worker: {other:?}"),
+    }
+}
+
+/// I5: before its instant nothing expires, from it on nothing else succeeds.
+#[track_caller]
+fn check_expiry(before: &Execution, decision: &ExecutionDecision, after: &Execution, context: &Context<'_>) {
+    let expired = visible_at(before).is_some_and(|at| at <= context.now);
+    if expired {
+        let accepted = matches!(
+            decision.outcome,
+            Ok(Reply::Recorded
+                | Reply::Renewed
+                | Reply::Released
+                | Reply::Suspended(_)
+                | Reply::Closed { .. }
+                | Reply::Take(TakeReply::Taken))
+        );
+        assert!(!accepted, "too late, and accepted: {:?}", decision.outcome);
+        // A failure whose own code runs next may become pending from the very instant it was pending from.
+        let settled = after.state != before.state || after.failing != before.failing;
+        assert!(settled || decision.writes.is_empty(), "written over an expiry");
+    } else if before.closed().is_none() && before.failing.is_none() {
+        assert_ne!(after.status(), Status::TimedOut, "expired too early");
+    }
+}
+
+/// D1: the deadline over all runs stays, and a run's within its run.
+#[track_caller]
+fn check_deadlines(before: &Execution, command: &Command, after: &Execution, context: &Context<'_>) {
+    let restarted = matches!(command, Command::Restart(_)) && after.run > before.run;
+    if restarted {
+        assert_eq!(after.deadline_at, after.timeouts.execution.map(|span| context.now.plus(span)));
+    } else {
+        assert_eq!(after.deadline_at, before.deadline_at, "the deadline moved");
+    }
+    if after.run == before.run {
+        assert_eq!(after.run_deadline_at, before.run_deadline_at, "the run's deadline moved");
+    }
+}
+
+/// Turns that come to nothing are counted, and what waits has seen all wakes there were.
+#[track_caller]
+fn check_turns(before: &Execution, decision: &ExecutionDecision, after: &Execution, context: &Context<'_>) {
+    assert!(after.idle_turns <= context.limits.idle_turns.max(before.idle_turns));
+    match &decision.outcome {
+        Ok(Reply::Take(TakeReply::Taken)) => {
+            let turn = after.turn().unwrap();
+            assert!(visible_at(after).is_none_or(|at| turn.lease_expires_at <= at));
+            assert!(!before.is_held() || before.turn() == Some(turn), "a turn of what is held");
+        }
+        Ok(Reply::Suspended(SuspendReply::Suspended)) => {
+            let ExecutionState::Waiting(waiting) = &after.state else { panic!("{after:#?}") };
+            assert_eq!(waiting.seen_wakes, after.wakes, "went to sleep over a wake");
+        }
+        Ok(Reply::Suspended(SuspendReply::GoOn)) => assert!(after.turn().is_some()),
+        Ok(_) | Err(_) => {}
+    }
+}
+
+/// I4 and I9: the backstop stands behind every hint, and hints are only sent where one is missing.
+#[track_caller]
+fn check_hints(
+    before: &Execution,
+    command: &Command,
+    decision: &ExecutionDecision,
+    after: &Execution,
+    context: &Context<'_>,
+) {
+    let by_tick = matches!(command, Command::Due(_) | Command::Timer { .. });
+    let hints = decision.effects.iter().filter(|effect| matches!(effect, Effect::Turn { .. })).count();
+    assert!(hints <= 1 && decision.effects.len() <= hints + 1, "{:?}", decision.effects);
+    if hints > 0 {
+        assert!(!matches!(after.state, ExecutionState::Ended(_)) && after.turn().is_none() || by_tick);
+        assert!(!after.is_held(), "a hint that nobody may follow");
+    }
+    let arrives = hint_arrives_at(after);
+    if let (Some(at), false) = (arrives, decision.writes.is_empty()) {
+        let was = hint_arrives_at(before);
+        assert!(hints == 1 || was.is_some_and(|was| was <= at), "no hint for {after:#?}");
+        let backstop = hint_needed_at(after).unwrap().plus(context.limits.backstop);
+        assert!(by_tick || after.due.unwrap().at <= backstop, "no backstop for {after:#?}");
+    }
+    if by_tick && !decision.writes.is_empty() {
+        assert!(after.due.is_none_or(|due| due.at > context.now), "the tick would find it again at once");
+    }
+    if decision.outcome == Ok(Reply::Due(DueReply::Rearmed)) && after.due.is_some() {
+        assert_eq!(after.version, before.version, "re-arming bumped the version");
+    }
+}

@@ -1,0 +1,195 @@
+//! Whatever is asked and whenever: with a tick a minute, each up to a minute late, every deadline is seen when it
+//! comes; and should every message be lost, the tick alone finds what somebody has to act on.
+
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+use super::Life;
+use super::steps::{Passing, Step, passing, plan, step};
+use crate::decision::Effect;
+use crate::due::DueKind;
+use crate::duration::Millis;
+use crate::execution::command::ExecutionCommand as Command;
+use crate::execution::due::visible_at;
+use crate::execution::{Execution, ExecutionState};
+use crate::limits::Limits;
+use crate::queue::QueueView;
+use crate::tick::slot_end;
+use crate::time::{Timestamp, earliest};
+use crate::timer::Timer;
+
+const MINUTE_MS: i64 = 60_000;
+/// Of one execution. More would mean that timers beget timers.
+const ON_THEIR_WAY_MAX: usize = 6;
+/// The longest that anything lies about whose message was lost: a lease, the looks at a worker that seemed alive, and
+/// the two looks at an empty queue.
+const FOUND_WITHIN: Millis = Millis::from_secs(3_600);
+
+/// A life with what a queue of timers and a schedule would bring, exactly when they would. Hints are lost.
+struct Punctual {
+    life: Life,
+    on_their_way: Vec<Timer>,
+    /// The minute of the next tick.
+    next_tick: Timestamp,
+    handed_until: Timestamp,
+    /// How late each tick is, over and over.
+    lateness: Vec<u64>,
+    ticks: usize,
+    hinted_at: Option<Timestamp>,
+}
+
+impl Punctual {
+    fn begin(mut life: Life, lateness: Vec<u64>) -> Self {
+        let minute = life.now.as_millis().div_euclid(MINUTE_MS) * MINUTE_MS;
+        let next_tick = Timestamp::from_millis(minute);
+        let first = std::mem::take(&mut life.effects);
+        let (on_their_way, hinted_at) = (vec![], None);
+        let mut begun =
+            Self { life, on_their_way, next_tick, handed_until: next_tick, lateness, ticks: 0, hinted_at };
+        begun.receive(first);
+        begun
+    }
+
+    fn receive(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Timer(timer) => self.on_their_way.push(timer),
+                Effect::Turn { at, .. } => self.hinted_at = Some(at.max(self.life.now)),
+                Effect::Dispatch { .. } | Effect::Tell(_) => {}
+            }
+        }
+        assert!(self.on_their_way.len() <= ON_THEIR_WAY_MAX, "{:#?}", self.on_their_way);
+    }
+
+    fn tell(&mut self, command: &Command) {
+        self.life.tell(command);
+        let effects = std::mem::take(&mut self.life.effects);
+        self.receive(effects);
+    }
+
+    fn next_tick_at(&self) -> Timestamp {
+        self.next_tick.plus(Millis::new(self.lateness[self.ticks % self.lateness.len()]))
+    }
+
+    /// Lets everything happen that happens by itself until then.
+    fn pass_to(&mut self, target: Timestamp) {
+        loop {
+            let tick_at = self.next_tick_at();
+            let timer = (0..self.on_their_way.len()).min_by_key(|index| self.on_their_way[*index].at);
+            match timer.filter(|index| self.on_their_way[*index].at <= target.min(tick_at)) {
+                Some(index) => {
+                    let timer = self.on_their_way.swap_remove(index);
+                    self.life.now = self.life.now.max(timer.at);
+                    self.tell(&Command::Timer { due_at: timer.due_at });
+                }
+                None if tick_at <= target => {
+                    self.life.now = self.life.now.max(tick_at);
+                    self.check("a tick");
+                    self.tick();
+                    self.check_found();
+                }
+                None => break,
+            }
+        }
+        self.life.now = target;
+        self.check("somebody");
+    }
+
+    fn tick(&mut self) {
+        let (now, until) = (self.life.now, slot_end(self.next_tick, self.life.now));
+        let place = self.life.record.as_ref().and_then(|record| Some((record.id.clone(), record.due?)));
+        if let Some((id, due)) = place {
+            let is_new = due.kind == DueKind::Instant && due.at >= self.handed_until;
+            if is_new && due.at > now && due.at < until {
+                self.handed_until = until;
+                let timer = Timer { record: id.into(), at: due.at, due_at: due.at };
+                self.receive(vec![Effect::Timer(timer)]);
+            }
+            if due.at <= now {
+                self.tell(&Command::Due(QueueView { looks_empty: true, watermark: None }));
+            }
+        }
+        self.next_tick = self.next_tick.plus(Millis::new(60_000));
+        self.ticks += 1;
+    }
+
+    /// All timers that were to come by now have come: what has passed is recorded.
+    fn check(&self, whose: &str) {
+        let visible = self.life.record.as_ref().and_then(visible_at);
+        let overlooked = visible.filter(|at| *at <= self.life.now);
+        assert_eq!(overlooked, None, "found by {whose} at {:?}: {:#?}", self.life.now, self.life.record);
+    }
+
+    /// What somebody has to act on has had a hint lately.
+    fn check_found(&self) {
+        let Some(record) = &self.life.record else { return };
+        let Some(since) = acted_on_from(record).filter(|since| *since <= self.life.now) else { return };
+        // A turn leaves the record where it lies, because its own message brings it back; and the looks at what
+        // lived long have become ever more seldom by then.
+        let seldom = if record.turn().is_some() { Limits::default().backstop_max } else { Millis::ZERO };
+        let within = FOUND_WITHIN.saturating_add(seldom);
+        let since = self.hinted_at.map_or(since, |hinted| hinted.max(since));
+        assert!(self.life.now.since(since) <= within, "nobody looks at {record:#?}");
+    }
+}
+
+/// From when on somebody has to act on an execution.
+fn acted_on_from(execution: &Execution) -> Option<Timestamp> {
+    if execution.is_held() {
+        return None;
+    }
+    match &execution.state {
+        ExecutionState::Pending(ready) => Some(ready.available_at),
+        ExecutionState::Running(turn) => Some(turn.lease_expires_at),
+        ExecutionState::Waiting(waiting) => {
+            let stirred = execution.hinted_at.filter(|_| waiting.stirred);
+            earliest([stirred, waiting.until, waiting.recheck.map(|recheck| recheck.at)])
+        }
+        ExecutionState::Closing(closed) => Some(closed.ended_at),
+        ExecutionState::Ended(_) => None,
+    }
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 300, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn every_instant_is_seen_when_it_comes_and_nothing_is_forgotten(
+        plan in plan(),
+        lateness in prop::collection::vec(0_u64..=60_000, 1..5),
+        steps in prop::collection::vec((passing(), step()), 1..40),
+    ) {
+        let mut world = Punctual::begin(Life::begin(plan), lateness);
+        for (passing, step) in &steps {
+            // Months of ticks that find nothing show nothing.
+            let target = match passing {
+                Passing::By(ms) => Timestamp::from_millis(world.life.now.as_millis() + ms.min(&10_000_000)),
+                Passing::ToInstant(_) | Passing::ToDue => world.life.instant(*passing),
+            };
+            let latest = world.life.now.plus(Millis::from_secs(86_400));
+            world.pass_to(target.max(world.life.now).min(latest));
+            match step {
+                // The tick looks when it looks.
+                Step::Due { .. } => {}
+                // Nobody tells an execution that waits for nobody.
+                Step::Wake => {
+                    let awaits = world.life.record.as_ref().is_some_and(|record| match &record.state {
+                        ExecutionState::Waiting(waiting) => waiting.recheck.is_some(),
+                        ExecutionState::Pending(_)
+                        | ExecutionState::Running(_)
+                        | ExecutionState::Closing(_)
+                        | ExecutionState::Ended(_) => true,
+                    });
+                    if awaits {
+                        world.life.wake();
+                    }
+                }
+                step => {
+                    let command = world.life.command(step);
+                    world.tell(&command);
+                }
+            }
+        }
+        world.pass_to(world.life.now.plus(Millis::from_secs(7_200)));
+    }
+}

@@ -1,0 +1,159 @@
+//! The byte budget: a control record stays within one write unit, whatever it was given and wherever it stands. The
+//! budget itself is checked after every step of every scene; here is everything at its maximum at once.
+
+use crate::execution::command::{Ending, ExecutionCommand, Take};
+use crate::execution::journal::{Entry, Happened};
+use crate::execution::{ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Parent, Slot, Stuck};
+use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, WorkerName, WorkflowName};
+use crate::limits;
+use crate::payload::Payload;
+use crate::task::Failure;
+
+use super::fixture::{Plan, Scene, done, event, execution, json, lease, remote, span};
+
+const ALMOST_A_YEAR: &str = "364d 23h 59m 59s 999ms";
+
+/// A JSON string of exactly that many bytes.
+fn text(bytes: usize) -> String {
+    format!("\"{}\"", "x".repeat(bytes - 2))
+}
+
+/// Names, timeouts, parent, input and details: all as large as each may be.
+fn largest() -> Plan {
+    let mut plan = execution().input(&text(350 * 1024)).details(&text(8 * 1024));
+    let start = &mut plan.start;
+    start.id = ExecutionId::parse("i".repeat(limits::EXECUTION_ID_MAX)).unwrap();
+    start.queue = QueueName::parse("q".repeat(limits::QUEUE_NAME_MAX)).unwrap();
+    start.workflow = WorkflowName::parse("w".repeat(limits::WORKFLOW_MAX)).unwrap();
+    start.timeouts =
+        ExecutionTimeouts { execution: Some(span(ALMOST_A_YEAR)), run: Some(span(ALMOST_A_YEAR)) };
+    start.on_failure = Some(span(ALMOST_A_YEAR));
+    start.parent = Some(largest_parent());
+    plan
+}
+
+pub(super) fn largest_parent() -> Parent {
+    let slot = Slot { label: Nonce::from_bytes([255; 8]), item: u16::MAX, place: 99, of: 100 };
+    Parent {
+        execution: ExecutionId::parse("p".repeat(limits::EXECUTION_ID_MAX)).unwrap(),
+        incarnation: Incarnation::from_bytes([255; 8]),
+        run: 99_999,
+        slot: Some(slot),
+    }
+}
+
+/// The same with counters as high as they get.
+fn aged(plan: Plan) -> Scene {
+    plan.started().edit(|record| {
+        record.version = 999_999_999_999;
+        record.wakes = 9_999_999_999;
+        record.run = 99_999;
+        record.pending_events = 1_000;
+    })
+}
+
+fn take(scene: Scene, name: &str) -> Scene {
+    let worker = Some(WorkerName::parse("w".repeat(limits::WORKER_MAX)).unwrap());
+    let take = Take { lease: lease(name), worker, length: limits::LEASE_RANGE.1, incarnation: None };
+    scene.tell(&ExecutionCommand::Take(take)).is(Status::Running)
+}
+
+fn failure(bytes: usize) -> ExecutionOutcome {
+    let error = Failure::new("e".repeat(limits::ERROR_CODE_MAX), "m".repeat(bytes));
+    let step = Some("s".repeat(limits::STEP_NAME_MAX));
+    ExecutionOutcome::Failed { error, step, retries_exhausted: true }
+}
+
+/// Through every state; each step checks the budget.
+fn through_every_state(begin: impl Fn() -> Scene) {
+    let working = || take(begin(), "a").record_entries("a", vec![done("step", "1"), remote("remote")]);
+    let suspended = || {
+        working().suspend("a", |suspend| {
+            suspend.until = Some(suspend_until());
+            suspend.awaits_others = true;
+        })
+    };
+    begin().pause().resume().pause().terminate().is(Status::Cancelled);
+    let later = suspended().pause().offer_once("go", &"i".repeat(64)).resume().next_tick();
+    take(later.pause().resume(), "b").cancel().renew("b").is(Status::Running);
+    for bytes in [2, 40, 100, 200] {
+        let output = Some(Payload::Inline(json(&text(bytes))));
+        let scene = working().close("a", ExecutionOutcome::Completed { output }).closes_later();
+        scene.finish().has_ended().restart(vec![done("kept", "1")]).is(Status::Pending);
+    }
+    for bytes in [0, 60, 240, 10_000] {
+        let scene = working().close("a", failure(bytes));
+        if scene.record().failing.is_some() {
+            let unreadable = Some(Stuck::Unreadable(Failure::new("e".repeat(64), "m".repeat(bytes))));
+            let scene = take(scene, "b").record_entries("b", vec![done("refund", "1")]);
+            let scene = scene.release_because("b", "364d", unreadable).pause().next_tick().resume();
+            let scene = scene.next_tick().terminate().closes_later().next_tick();
+            assert!(scene.record().hinted_at.is_some());
+            take(working().close("a", failure(bytes)), "b")
+                .close("b", failure(bytes))
+                .is(Status::Failed)
+                .finish();
+        }
+    }
+    let input = Some(Payload::Inline(json(&text(100))));
+    let scene = working();
+    // All that nobody has taken go along.
+    let pending = usize::try_from(scene.record().pending_events).unwrap();
+    let what = Happened::Event { name: event("go"), id: None, payload: None };
+    let events = vec![Entry { at: super::fixture::t("0s"), what }; pending];
+    let ending = Ending::ContinueAsNew { input, events };
+    take(scene.close_with("a", vec![], ending), "b").wait("b").is(Status::Waiting);
+}
+
+fn suspend_until() -> crate::time::Timestamp {
+    super::fixture::t("300d")
+}
+
+#[test]
+fn everything_at_its_maximum_at_once_stays_within_the_budget_in_every_state() {
+    through_every_state(|| aged(largest()));
+    through_every_state(|| aged(largest().input("1").details("{}")));
+    through_every_state(|| {
+        let mut plan = largest();
+        (plan.start.input, plan.start.details) = (None, None);
+        aged(plan)
+    });
+}
+
+#[test]
+fn inputs_of_any_size_leave_room_for_the_rest_of_a_life() {
+    for bytes in (2..700).step_by(23).chain([4 * 1024]) {
+        through_every_state(|| aged(execution().input(&text(bytes))));
+        through_every_state(|| aged(execution().on_failure("1h").input(&text(bytes)).details(&text(bytes))));
+        through_every_state(|| aged(largest().input(&text(bytes)).details(&text(bytes))));
+    }
+}
+
+#[test]
+fn an_input_that_fits_is_inline_and_a_larger_one_is_written_aside() {
+    let mut inline = 0;
+    for bytes in 2..1_000 {
+        let scene = execution().input(&text(bytes)).started();
+        match scene.record().input.as_ref().unwrap() {
+            Payload::Inline(_) => {
+                assert!(inline == 0 || inline == bytes - 1, "inline again after one that wasn't");
+                inline = bytes;
+            }
+            Payload::Blob(at) => {
+                assert_eq!(at.id, super::fixture::blob("input"));
+                assert_eq!(scene.decision().blobs.len(), 1);
+            }
+        }
+    }
+    assert!((200..500).contains(&inline), "{inline} bytes are inline");
+}
+
+#[test]
+fn taking_a_turn_of_a_full_record_needs_no_segment() {
+    let mut scene = execution().started().take("a");
+    for n in 0..200 {
+        scene = scene.record_entries("a", vec![done(&format!("step-{n}"), &text(2 + n % 40))]).wait("a");
+        scene = scene.wake().take("a").is(Status::Running);
+        assert!(scene.decision().segments.is_empty());
+    }
+}

@@ -1,0 +1,136 @@
+//! Turns: who may take one, who holds it, and what becomes of those that come to nothing.
+
+use crate::error::Reject;
+use crate::execution::ExecutionStatus as Status;
+use crate::execution::command::{ExecutionCommand, Take};
+use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
+use crate::execution::{ExecutionOutcome, Stuck};
+use crate::id::Incarnation;
+use crate::task::Failure;
+
+use super::fixture::{Scene, done, execution, lease, span, t};
+use super::life::{SPENT, TAKEN};
+
+const HELD: Reply = Reply::Take(TakeReply::Held);
+
+#[test]
+fn while_somebody_alive_has_it_others_are_sent_away() {
+    let scene = execution().started().take_for("a", "1m").at("59s").take("b").replies(HELD).changes_nothing();
+    scene.take("a").replies(TAKEN).changes_nothing();
+}
+
+#[test]
+fn a_hint_of_an_earlier_execution_of_the_same_id_is_spent() {
+    let incarnation = Some(Incarnation::from_bytes([7; 8]));
+    let take = Take { lease: lease("a"), worker: None, length: span("1m"), incarnation };
+    execution().started().tell(&ExecutionCommand::Take(take)).replies(SPENT).changes_nothing();
+}
+
+#[test]
+fn a_turn_whose_worker_went_silent_is_taken_over_and_the_old_one_is_fenced() {
+    let scene = execution().started().take_for("a", "1m").at("1m").take("b").replies(TAKEN);
+    let fenced = [
+        scene.record_entries("a", vec![done("late", "1")]),
+        execution().started().take("a").at("1m").take("b").complete("a"),
+        execution().started().take("a").at("1m").take("b").wait("a"),
+        execution().started().take("a").at("1m").take("b").renew("a"),
+        execution().started().take("a").at("1m").take("b").release("a", "0s"),
+    ];
+    for scene in fenced {
+        scene.refuses(Reject::TurnLost).changes_nothing().is(Status::Running);
+    }
+}
+
+#[test]
+fn a_lease_that_ran_out_still_holds_while_nobody_has_taken_over() {
+    let scene = execution().started().take_for("a", "1m").at("5m");
+    scene.record_entries("a", vec![done("slow", "1")]).replies(Reply::Recorded).complete("a").has_ended();
+}
+
+#[test]
+fn a_renewal_moves_the_end_of_the_lease_but_never_past_a_deadline() {
+    let end = |scene: &Scene| scene.record().turn().unwrap().lease_expires_at;
+    let scene = execution().deadline("90s").started().take_for("a", "1m").at("20s").renew("a");
+    let scene = scene.replies(Reply::Renewed).sends_nothing();
+    assert_eq!(end(&scene), t("1m 20s"));
+    assert_eq!(end(&scene.at("50s").renew("a")), t("1m 30s"));
+    assert_eq!(end(&execution().run_deadline("30s").started().take_for("a", "1m")), t("30s"));
+}
+
+#[test]
+fn a_turn_given_back_goes_on_elsewhere() {
+    let scene = execution().started().take("a").at("5s").release("a", "0s").replies(Reply::Released);
+    scene.is(Status::Pending).sends_hint_for("5s").take("b").replies(TAKEN);
+    let scene = execution().started().take("a").release("a", "30s").sends_hint_for("30s");
+    let early = Reply::Take(TakeReply::Early { available_at: t("30s") });
+    scene.take("b").replies(early).at("30s").take("b").replies(TAKEN);
+    execution().started().take("a").release("a", "1h").sends_no_hint();
+}
+
+// ---- poison
+
+/// Takes a turn and loses its worker, so many times.
+fn lose(mut scene: Scene, times: u32) -> Scene {
+    for n in 0..times {
+        let end = scene.record().turn().map_or(t("0s"), |turn| turn.lease_expires_at);
+        scene = scene.at_instant(end).take(&format!("lost-{n}")).replies(TAKEN);
+    }
+    scene
+}
+
+#[test]
+fn turns_in_a_row_that_come_to_nothing_end_the_execution() {
+    let limited = || execution().limited(|limits| limits.idle_turns = 3);
+    let scene = lose(limited().started(), 3).is(Status::Running);
+    let end = scene.record().turn().unwrap().lease_expires_at;
+    let scene = scene.at_instant(end).take("b").replies(SPENT).is(Status::Failed).has_ended();
+    let ExecutionOutcome::Failed { error, .. } = scene.outcome() else { panic!() };
+    assert_eq!(
+        (error.code.as_str(), error.message.as_str()),
+        ("poisoned", "3 turns in a row came to nothing")
+    );
+}
+
+#[test]
+fn a_result_starts_the_count_anew() {
+    let scene = lose(execution().limited(|limits| limits.idle_turns = 3).started(), 3);
+    let scene = scene.record_entries("lost-2", vec![done("step", "1")]);
+    assert_eq!(scene.record().idle_turns, 0);
+    lose(scene, 3);
+}
+
+#[test]
+fn a_worker_that_always_gives_up_is_poison_as_well() {
+    let mut scene = execution().limited(|limits| limits.idle_turns = 3).started();
+    for _ in 0..3 {
+        scene = scene.take("a").replies(TAKEN).release("a", "0s");
+    }
+    scene.take("a").replies(SPENT).is(Status::Failed);
+}
+
+#[test]
+fn a_workflow_that_no_worker_knows_waits_for_one_that_does() {
+    let mut scene = execution().limited(|limits| limits.idle_turns = 3).started();
+    for tries in 1..20 {
+        let stuck = Some(Stuck::UnknownWorkflow { tries });
+        scene = scene.take("a").replies(TAKEN).release_because("a", "0s", stuck).is(Status::Pending);
+        assert_eq!(scene.record().stuck, Some(Stuck::UnknownWorkflow { tries }));
+    }
+    let scene = scene.take("b").record_entries("b", vec![done("step", "1")]);
+    assert_eq!(scene.record().stuck, None);
+}
+
+#[test]
+fn an_execution_whose_journal_cannot_be_read_waits_for_an_operator() {
+    let unreadable = || Some(Stuck::Unreadable(Failure::new("unreadable", "step charge: missing field")));
+    let stuck = || execution().started().take("a").release_because("a", "0s", unreadable());
+    let scene = stuck().is(Status::Pending).sends_nothing().has_no_due().take("b").replies(SPENT);
+    let scene = scene.changes_nothing().at("1h").resume().sends_hint_for("1h");
+    assert_eq!(scene.record().stuck, None);
+    scene.take("b").replies(TAKEN);
+    let failing = execution().on_failure("1h").deadline("1m").started().take("a").at("1m").tick().take("b");
+    let scene = failing.release_because("b", "0s", unreadable()).at("10m").retry_step("charge");
+    assert!(scene.replies(Reply::Changed { changed: true }).record().failing.is_some());
+    let scene = stuck().at("1h").retry_step("charge").replies(Reply::Changed { changed: true });
+    scene.sends_hint_for("1h").take("b").replies(TAKEN);
+}

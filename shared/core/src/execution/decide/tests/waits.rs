@@ -1,0 +1,177 @@
+//! Suspensions: what an execution waits for, what wakes it, and that nothing is overlooked in between.
+
+use crate::decision::Write;
+use crate::due::DueKind;
+use crate::execution::ExecutionStatus as Status;
+use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
+
+use super::fixture::{Scene, done, ended, execution, remote, t};
+use super::life::{GO_ON, SPENT, SUSPENDED, TAKEN};
+
+fn early(text: &str) -> Reply {
+    Reply::Take(TakeReply::Early { available_at: t(text) })
+}
+
+// ---- sleeps
+
+#[test]
+fn a_sleep_of_at_most_fifteen_minutes_is_sent_at_once_with_its_end() {
+    let scene = execution().started().take("a").sleep_until("a", "15m").replies(SUSPENDED);
+    let scene = scene.is(Status::Waiting).sends_hint_for("15m").due("10m", DueKind::Backstop);
+    let scene = scene.next_tick().sends_no_hint().due("25m", DueKind::Backstop);
+    let scene = scene.at("14m 55s").take("b").replies(early("15m")).changes_nothing();
+    scene.at("15m").take("b").replies(TAKEN);
+}
+
+#[test]
+fn a_longer_sleep_waits_in_the_index_until_the_tick_sends_its_hint() {
+    let scene = execution().started().take("a").sleep_until("a", "2h").sends_nothing();
+    assert!(scene.waiting().hint_later);
+    let scene = scene.take("b").replies(SPENT).next_tick().sends_nothing().due("1h 57m", DueKind::Start);
+    let scene = scene.next_tick().sends_hint_for("2h").due("2h 10m", DueKind::Backstop);
+    scene.at("2h").take("b").replies(TAKEN);
+}
+
+#[test]
+fn a_message_left_from_something_else_does_not_stay_until_a_sleeps_end() {
+    execution()
+        .started()
+        .take("a")
+        .sleep_until("a", "10m")
+        .at("1m")
+        .take("b")
+        .replies(SPENT)
+        .changes_nothing();
+}
+
+#[test]
+fn a_sleep_that_is_over_already_goes_round_at_once() {
+    execution()
+        .started()
+        .take("a")
+        .at("1m")
+        .sleep_until("a", "30s")
+        .sends_hint_for("30s")
+        .take("b")
+        .replies(TAKEN);
+}
+
+#[test]
+fn an_endless_wait_is_not_in_the_index() {
+    let scene = execution().started().take("a").wait("a").replies(SUSPENDED).has_no_due().sends_nothing();
+    scene.take("b").replies(SPENT).tick().changes_nothing();
+    // A deadline is the only thing that can end it by itself.
+    execution()
+        .deadline("1d")
+        .started()
+        .take("a")
+        .wait("a")
+        .due("10m", DueKind::Backstop)
+        .next_tick()
+        .due("1d", DueKind::Instant);
+}
+
+// ---- nothing is overlooked
+
+#[test]
+fn a_suspension_is_written_only_if_nobody_was_woken_meanwhile() {
+    let scene = execution().started().take("a").wake().wake().wait_for_others("a").replies(SUSPENDED);
+    let [Write::UpdateExecution { wakes, .. }] = scene.decision().writes.as_slice() else { panic!() };
+    assert_eq!(*wakes, Some(2));
+}
+
+#[test]
+fn a_suspension_that_has_not_seen_a_wake_goes_on() {
+    let scene = execution().started().take("a").wake();
+    let scene = scene.suspend("a", |suspend| {
+        suspend.seen_wakes = 0;
+        suspend.awaits_others = true;
+    });
+    scene.replies(GO_ON).changes_nothing().is(Status::Running);
+}
+
+#[test]
+fn a_suspension_that_has_not_seen_an_event_goes_on_with_what_it_brought() {
+    let scene = execution().started().take("a");
+    let seen = scene.record().version;
+    let scene = scene.offer("go").sends_nothing().suspend("a", |suspend| {
+        suspend.seen_version = seen;
+        suspend.entries = vec![done("step", "1")];
+    });
+    let scene = scene.replies(GO_ON).is(Status::Running).writes_the_record();
+    assert_eq!(scene.journal().len(), 2);
+    scene.wait("a").replies(SUSPENDED).is(Status::Waiting);
+}
+
+#[test]
+fn a_suspension_that_was_to_be_cancelled_goes_on() {
+    execution().started().take("a").cancel().wait("a").replies(GO_ON).is(Status::Running);
+}
+
+#[test]
+fn a_wake_while_it_waits_lets_a_turn_begin() {
+    let scene = execution().started().take("a").wait_for_others("a").take("b").replies(SPENT);
+    scene.wake().take("b").replies(TAKEN).wait_for_others("b").replies(SUSPENDED).take("c").replies(SPENT);
+}
+
+// ---- others
+
+/// A turn that has begun a remote step.
+fn printing() -> Scene {
+    execution().started().take("a").record_entries("a", vec![remote("print")])
+}
+
+/// Waits for others again and again without a result: how long each wait is, in seconds.
+fn looks(mut scene: Scene, count: usize) -> Vec<u64> {
+    let mut waits = Vec::new();
+    for _ in 0..count {
+        let recheck = scene.waiting().recheck.unwrap();
+        waits.push(recheck.after.as_u64() / 1000);
+        scene = scene.at_instant(recheck.at).take("a").replies(TAKEN).wait_for_others("a");
+    }
+    waits
+}
+
+#[test]
+fn an_execution_looks_for_itself_ever_more_seldom_whether_others_have_ended() {
+    let scene = printing().wait_for_others("a").due("1m", DueKind::Start);
+    assert_eq!(looks(scene, 12), [60, 240, 960, 3600, 3600, 3600, 3600, 3600, 3600, 3600, 3600, 3600]);
+    // A result begins the count anew.
+    let scene = printing().wait_for_others("a").at("1m").take("a").wait_for_others("a");
+    let scene = scene.at("5m").take("a").suspend("a", |suspend| {
+        suspend.entries = vec![ended("print")];
+        suspend.awaits_others = true;
+    });
+    assert_eq!(looks(scene, 2), [60, 240]);
+}
+
+#[test]
+fn looking_in_vain_is_no_poison_however_low_its_limit() {
+    for limit in 1..5 {
+        let plan = execution().limited(|limits| limits.idle_turns = limit);
+        let scene = plan.started().take("a").wait_for_others("a");
+        looks(scene, 20);
+    }
+}
+
+#[test]
+fn the_tick_sends_the_hint_for_such_a_look_and_once_only() {
+    let scene = printing().wait_for_others("a").due("1m", DueKind::Start);
+    let scene = scene.at("1m 10s").tick().sends_hint_for("1m 10s").due("11m 10s", DueKind::Backstop);
+    let scene = scene.tick().changes_nothing().next_tick().sends_no_hint();
+    scene.take("b").replies(TAKEN);
+}
+
+#[test]
+fn the_earlier_of_a_sleep_and_a_look_comes_first() {
+    let both = |until: &str| {
+        printing().suspend("a", |suspend| {
+            suspend.awaits_others = true;
+            suspend.until = Some(t(until));
+        })
+    };
+    both("5m").sends_hint_for("5m").due("1m", DueKind::Start).next_tick().sends_hint_for("1m");
+    // The sleep's hint serves for the look as well.
+    both("30s").sends_hint_for("30s").due("10m", DueKind::Backstop).at("1m").tick().sends_nothing();
+    both("2h").sends_nothing().due("1m", DueKind::Start).next_tick().sends_hint_for("1m");
+}

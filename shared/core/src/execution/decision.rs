@@ -1,0 +1,105 @@
+//! What a decision on an execution asks its caller to do, in this order: blobs, segments, writes, effects, reply.
+
+use crate::decision::{Effect, NewBlob, Write};
+use crate::error::Reject;
+use crate::execution::Execution;
+use crate::execution::journal::{Segment, SegmentKey};
+use crate::time::Timestamp;
+
+/// All that follows from a command.
+#[derive(Clone, Debug)]
+pub struct ExecutionDecision {
+    /// Payload items to write first.
+    pub blobs: Vec<NewBlob>,
+    /// Segments to write next.
+    pub segments: Vec<(SegmentKey, Segment)>,
+    /// Writes to commit together, each under its condition. None means that nothing changes.
+    pub writes: Vec<Write>,
+    /// What to tell others, only after the commit.
+    pub effects: Vec<Effect>,
+    /// The execution as it stands after the writes.
+    pub execution: Option<Execution>,
+    /// The answer.
+    pub outcome: Result<ExecutionReply, Reject>,
+}
+
+impl ExecutionDecision {
+    /// A refusal that changes nothing.
+    pub fn refuse(execution: Option<&Execution>, reject: Reject) -> Self {
+        Self::unchanged(execution, Err(reject))
+    }
+
+    /// An answer that changes nothing.
+    pub fn unchanged(execution: Option<&Execution>, outcome: Result<ExecutionReply, Reject>) -> Self {
+        let execution = execution.cloned();
+        Self { blobs: vec![], segments: vec![], writes: vec![], effects: vec![], execution, outcome }
+    }
+}
+
+/// A successful answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExecutionReply {
+    /// The execution exists now.
+    Started {
+        /// Whether it had existed before.
+        existed: bool,
+    },
+    /// What became of the wish for a turn.
+    Take(TakeReply),
+    /// Written down: the turn goes on.
+    Recorded,
+    /// The turn is over, or has to go round again.
+    Suspended(SuspendReply),
+    /// The run is over: what follows stands in the record.
+    Closed {
+        /// Whether it had been closed by this same turn before.
+        duplicate: bool,
+    },
+    /// The lease is renewed.
+    Renewed,
+    /// The turn was given back.
+    Released,
+    /// The event waits for the execution.
+    Offered {
+        /// Whether it had been offered before.
+        duplicate: bool,
+    },
+    /// So many events were thrown away.
+    Drained(u32),
+    /// What became of a request to cancel or terminate.
+    Cancel(crate::decision::CancelReply),
+    /// An operator's call changed the record, or had nothing to change.
+    Changed {
+        /// Whether it did.
+        changed: bool,
+    },
+    /// What a tick or timer did.
+    Due(crate::decision::DueReply),
+}
+
+/// What became of the wish for a turn, and what the message that led to it is good for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeReply {
+    /// The caller has it. Its message stays in flight until the turn ends.
+    Taken,
+    /// Somebody alive has it: nothing is lost by deleting the message, they see what has happened before they end.
+    Held,
+    /// It may not go on yet: the message is to be sent again with what remains.
+    Early {
+        /// When it may.
+        available_at: Timestamp,
+    },
+    /// It is closed and what it left open is being ended: the caller may do that.
+    Closing,
+    /// Nothing will ever come of this message: it is to be deleted.
+    Spent,
+}
+
+/// What became of a suspension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SuspendReply {
+    /// The turn is over.
+    Suspended,
+    /// Something has happened meanwhile: the entries are written, and the turn goes on with the record as it is now.
+    GoOn,
+}

@@ -1,0 +1,163 @@
+//! When the tick has to look at an execution: early is harmless, late never happens.
+
+use crate::due::{Due, DueKind, START_LEAD, shard_of_name};
+use crate::execution::{Execution, ExecutionState, Waiting};
+use crate::id::RecordId;
+use crate::limits::Limits;
+use crate::place::{self, Placed};
+use crate::time::{Timestamp, earliest};
+
+/// The earliest instant at which something a user can see happens to this execution by itself.
+pub fn visible_at(execution: &Execution) -> Option<Timestamp> {
+    earliest(instants(execution))
+}
+
+/// The deadlines that count: while a failure is dealt with, only that of the code which deals with it.
+fn instants(execution: &Execution) -> [Option<Timestamp>; 3] {
+    match (&execution.state, &execution.failing) {
+        (ExecutionState::Closing(_) | ExecutionState::Ended(_), _) => [None; 3],
+        (
+            ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_),
+            Some(failing),
+        ) => [Some(failing.deadline_at), None, None],
+        (ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_), None) => {
+            [execution.deadline_at, execution.run_deadline_at, None]
+        }
+    }
+}
+
+/// When the hint that was sent for this execution arrives, if one should be on its way or in its queue.
+///
+/// Those that tell of a remote step or child aren't among them: the execution looks for itself in the end. Neither is
+/// the message of a turn under way, which its worker holds.
+pub fn hint_arrives_at(execution: &Execution) -> Option<Timestamp> {
+    if execution.is_held() {
+        return None;
+    }
+    match &execution.state {
+        ExecutionState::Pending(ready) => (!ready.hint_later).then_some(ready.available_at),
+        ExecutionState::Waiting(waiting) => {
+            let again = execution.hinted_at.filter(|_| waiting.stirred || waiting.has_rechecked(execution));
+            let stirred = waiting.stirred.then_some(waiting.since);
+            let until = waiting.until.filter(|_| !waiting.hint_later);
+            earliest([again.or(stirred), until])
+        }
+        ExecutionState::Running(_) | ExecutionState::Closing(_) | ExecutionState::Ended(_) => None,
+    }
+}
+
+impl Waiting {
+    /// Whether the tick has sent the hint for the look at what is waited for.
+    fn has_rechecked(&self, execution: &Execution) -> bool {
+        self.recheck.is_some_and(|recheck| execution.hinted_at.is_some_and(|at| at >= recheck.at))
+    }
+}
+
+/// When the tick has to send the hint for a look at what is waited for, unless something else wakes it before.
+pub(crate) fn recheck_at(execution: &Execution) -> Option<Timestamp> {
+    let ExecutionState::Waiting(waiting) = &execution.state else { return None };
+    if execution.is_held() || waiting.stirred || waiting.has_rechecked(execution) {
+        return None;
+    }
+    let at = waiting.recheck?.at;
+    hint_arrives_at(execution).is_none_or(|hint| hint > at).then_some(at)
+}
+
+/// Whether a turn may begin.
+pub(crate) fn is_ready(waiting: &Waiting, execution: &Execution, now: Timestamp) -> bool {
+    let has_come = |at: Timestamp| at <= now;
+    waiting.stirred
+        || execution.wakes > waiting.seen_wakes
+        || waiting.until.is_some_and(has_come)
+        || waiting.recheck.is_some_and(|recheck| has_come(recheck.at))
+}
+
+/// When the record last needed a hint: the instant its backstop counts from.
+pub fn hint_needed_at(execution: &Execution) -> Option<Timestamp> {
+    let needed_at = match &execution.state {
+        ExecutionState::Pending(_) | ExecutionState::Waiting(_) => hint_arrives_at(execution)?,
+        ExecutionState::Running(_) if execution.is_held() => return None,
+        ExecutionState::Running(turn) => turn.claimed_at,
+        ExecutionState::Closing(closed) => closed.ended_at,
+        ExecutionState::Ended(_) => return None,
+    };
+    Some(execution.hinted_at.map_or(needed_at, |at| at.max(needed_at)))
+}
+
+/// Since when the execution has been waiting for somebody to read its hint; `None` while it isn't.
+pub(crate) fn waits_since(execution: &Execution, now: Timestamp) -> Option<Timestamp> {
+    let since = match &execution.state {
+        ExecutionState::Pending(_) | ExecutionState::Waiting(_) => hint_arrives_at(execution)?,
+        ExecutionState::Running(_) if execution.is_held() => return None,
+        ExecutionState::Running(turn) => turn.lease_expires_at,
+        ExecutionState::Closing(_) => execution.hinted_at?,
+        ExecutionState::Ended(_) => return None,
+    };
+    (since <= now).then(|| execution.hinted_at.map_or(since, |at| at.max(since)))
+}
+
+/// Whether the record waits for somebody to read its hint, and has for so long that the hint may be lost.
+pub fn may_be_lost(execution: &Execution, now: Timestamp, limits: &Limits) -> bool {
+    waits_since(execution, now).is_some_and(|since| now.since(since) >= limits.backstop)
+}
+
+/// The latest place in the index that this state allows. None for what nobody has to act on: an endless wait, and
+/// what an operator holds, where no deadline ends it.
+pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Due> {
+    let shard = execution
+        .due
+        .map_or_else(|| shard_of_name(execution.id.as_str(), limits.due_shards), |due| due.shard);
+    let backstop = hint_needed_at(execution).map(|at| Due {
+        at: at.plus(limits.backstop),
+        kind: DueKind::Backstop,
+        shard,
+    });
+    let start =
+        starts_later(execution).map(|at| Due { at: at.minus(START_LEAD), kind: DueKind::Start, shard });
+    let recheck = recheck_at(execution).map(|at| Due { at, kind: DueKind::Start, shard });
+    match [backstop, start, recheck].into_iter().flatten().min_by_key(|due| due.at) {
+        Some(own) => Some(place::place(visible_at(execution), own, now)),
+        None => visible_at(execution).map(|at| Due { at, kind: DueKind::Instant, shard }),
+    }
+}
+
+/// The instant whose hint the tick has to send.
+pub(crate) fn starts_later(execution: &Execution) -> Option<Timestamp> {
+    if execution.is_held() {
+        return None;
+    }
+    match &execution.state {
+        ExecutionState::Pending(ready) => ready.hint_later.then_some(ready.available_at),
+        // Where another hint is on its way, the turn that it leads to sees to this.
+        ExecutionState::Waiting(waiting) => waiting
+            .until
+            .filter(|_| waiting.hint_later && !waiting.stirred && !waiting.has_rechecked(execution)),
+        ExecutionState::Running(_) | ExecutionState::Closing(_) | ExecutionState::Ended(_) => None,
+    }
+}
+
+impl Placed for Execution {
+    fn record_id(&self) -> RecordId {
+        self.id.clone().into()
+    }
+
+    fn due(&self) -> Option<Due> {
+        self.due
+    }
+
+    fn put(&mut self, due: Option<Due>) {
+        self.due = due;
+    }
+
+    fn instants(&self) -> [Option<Timestamp>; 3] {
+        instants(self)
+    }
+
+    fn latest(&self, now: Timestamp, limits: &Limits) -> Option<Due> {
+        latest(self, now, limits)
+    }
+
+    fn is_in_hands(&self) -> bool {
+        self.turn().is_some()
+    }
+}

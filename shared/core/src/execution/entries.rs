@@ -1,0 +1,129 @@
+//! What a decision adds to a journal: counted against the limits, and moved into segments where the record is full.
+
+use crate::command::Context;
+use crate::error::Reject;
+use crate::execution::Execution;
+use crate::execution::journal::{Entry, Happened, SEGMENT_BYTES, Sealed, Segment, SegmentKey};
+use crate::limits;
+
+/// Adds entries, within the limits. Their caller has to do with fewer, or to end the run.
+pub(super) fn record(
+    execution: &mut Execution,
+    entries: &[Entry],
+    context: &Context<'_>,
+) -> Result<(), Reject> {
+    append(execution, entries);
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let limits = context.limits;
+    limits::check("journal_entries", entries_of(execution), limits.journal_entries)?;
+    let grows = |steps: u32| usize::try_from(steps).unwrap_or(usize::MAX);
+    if entries.iter().any(|entry| opens(entry) > 0) {
+        limits::check("open_steps", grows(execution.open_steps), limits.open_steps)?;
+    }
+    if entries.iter().any(|entry| matches!(entry.what, Happened::Event { .. })) {
+        limits::check("pending_events", grows(execution.pending_events), limits.pending_events)?;
+    }
+    Ok(())
+}
+
+/// Adds entries whatever the limits say: what ends something must always have room.
+pub(super) fn append(execution: &mut Execution, entries: &[Entry]) {
+    for entry in entries {
+        execution.open_steps = execution.open_steps.saturating_add_signed(opens(entry));
+        execution.pending_events = execution.pending_events.saturating_add_signed(waits(entry));
+    }
+    execution.journal.extend_from_slice(entries);
+}
+
+/// Adds something that only the timeline shows.
+pub(super) fn note(execution: &mut Execution, kind: &str, context: &Context<'_>) {
+    let what = Happened::Note { kind: kind.to_owned(), name: None };
+    execution.journal.push(Entry { at: context.now, what });
+}
+
+/// How many entries the run's journal has.
+fn entries_of(execution: &Execution) -> usize {
+    let sealed = execution.sealed.map_or(0, |sealed| sealed.entries);
+    usize::try_from(sealed).unwrap_or(usize::MAX).saturating_add(execution.journal.len())
+}
+
+/// By how many an entry changes the number of open remote steps and children. The end of an inline step names its
+/// attempts, that of a remote one doesn't: its task knows them.
+const fn opens(entry: &Entry) -> i32 {
+    match &entry.what {
+        Happened::Remote { .. } | Happened::Child { .. } => 1,
+        Happened::Step { attempts: None, .. } => -1,
+        Happened::Step { attempts: Some(_), .. }
+        | Happened::Attempt { .. }
+        | Happened::Reopened { .. }
+        | Happened::Captured { .. }
+        | Happened::Until { .. }
+        | Happened::Event { .. }
+        | Happened::Waited { .. }
+        | Happened::Drained { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => 0,
+    }
+}
+
+/// By how many an entry changes the number of events that nobody has taken.
+fn waits(entry: &Entry) -> i32 {
+    match &entry.what {
+        Happened::Event { .. } => 1,
+        Happened::Waited { event: Some(_), .. } => -1,
+        Happened::Drained { count, .. } => i32::try_from(*count).map_or(i32::MIN, |count| -count),
+        Happened::Waited { event: None, .. }
+        | Happened::Remote { .. }
+        | Happened::Child { .. }
+        | Happened::Step { .. }
+        | Happened::Attempt { .. }
+        | Happened::Reopened { .. }
+        | Happened::Captured { .. }
+        | Happened::Until { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => 0,
+    }
+}
+
+/// Moves all entries that the record holds into segments. Until the record that names them is written, nobody takes
+/// them for a part of the journal.
+pub(super) fn seal(execution: &mut Execution, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
+    let mut segments = Vec::new();
+    for entries in parts(std::mem::take(&mut execution.journal)) {
+        let number = execution.sealed.map_or(0, |sealed| sealed.segments) + 1;
+        let before = execution.sealed.map(|sealed| sealed.last);
+        let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+        let known = execution.sealed.map_or(0, |sealed| sealed.entries);
+        execution.sealed =
+            Some(Sealed { segments: number, last: context.nonce, entries: known.saturating_add(count) });
+        let key = SegmentKey {
+            incarnation: execution.incarnation,
+            run: execution.run,
+            number,
+            mark: context.nonce,
+        };
+        segments.push((key, Segment { before, entries }));
+    }
+    segments
+}
+
+/// Entries in parts that an item can hold.
+fn parts(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
+    let mut parts: Vec<Vec<Entry>> = Vec::new();
+    let mut room = 0;
+    for entry in entries {
+        // An entry always serialises: its maps have string keys.
+        let bytes = serde_json::to_vec(&entry).map_or(0, |json| json.len() + 1);
+        match parts.last_mut() {
+            Some(part) if bytes <= room => part.push(entry),
+            Some(_) | None => {
+                parts.push(vec![entry]);
+                room = SEGMENT_BYTES;
+            }
+        }
+        room = room.saturating_sub(bytes);
+    }
+    parts
+}

@@ -1,0 +1,92 @@
+//! The message that tells workers of an execution whose next turn may begin. It is only a hint.
+
+use serde::{Deserialize, Serialize};
+
+use crate::execution::{Execution, FORMAT};
+use crate::hint::HintError;
+use crate::id::{ExecutionId, Incarnation};
+
+/// A turn's hint. It carries no copy of the record: a turn reads it anyway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnHint {
+    /// Version of the format.
+    pub v: u8,
+    /// What it is of.
+    pub turn: Turned,
+}
+
+/// Which execution a hint is of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turned {
+    /// Its id.
+    pub id: ExecutionId,
+    /// Its incarnation: a hint says nothing of another one that has the id by now.
+    pub inc: Incarnation,
+}
+
+impl TurnHint {
+    /// The hint of this execution.
+    pub fn of(execution: &Execution) -> Self {
+        Self::to(execution.id.clone(), execution.incarnation)
+    }
+
+    /// The hint of the execution with this id and incarnation.
+    pub const fn to(id: ExecutionId, inc: Incarnation) -> Self {
+        Self { v: FORMAT, turn: Turned { id, inc } }
+    }
+
+    /// Whether a message's body says that it is one, whatever its version.
+    pub fn is_one(body: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Marked {
+            #[serde(rename = "turn")]
+            _turn: serde::de::IgnoredAny,
+        }
+        serde_json::from_str::<Marked>(body).is_ok()
+    }
+
+    /// Reads a message's body; an unknown version is refused before anything else is looked at.
+    pub fn parse(body: &str) -> Result<Self, HintError> {
+        #[derive(Deserialize)]
+        struct Envelope {
+            v: u64,
+        }
+        let envelope: Envelope = serde_json::from_str(body)?;
+        if envelope.v != u64::from(FORMAT) {
+            return Err(HintError::UnknownFormat { found: envelope.v });
+        }
+        Ok(serde_json::from_str(body)?)
+    }
+
+    /// The message's body.
+    pub fn body(&self) -> Result<String, HintError> {
+        Ok(serde_json::to_string(self)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What deployed builds send each other.
+    const GOLDEN: &str = r#"{"v":1,"turn":{"id":"order-7","inc":"BwcHBwcHBwc"}}"#;
+
+    #[test]
+    fn a_hint_is_written_and_read_as_it_always_was() {
+        let id = ExecutionId::parse("order-7").unwrap();
+        let hint = TurnHint::to(id, Incarnation::from_bytes([7; 8]));
+        assert_eq!(hint.body().unwrap(), GOLDEN);
+        assert_eq!(TurnHint::parse(GOLDEN).unwrap(), hint);
+        assert!(TurnHint::is_one(GOLDEN));
+    }
+
+    #[test]
+    fn other_messages_and_versions_are_told_apart() {
+        let newer = GOLDEN.replace("\"v\":1", "\"v\":2");
+        assert!(TurnHint::is_one(&newer));
+        assert!(matches!(TurnHint::parse(&newer), Err(HintError::UnknownFormat { found: 2 })));
+        for other in ["", "{}", r#"{"v":1,"task":{}}"#] {
+            assert!(!TurnHint::is_one(other) && TurnHint::parse(other).is_err(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What happens next to an execution by itself, and when: the answer to "why is it still there?".
+
+use crate::execution::{DeadlineKind, Execution, ExecutionState, Waiting};
+use crate::time::Timestamp;
+
+/// The next thing that happens if nobody does anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// What.
+    pub what: NextStep,
+    /// When; absent where it is up to others.
+    pub at: Option<Timestamp>,
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextStep {
+    /// Its next turn may begin from then on.
+    Available,
+    /// A worker has to take its next turn; no deadline limits the wait.
+    Turn,
+    /// Its worker counts as lost from then on, and another may take it over.
+    LeaseExpiry,
+    /// A sleep ends, a wait times out, or a step is tried again.
+    WakeUp,
+    /// It looks whether the steps and children it waits for have ended, in case their word was lost.
+    Recheck,
+    /// Something that it waits for has to happen: an event, or the end of others.
+    Others,
+    /// An operator has to let it go on.
+    Operator,
+    /// This deadline passes.
+    Deadline(DeadlineKind),
+    /// The time for dealing with its failure is over.
+    FailureDeadline,
+    /// What it left open is ended.
+    Closing,
+    /// The record is deleted.
+    Deletion,
+}
+
+impl NextStep {
+    /// The name that answers use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Available => "becomes_available",
+            Self::Turn => "waits_for_worker",
+            Self::LeaseExpiry => "lease_expires",
+            Self::WakeUp => "wakes_up",
+            Self::Recheck => "looks_again",
+            Self::Others => "waits_for_others",
+            Self::Operator => "waits_for_operator",
+            Self::Deadline(DeadlineKind::Execution) => "execution_timeout",
+            Self::Deadline(DeadlineKind::Run) => "run_timeout",
+            Self::FailureDeadline => "on_failure_timeout",
+            Self::Closing => "closes",
+            Self::Deletion => "deleted",
+        }
+    }
+}
+
+/// What happens next to this execution. Of two things at one instant, the one that takes precedence is named.
+pub fn next(execution: &Execution, now: Timestamp) -> Next {
+    let deadlines = deadlines(execution);
+    let first_of = |own: &[Option<Next>], otherwise: NextStep| {
+        let all = deadlines.iter().chain(own).flatten();
+        // min_by_key keeps the first of equals.
+        all.min_by_key(|next| next.at).copied().unwrap_or(Next { what: otherwise, at: None })
+    };
+    match &execution.state {
+        ExecutionState::Closing(_) => Next { what: NextStep::Closing, at: None },
+        ExecutionState::Ended(closed) => Next { what: NextStep::Deletion, at: Some(closed.expires_at) },
+        ExecutionState::Running(turn) => {
+            first_of(&[at(NextStep::LeaseExpiry, Some(turn.lease_expires_at))], NextStep::Turn)
+        }
+        ExecutionState::Pending(_) | ExecutionState::Waiting(_) if execution.is_held() => {
+            first_of(&[], NextStep::Operator)
+        }
+        ExecutionState::Pending(ready) => {
+            let available = Some(ready.available_at).filter(|available| *available > now);
+            first_of(&[at(NextStep::Available, available)], NextStep::Turn)
+        }
+        ExecutionState::Waiting(waiting) if is_woken(execution, waiting, now) => {
+            first_of(&[], NextStep::Turn)
+        }
+        ExecutionState::Waiting(waiting) => {
+            let recheck = waiting.recheck.map(|recheck| recheck.at);
+            let own = [at(NextStep::WakeUp, waiting.until), at(NextStep::Recheck, recheck)];
+            first_of(&own, NextStep::Others)
+        }
+    }
+}
+
+fn at(what: NextStep, at: Option<Timestamp>) -> Option<Next> {
+    at.map(|at| Next { what, at: Some(at) })
+}
+
+/// The deadlines that count now: while a failure is dealt with, only the time for that.
+fn deadlines(execution: &Execution) -> [Option<Next>; 2] {
+    if let Some(failing) = &execution.failing {
+        return [at(NextStep::FailureDeadline, Some(failing.deadline_at)), None];
+    }
+    [
+        at(NextStep::Deadline(DeadlineKind::Execution), execution.deadline_at),
+        at(NextStep::Deadline(DeadlineKind::Run), execution.run_deadline_at),
+    ]
+}
+
+/// Whether something has happened that a waiting execution may go on for.
+fn is_woken(execution: &Execution, waiting: &Waiting, now: Timestamp) -> bool {
+    waiting.stirred || execution.wakes > waiting.seen_wakes || waiting.until.is_some_and(|until| until <= now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::duration::Millis;
+    use crate::execution::{Closed, ExecutionOutcome, ExecutionTimeouts, FORMAT, Failing, Ready, Turn};
+    use crate::id::{ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, WorkflowName};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn later(seconds: u64) -> Timestamp {
+        NOW.plus(Millis::from_secs(seconds))
+    }
+
+    fn execution(state: ExecutionState) -> Execution {
+        Execution {
+            format: FORMAT,
+            id: ExecutionId::parse("e").unwrap(),
+            incarnation: Incarnation::from_bytes([1; Incarnation::LEN]),
+            version: 1,
+            nonce: Nonce::from_bytes([1; Nonce::LEN]),
+            workflow: WorkflowName::parse("w").unwrap(),
+            queue: QueueName::parse("q").unwrap(),
+            created_at: NOW,
+            fingerprint: Fingerprint::from_bytes([1; Fingerprint::LEN]),
+            run: 1,
+            run_started_at: NOW,
+            input: None,
+            details: None,
+            timeouts: ExecutionTimeouts::default(),
+            deadline_at: None,
+            run_deadline_at: None,
+            parent: None,
+            wakes: 0,
+            idle_turns: 0,
+            journal: vec![],
+            sealed: None,
+            open_steps: 0,
+            pending_events: 0,
+            on_failure: None,
+            failing: None,
+            cancel_requested: false,
+            paused: false,
+            stuck: None,
+            hinted_at: None,
+            state,
+            due: None,
+        }
+    }
+
+    fn pending(available_at: Timestamp) -> Execution {
+        execution(ExecutionState::Pending(Ready { available_at, hint_later: false }))
+    }
+
+    fn waiting(until: Option<Timestamp>) -> Execution {
+        execution(ExecutionState::Waiting(Waiting {
+            since: NOW,
+            seen_wakes: 0,
+            until,
+            hint_later: false,
+            recheck: None,
+            stirred: false,
+        }))
+    }
+
+    #[track_caller]
+    fn says(execution: &Execution, what: NextStep, at: Option<Timestamp>) {
+        assert_eq!(next(execution, NOW), Next { what, at });
+    }
+
+    #[test]
+    fn a_pending_one_becomes_available_and_then_waits_for_a_worker_up_to_its_deadline() {
+        says(&pending(later(5)), NextStep::Available, Some(later(5)));
+        says(&pending(NOW), NextStep::Turn, None);
+        let bound = Execution { run_deadline_at: Some(later(9)), ..pending(NOW) };
+        says(&bound, NextStep::Deadline(DeadlineKind::Run), Some(later(9)));
+    }
+
+    #[test]
+    fn of_both_deadlines_at_one_instant_the_executions_is_named() {
+        let both = Execution { deadline_at: Some(later(9)), run_deadline_at: Some(later(9)), ..pending(NOW) };
+        says(&both, NextStep::Deadline(DeadlineKind::Execution), Some(later(9)));
+    }
+
+    #[test]
+    fn a_waiting_one_wakes_by_its_timer_or_by_others() {
+        says(&waiting(Some(later(3))), NextStep::WakeUp, Some(later(3)));
+        says(&waiting(None), NextStep::Others, None);
+        says(&Execution { wakes: 1, ..waiting(None) }, NextStep::Turn, None);
+        let bound = Execution { deadline_at: Some(later(2)), ..waiting(Some(later(3))) };
+        says(&bound, NextStep::Deadline(DeadlineKind::Execution), Some(later(2)));
+    }
+
+    #[test]
+    fn a_paused_one_waits_for_an_operator_while_its_deadlines_run() {
+        let paused = Execution { paused: true, ..waiting(Some(later(3))) };
+        says(&paused, NextStep::Operator, None);
+        let bound = Execution { deadline_at: Some(later(9)), ..paused };
+        says(&bound, NextStep::Deadline(DeadlineKind::Execution), Some(later(9)));
+    }
+
+    #[test]
+    fn while_a_failure_is_dealt_with_only_the_time_for_that_counts() {
+        let outcome = ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution };
+        let failing = Some(Failing { outcome, deadline_at: later(60) });
+        let one = Execution { deadline_at: Some(NOW), failing, ..pending(NOW) };
+        says(&one, NextStep::FailureDeadline, Some(later(60)));
+    }
+
+    #[test]
+    fn a_running_one_may_lose_its_worker_and_an_ended_one_is_deleted() {
+        let turn = Turn {
+            lease: LeaseId::from_bytes([1; LeaseId::LEN]),
+            worker: None,
+            claimed_at: NOW,
+            lease_length: Millis::from_secs(60),
+            lease_expires_at: later(60),
+        };
+        says(&execution(ExecutionState::Running(turn)), NextStep::LeaseExpiry, Some(later(60)));
+        let outcome = ExecutionOutcome::Cancelled { terminated: false };
+        let closed = Closed { outcome, ended_at: NOW, expires_at: later(90) };
+        says(&execution(ExecutionState::Closing(closed.clone())), NextStep::Closing, None);
+        says(&execution(ExecutionState::Ended(closed)), NextStep::Deletion, Some(later(90)));
+    }
+}

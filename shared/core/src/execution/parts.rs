@@ -1,0 +1,68 @@
+//! The items of their own that a record points to: how long each is kept.
+
+use crate::decision::Write;
+use crate::execution::journal::{Entry, Happened, StepOutcome};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState};
+use crate::payload::{BlobRef, Payload};
+use crate::time::Timestamp;
+
+/// Every item that the record points to: its input and details, its result, and what its entries hold.
+pub(super) fn blobs(execution: &Execution) -> impl Iterator<Item = &BlobRef> {
+    let output = execution.closed().and_then(|closed| match &closed.outcome {
+        ExecutionOutcome::Completed { output } => output.as_ref(),
+        ExecutionOutcome::Failed { .. }
+        | ExecutionOutcome::TimedOut { .. }
+        | ExecutionOutcome::Cancelled { .. } => None,
+    });
+    let own = [execution.input.as_ref(), execution.details.as_ref(), output];
+    let entries = execution.journal.iter().filter_map(Entry::payload);
+    own.into_iter().flatten().chain(entries).filter_map(Payload::blob)
+}
+
+/// Has the record say that all of them are kept until then, and gives the writes that make it so.
+pub(super) fn keep_until(execution: &mut Execution, expires_at: Timestamp) -> Vec<Write> {
+    let output = match &mut execution.state {
+        ExecutionState::Closing(closed) | ExecutionState::Ended(closed) => match &mut closed.outcome {
+            ExecutionOutcome::Completed { output } => output.as_mut(),
+            ExecutionOutcome::Failed { .. }
+            | ExecutionOutcome::TimedOut { .. }
+            | ExecutionOutcome::Cancelled { .. } => None,
+        },
+        ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => None,
+    };
+    let own = [execution.input.as_mut(), execution.details.as_mut(), output];
+    let entries = execution.journal.iter_mut().filter_map(payload_mut);
+    own.into_iter()
+        .flatten()
+        .chain(entries)
+        .filter_map(|payload| match payload {
+            Payload::Inline(_) => None,
+            Payload::Blob(at) => {
+                at.expires_at = expires_at;
+                Some(Write::ExtendBlob { at: at.clone() })
+            }
+        })
+        .collect()
+}
+
+/// The payload that an entry holds, as [`Entry::payload`].
+const fn payload_mut(entry: &mut Entry) -> Option<&mut Payload> {
+    match &mut entry.what {
+        Happened::Step { outcome, .. } => match outcome {
+            StepOutcome::Completed { output } => output.as_mut(),
+            StepOutcome::Failed { error } | StepOutcome::Exhausted { error } => Some(error),
+            StepOutcome::TimedOut | StepOutcome::DeadlineExceeded | StepOutcome::Cancelled => None,
+        },
+        Happened::Captured { value, .. } => Some(value),
+        Happened::Event { payload, .. } => payload.as_mut(),
+        Happened::Attempt { .. }
+        | Happened::Remote { .. }
+        | Happened::Child { .. }
+        | Happened::Reopened { .. }
+        | Happened::Until { .. }
+        | Happened::Waited { .. }
+        | Happened::Drained { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => None,
+    }
+}

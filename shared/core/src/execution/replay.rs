@@ -1,0 +1,257 @@
+//! What a run's code can be told without running anything again: where each name stands by the journal.
+//!
+//! A turn runs the code from its top. Whatever has a name asks here: a step that has ended gives its result, a sleep
+//! its end, a wait the event it took. What happens in the turn is added here too, is seen at once, and is collected
+//! until it is written. Nothing here runs, waits or reads a clock.
+
+mod attempt;
+mod events;
+mod merge;
+mod standing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::Reject;
+use crate::execution::journal::{Entry, Happened};
+use crate::id::{EventName, ExecutionId, StepName};
+use crate::limits::{self, Limits};
+use crate::time::Timestamp;
+
+pub use attempt::{AfterFailure, Bounds, FailedAttempt, Next, StepPolicy, TimeoutScope};
+pub use events::FreeEvent;
+pub use merge::Merged;
+pub use standing::{Standing, Taken};
+
+/// Why a name can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimError {
+    /// Something else of this run has it. Results are remembered by name, so each can mean one thing only.
+    #[error(
+        "the name {:?} is used twice in one run; give one of them another, or index it as in \"{name}[1]\"",
+        .name.as_str()
+    )]
+    Taken {
+        /// The name.
+        name: StepName,
+    },
+    /// The run has as many names as it may.
+    #[error(transparent)]
+    Limit(#[from] Reject),
+}
+
+/// Something that is near its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Which limit.
+    pub limit: &'static str,
+    /// How much of it is used.
+    pub value: usize,
+    /// The most there can be.
+    pub maximum: usize,
+}
+
+/// Where a run stands.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    standings: BTreeMap<StepName, Standing>,
+    /// Names that the code has used since the turn began.
+    claimed: BTreeSet<StepName>,
+    events: BTreeMap<EventName, events::Line>,
+    patches: Option<Vec<String>>,
+    /// Whether nobody but outsiders has written to the run's journal.
+    untouched: bool,
+    /// Steps that an operator has had run again, and how often that was.
+    reopened: BTreeMap<StepName, u32>,
+    /// The widest fan-out since the turn began.
+    widest: usize,
+    /// Entries that are stored.
+    stored: usize,
+    /// What has happened since the last write, oldest first.
+    fresh: Vec<Entry>,
+    /// What is being written.
+    in_flight: Vec<Entry>,
+    limits: Limits,
+    warned: BTreeSet<&'static str>,
+}
+
+impl Replay {
+    /// A run with this journal, the sealed part first.
+    pub fn new(journal: &[Entry], limits: &Limits) -> Self {
+        let mut replay = Self {
+            standings: BTreeMap::new(),
+            claimed: BTreeSet::new(),
+            events: BTreeMap::new(),
+            patches: None,
+            untouched: true,
+            reopened: BTreeMap::new(),
+            widest: 0,
+            stored: 0,
+            fresh: vec![],
+            in_flight: vec![],
+            limits: limits.clone(),
+            warned: BTreeSet::new(),
+        };
+        replay.rebuild(journal);
+        replay
+    }
+
+    /// Takes a name for something of the code. Each can be taken once.
+    pub fn claim(&mut self, name: &StepName) -> Result<(), ClaimError> {
+        if self.claimed.contains(name) {
+            return Err(ClaimError::Taken { name: name.clone() });
+        }
+        if !self.standings.contains_key(name) {
+            limits::check("journal_entries", self.entries() + 1, self.limits.journal_entries)?;
+        }
+        self.claimed.insert(name.clone());
+        Ok(())
+    }
+
+    /// Where a name stands.
+    pub fn standing(&self, name: &StepName) -> &Standing {
+        self.standings.get(name).unwrap_or(&Standing::Fresh)
+    }
+
+    /// Adds what has happened just now. It counts at once and is written with the next write.
+    pub fn push(&mut self, at: Timestamp, what: Happened) {
+        let entry = Entry { at, what };
+        self.absorb(&entry);
+        self.fresh.push(entry);
+    }
+
+    /// Whether there is something to write.
+    pub fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// What is to be written now. It counts as being written until [`Replay::merge`] is told of the outcome.
+    pub fn take_fresh(&mut self) -> Vec<Entry> {
+        let taken = std::mem::take(&mut self.fresh);
+        self.in_flight.extend(taken.iter().cloned());
+        taken
+    }
+
+    /// What was to be written wasn't: it is written next time.
+    pub fn put_back(&mut self) {
+        self.fresh.splice(0..0, self.in_flight.drain(..));
+    }
+
+    /// Entries of the run, those not yet written included.
+    pub fn entries(&self) -> usize {
+        self.stored + self.in_flight.len() + self.fresh.len()
+    }
+
+    /// Remote steps that were begun and haven't ended.
+    pub fn open_remote(&self) -> Vec<StepName> {
+        let open = self.standings.iter().filter(|(_, standing)| matches!(standing, Standing::Remote));
+        open.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Children, and other executions that are waited for, that were begun and haven't ended.
+    pub fn open_children(&self) -> Vec<(StepName, ExecutionId)> {
+        let open = self.standings.iter().filter_map(|(name, standing)| match standing {
+            Standing::Child { execution, .. } => Some((name.clone(), execution.clone())),
+            Standing::Fresh
+            | Standing::Begun { .. }
+            | Standing::Failed { .. }
+            | Standing::Remote
+            | Standing::Ended { .. }
+            | Standing::Captured(_)
+            | Standing::Until(_)
+            | Standing::Waited(_) => None,
+        });
+        open.collect()
+    }
+
+    /// Refuses more open steps and children than there may be.
+    pub fn check_open(&self, more: usize) -> Result<(), Reject> {
+        limits::check("open_steps", self.open_count() + more, self.limits.open_steps)
+    }
+
+    /// Refuses a larger fan-out than there may be.
+    pub fn check_fan_out(&mut self, steps: usize) -> Result<(), Reject> {
+        self.widest = self.widest.max(steps);
+        limits::check("fan_out", steps, self.limits.fan_out)
+    }
+
+    /// The patches that the code had when the run began; `None` if none were noted.
+    pub fn patches(&self) -> Option<&[String]> {
+        self.patches.as_deref()
+    }
+
+    /// Whether this is the run's first claim, as far as anybody can tell: nothing of its own is written.
+    pub const fn is_untouched(&self) -> bool {
+        self.untouched
+    }
+
+    /// How often an operator has had a step of this run run again.
+    pub fn reopened(&self) -> u32 {
+        self.reopened.values().sum()
+    }
+
+    /// Whether an operator has had this step run again.
+    pub fn was_reopened(&self, name: &StepName) -> bool {
+        self.reopened.contains_key(name)
+    }
+
+    /// What has come near its limit since the last time: four fifths of it.
+    pub fn warnings(&mut self) -> Vec<Warning> {
+        let pending = self.events.values().map(events::Line::len).sum();
+        let levels = [
+            ("journal_entries", self.entries(), self.limits.journal_entries),
+            ("open_steps", self.open_count(), self.limits.open_steps),
+            ("pending_events", pending, self.limits.pending_events),
+            ("fan_out", self.widest, self.limits.fan_out),
+        ];
+        let near = levels.into_iter().filter(|(_, value, maximum)| *value * 5 >= *maximum * 4);
+        near.filter(|(limit, ..)| self.warned.insert(limit))
+            .map(|(limit, value, maximum)| Warning { limit, value, maximum })
+            .collect()
+    }
+
+    fn open_count(&self) -> usize {
+        self.standings.values().filter(|standing| standing.is_open()).count()
+    }
+
+    /// What an entry says, from whomever it is.
+    fn absorb(&mut self, entry: &Entry) {
+        match &entry.what {
+            Happened::Event { name, id: _, payload } => {
+                let event = FreeEvent { offered_at: entry.at, payload: payload.clone() };
+                self.events.entry(name.clone()).or_default().add(entry, event);
+                return;
+            }
+            Happened::Note { .. } => return,
+            Happened::Drained { name, count } => self.drain(name, *count),
+            Happened::Patches { names } => self.patches = Some(names.clone()),
+            Happened::Reopened { name } => {
+                *self.reopened.entry(name.clone()).or_default() += 1;
+                self.standings.remove(name);
+            }
+            Happened::Waited { name, event } => {
+                let taken = match event {
+                    Some(event) => Taken::Event(self.take_event(event)),
+                    None => Taken::Nothing,
+                };
+                self.standings.insert(name.clone(), Standing::Waited(taken));
+            }
+            Happened::Child { name, execution, policy } => {
+                let child =
+                    Standing::Child { execution: execution.clone(), policy: *policy, since: entry.at };
+                self.standings.insert(name.clone(), child);
+            }
+            what @ (Happened::Attempt { .. }
+            | Happened::Remote { .. }
+            | Happened::Step { .. }
+            | Happened::Captured { .. }
+            | Happened::Until { .. }) => {
+                if let Some((name, standing)) = Standing::after(what) {
+                    self.standings.insert(name, standing);
+                }
+            }
+        }
+        self.untouched = false;
+    }
+}

@@ -1,0 +1,236 @@
+use super::*;
+use crate::duration::Millis;
+use crate::execution::ParentClosePolicy;
+use crate::execution::journal::StepOutcome;
+use crate::payload::{Json, Payload};
+use crate::retry::RetryPolicy;
+use crate::task::Failure;
+
+const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+
+fn name(text: &str) -> StepName {
+    StepName::parse(text).unwrap()
+}
+
+fn event_name(text: &str) -> EventName {
+    EventName::parse(text).unwrap()
+}
+
+fn text(text: &str) -> Payload {
+    Payload::Inline(Json::string(text))
+}
+
+fn at(ms: u64) -> Timestamp {
+    NOW.plus(Millis::new(ms))
+}
+
+fn completed(step: &str) -> Happened {
+    let outcome = StepOutcome::Completed { output: Some(text(step)) };
+    Happened::Step { name: name(step), outcome, attempts: Some(1) }
+}
+
+fn offered(event: &str, payload: &str) -> Happened {
+    Happened::Event { name: event_name(event), id: None, payload: Some(text(payload)) }
+}
+
+fn journal(happened: impl IntoIterator<Item = Happened>) -> Vec<Entry> {
+    happened.into_iter().map(|what| Entry { at: NOW, what }).collect()
+}
+
+fn replay(happened: impl IntoIterator<Item = Happened>) -> Replay {
+    Replay::new(&journal(happened), &Limits::default())
+}
+
+#[test]
+fn a_name_stands_where_its_latest_entry_says() {
+    let failed = |attempt| Happened::Attempt {
+        name: name("charge"),
+        attempt,
+        first_at: NOW,
+        error: Some(Failure::new("net", "down")),
+        next_at: Some(at(5)),
+    };
+    let replay =
+        replay([failed(1), failed(2), Happened::Remote { name: name("label[0]") }, completed("pack")]);
+    assert!(matches!(replay.standing(&name("charge")), Standing::Failed { attempt: 2, .. }));
+    assert_eq!(replay.standing(&name("label[0]")), &Standing::Remote);
+    assert!(matches!(replay.standing(&name("pack")), Standing::Ended { attempts: Some(1), .. }));
+    assert_eq!(replay.standing(&name("never")), &Standing::Fresh);
+    assert_eq!(replay.open_remote(), [name("label[0]")]);
+}
+
+#[test]
+fn a_name_can_be_used_once_whether_or_not_it_has_a_result() {
+    let mut replay = replay([completed("pack")]);
+    for used in ["pack", "fresh"] {
+        assert_eq!(replay.claim(&name(used)), Ok(()));
+        let refused = replay.claim(&name(used)).unwrap_err();
+        assert!(refused.to_string().contains(&format!("{used:?}")), "{refused}");
+    }
+}
+
+#[test]
+fn what_happens_counts_at_once_and_is_written_once() {
+    let mut replay = replay([]);
+    replay.push(NOW, completed("pack"));
+    replay.push(NOW, Happened::Until { name: name("settle"), until: at(9) });
+    assert_eq!(replay.standing(&name("settle")), &Standing::Until(at(9)));
+    assert_eq!(replay.take_fresh().len(), 2);
+    assert!(!replay.has_fresh() && replay.take_fresh().is_empty());
+    assert_eq!(replay.entries(), 2);
+}
+
+#[test]
+fn what_could_not_be_written_is_written_next_time_and_in_its_order() {
+    let mut replay = replay([]);
+    replay.push(NOW, completed("a"));
+    replay.take_fresh();
+    replay.push(NOW, completed("b"));
+    replay.put_back();
+    assert_eq!(replay.take_fresh(), journal([completed("a"), completed("b")]));
+}
+
+#[test]
+fn an_operator_can_have_a_step_forgotten() {
+    let replay = replay([completed("pack"), Happened::Reopened { name: name("pack") }]);
+    assert_eq!(replay.standing(&name("pack")), &Standing::Fresh);
+    assert_eq!(replay.reopened(), 1);
+    assert!(replay.was_reopened(&name("pack")) && !replay.was_reopened(&name("other")));
+}
+
+#[test]
+fn a_wait_takes_the_oldest_event_of_its_name() {
+    let taken = |wait: &str| Happened::Waited { name: name(wait), event: Some(event_name("shipped")) };
+    let mut replay =
+        replay([offered("shipped", "a"), offered("paid", "x"), offered("shipped", "b"), taken("w1")]);
+    assert_eq!(replay.standing(&name("w1")), &Standing::Waited(Taken::Event(Some(text("a")))));
+    assert_eq!(replay.next_event(&event_name("shipped")).unwrap().payload, Some(text("b")));
+    replay.push(NOW, taken("w2"));
+    assert_eq!(replay.standing(&name("w2")), &Standing::Waited(Taken::Event(Some(text("b")))));
+    assert_eq!(replay.next_event(&event_name("shipped")), None);
+    replay.push(NOW, Happened::Waited { name: name("w3"), event: None });
+    assert_eq!(replay.standing(&name("w3")), &Standing::Waited(Taken::Nothing));
+    assert_eq!(replay.free_events(), journal([offered("paid", "x")]));
+}
+
+#[test]
+fn drained_events_are_gone_and_later_ones_stay() {
+    let drained = Happened::Drained { name: event_name("e"), count: 2 };
+    let replay = replay([offered("e", "a"), offered("e", "b"), drained, offered("e", "c")]);
+    assert_eq!(replay.event_count(&event_name("e")), 1);
+    assert_eq!(replay.next_event(&event_name("e")).unwrap().payload, Some(text("c")));
+}
+
+#[test]
+fn patches_are_those_of_the_runs_first_claim() {
+    let untouched = replay([offered("e", "a"), Happened::Note { kind: "paused".to_owned(), name: None }]);
+    assert!(untouched.is_untouched());
+    let old = replay([completed("pack")]);
+    assert!(!old.is_untouched() && old.patches().is_none());
+    let new = replay([Happened::Patches { names: vec!["tax".to_owned()] }]);
+    assert_eq!(new.patches().unwrap(), ["tax"]);
+}
+
+#[test]
+fn children_are_open_until_they_end() {
+    let child = crate::id::ExecutionId::parse("child").unwrap();
+    let begun = Happened::Child {
+        name: name("child:child"),
+        execution: child.clone(),
+        policy: ParentClosePolicy::Terminate,
+    };
+    let mut replay = replay([begun]);
+    assert_eq!(replay.open_children(), [(name("child:child"), child)]);
+    replay.push(
+        NOW,
+        Happened::Step { name: name("child:child"), outcome: StepOutcome::TimedOut, attempts: None },
+    );
+    assert!(replay.open_children().is_empty());
+}
+
+#[test]
+fn limits_are_held_and_warned_of_once_at_four_fifths() {
+    let limits = Limits { journal_entries: 5, open_steps: 2, ..Limits::default() };
+    let three = ["a", "b", "c"].map(completed);
+    let mut replay = Replay::new(&journal(three), &limits);
+    assert!(replay.warnings().is_empty());
+    assert!(
+        replay.check_fan_out(limits.fan_out).is_ok() && replay.check_fan_out(limits.fan_out + 1).is_err()
+    );
+    assert_eq!(replay.warnings()[0].limit, "fan_out");
+    replay.push(NOW, completed("d"));
+    assert_eq!(replay.warnings(), [Warning { limit: "journal_entries", value: 4, maximum: 5 }]);
+    assert!(replay.warnings().is_empty());
+    replay.push(NOW, completed("e"));
+    assert!(matches!(replay.claim(&name("f")), Err(ClaimError::Limit(Reject::LimitExceeded { .. }))));
+    assert_eq!(replay.claim(&name("a")), Ok(()));
+    assert!(replay.check_open(2).is_ok() && replay.check_open(3).is_err());
+}
+
+mod policy {
+    use super::*;
+
+    fn policy(retry: RetryPolicy, timeout: Option<u64>, scope: TimeoutScope) -> StepPolicy {
+        StepPolicy { retry, timeout: timeout.map(Millis::new), scope, at_most_once: false }
+    }
+
+    fn failed(attempt: u32, first_at: Timestamp, now: Timestamp) -> FailedAttempt<'static> {
+        FailedAttempt { attempt, first_at, code: "net", seed: 0, now }
+    }
+
+    fn after(policy: &StepPolicy, attempt: u32, now: Timestamp, bounds: Bounds) -> AfterFailure {
+        policy.after_failure(&failed(attempt, NOW, now), bounds, text("last"))
+    }
+
+    fn standing(attempt: u32, next_at: Timestamp) -> Standing {
+        Standing::Failed { attempt, first_at: NOW, error: Failure::new("net", ""), next_at }
+    }
+
+    #[test]
+    fn attempts_are_used_up_and_a_single_one_is_the_steps_own_failure() {
+        let once = policy(RetryPolicy::none(), None, TimeoutScope::Global);
+        let error = text("last");
+        let ended = AfterFailure::End(StepOutcome::Failed { error: error.clone() });
+        assert_eq!(after(&once, 1, NOW, Bounds::default()), ended);
+        let thrice = policy(RetryPolicy::fixed(2, Millis::new(10)), None, TimeoutScope::Global);
+        assert_eq!(after(&thrice, 2, NOW, Bounds::default()), AfterFailure::Retry { at: at(10) });
+        let exhausted = AfterFailure::End(StepOutcome::Exhausted { error });
+        assert_eq!(after(&thrice, 3, NOW, Bounds::default()), exhausted);
+    }
+
+    #[test]
+    fn a_global_timeout_counts_from_the_first_attempt_and_a_retry_it_dooms_is_not_waited_for() {
+        let global = policy(RetryPolicy::fixed(9, Millis::new(60)), Some(100), TimeoutScope::Global);
+        let none = Bounds::default();
+        assert_eq!(after(&global, 1, at(20), none), AfterFailure::Retry { at: at(80) });
+        assert_eq!(after(&global, 2, at(40), none), AfterFailure::End(StepOutcome::TimedOut));
+        let next = global.next(&standing(1, at(80)), at(80));
+        assert_eq!(next, Next::Run { attempt: 2, first_at: NOW, timeout_at: Some(at(100)) });
+        let late = global.next(&standing(1, at(80)), at(100));
+        assert_eq!(late, Next::End { outcome: StepOutcome::TimedOut, attempts: 1 });
+    }
+
+    #[test]
+    fn a_timeout_per_attempt_begins_anew_each_time() {
+        let each = policy(RetryPolicy::fixed(9, Millis::new(60)), Some(100), TimeoutScope::PerAttempt);
+        let next = each.next(&standing(3, at(500)), at(700));
+        assert_eq!(next, Next::Run { attempt: 4, first_at: NOW, timeout_at: Some(at(800)) });
+        assert_eq!(each.next(&standing(3, at(500)), at(400)), Next::Wait { next_at: at(500) });
+    }
+
+    #[test]
+    fn a_retry_that_the_deadline_dooms_fails_at_once() {
+        let policy = policy(RetryPolicy::fixed(9, Millis::new(60)), None, TimeoutScope::Global);
+        let bounds = Bounds::of([None, Some(at(60)), Some(at(90))]);
+        assert_eq!(after(&policy, 1, NOW, bounds), AfterFailure::End(StepOutcome::DeadlineExceeded));
+    }
+
+    #[test]
+    fn a_lost_attempt_runs_again_unless_it_may_run_only_once() {
+        let begun = Standing::Begun { attempt: 2, first_at: NOW };
+        let mut policy = policy(RetryPolicy::fixed(9, Millis::ZERO), None, TimeoutScope::Global);
+        assert!(matches!(policy.next(&begun, at(9)), Next::Run { attempt: 2, first_at: NOW, .. }));
+        policy.at_most_once = true;
+        assert_eq!(policy.next(&begun, at(9)), Next::Interrupted { attempt: 2 });
+    }
+}

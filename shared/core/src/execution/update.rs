@@ -1,0 +1,104 @@
+//! From a changed record to the decision that writes it.
+
+use crate::command::Context;
+use crate::decision::{Effect, Write};
+use crate::error::Reject;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::message::TurnHint;
+use crate::execution::{Execution, ExecutionState, Turn, closing, due, size};
+use crate::id::LeaseId;
+use crate::place::{self, Placement};
+use crate::time::Timestamp;
+
+/// The decision to write `after` over `before`, with the hint that an execution needs whose turn may begin.
+pub(super) fn update(
+    before: &Execution,
+    after: Execution,
+    context: &Context<'_>,
+    outcome: Result<ExecutionReply, Reject>,
+) -> ExecutionDecision {
+    update_placed(before, after, Placement::KeepOrLower, context, outcome)
+}
+
+pub(super) fn update_placed(
+    before: &Execution,
+    mut after: Execution,
+    placement: Placement,
+    context: &Context<'_>,
+    outcome: Result<ExecutionReply, Reject>,
+) -> ExecutionDecision {
+    after.version = before.version + 1;
+    after.nonce = context.nonce;
+    // Before it is measured, because a closing record has a place in the index, and after, because a segment is
+    // something to be seen to.
+    leave_closing(before, &mut after);
+    let segments = size::fit(&mut after, context);
+    leave_closing(before, &mut after);
+    let timer = place::resettle(before, &mut after, placement, context);
+    let due_no_later_than = place::insists_on(before, &after, context);
+    let mut effects: Vec<Effect> =
+        newly_arriving(before, &after).map(|at| turn(&after, at)).into_iter().collect();
+    effects.extend(timer);
+    if !has_ended(before) && has_ended(&after) {
+        effects.extend(after.parent.clone().map(Effect::Tell));
+    }
+    let write = Write::UpdateExecution {
+        before: Box::new(before.clone()),
+        after: Box::new(after.clone()),
+        due_no_later_than,
+        wakes: None,
+    };
+    ExecutionDecision {
+        blobs: vec![],
+        segments,
+        writes: vec![write],
+        effects,
+        execution: Some(after),
+        outcome,
+    }
+}
+
+/// An execution that ends and leaves something open isn't closed for good yet. One that was closing has seen to it.
+fn leave_closing(before: &Execution, after: &mut Execution) {
+    if let ExecutionState::Ended(closed) = &after.state
+        && !matches!(before.state, ExecutionState::Closing(_))
+        && closing::leaves_something(after)
+    {
+        after.state = ExecutionState::Closing(closed.clone());
+    }
+}
+
+/// Writes what was settled on the way, if anything was, and answers.
+pub(super) fn settled_or_unchanged(
+    before: &Execution,
+    settled: Option<Execution>,
+    context: &Context<'_>,
+    outcome: Result<ExecutionReply, Reject>,
+) -> ExecutionDecision {
+    match settled {
+        Some(after) => update(before, after, context, outcome),
+        None => ExecutionDecision::unchanged(Some(before), outcome),
+    }
+}
+
+const fn has_ended(execution: &Execution) -> bool {
+    matches!(execution.state, ExecutionState::Ended(_))
+}
+
+/// When the hint arrives that this change makes necessary. One that is on its way already does as well, if it
+/// doesn't come later: another one each time somebody looks would fill the queue.
+fn newly_arriving(before: &Execution, after: &Execution) -> Option<Timestamp> {
+    let arrives_at = due::hint_arrives_at(after)?;
+    due::hint_arrives_at(before).is_none_or(|known| known > arrives_at).then_some(arrives_at)
+}
+
+/// The effect of sending an execution's hint.
+pub(super) fn turn(execution: &Execution, at: Timestamp) -> Effect {
+    Effect::Turn { queue: execution.queue.clone(), hint: TurnHint::of(execution), at }
+}
+
+/// The turn that this lease holds. A lease whose time ran out still holds while nobody has taken over: the work is
+/// done, and refusing it would only have it done again.
+pub(super) fn held_by<'a>(execution: &'a Execution, lease: &LeaseId) -> Option<&'a Turn> {
+    execution.turn().filter(|turn| turn.lease == *lease)
+}

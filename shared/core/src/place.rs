@@ -1,0 +1,202 @@
+//! Where a record of any sort lies in the due index, and which timer has to be sent for that. Its own rules say
+//! only how late it may lie there and which of its instants users can see.
+
+use crate::command::Context;
+use crate::decision::Effect;
+use crate::due::{Due, DueKind, TIMER_HORIZON, keep_or_lower, leads_to};
+use crate::duration::Millis;
+use crate::id::RecordId;
+use crate::limits::Limits;
+use crate::queue::QueueView;
+use crate::time::{Timestamp, earliest};
+use crate::timer::Timer;
+
+/// Between the two looks at a queue that seems to have lost a hint.
+const RECHECK_AFTER: Millis = Millis::from_secs(60);
+/// Hints sent this much later than one's own must have been claimed before that one counts as lost.
+const OVERTAKEN_BY: Millis = Millis::from_secs(300);
+
+/// A record as the due index sees it.
+pub(crate) trait Placed {
+    /// Whose place it is.
+    fn record_id(&self) -> RecordId;
+    /// The place.
+    fn due(&self) -> Option<Due>;
+    /// Changes the place.
+    fn put(&mut self, due: Option<Due>);
+    /// The instants of it that users can see, whichever comes first.
+    fn instants(&self) -> [Option<Timestamp>; 3];
+    /// The latest place that its state allows.
+    fn latest(&self, now: Timestamp, limits: &Limits) -> Option<Due>;
+    /// Whether a worker has it: then its message stands in for its backstop.
+    fn is_in_hands(&self) -> bool;
+    /// The earliest instant that users can see.
+    fn visible_at(&self) -> Option<Timestamp> {
+        earliest(self.instants())
+    }
+}
+
+/// Where an updated record goes in the due index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// Where it is, unless that is too late.
+    KeepOrLower,
+    /// The same, and no timer is sent: instants only move away, and the timers on their way go on to them.
+    Keep,
+    /// As late as its state allows: only the tick does this, because it found the record too early.
+    Latest,
+}
+
+/// Puts a changed record into its place, and gives the timer that has to be sent for it, if its instant comes
+/// before any tick is sure to hand it over.
+pub(crate) fn resettle<R: Placed>(
+    before: &R,
+    after: &mut R,
+    placement: Placement,
+    context: &Context<'_>,
+) -> Option<Effect> {
+    let wanted = match placement {
+        Placement::KeepOrLower => lower_for_new_instants(before, after, context),
+        Placement::Keep => keep_or_lower(before.due(), bound(after, context)),
+        Placement::Latest => after.latest(context.now, context.limits),
+    };
+    settle_in(before.due(), wanted, after, context)
+}
+
+/// The place of a record after a change: where it is, unless that is too late, or from there nobody would see a
+/// new instant in time.
+fn lower_for_new_instants<R: Placed>(before: &R, after: &R, context: &Context<'_>) -> Option<Due> {
+    let bound = bound(after, context);
+    let kept = keep_or_lower(before.due(), bound);
+    let overlooks =
+        |place: Due| new_instant(before, after).is_some_and(|at| !leads_to(place, at, context.now));
+    if kept == before.due() && kept.is_some_and(overlooks) { bound } else { kept }
+}
+
+/// The earliest instant that a user can see, if this change is what made it.
+pub(crate) fn new_instant<R: Placed>(before: &R, after: &R) -> Option<Timestamp> {
+    after.visible_at().filter(|at| !before.instants().contains(&Some(*at)))
+}
+
+/// Puts the record into its new place, with the timer for it.
+pub(crate) fn settle_in<R: Placed>(
+    before: Option<Due>,
+    wanted: Option<Due>,
+    after: &mut R,
+    context: &Context<'_>,
+) -> Option<Effect> {
+    let stays = |place: Due| {
+        before
+            .is_some_and(|before| before.at == place.at && (before.kind.is_timed() || !place.kind.is_timed()))
+    };
+    if wanted.is_none_or(stays) {
+        // Its kind stays as well: nothing but the instant is worth a write of the index.
+        after.put(if wanted.is_some() { before } else { None });
+        return None;
+    }
+    let (place, timer) = armed(after, wanted?, context.now);
+    after.put(Some(place));
+    timer
+}
+
+/// A new place in the due index, with the timer that its writer has to send.
+pub(crate) fn armed<R: Placed>(record: &R, place: Due, now: Timestamp) -> (Due, Option<Effect>) {
+    let soon = record.visible_at().filter(|at| *at <= now.plus(TIMER_HORIZON));
+    let Some(at) = soon else { return (place, None) };
+    let kind = if place.at == at { DueKind::Armed } else { place.kind };
+    let timer = Effect::Timer(Timer { record: record.record_id(), at, due_at: place.at });
+    (Due { kind, ..place }, Some(timer))
+}
+
+/// The bound that a record's place must keep. A message in a worker's hands stands in for the backstop, so a plain
+/// claim or heartbeat has no need to touch the index: only instants that users can see count.
+fn bound<R: Placed>(after: &R, context: &Context<'_>) -> Option<Due> {
+    let latest = after.latest(context.now, context.limits)?;
+    match after.due().filter(|_| after.is_in_hands()) {
+        Some(current) => {
+            Some(after.visible_at().map_or(current, |at| Due { at, kind: DueKind::Instant, ..latest }))
+        }
+        None => Some(latest),
+    }
+}
+
+/// What the store has to see to where a place stays as it was read: a tick may have moved it later meanwhile.
+pub(crate) fn insists_on<R: Placed>(before: &R, after: &R, context: &Context<'_>) -> Option<Timestamp> {
+    let insisted = if after.is_in_hands() {
+        after.visible_at()
+    } else {
+        after.latest(context.now, context.limits).map(|due| due.at)
+    };
+    insisted.filter(|_| after.due() == before.due())
+}
+
+/// The place of a record whose own next look is at `own`: earlier if a user can see something before, or so soon
+/// after that the tick of that look might come too late to hand it over.
+pub(crate) fn place(visible_at: Option<Timestamp>, own: Due, now: Timestamp) -> Due {
+    let Some(at) = visible_at else { return own };
+    if at <= own.at {
+        return Due { at, kind: DueKind::Instant, ..own };
+    }
+    let look = at.minus(TIMER_HORIZON);
+    // A second look at a queue comes a minute after the first, which leaves the tick time enough.
+    if look < own.at && look > now && own.kind != DueKind::Recheck {
+        return Due { at: look, ..own };
+    }
+    own
+}
+
+/// What to do about a hint that may be lost.
+pub(crate) enum Look {
+    /// Nothing yet: the next look is from this place.
+    Again(Due),
+    /// It counts as lost: another one is to be sent.
+    Send,
+}
+
+/// Whether a hint is lost can't be known, only guessed from its queue. Guessing wrong too often would fill it.
+///
+/// `waits_since` is since when the record has been waiting for somebody to read its hint, `needed_at` when it last
+/// needed one, `due` the place where it was found.
+pub(crate) fn look_for_hint<R: Placed>(
+    record: &R,
+    waits_since: Option<Timestamp>,
+    needed_at: Timestamp,
+    due: Due,
+    queue: &QueueView,
+    context: &Context<'_>,
+) -> Look {
+    let now = context.now;
+    let rest = |since| Look::Again(rest(record.visible_at(), due, since, context));
+    // While a worker is alive, or it may not start yet, nothing can be lost.
+    let Some(waits_since) = waits_since else { return rest(needed_at) };
+    let age = now.since(waits_since);
+    if age < context.limits.backstop {
+        // Its place, and an empty queue seen there, are left from an earlier wait.
+        return rest(waits_since);
+    }
+    let overtaken = queue.watermark.is_some_and(|mark| mark >= waits_since.plus(OVERTAKEN_BY));
+    let empty_twice = queue.looks_empty && due.kind == DueKind::Recheck;
+    if overtaken || empty_twice || age >= context.limits.backstop_max {
+        return Look::Send;
+    }
+    if queue.looks_empty {
+        let next = Due { at: now.plus(RECHECK_AFTER), kind: DueKind::Recheck, shard: due.shard };
+        return Look::Again(place(record.visible_at(), next, now));
+    }
+    rest(waits_since)
+}
+
+/// The next look at a record whose queue still holds work, or that isn't waiting: at the backstop if this look
+/// came before it, else four times as far from the instant a hint was needed, so at 10, 40, 160 minutes.
+fn rest(visible_at: Option<Timestamp>, due: Due, since: Timestamp, context: &Context<'_>) -> Due {
+    let (now, limits) = (context.now, context.limits);
+    let waited = due.at.since(since);
+    let wait = if waited < limits.backstop {
+        limits.backstop
+    } else {
+        waited.saturating_mul(4).min(limits.backstop_max)
+    };
+    let counted = since.plus(wait);
+    let at = if counted > now { counted } else { now.plus(wait) };
+    place(visible_at, Due { at, kind: DueKind::Backstop, shard: due.shard }, now)
+}

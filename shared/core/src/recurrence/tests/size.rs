@@ -1,0 +1,109 @@
+//! The record keeps its kilobyte with every limit at its maximum at once, through a whole life.
+
+use super::fixture::{Scene, cron, definition, max_runs, span};
+use crate::id::{QueueName, RecurrenceId, TaskKind};
+use crate::limits::{CONTROL_RECORD_BYTES, KIND_MAX, QUEUE_NAME_MAX};
+use crate::payload::Json;
+use crate::recurrence::command::{Command, Definition};
+use crate::recurrence::cron::EXPRESSION_MAX;
+use crate::recurrence::plan::{Missed, Overlap, Plan};
+use crate::recurrence::run::{IdTemplate, PLACEHOLDER, Run, RunState, Skip, Stop, TEMPLATE_MAX, Target};
+use crate::recurrence::{HISTORY, LIVE_MAX, Recurrence, WAITING_MAX, Waiting};
+use crate::size;
+
+/// The longest of everything.
+fn largest(request: usize) -> Box<Definition> {
+    let listed: Vec<String> = (10..34).map(|minute| minute.to_string()).collect();
+    let expression = format!("{} 1 1 * *", listed.join(","));
+    assert!(expression.len() > EXPRESSION_MAX - 3, "{}", expression.len());
+    let mut asked = definition(cron(&expression, "America/Argentina/ComodRivadavia"));
+    asked.id = RecurrenceId::parse("i".repeat(64)).unwrap();
+    asked.target = Target::Task {
+        queue: QueueName::parse("q".repeat(QUEUE_NAME_MAX)).unwrap(),
+        kind: TaskKind::parse("k".repeat(KIND_MAX)).unwrap(),
+    };
+    let template = format!("{}{PLACEHOLDER}", "t".repeat(TEMPLATE_MAX - PLACEHOLDER.len()));
+    asked.template = Some(IdTemplate::parse(&template, &asked.target).unwrap());
+    asked.request = Json::string(&"x".repeat(request - 2));
+    asked.plan.overlap = Overlap::TerminateOther;
+    asked.plan.missed = Missed::RunOnce;
+    asked.plan.jitter = span("364d");
+    asked.plan.max_runs = max_runs(u32::MAX);
+    Box::new(asked)
+}
+
+/// As large as a life can make it.
+fn grown(record: &Recurrence) -> Recurrence {
+    let mut grown = record.clone();
+    let next = grown.next().unwrap();
+    (grown.started, grown.version) = (u32::MAX, u64::from(u32::MAX));
+    grown.waiting = Some(Waiting { first: next.at, count: WAITING_MAX, since: next.starts_at });
+    let occurrence = crate::recurrence::run::Occurrence { at: next.starts_at, manual: true };
+    let live = RunState::Stopping(Stop::Terminate);
+    let over = RunState::Refused("c".repeat(20));
+    assert!(size::of(&over) >= size::of(&RunState::Skipped(Skip::Full)));
+    let runs = std::iter::repeat_n(live, LIVE_MAX).chain(std::iter::repeat_n(over, HISTORY));
+    grown.runs = runs.map(|state| Run { occurrence, state }).collect();
+    grown
+}
+
+#[test]
+fn the_record_stays_within_a_kilobyte_whatever_is_asked_for() {
+    for request in (2..400).chain([2_000, 300_000]) {
+        let mut scene = Scene::new();
+        let decision = scene.decide(&Command::Create(largest(request)));
+        let record = decision.record.unwrap();
+        let size = size::of(&grown(&record));
+        assert!(size <= CONTROL_RECORD_BYTES, "{size} bytes with a request of {request}");
+        assert_eq!(decision.blobs.len(), usize::from(record.request.blob().is_some()));
+    }
+}
+
+#[test]
+fn a_common_request_rides_in_the_record_and_one_that_does_not_fit_lies_beside_it() {
+    let mut asked = definition(cron("0 9 * * MON-FRI", "Europe/Berlin"));
+    asked.request = Json::string(&"x".repeat(200));
+    let mut scene = Scene::new();
+    assert!(scene.decide(&Command::Create(Box::new(asked.clone()))).blobs.is_empty());
+    asked.request = Json::string(&"x".repeat(1_000));
+    let decision = scene.decide(&Command::Create(Box::new(asked)));
+    assert_eq!(decision.blobs[0].body.len(), 1_002);
+    assert_eq!(decision.record.unwrap().request.blob(), Some(&decision.blobs[0].at));
+}
+
+#[test]
+fn a_payload_that_nothing_points_to_any_more_is_let_go() {
+    let mut scene = Scene::new();
+    scene.ask(&Command::Create(largest(2_000))).unwrap();
+    let blob = scene.record().request.blob().unwrap().clone();
+    let mut other = largest(3_000);
+    (other.incarnation, other.fingerprint, other.blob_id) =
+        (super::fixture::incarnation(8), super::fixture::fingerprint(8), super::fixture::blob(8));
+    for command in [Command::Replace(other), Command::Delete] {
+        let decision = scene.decide(&command);
+        let forgotten = decision.write.unwrap().forgotten.unwrap();
+        assert_eq!(forgotten.id, blob.id);
+        assert_eq!(forgotten.expires_at, scene.now.plus(scene.limits.retention));
+    }
+}
+
+/// Written once, and from then on what lies in tables.
+const GOLDEN: &str = include_str!("../../../golden/recurrence-v1.json");
+
+#[test]
+fn a_stored_record_is_written_and_read_exactly_as_it_always_was() {
+    let record: Recurrence = serde_json::from_str(GOLDEN).unwrap();
+    assert_eq!(serde_json::to_string(&record).unwrap(), GOLDEN.trim_end());
+    let Plan { overlap, missed, .. } = record.plan;
+    assert_eq!((overlap, missed), (Overlap::BufferAll, Missed::RunOnce));
+    assert_eq!(record.runs[1].state, RunState::Stopping(Stop::Terminate));
+}
+
+#[test]
+fn a_stored_record_is_read_back_as_it_was() {
+    let mut scene = Scene::new();
+    scene.ask(&Command::Create(largest(50))).unwrap();
+    let record = grown(scene.record());
+    let text = serde_json::to_string(&record).unwrap();
+    assert_eq!(serde_json::from_str::<Recurrence>(&text).unwrap(), record);
+}

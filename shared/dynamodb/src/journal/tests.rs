@@ -1,0 +1,79 @@
+use serde_json::{Value, json};
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::id::Nonce;
+use tickover_service::ports::Store as _;
+
+use super::*;
+use crate::scripted::{Answer, store};
+
+const INCARNATION: Incarnation = Incarnation::from_bytes([1; 8]);
+
+fn id() -> ExecutionId {
+    ExecutionId::parse("e").unwrap()
+}
+
+fn sk(number: u32) -> Value {
+    json!({ "S": format!("seg#{INCARNATION}#00000001#{number:06}#{}", Nonce::from_bytes([2; 8])) })
+}
+
+fn item(number: u32, body: &str) -> Value {
+    json!({"pk": {"S": "exec#e"}, "sk": sk(number), "v": {"N": "1"}, "body": {"S": body}})
+}
+
+#[tokio::test]
+async fn a_segment_is_one_text_without_an_end() {
+    let (store, script) = store([Answer::Done(json!({}))]);
+    let mark = Nonce::from_bytes([2; 8]);
+    let key = SegmentKey { incarnation: INCARNATION, run: 1, number: 3, mark };
+    let what = Happened::Note { kind: "paused".to_owned(), name: None };
+    let segment = Segment { before: Some(mark), entries: vec![Entry { at: Timestamp::EPOCH, what }] };
+    store.put_segment(&id(), &key, &segment).await.unwrap();
+    let (operation, body) = &script.requests()[0];
+    assert_eq!(operation, "PutItem");
+    let text = r#"{"p":"AgICAgICAgI","e":[{"t":0,"m":{"k":"paused"}}]}"#;
+    assert_eq!(body["Item"], item(3, text));
+}
+
+#[tokio::test]
+async fn a_run_is_one_query_whose_further_pages_are_asked_for() {
+    let first =
+        json!({"Items": [item(1, r#"{"e":[]}"#)], "LastEvaluatedKey": {"pk": {"S": "exec#e"}, "sk": sk(1)}});
+    let second = json!({"Items": [item(2, r#"{"e":[]}"#)]});
+    let (store, script) = store([Answer::Done(first), Answer::Done(second)]);
+    let read = store.segments(&id(), INCARNATION, 1).await.unwrap();
+    assert_eq!(read.iter().map(|(key, _)| key.number).collect::<Vec<_>>(), [1, 2]);
+    let requests = script.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0].1["ConsistentRead"], json!(true));
+    assert_eq!(requests[1].1["ExclusiveStartKey"]["sk"], sk(1));
+}
+
+#[tokio::test]
+async fn one_that_this_build_can_not_read_is_refused_and_nothing_of_it_told() {
+    let newer = json!({"pk": {"S": "exec#e"}, "sk": sk(1), "v": {"N": "2"}, "body": {"S": "{}"}});
+    for (item, says) in [
+        (newer, "segment 1 of run 1 of execution e is stored in format 2, where this build reads 1"),
+        (item(1, r#"{"e":"secret"}"#), "segment 1 of run 1 of execution e isn't of its own format"),
+    ] {
+        let (store, _) = store([Answer::Done(json!({ "Items": [item] }))]);
+        let refused = store.segments(&id(), INCARNATION, 1).await;
+        assert!(matches!(&refused, Err(StoreError::Corrupt { reason }) if reason == says), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_segment_of_every_run_is_stamped_and_one_that_is_gone_is_left() {
+    let found = json!({"Items": [{"sk": sk(1)}, {"sk": sk(2)}]});
+    let gone = Answer::Refused(400, "ConditionalCheckFailedException", json!({}));
+    let (store, script) = store([Answer::Done(found), gone, Answer::Done(json!({}))]);
+    store.expire_segments(&id(), INCARNATION, Timestamp::from_millis(1_500)).await.unwrap();
+    let requests = script.requests();
+    let begins = json!({ "S": format!("seg#{INCARNATION}#") });
+    assert_eq!(requests[0].1["ExpressionAttributeValues"][":begins"], begins);
+    for (request, number) in requests[1..].iter().zip([1, 2]) {
+        assert_eq!(request.1["Key"], json!({"pk": {"S": "exec#e"}, "sk": sk(number)}));
+        assert_eq!(request.1["UpdateExpression"], json!("SET #ttl = :ttl"));
+        assert_eq!(request.1["ConditionExpression"], json!("attribute_exists(#pk)"));
+        assert_eq!(request.1["ExpressionAttributeValues"], json!({":ttl": {"N": "2"}}));
+    }
+}

@@ -1,0 +1,47 @@
+//! A recurring schedule's record as an item, and back.
+//!
+//! As with tasks, an item is the record's own serialised form, except that the id lies in the key and the place in
+//! the due index in attributes of its own. All schedules that aren't deleted are one list.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
+use tickover_core::recurrence::{FORMAT, Recurrence};
+use tickover_service::ports::StoreError;
+
+use crate::attribute::{LIST_AT, LIST_KEY, PK, RECURRENCE_LIST, TTL, task as field};
+use crate::item::{Item, check_format, corrupt, due_attributes, millis, read_due, seconds, string};
+use crate::key::{self, Key};
+
+/// The whole item of a schedule.
+pub(crate) fn of_recurrence(record: &Recurrence) -> Result<Item, StoreError> {
+    let mut item = to_item(record)
+        .map_err(|_| corrupt(format!("the record of schedule {} can't be serialised", record.id)))?;
+    item.remove(field::ID);
+    item.remove(field::DUE);
+    item.extend(Key::recurrence(&record.id).attributes());
+    if let Some(due) = record.due {
+        item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
+    }
+    if let Some(expires_at) = record.expires_at() {
+        item.insert(TTL.to_owned(), seconds(expires_at));
+    } else {
+        item.insert(LIST_KEY.to_owned(), AttributeValue::S(RECURRENCE_LIST.to_owned()));
+        item.insert(LIST_AT.to_owned(), millis(record.created_at));
+    }
+    Ok(item)
+}
+
+/// Reads a schedule. The format is checked before anything else is looked at.
+pub(crate) fn to_recurrence(mut item: Item) -> Result<Recurrence, StoreError> {
+    let id = string(&item, PK).and_then(key::recurrence_id);
+    let id =
+        id.ok_or_else(|| corrupt("an item that should be a schedule has another record's key".to_owned()))?;
+    check_format(&item, FORMAT, &format!("schedule {id}"))?;
+    let due = read_due(&item, &format!("schedule {id}"))?;
+    item.insert(field::ID.to_owned(), AttributeValue::S(id.to_string()));
+    // What serde has to say of a value it can't read quotes the value, and that may be a payload.
+    let mut record: Recurrence =
+        from_item(item).map_err(|_| corrupt(format!("the item of schedule {id} isn't of its own format")))?;
+    record.due = due;
+    Ok(record)
+}

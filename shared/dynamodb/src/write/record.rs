@@ -1,0 +1,183 @@
+//! Writes of control records: tasks and executions under the same conditions.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use tickover_core::due::Due;
+use tickover_core::execution::{Execution, FORMAT as EXECUTION_FORMAT};
+use tickover_core::id::{ExecutionId, Incarnation};
+use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
+use tickover_service::ports::StoreError;
+
+use crate::attribute::{DUE_AT, DUE_KIND, FORMAT, PK, execution as own, task as field};
+use crate::execution;
+use crate::expression::{Placeholders, Statement, assignment, difference};
+use crate::item::{self, Item, due_attributes, kind_name, millis};
+use crate::key::Key;
+
+/// What a write's conditions ask of the record that was decided on.
+pub(super) struct Decided {
+    key: Key,
+    incarnation: Incarnation,
+    format: u8,
+    version: u64,
+    due: Option<Due>,
+}
+
+impl From<&Task> for Decided {
+    fn from(task: &Task) -> Self {
+        let Task { incarnation, format, version, due, .. } = *task;
+        Self { key: Key::task(&task.id), incarnation, format, version, due }
+    }
+}
+
+impl From<&Execution> for Decided {
+    fn from(execution: &Execution) -> Self {
+        let Execution { incarnation, format, version, due, .. } = *execution;
+        Self { key: Key::execution(&execution.id), incarnation, format, version, due }
+    }
+}
+
+/// - `attribute_not_exists(pk)`: there is no record of this id;
+/// - `OR st.e.x <= :now`: or its retention has passed, so that for readers there is none. The record's own
+///   instant is compared, not `ttl`: that is rounded up to seconds, and for the rest of a second the id would
+///   be neither readable nor free. The path leads nowhere in a record that hasn't ended, and then this is false.
+pub(super) fn create(item: Item, now: Timestamp) -> Statement {
+    let mut with = Placeholders::default();
+    let condition = format!(
+        "attribute_not_exists({pk}) OR {state}.{ended}.{expires_at} <= {now}",
+        pk = with.name(PK),
+        state = with.name(field::STATE),
+        ended = with.name(field::ENDED),
+        expires_at = with.name(field::EXPIRES_AT),
+        now = with.value("now", millis(now)),
+    );
+    Statement::put(item, condition, with)
+}
+
+/// As [`update`] says.
+pub(super) fn update_task(
+    before: &Task,
+    after: &Task,
+    latest: Option<Timestamp>,
+) -> Result<Statement, StoreError> {
+    let changed = Changed { items: item::changes(before, after)?, due: after.due };
+    Ok(update(before.into(), changed, latest, None))
+}
+
+/// As [`update`] says. The count of wakes is never written: others add to it without a decision.
+pub(super) fn update_execution(
+    before: &Execution,
+    after: &Execution,
+    latest: Option<Timestamp>,
+    wakes: Option<u64>,
+) -> Result<Statement, StoreError> {
+    let changed = Changed { items: execution::changes(before, after)?, due: after.due };
+    Ok(update(before.into(), changed, latest, wakes))
+}
+
+/// What an update makes of a record.
+struct Changed {
+    /// Its attributes before and after, as far as they may differ.
+    items: (Item, Item),
+    /// Its new place in the due index.
+    due: Option<Due>,
+}
+
+/// Writes only the attributes that differ, so the due index is left alone, and costs nothing, unless the place
+/// in it changes.
+///
+/// - `inc = :incarnation`: it is still the same record, not a later one of the same id;
+/// - `AND ver = :before`: nobody has decided anything since the record that this was decided on (I2);
+/// - `AND v = :format`: and no newer build has rewritten it in a form that this one doesn't know;
+/// - `AND due_at <= :latest`, where given: a tick may have moved it later meanwhile, which leaves the version
+///   as it is; then the instant that this write creates would be found too late (I4);
+/// - `AND wak = :wakes`, where given: nobody has woken the execution that this puts to sleep.
+fn update(decided: Decided, changed: Changed, latest: Option<Timestamp>, wakes: Option<u64>) -> Statement {
+    let mut with = Placeholders::default();
+    let Changed { items: (mut old, after), due } = changed;
+    if decided.due != due {
+        // The place as it was decided on may not be the one in the table: what comes is written whole.
+        if let (Some(from), Some(_)) = (decided.due, due) {
+            for (name, _) in due_attributes(from) {
+                old.remove(name);
+            }
+        }
+    }
+    let expression = difference(&old, after, &mut with).unwrap_or_default();
+    let mut condition = format!(
+        "{} AND {} = {}",
+        same_record(decided.incarnation, decided.format, &mut with),
+        with.name(field::VERSION),
+        with.value("before", AttributeValue::N(decided.version.to_string())),
+    );
+    if let Some(latest) = latest {
+        let clause = format!(" AND {} <= {}", with.name(DUE_AT), with.value("latest", millis(latest)));
+        condition.push_str(&clause);
+    }
+    if let Some(wakes) = wakes {
+        let seen = with.value("wakes", AttributeValue::N(wakes.to_string()));
+        let clause = format!(" AND {} = {seen}", with.name(own::WAKES));
+        condition.push_str(&clause);
+    }
+    Statement::update(decided.key, expression, condition, with)
+}
+
+/// Writes the place in the due index alone: no version and no nonce, so hints of the record stay good.
+///
+/// - `inc = :incarnation AND v = :format`: as for an update;
+/// - `AND ver = :version`: nobody has decided anything since. Most decisions leave the place as it is, and one of
+///   them may have made an instant that comes before the place this would move it to (I4);
+/// - `AND due_at = :old_at AND due_kind = :old_kind`: and it still lies where it was found. A record that has
+///   ended lies nowhere, so it isn't woken.
+pub(super) fn rearm(decided: &Decided, to: Due) -> Result<Statement, StoreError> {
+    let Some(from) = decided.due else {
+        // What lies nowhere can't still lie where it was found.
+        return Err(StoreError::Conflict { current: None });
+    };
+    let mut with = Placeholders::default();
+    let condition = format!(
+        "{} AND {} = {} AND {} = {} AND {} = {}",
+        same_record(decided.incarnation, decided.format, &mut with),
+        with.name(field::VERSION),
+        with.value("version", AttributeValue::N(decided.version.to_string())),
+        with.name(DUE_AT),
+        with.value("old_at", millis(from.at)),
+        with.name(DUE_KIND),
+        with.value("old_kind", AttributeValue::S(kind_name(from.kind))),
+    );
+    let expression = format!(
+        "SET {}, {}",
+        assignment(DUE_AT, millis(to.at), &mut with),
+        assignment(DUE_KIND, AttributeValue::S(kind_name(to.kind)), &mut with),
+    );
+    Ok(Statement::update(decided.key.clone(), expression, condition, with))
+}
+
+/// Adds one to the count of wakes: no version and no nonce, so that many can do it at once and nobody's decision is
+/// lost to it. Repeated after a lost answer it counts twice, which wakes no differently.
+///
+/// - `inc = :incarnation AND v = :format`: as for an update;
+/// - `AND attribute_not_exists(st.c) AND attribute_not_exists(st.e)`: it is neither closing nor has it ended.
+pub(super) fn wake(id: &ExecutionId, incarnation: Incarnation) -> Statement {
+    let mut with = Placeholders::default();
+    let condition = format!(
+        "{same} AND attribute_not_exists({state}.{closing}) AND attribute_not_exists({state}.{ended})",
+        same = same_record(incarnation, EXECUTION_FORMAT, &mut with),
+        state = with.name(field::STATE),
+        closing = with.name(own::CLOSING),
+        ended = with.name(field::ENDED),
+    );
+    let one = with.value("one", AttributeValue::N("1".to_owned()));
+    let expression = format!("ADD {} {one}", with.name(own::WAKES));
+    Statement::update(Key::execution(id), expression, condition, with)
+}
+
+fn same_record(incarnation: Incarnation, format: u8, with: &mut Placeholders) -> String {
+    format!(
+        "{} = {} AND {} = {}",
+        with.name(field::INCARNATION),
+        with.value("incarnation", AttributeValue::S(incarnation.to_string())),
+        with.name(FORMAT),
+        with.value("format", AttributeValue::N(format.to_string())),
+    )
+}

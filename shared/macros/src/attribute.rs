@@ -1,0 +1,162 @@
+//! The text between an attribute's parentheses: a name, then keys, each with the value it takes.
+
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use syn::{Error, Ident, LitStr, Path, Result, Token, parenthesized};
+
+/// An attribute's arguments as they were written.
+pub(crate) struct Attribute {
+    /// The name that comes first.
+    pub(crate) name: Option<LitStr>,
+    /// All else, in order.
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// One key with its value.
+pub(crate) struct Entry {
+    pub(crate) key: Ident,
+    pub(crate) value: Value,
+}
+
+/// What a key was given.
+pub(crate) enum Value {
+    /// `key`
+    Nothing,
+    /// `key = "text"`
+    Text(LitStr),
+    /// `key = some::path`
+    Path(Path),
+    /// `key("text", "text")`
+    List(Vec<LitStr>),
+}
+
+/// One argument.
+enum Argument {
+    Name(LitStr),
+    Entry(Entry),
+}
+
+impl Attribute {
+    /// Reads the arguments; `keys` lists the known ones for errors.
+    pub(crate) fn read(tokens: proc_macro2::TokenStream, keys: &[&str]) -> Result<Self> {
+        let arguments = Punctuated::<Argument, Token![,]>::parse_terminated.parse2(tokens)?;
+        let mut attribute = Self { name: None, entries: Vec::new() };
+        for argument in arguments {
+            match argument {
+                Argument::Name(name) if attribute.name.is_none() && attribute.entries.is_empty() => {
+                    attribute.name = Some(name);
+                }
+                Argument::Name(name) => {
+                    return Err(Error::new(
+                        name.span(),
+                        "only the name stands without a key, and it comes first: \
+                         `(\"name\", timeout = \"30m\")`",
+                    ));
+                }
+                Argument::Entry(entry) => attribute.add(entry, keys)?,
+            }
+        }
+        Ok(attribute)
+    }
+
+    fn add(&mut self, entry: Entry, keys: &[&str]) -> Result<()> {
+        let key = entry.key.to_string();
+        if key == "name" {
+            let message = "the name comes first and without a key: `(\"order-fulfilment\", …)`";
+            return Err(Error::new(entry.key.span(), message));
+        }
+        if !keys.contains(&key.as_str()) {
+            let message = format!("`{key}` is not known here; the keys are {}", keys.join(", "));
+            return Err(Error::new(entry.key.span(), message));
+        }
+        if self.entries.iter().any(|earlier| earlier.key == entry.key) {
+            return Err(Error::new(entry.key.span(), format!("`{key}` is given twice")));
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+}
+
+impl Parse for Argument {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        if input.peek(LitStr) {
+            return input.parse().map(Self::Name);
+        }
+        let key: Ident = input
+            .parse()
+            .map_err(|error| Error::new(error.span(), "a name in quotes or a key was expected"))?;
+        let value = if input.peek(Token![=]) {
+            input.parse::<Token![=]>()?;
+            Value::after_equals(input, &key)?
+        } else if input.peek(syn::token::Paren) {
+            let texts;
+            parenthesized!(texts in input);
+            let list = Punctuated::<LitStr, Token![,]>::parse_terminated(&texts).map_err(|error| {
+                Error::new(error.span(), format!("texts in quotes were expected: `{key}(\"one\", \"two\")`"))
+            })?;
+            Value::List(list.into_iter().collect())
+        } else {
+            Value::Nothing
+        };
+        Ok(Self::Entry(Entry { key, value }))
+    }
+}
+
+impl Value {
+    fn after_equals(input: ParseStream<'_>, key: &Ident) -> Result<Self> {
+        if input.peek(LitStr) {
+            return input.parse().map(Self::Text);
+        }
+        if input.peek(Ident) || input.peek(Token![::]) || input.peek(Token![crate]) {
+            return input.call(Path::parse_mod_style).map(Self::Path);
+        }
+        Err(input.error(format!("a text in quotes was expected: `{key} = \"…\"`")))
+    }
+}
+
+impl Entry {
+    /// The value of a key that takes a text.
+    pub(crate) fn text(&self, example: &str) -> Result<&LitStr> {
+        match &self.value {
+            Value::Text(text) => Ok(text),
+            Value::Nothing | Value::Path(_) | Value::List(_) => {
+                Err(self.expected(&format!("`{} = \"{example}\"`", self.key)))
+            }
+        }
+    }
+
+    /// The value of a key that takes a function's path.
+    pub(crate) fn path(&self) -> Result<&Path> {
+        match &self.value {
+            Value::Path(path) => Ok(path),
+            Value::Nothing | Value::Text(_) | Value::List(_) => {
+                Err(self.expected(&format!("a function without quotes: `{} = refund`", self.key)))
+            }
+        }
+    }
+
+    /// The value of a key that takes texts.
+    pub(crate) fn list(&self, example: &str) -> Result<&[LitStr]> {
+        match &self.value {
+            Value::List(texts) if !texts.is_empty() => Ok(texts),
+            Value::List(_) | Value::Nothing | Value::Text(_) | Value::Path(_) => {
+                Err(self.expected(&format!("`{}(\"{example}\")`, one or more", self.key)))
+            }
+        }
+    }
+
+    /// A key that takes no value.
+    pub(crate) fn alone(&self) -> Result<bool> {
+        match &self.value {
+            Value::Nothing => Ok(true),
+            Value::Text(_) | Value::Path(_) | Value::List(_) => {
+                let message = format!("`{}` takes no value: write it alone", self.key);
+                Err(Error::new(self.key.span(), message))
+            }
+        }
+    }
+
+    fn expected(&self, form: &str) -> Error {
+        Error::new(self.key.span(), format!("`{}` is written as {form}", self.key))
+    }
+}

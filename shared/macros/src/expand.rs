@@ -1,0 +1,235 @@
+//! The code that becomes of an attribute and its function.
+//!
+//! Everything is named by its full path, so that nothing depends on what a user's file imports.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned as _;
+use syn::{Ident, LitStr, Result, Type};
+use tickover_core::duration::Millis;
+use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
+
+use crate::function::{Function, Returned, Role};
+use crate::options::{Place, StepOptions, WorkflowOptions};
+
+/// A function that makes the step, a type that is the step, and the step's code inside of the latter.
+pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    let options = StepOptions::read(arguments)?;
+    let function = Function::read(item, Role::Step)?;
+    let Function { docs, conditions, visibility, arguments, returned, .. } = &function;
+    let ident = &function.signature.ident;
+    let code = code(&function);
+    let code_name = code_name(&function);
+    let name = name(options.name.as_ref(), &function);
+    let options = step_options(&options);
+    let (output, error) = (returned.output(), returned.error());
+    let names: Vec<_> = arguments.iter().map(|argument| &argument.name).collect();
+    let types: Vec<_> = arguments.iter().map(|argument| &argument.ty).collect();
+    // One argument travels as itself, several as a tuple, none as the unit.
+    let (input, input_type) = match (names.as_slice(), types.as_slice()) {
+        ([name], [ty]) => (quote!(#name), quote!(#ty)),
+        _ => (quote!((#(#names),*)), quote!((#(#types),*))),
+    };
+    Ok(quote! {
+        #(#docs)*
+        #(#conditions)*
+        #visibility fn #ident(#(#names: #types),*) -> ::tickover::Step<#output, #error> {
+            ::tickover::__private::step_of::<#ident>(#input)
+        }
+
+        #(#conditions)*
+        #[doc(hidden)]
+        #[allow(non_camel_case_types, reason = "it has its function's name")]
+        #visibility enum #ident {}
+
+        #(#conditions)*
+        const _: () = {
+            #code
+
+            impl ::tickover::StepHandler for #ident {
+                const NAME: &'static ::core::primitive::str = #name;
+                type Input = #input_type;
+                type Output = #output;
+                type Error = #error;
+
+                fn options() -> ::tickover::StepOptions {
+                    #options
+                }
+
+                fn run(
+                    #input: Self::Input,
+                ) -> ::tickover::__private::BoxFuture<'static, ::core::result::Result<Self::Output, Self::Error>> {
+                    ::std::boxed::Box::pin(#code_name(#(#names),*))
+                }
+            }
+        };
+    })
+}
+
+/// A constant that is the workflow, with its code inside.
+pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    let options = WorkflowOptions::read(arguments)?;
+    let function = Function::read(item, Role::Workflow)?;
+    let Function { docs, conditions, visibility, arguments, returned, .. } = &function;
+    let ident = &function.signature.ident;
+    let code = code(&function);
+    let code_name = code_name(&function);
+    let name = name(options.name.as_ref(), &function);
+    let settings = workflow_settings(&options);
+    let output = returned.output();
+    let (input_type, input) = arguments.first().map_or_else(
+        || (quote!(()), quote!()),
+        |argument| {
+            let ty = &argument.ty;
+            (quote!(#ty), quote!(input,))
+        },
+    );
+    let on_failure = options.on_failure.as_ref().map(|handler| {
+        // Given a type, so that a handler that doesn't fit is shown beside what it should be.
+        let handler_input = (!input.is_empty()).then(|| quote!(#input_type,));
+        let handler = quote_spanned! {handler.span()=>
+            let handler: fn(::tickover::Ctx, #handler_input ::tickover::Cause) -> _ = #handler;
+        };
+        quote! {
+            .on_failure({
+                #[allow(unused_variables, reason = "a workflow may have no input")]
+                fn on_failure(
+                    ctx: ::tickover::Ctx,
+                    input: #input_type,
+                    cause: ::tickover::Cause,
+                ) -> ::tickover::__private::BoxFuture<'static, ::tickover::Result<::core::option::Option<#output>>> {
+                    #handler
+                    ::tickover::__private::boxed(handler(ctx, #input cause))
+                }
+                on_failure
+            })
+        }
+    });
+    Ok(quote! {
+        #(#docs)*
+        #(#conditions)*
+        #[allow(non_upper_case_globals, reason = "it has its function's name")]
+        #visibility const #ident: ::tickover::Workflow<#input_type, #output> = {
+            #code
+
+            #[allow(unused_variables, reason = "a workflow may have no input")]
+            fn body(
+                ctx: ::tickover::Ctx,
+                input: #input_type,
+            ) -> ::tickover::__private::BoxFuture<'static, ::tickover::Result<#output>> {
+                ::tickover::__private::boxed(#code_name(ctx, #input))
+            }
+
+            ::tickover::Workflow::new(#name, body) #settings #on_failure
+        };
+    })
+}
+
+/// The user's function as it was written, under a name of its own: the old one means the step or the workflow,
+/// inside of the function as well.
+fn code(function: &Function) -> TokenStream {
+    let Function { attributes, block, .. } = function;
+    let mut signature = function.signature.clone();
+    signature.ident = code_name(function);
+    quote! {
+        #(#attributes)*
+        #[allow(clippy::unused_async, reason = "the attribute asks for an async function")]
+        #signature #block
+    }
+}
+
+fn code_name(function: &Function) -> Ident {
+    let ident = &function.signature.ident;
+    format_ident!("__{}", function.name(), span = ident.span())
+}
+
+fn name(given: Option<&LitStr>, function: &Function) -> LitStr {
+    given.cloned().unwrap_or_else(|| LitStr::new(&function.name(), Span::call_site()))
+}
+
+impl Returned {
+    fn output(&self) -> TokenStream {
+        self.part(self.output.as_ref(), "Output")
+    }
+
+    fn error(&self) -> TokenStream {
+        self.part(self.error.as_ref(), "Error")
+    }
+
+    /// A type that is written down, or the compiler's answer to what an alias has in that place.
+    fn part(&self, written: Option<&Type>, part: &str) -> TokenStream {
+        if let Some(written) = written {
+            return quote!(#written);
+        }
+        let (ty, part) = (&self.ty, Ident::new(part, Span::call_site()));
+        quote_spanned!(ty.span()=> <#ty as ::tickover::__private::Fallible>::#part)
+    }
+}
+
+fn step_options(options: &StepOptions) -> TokenStream {
+    let retry = retry(&options.retry);
+    let timeout = options.timeout.map(Millis::as_u64);
+    let timeout = optional(timeout.map(|ms| quote!(::tickover::__private::Millis::new(#ms))));
+    let scope = if options.is_per_attempt { quote!(PerAttempt) } else { quote!(Global) };
+    let place = match &options.place {
+        Place::Inline => quote!(Inline),
+        Place::Anywhere => quote!(Remote { queue: ::core::option::Option::None }),
+        Place::Queue(queue) => {
+            quote!(Remote { queue: ::tickover::__private::QueueName::parse(#queue).ok() })
+        }
+    };
+    let StepOptions { at_most_once, durable_timeout, .. } = options;
+    quote! {
+        ::tickover::StepOptions {
+            retry: #retry,
+            timeout: #timeout,
+            scope: ::tickover::Scope::#scope,
+            place: ::tickover::Place::#place,
+            at_most_once: #at_most_once,
+            durable_timeout: #durable_timeout,
+        }
+    }
+}
+
+/// A policy that was read from a short form.
+fn retry(policy: &RetryPolicy) -> TokenStream {
+    let retries = match policy.max_attempts {
+        MaxAttempts::Limited(attempts) => attempts.get() - 1,
+        MaxAttempts::Skip | MaxAttempts::Unlimited => 0,
+    };
+    let delay_ms = match &policy.delay {
+        Delay::Fixed(delay) => delay.as_u64(),
+        Delay::Listed(delays) => delays.first().map_or(0, |delay| delay.as_u64()),
+    };
+    let max_delay_ms = optional(policy.max_delay.map(Millis::as_u64).map(|ms| quote!(#ms)));
+    let has_jitter = policy.jitter == Jitter::Full;
+    let RetryPolicy { backoff, non_retryable, .. } = policy;
+    quote! {
+        ::tickover::__private::retry(
+            #retries, #delay_ms, #backoff, #max_delay_ms, #has_jitter, &[#(#non_retryable),*],
+        )
+    }
+}
+
+fn workflow_settings(options: &WorkflowOptions) -> TokenStream {
+    let set = |method: &str, millis: Option<Millis>| {
+        let method = Ident::new(method, Span::call_site());
+        let ms = millis.map(Millis::as_u64);
+        ms.map(|ms| quote!(.#method(::tickover::__private::Millis::new(#ms))))
+    };
+    let execution_timeout = set("execution_timeout", options.timeout);
+    let run_timeout = set("run_timeout", options.run_timeout);
+    let on_failure_timeout = set("on_failure_timeout", options.on_failure_timeout);
+    let queue = options.queue.as_ref().map(|queue| quote!(.queue(#queue)));
+    let patches = Some(&options.patches).filter(|patches| !patches.is_empty());
+    let patches = patches.map(|patches| quote!(.patches(&[#(#patches),*])));
+    quote!(#execution_timeout #run_timeout #on_failure_timeout #queue #patches)
+}
+
+/// The same for the code that is made.
+fn optional(value: Option<TokenStream>) -> TokenStream {
+    value.map_or_else(
+        || quote!(::core::option::Option::None),
+        |value| quote!(::core::option::Option::Some(#value)),
+    )
+}

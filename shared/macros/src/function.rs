@@ -1,0 +1,248 @@
+//! The function under an attribute: what it has to look like, and its parts.
+
+use quote::ToTokens as _;
+use syn::ext::IdentExt as _;
+use syn::visit::{self, Visit};
+use syn::{
+    Attribute, Block, Error, FnArg, GenericArgument, Ident, ItemFn, Pat, PathArguments, PathSegment, Result,
+    ReturnType, Signature, Type, TypeImplTrait, TypeReference, Visibility,
+};
+
+/// What a function is to become; errors speak of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Step,
+    Workflow,
+}
+
+/// A function that can become one.
+pub(crate) struct Function {
+    /// Its documentation, which goes to what users see.
+    pub(crate) docs: Vec<Attribute>,
+    /// The conditions under which it is compiled, which hold for all that is made of it.
+    pub(crate) conditions: Vec<Attribute>,
+    /// Whatever else it carries, which stays with its code.
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) visibility: Visibility,
+    pub(crate) signature: Signature,
+    pub(crate) block: Block,
+    /// A workflow's context is no argument.
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) returned: Returned,
+}
+
+/// An argument.
+pub(crate) struct Argument {
+    /// The name it is passed on under.
+    pub(crate) name: Ident,
+    pub(crate) ty: Type,
+}
+
+/// What a function returns.
+pub(crate) struct Returned {
+    /// The whole.
+    pub(crate) ty: Type,
+    /// What is in `Ok`, where it can be read off.
+    pub(crate) output: Option<Type>,
+    /// What is in `Err`, where it can be read off.
+    pub(crate) error: Option<Type>,
+}
+
+impl Role {
+    const fn a(self) -> &'static str {
+        match self {
+            Self::Step => "a step",
+            Self::Workflow => "a workflow",
+        }
+    }
+}
+
+impl Function {
+    /// Takes a function apart, or says what it has to look like.
+    pub(crate) fn read(tokens: proc_macro2::TokenStream, role: Role) -> Result<Self> {
+        let span = tokens.clone();
+        let item: ItemFn =
+            syn::parse2(tokens).map_err(|error| match syn::parse2::<syn::Item>(span.clone()) {
+                Ok(other) => Error::new_spanned(other, format!("{} is made of an `async fn`", role.a())),
+                Err(_) => error,
+            })?;
+        check_signature(&item.sig, role)?;
+        let returned = Returned::read(&item.sig, role)?;
+        let arguments = read_arguments(&item.sig, role)?;
+        let (docs, others): (Vec<_>, Vec<_>) =
+            item.attrs.into_iter().partition(|attribute| attribute.path().is_ident("doc"));
+        let (conditions, attributes) =
+            others.into_iter().partition(|attribute| attribute.path().is_ident("cfg"));
+        Ok(Self {
+            docs,
+            conditions,
+            attributes,
+            visibility: item.vis,
+            signature: item.sig,
+            block: *item.block,
+            arguments,
+            returned,
+        })
+    }
+
+    /// The name it is known by where its attribute gives none.
+    pub(crate) fn name(&self) -> String {
+        self.signature.ident.unraw().to_string()
+    }
+}
+
+fn check_signature(signature: &Signature, role: Role) -> Result<()> {
+    let a = role.a();
+    if let Some(receiver) = signature.receiver() {
+        let message = format!(
+            "{a} is a function of its own, not a method: it runs on another worker or another day, where \
+             this value isn't; pass what it needs as arguments"
+        );
+        return Err(Error::new_spanned(receiver, message));
+    }
+    if signature.asyncness.is_none() {
+        let message = format!("{a} is an async function: write `async fn {}`", signature.ident);
+        return Err(Error::new_spanned(signature.fn_token, message));
+    }
+    if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
+        let message = format!(
+            "{a} can't be generic: it is found by its name alone, which has to mean one function; write one \
+             for each type"
+        );
+        return Err(Error::new_spanned(&signature.generics, message));
+    }
+    if let syn::Safety::Unsafe(token) = &signature.safety {
+        return Err(Error::new_spanned(
+            token,
+            format!("{a} can't be unsafe: nobody checks before it is run"),
+        ));
+    }
+    Ok(())
+}
+
+fn read_arguments(signature: &Signature, role: Role) -> Result<Vec<Argument>> {
+    let mut arguments = Vec::new();
+    for (index, argument) in signature.inputs.iter().enumerate() {
+        // A receiver has been refused already.
+        let FnArg::Typed(argument) = argument else { continue };
+        if role == Role::Workflow && index == 0 {
+            check_context(&argument.ty, signature)?;
+            continue;
+        }
+        check_owned(&argument.ty, role)?;
+        arguments.push(Argument { name: argument_name(&argument.pat, index), ty: (*argument.ty).clone() });
+    }
+    match role {
+        Role::Workflow if signature.inputs.is_empty() => Err(no_context(&signature.ident, signature)),
+        Role::Workflow if arguments.len() > 1 => Err(Error::new_spanned(
+            &signature.inputs[2],
+            "a workflow takes one input beside its context; put several into a struct or a tuple",
+        )),
+        Role::Step | Role::Workflow => Ok(arguments),
+    }
+}
+
+fn check_context(ty: &Type, signature: &Signature) -> Result<()> {
+    let is_context = last_segment(ty).is_some_and(|segment| segment.ident == "Ctx");
+    if is_context { Ok(()) } else { Err(no_context(ty, signature)) }
+}
+
+fn no_context(place: impl quote::ToTokens, signature: &Signature) -> Error {
+    let message = format!(
+        "a workflow's first argument is its context, through which it runs steps, sleeps and waits: write \
+         `async fn {}(ctx: Ctx, …)`",
+        signature.ident
+    );
+    Error::new_spanned(place, message)
+}
+
+/// An argument's own name, so that editors show it; patterns get a number.
+fn argument_name(pattern: &Pat, index: usize) -> Ident {
+    match pattern {
+        Pat::Ident(pattern) if pattern.subpat.is_none() => pattern.ident.clone(),
+        _ => Ident::new(&format!("argument_{index}"), proc_macro2::Span::call_site()),
+    }
+}
+
+fn check_owned(ty: &Type, role: Role) -> Result<()> {
+    let mut borrowed = Borrowed { found: None, a: role.a() };
+    borrowed.visit_type(ty);
+    borrowed.found.map_or(Ok(()), Err)
+}
+
+/// Looks for what can't be stored.
+struct Borrowed {
+    found: Option<Error>,
+    a: &'static str,
+}
+
+impl<'ast> Visit<'ast> for Borrowed {
+    fn visit_type_reference(&mut self, reference: &'ast TypeReference) {
+        let owned = match &*reference.elem {
+            Type::Slice(slice) => format!("Vec<{}>", shown(&slice.elem)),
+            Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
+            other => shown(other),
+        };
+        let a = self.a;
+        let message = format!(
+            "{a} can't borrow its arguments: they are stored and read again, perhaps by another worker; write \
+             `{owned}`"
+        );
+        self.found.get_or_insert(Error::new_spanned(reference, message));
+    }
+
+    fn visit_type_impl_trait(&mut self, ty: &'ast TypeImplTrait) {
+        let message = format!(
+            "{} needs to know the types of its arguments to read them; write the type itself",
+            self.a
+        );
+        self.found.get_or_insert(Error::new_spanned(ty, message));
+        visit::visit_type_impl_trait(self, ty);
+    }
+}
+
+impl Returned {
+    fn read(signature: &Signature, role: Role) -> Result<Self> {
+        let a = role.a();
+        let ReturnType::Type(_, ty) = &signature.output else {
+            let message = format!("{a} returns a `Result`, because it can fail: write `-> Result<()>`");
+            return Err(Error::new_spanned(&signature.ident, message));
+        };
+        let segment = last_segment(ty).filter(|segment| segment.ident.to_string().ends_with("Result"));
+        let Some(segment) = segment else {
+            let message =
+                format!("{a} returns a `Result`, because it can fail: write `Result<{}>`", shown(ty));
+            return Err(Error::new_spanned(ty, message));
+        };
+        // Only a `Result` has its types in the known places; an alias of another name may have them anywhere.
+        let mut types = if segment.ident == "Result" { types_in(segment) } else { Vec::new() }.into_iter();
+        let (output, error) = (types.next(), types.next());
+        Ok(Self { ty: (**ty).clone(), output, error })
+    }
+}
+
+/// A type as people write it, without the white space between tokens.
+fn shown(ty: &Type) -> String {
+    let text = ty.to_token_stream().to_string();
+    [(" < ", "<"), (" >", ">"), (" :: ", "::"), (" ,", ","), ("& ", "&")]
+        .iter()
+        .fold(text, |text, (spaced, tight)| text.replace(spaced, tight))
+}
+
+fn last_segment(ty: &Type) -> Option<&PathSegment> {
+    match ty {
+        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
+        Type::Group(group) => last_segment(&group.elem),
+        Type::Paren(paren) => last_segment(&paren.elem),
+        _ => None,
+    }
+}
+
+fn types_in(segment: &PathSegment) -> Vec<Type> {
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return Vec::new() };
+    let types = arguments.args.iter().filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty.clone()),
+        _ => None,
+    });
+    types.collect()
+}

@@ -1,0 +1,213 @@
+//! What attributes say, with every text read by the rules of the core: what compiles here is accepted there.
+
+use proc_macro2::TokenStream;
+use serde_json::Value;
+use syn::{Error, Ident, LitStr, Path, Result};
+use tickover_core::duration::Millis;
+use tickover_core::id::{QueueName, TaskKind};
+use tickover_core::limits::SPAN_MAX;
+use tickover_core::retry::RetryPolicy;
+
+use crate::attribute::{Attribute, Entry};
+
+const STEP_KEYS: &[&str] =
+    &["retry", "non_retryable", "timeout", "scope", "remote", "queue", "at_most_once", "durable_timeout"];
+
+const WORKFLOW_KEYS: &[&str] =
+    &["timeout", "run_timeout", "queue", "on_failure", "on_failure_timeout", "patches"];
+
+const RETRY_FORMS: &str = "none, fixed(retries, delay), exponential(retries, base) or \
+                           exponential(retries, base, max_delay)";
+
+/// The shortest timeout of an execution, a run, or what runs on failure.
+const WORKFLOW_TIMEOUT_MIN: Millis = Millis::from_secs(1);
+
+/// What the attribute of a step says.
+#[derive(Default)]
+pub(crate) struct StepOptions {
+    pub(crate) name: Option<LitStr>,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) timeout: Option<Millis>,
+    pub(crate) is_per_attempt: bool,
+    pub(crate) place: Place,
+    pub(crate) at_most_once: bool,
+    pub(crate) durable_timeout: bool,
+}
+
+/// Where a step runs.
+#[derive(Default)]
+pub(crate) enum Place {
+    /// In the workflow's worker.
+    #[default]
+    Inline,
+    /// On any worker, on the workflow's queue.
+    Anywhere,
+    /// On any worker, on this queue.
+    Queue(LitStr),
+}
+
+/// What the attribute of a workflow says.
+#[derive(Default)]
+pub(crate) struct WorkflowOptions {
+    pub(crate) name: Option<LitStr>,
+    pub(crate) timeout: Option<Millis>,
+    pub(crate) run_timeout: Option<Millis>,
+    pub(crate) queue: Option<LitStr>,
+    pub(crate) on_failure: Option<Path>,
+    pub(crate) on_failure_timeout: Option<Millis>,
+    pub(crate) patches: Vec<LitStr>,
+}
+
+impl StepOptions {
+    pub(crate) fn read(arguments: TokenStream) -> Result<Self> {
+        let attribute = Attribute::read(arguments, STEP_KEYS)?;
+        let mut options = Self { name: attribute.name, ..Self::default() };
+        check_name(options.name.as_ref())?;
+        let mut non_retryable = None;
+        for entry in &attribute.entries {
+            match entry.key.to_string().as_str() {
+                "retry" => options.retry = retry(entry)?,
+                "non_retryable" => non_retryable = Some((&entry.key, entry.list("Declined")?)),
+                "timeout" => options.timeout = Some(duration(entry)?),
+                "scope" => options.is_per_attempt = is_per_attempt(entry)?,
+                "remote" => {
+                    entry.alone()?;
+                    // A queue says more, wherever it stands.
+                    if matches!(options.place, Place::Inline) {
+                        options.place = Place::Anywhere;
+                    }
+                }
+                "queue" => options.place = Place::Queue(queue(entry)?),
+                "at_most_once" => options.at_most_once = entry.alone()?,
+                "durable_timeout" => options.durable_timeout = entry.alone()?,
+                _ => return Err(unread(&entry.key)),
+            }
+        }
+        if let Some((key, codes)) = non_retryable {
+            options.retry.non_retryable = codes.iter().map(LitStr::value).collect();
+            options.retry.check().map_err(|error| Error::new(key.span(), error))?;
+        }
+        options.check_pairs(&attribute.entries)?;
+        Ok(options)
+    }
+
+    /// What makes no sense without a timeout.
+    fn check_pairs(&self, entries: &[Entry]) -> Result<()> {
+        if self.timeout.is_some() {
+            return Ok(());
+        }
+        let lonely = entries.iter().find(|entry| entry.key == "scope" || entry.key == "durable_timeout");
+        lonely.map_or(Ok(()), |Entry { key, .. }| {
+            let message = format!("`{key}` says nothing without a timeout: add `timeout = \"5m\"`");
+            Err(Error::new(key.span(), message))
+        })
+    }
+}
+
+impl WorkflowOptions {
+    pub(crate) fn read(arguments: TokenStream) -> Result<Self> {
+        let attribute = Attribute::read(arguments, WORKFLOW_KEYS)?;
+        let mut options = Self { name: attribute.name, ..Self::default() };
+        check_name(options.name.as_ref())?;
+        for entry in &attribute.entries {
+            match entry.key.to_string().as_str() {
+                "timeout" => options.timeout = Some(workflow_timeout(entry, "execution")?),
+                "run_timeout" => options.run_timeout = Some(workflow_timeout(entry, "run")?),
+                "queue" => options.queue = Some(queue(entry)?),
+                "on_failure" => options.on_failure = Some(entry.path()?.clone()),
+                "on_failure_timeout" => {
+                    options.on_failure_timeout = Some(workflow_timeout(entry, "on_failure")?);
+                }
+                "patches" => options.patches = patches(entry)?,
+                _ => return Err(unread(&entry.key)),
+            }
+        }
+        let lonely = attribute.entries.iter().find(|entry| entry.key == "on_failure_timeout");
+        if let (Some(entry), None) = (lonely, &options.on_failure) {
+            let message = "`on_failure_timeout` needs something to limit: `on_failure = refund`";
+            return Err(Error::new(entry.key.span(), message));
+        }
+        Ok(options)
+    }
+}
+
+/// A key that the list of known ones has and the reading of it doesn't.
+fn unread(key: &Ident) -> Error {
+    Error::new(key.span(), format!("`{key}` has no meaning yet"))
+}
+
+fn check_name(name: Option<&LitStr>) -> Result<()> {
+    let Some(name) = name else { return Ok(()) };
+    TaskKind::parse(name.value())
+        .map(|_| ())
+        .map_err(|error| Error::new(name.span(), format!("a name {error}")))
+}
+
+fn queue(entry: &Entry) -> Result<LitStr> {
+    let text = entry.text("orders")?;
+    QueueName::parse(text.value())
+        .map_err(|error| Error::new(text.span(), format!("a queue's name {error}")))?;
+    Ok(text.clone())
+}
+
+fn duration(entry: &Entry) -> Result<Millis> {
+    let text = entry.text("5m")?;
+    let duration =
+        Millis::parse(&text.value()).map_err(|error| Error::new(text.span(), error.to_string()))?;
+    if duration > SPAN_MAX {
+        let message = format!("`{}` can be at most {SPAN_MAX}, not {duration}", entry.key);
+        return Err(Error::new(text.span(), message));
+    }
+    Ok(duration)
+}
+
+fn workflow_timeout(entry: &Entry, which: &str) -> Result<Millis> {
+    let timeout = duration(entry)?;
+    if timeout < WORKFLOW_TIMEOUT_MIN {
+        let span = entry.text("5m")?.span();
+        let message = format!("the {which} timeout must be at least {WORKFLOW_TIMEOUT_MIN}, not {timeout}");
+        return Err(Error::new(span, message));
+    }
+    Ok(timeout)
+}
+
+fn retry(entry: &Entry) -> Result<RetryPolicy> {
+    let text = entry.text("exponential(3, 2s)")?;
+    RetryPolicy::from_json(&Value::from(text.value())).map_err(|error| {
+        // What is wrong with the whole is said by the list of what there is.
+        let problem = if error.found == text.value() {
+            String::new()
+        } else {
+            format!(": expected {}, found `{}`", error.expected, error.found)
+        };
+        let message =
+            format!("`{}` is not a retry policy{problem}; the policies are {RETRY_FORMS}", text.value());
+        Error::new(text.span(), message)
+    })
+}
+
+fn is_per_attempt(entry: &Entry) -> Result<bool> {
+    let text = entry.text("per_attempt")?;
+    match text.value().as_str() {
+        "global" => Ok(false),
+        "per_attempt" => Ok(true),
+        other => {
+            let message = format!(
+                "`{other}` is not a scope: it is `global` (one timeout for all attempts) or `per_attempt`"
+            );
+            Err(Error::new(text.span(), message))
+        }
+    }
+}
+
+fn patches(entry: &Entry) -> Result<Vec<LitStr>> {
+    let patches = entry.list("new-tax")?;
+    for (index, patch) in patches.iter().enumerate() {
+        check_name(Some(patch))?;
+        if patches[..index].iter().any(|earlier| earlier.value() == patch.value()) {
+            let message = format!("the patch `{}` is declared twice", patch.value());
+            return Err(Error::new(patch.span(), message));
+        }
+    }
+    Ok(patches.to_vec())
+}

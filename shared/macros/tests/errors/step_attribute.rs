@@ -1,0 +1,78 @@
+//! Attributes of steps that say what can't be.
+
+#[tickover::step(retries = "fixed(3, 2s)")]
+async fn unknown_key() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(retry = "sometimes")]
+async fn no_policy() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(retry = "fixed(three, 2s)")]
+async fn no_number() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(retry = 3)]
+async fn no_text() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(timeout = "5 parsecs")]
+async fn no_duration() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(timeout = "0s")]
+async fn no_time() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(timeout = "2000d")]
+async fn too_much_time() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(timeout = "5m", timeout = "6m")]
+async fn twice() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(timeout = "5m", scope = "each")]
+async fn no_scope() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(scope = "per_attempt")]
+async fn scope_of_nothing() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(at_most_once = "yes")]
+async fn flag_with_value() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(queue = "my labels")]
+async fn no_queue() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step("print label")]
+async fn no_name() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(remote, "print-label")]
+async fn name_at_the_end() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(non_retryable = "Declined")]
+async fn no_list() -> tickover::Result<()> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,59 @@
+//! Functions that can't be steps.
+
+struct Order;
+struct Shop;
+
+#[tickover::step]
+fn not_async(amount: u32) -> Result<u32, tickover::Failure> {
+    Ok(amount)
+}
+
+impl Shop {
+    #[tickover::step]
+    async fn a_method(&self, amount: u32) -> Result<u32, tickover::Failure> {
+        Ok(amount)
+    }
+}
+
+#[tickover::step]
+async fn generic<T>(amount: T) -> Result<T, tickover::Failure> {
+    Ok(amount)
+}
+
+#[tickover::step]
+async fn unknown_type(amount: impl Copy) -> Result<(), tickover::Failure> {
+    Ok(())
+}
+
+#[tickover::step]
+async fn borrowed(order: &Order) -> Result<(), tickover::Failure> {
+    Ok(())
+}
+
+#[tickover::step]
+async fn borrowed_text(names: Vec<&str>) -> Result<(), tickover::Failure> {
+    Ok(())
+}
+
+#[tickover::step]
+async fn borrowed_slice(amounts: &[u32]) -> Result<(), tickover::Failure> {
+    Ok(())
+}
+
+#[tickover::step]
+async fn returns_nothing(amount: u32) {}
+
+#[tickover::step]
+async fn cannot_fail(amount: u32) -> u32 {
+    amount
+}
+
+#[tickover::step]
+async unsafe fn unsafe_step(amount: u32) -> Result<u32, tickover::Failure> {
+    Ok(amount)
+}
+
+#[tickover::step]
+struct NoFunction;
+
+fn main() {}

@@ -1,0 +1,32 @@
+//! Many things at once: a picture in several sizes, of which some can't be made.
+
+use tickover::prelude::*;
+
+use crate::outside;
+
+/// Makes a picture of this width.
+#[tickover::step]
+pub(crate) async fn resize(width: u32) -> Result<u32, Failure> {
+    outside::call();
+    if width > 4_000 {
+        return Err(Failure::new("too_wide", format!("{width} is wider than the picture")));
+    }
+    Ok(width * 3 / 4)
+}
+
+/// Makes the index of all pictures.
+#[tickover::step]
+pub(crate) async fn index(heights: Vec<u32>) -> Result<String> {
+    outside::call();
+    Ok(format!("{heights:?}"))
+}
+
+/// All sizes, and an index of those that could be made.
+#[tickover::workflow("gallery", timeout = "1h")]
+pub(crate) async fn gallery(ctx: Ctx, widths: Vec<u32>) -> Result<String> {
+    let settled = ctx.join_all_settled("size", widths.into_iter().map(resize)).await;
+    let heights = settled.completed().map(|(_, height)| *height).collect();
+    let skipped = settled.failed().count();
+    let index = ctx.step(index(heights)).await?;
+    Ok(format!("{index}, {skipped} left out"))
+}

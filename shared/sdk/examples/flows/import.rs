@@ -1,0 +1,53 @@
+//! A long list, page by page: each page is a child of its own, and each run of the parent does one, so that nothing
+//! ever grows.
+
+use serde::{Deserialize, Serialize};
+use tickover::prelude::*;
+
+use crate::outside;
+
+/// Where an import stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Import {
+    /// Its name.
+    pub(crate) name: String,
+    /// The next page.
+    pub(crate) page: u32,
+    /// How many there are.
+    pub(crate) pages: u32,
+    /// What has been imported.
+    pub(crate) rows: u32,
+}
+
+/// Reads a page: how many rows it has.
+#[tickover::step]
+pub(crate) async fn read_page(page: u32) -> Result<u32> {
+    outside::call();
+    Ok(page * 10)
+}
+
+/// Writes its rows.
+#[tickover::step]
+pub(crate) async fn write_rows(rows: u32) -> Result<u32> {
+    outside::call();
+    Ok(rows)
+}
+
+/// One page.
+#[tickover::workflow("import-page", timeout = "1h")]
+pub(crate) async fn import_page(ctx: Ctx, page: u32) -> Result<u32> {
+    let rows = ctx.step(read_page(page)).await?;
+    Ok(ctx.step(write_rows(rows)).await?)
+}
+
+/// All pages: how many rows there were.
+#[tickover::workflow("import", timeout = "30d")]
+pub(crate) async fn import(ctx: Ctx, input: Import) -> Result<u32> {
+    let Import { name, page, pages, rows } = input;
+    let read = ctx.child(&import_page, format!("{name}-{page}"), &page).await?;
+    let rows = rows + read;
+    if page == pages {
+        return Ok(rows);
+    }
+    ctx.continue_as_new(Import { name, page: page + 1, pages, rows }).await
+}

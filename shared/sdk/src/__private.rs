@@ -1,0 +1,32 @@
+//! What the code that the attributes generate refers to. Nobody else should.
+
+use std::num::NonZeroU32;
+
+pub use futures::FutureExt;
+pub use futures::future::BoxFuture;
+pub use tickover_core::duration::Millis;
+pub use tickover_core::id::QueueName;
+
+use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
+
+pub use crate::step::{Fallible, step_of};
+pub use crate::workflow::boxed;
+
+/// A retry policy as the attribute has read it from a short form: every delay in milliseconds.
+pub fn retry(
+    retries: u32,
+    delay_ms: u64,
+    backoff: f64,
+    max_delay_ms: Option<u64>,
+    jitter: bool,
+    non_retryable: &[&str],
+) -> RetryPolicy {
+    RetryPolicy {
+        max_attempts: MaxAttempts::Limited(NonZeroU32::MIN.saturating_add(retries)),
+        delay: Delay::Fixed(Millis::new(delay_ms)),
+        backoff,
+        max_delay: max_delay_ms.map(Millis::new),
+        jitter: if jitter { Jitter::Full } else { Jitter::None },
+        non_retryable: non_retryable.iter().map(|code| (*code).to_owned()).collect(),
+    }
+}

@@ -1,0 +1,99 @@
+//! Starting executions, and everything that is done to them from outside.
+//!
+//! A [`Client`] reaches the system over HTTP or, where the program has the service itself, directly: the calls are
+//! the same. It owns no rule: what a call means is decided where it arrives.
+
+mod calls;
+mod description;
+mod direct;
+mod error;
+mod event;
+mod handle;
+#[cfg(feature = "client-http")]
+mod http;
+mod list;
+mod outcome;
+mod start;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tickover_service::Service;
+use tickover_service::transact::Prepared;
+
+pub use description::Description;
+pub use error::{ClientError, ExecutionError};
+pub use event::{Event, Offer, Offered};
+pub use handle::{Ended, Handle, Rerun};
+#[cfg(feature = "client-http")]
+pub use http::Http;
+pub use list::{Executions, ListExecutions};
+pub use outcome::Outcome;
+#[cfg(feature = "test")]
+pub(crate) use outcome::null;
+pub use start::StartExecution;
+pub use tickover_core::execution::{DeadlineKind, ExecutionStatus};
+pub use tickover_core::id::ExecutionId;
+
+use crate::workflow::Workflow;
+use calls::Calls;
+
+/// A way to the system that runs executions. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    calls: Arc<dyn Calls>,
+}
+
+impl Client {
+    /// Straight to the service, without a network between.
+    pub fn direct(service: Service) -> Self {
+        Self { calls: Arc::new(direct::Direct::new(service)) }
+    }
+
+    /// Over HTTP to the endpoint at this address, such as `http://127.0.0.1:7070`.
+    #[cfg(feature = "client-http")]
+    pub fn http(url: &str) -> Result<Self, ClientError> {
+        Ok(Http::new(url)?.into())
+    }
+
+    /// Starts an execution of a workflow; nothing happens before the answer is awaited.
+    ///
+    /// Its queue and timeouts are the workflow's own where nothing else is said. An input that can't be written is
+    /// an error of that await.
+    pub fn start<I: Serialize, O>(&self, workflow: &Workflow<I, O>, input: I) -> StartExecution<O> {
+        StartExecution::of(self.clone(), workflow, &input)
+    }
+
+    /// Starts an execution of a workflow whose code isn't here: its result is read as `O`.
+    pub fn start_by_name<O>(&self, workflow: &str, queue: &str, input: impl Serialize) -> StartExecution<O> {
+        StartExecution::named(self.clone(), workflow, queue, &input)
+    }
+
+    /// The execution with this id, whose result is read as `O`. Nothing is asked yet: it need not exist.
+    pub fn handle<O>(&self, id: impl Into<String>) -> Result<Handle<O>, ClientError> {
+        let id = ExecutionId::parse(id.into()).map_err(|problem| ClientError::invalid("id", problem))?;
+        Ok(Handle::new(self.clone(), id))
+    }
+
+    /// The executions of a workflow, latest first.
+    pub fn list(&self, workflow: impl Into<String>) -> ListExecutions {
+        ListExecutions::new(self.clone(), workflow.into())
+    }
+
+    /// Sends the hints of work that [`StartExecution::prepare`] has prepared, after its writes were committed. If
+    /// this never happens the work begins nevertheless, some minutes later.
+    pub async fn announce(&self, prepared: Prepared<ExecutionId>) -> Result<(), ClientError> {
+        self.calls.announce(prepared).await
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Client").field(&self.calls.place()).finish()
+    }
+}
+
+/// What a result is read as: no value of it is ever here.
+type Reads<O> = PhantomData<fn() -> O>;

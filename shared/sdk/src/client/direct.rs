@@ -1,0 +1,134 @@
+//! The calls, made on the service itself.
+
+use async_trait::async_trait;
+use tickover_core::decision::CancelReply;
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::id::{EventName, ExecutionId};
+use tickover_core::payload::{Json, Payload};
+use tickover_service::executions::StartRequest;
+use tickover_service::transact::Prepared;
+use tickover_service::{Service, ServiceError};
+
+use super::calls::{Again, Calls, End, Hold, List, NewEvent};
+use super::{ClientError, Description, Ended, Event, Executions, Offered};
+
+/// A client without a network.
+pub(super) struct Direct {
+    service: Service,
+}
+
+impl Direct {
+    pub(super) const fn new(service: Service) -> Self {
+        Self { service }
+    }
+}
+
+#[async_trait]
+impl Calls for Direct {
+    fn place(&self) -> String {
+        "direct".to_owned()
+    }
+
+    async fn start(&self, request: StartRequest) -> Result<Description, ClientError> {
+        let started = self.service.start(request).await?;
+        Ok(of_record(&started.execution))
+    }
+
+    async fn prepare(&self, request: StartRequest) -> Result<Prepared<ExecutionId>, ClientError> {
+        Ok(self.service.prepare_start(request).await?)
+    }
+
+    async fn announce(&self, prepared: Prepared<ExecutionId>) -> Result<(), ClientError> {
+        self.service.announce(prepared).await;
+        Ok(())
+    }
+
+    async fn describe(&self, id: &ExecutionId, wait: Millis) -> Result<Description, ClientError> {
+        let described = if wait.is_zero() {
+            self.service.execution(id).await?
+        } else {
+            self.service.wait_for_execution(id, wait).await?
+        };
+        let missing = || ServiceError::Rejected(Reject::NoExecution);
+        Ok(Description::of(described.ok_or_else(missing)?))
+    }
+
+    async fn list(&self, list: &List) -> Result<Executions, ClientError> {
+        let List { workflow, statuses, limit, cursor } = list;
+        let page = self.service.executions(workflow, statuses, *limit, cursor.as_deref()).await?;
+        let executions = page.items.iter().map(of_record).collect();
+        Ok(Executions { executions, cursor: page.next })
+    }
+
+    async fn offer(&self, id: &ExecutionId, event: NewEvent) -> Result<Offered, ClientError> {
+        let offered = self.service.offer(id, event.name, event.id, event.payload).await?;
+        Ok(Offered { duplicate: offered.duplicate, pending: offered.pending })
+    }
+
+    async fn events(&self, id: &ExecutionId) -> Result<Vec<Event>, ClientError> {
+        let events = self.service.events(id).await?;
+        Ok(events
+            .into_iter()
+            .map(|event| Event {
+                name: event.name.to_string(),
+                id: event.id.map(|id| id.to_string()),
+                payload: event.payload,
+                offered_at: event.offered_at,
+            })
+            .collect())
+    }
+
+    async fn drain(&self, id: &ExecutionId, name: &EventName) -> Result<u32, ClientError> {
+        Ok(self.service.drain(id, name.clone()).await?)
+    }
+
+    async fn end(&self, id: &ExecutionId, how: End) -> Result<Ended, ClientError> {
+        let (_, reply) = match how {
+            End::Cancel => self.service.cancel_execution(id).await?,
+            End::Terminate => self.service.terminate(id).await?,
+        };
+        Ok(match reply {
+            CancelReply::Cancelled => Ended::Now,
+            CancelReply::Requested => Ended::Requested,
+            CancelReply::AlreadyFinished => Ended::Before,
+        })
+    }
+
+    async fn hold(&self, id: &ExecutionId, hold: Hold) -> Result<bool, ClientError> {
+        let (_, changed) = match hold {
+            Hold::Pause => self.service.pause(id).await?,
+            Hold::Resume => self.service.resume(id).await?,
+        };
+        Ok(changed)
+    }
+
+    async fn begin_again(&self, id: &ExecutionId, again: &Again) -> Result<Description, ClientError> {
+        let execution = match again {
+            Again::Restart => self.service.restart(id).await?,
+            Again::Rerun { steps, preserve } => self.service.rerun(id, steps, *preserve).await?,
+            Again::RetryStep { name } => self.service.retry_step(id, name.clone()).await?,
+        };
+        Ok(of_record(&execution))
+    }
+
+    async fn sleep(&self, span: Millis) {
+        self.service.clock().sleep_until(self.service.now().plus(span)).await;
+    }
+}
+
+fn of_record(execution: &Execution) -> Description {
+    Description::of_record(execution, output(execution).as_ref())
+}
+
+/// A result that lies in the record itself.
+fn output(execution: &Execution) -> Option<Json> {
+    match &execution.closed()?.outcome {
+        ExecutionOutcome::Completed { output: Some(Payload::Inline(json)) } => Some(json.clone()),
+        ExecutionOutcome::Completed { output: Some(Payload::Blob(_)) | None }
+        | ExecutionOutcome::Failed { .. }
+        | ExecutionOutcome::TimedOut { .. }
+        | ExecutionOutcome::Cancelled { .. } => None,
+    }
+}

@@ -1,0 +1,156 @@
+//! An execution, and what can be done to it.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tickover_core::duration::Millis;
+use tickover_core::id::{EventName, ExecutionId, StepName};
+use tickover_core::limits::WAIT_MAX;
+
+use super::calls::{Again, End, Hold};
+use super::{Client, ClientError, Description, Event, ExecutionError, Offer, Reads};
+
+/// Times in a row that a call for the result may fail for reasons that pass.
+const FAILURES_MAX: u32 = 8;
+/// The pause after the first of those; then twice as long each time.
+const FAILURE_PAUSE: Millis = Millis::new(250);
+
+/// An execution whose result is read as `O`. Cheap to clone; dropping it changes nothing.
+pub struct Handle<O> {
+    client: Client,
+    id: ExecutionId,
+    _reads: Reads<O>,
+}
+
+/// What became of a request to end an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It has ended by it.
+    Now,
+    /// Its code is stopped at its next step.
+    Requested,
+    /// It had ended before.
+    Before,
+}
+
+/// Which results of the last run a rerun begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rerun {
+    /// Those of all steps that completed, except of these.
+    Steps(Vec<String>),
+    /// Those of all steps that completed: only what failed runs again.
+    Failed,
+    /// Only captured values: every step runs again.
+    All,
+}
+
+impl<O> Handle<O> {
+    pub(super) const fn new(client: Client, id: ExecutionId) -> Self {
+        Self { client, id, _reads: PhantomData }
+    }
+
+    /// Its id.
+    pub const fn id(&self) -> &ExecutionId {
+        &self.id
+    }
+
+    /// Waits until it has ended, however long that takes, and gives its result, or why there is none.
+    pub async fn result(&self) -> Result<O, ExecutionError>
+    where
+        O: DeserializeOwned,
+    {
+        let mut failures = 0;
+        loop {
+            match self.client.calls.describe(&self.id, WAIT_MAX).await {
+                Ok(Description { outcome: Some(outcome), .. }) => return outcome.into_result(),
+                Ok(Description { outcome: None, .. }) => failures = 0,
+                Err(error) if error.is_transient() && failures < FAILURES_MAX => {
+                    self.client.calls.sleep(FAILURE_PAUSE.saturating_mul(1 << failures)).await;
+                    failures += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// How it stands now.
+    pub async fn describe(&self) -> Result<Description, ClientError> {
+        self.client.calls.describe(&self.id, Millis::ZERO).await
+    }
+
+    /// Offers it an event, which waits until its code takes it. Sent when awaited.
+    pub fn offer(&self, event: impl Into<String>, payload: impl Serialize) -> Offer {
+        Offer::new(self.client.clone(), self.id.clone(), event.into(), &payload)
+    }
+
+    /// The events that wait for it, oldest first.
+    pub async fn events(&self) -> Result<Vec<Event>, ClientError> {
+        self.client.calls.events(&self.id).await
+    }
+
+    /// Throws away the waiting events of a name: how many there were.
+    pub async fn drain(&self, event: impl Into<String>) -> Result<u32, ClientError> {
+        let name = EventName::parse(event).map_err(|problem| ClientError::invalid("event", problem))?;
+        self.client.calls.drain(&self.id, &name).await
+    }
+
+    /// Asks it to end: its code is stopped at its next step.
+    pub async fn cancel(&self) -> Result<Ended, ClientError> {
+        self.client.calls.end(&self.id, End::Cancel).await
+    }
+
+    /// Ends it at once, whatever its code is doing.
+    pub async fn terminate(&self) -> Result<Ended, ClientError> {
+        self.client.calls.end(&self.id, End::Terminate).await
+    }
+
+    /// Lets it begin nothing new; its deadlines keep running. Whether that changed anything.
+    pub async fn pause(&self) -> Result<bool, ClientError> {
+        self.client.calls.hold(&self.id, Hold::Pause).await
+    }
+
+    /// Lets it go on. Whether that changed anything.
+    pub async fn resume(&self) -> Result<bool, ClientError> {
+        self.client.calls.hold(&self.id, Hold::Resume).await
+    }
+
+    /// Begins a new run after it ended, with the same input and fresh deadlines.
+    pub async fn restart(&self) -> Result<Description, ClientError> {
+        self.client.calls.begin_again(&self.id, &Again::Restart).await
+    }
+
+    /// The same, beginning with results of the last run.
+    pub async fn rerun(&self, rerun: Rerun) -> Result<Description, ClientError> {
+        let (names, preserve) = match rerun {
+            Rerun::Steps(names) => (names, true),
+            Rerun::Failed => (vec![], true),
+            Rerun::All => (vec![], false),
+        };
+        let steps: Result<_, ClientError> = names.into_iter().map(step_name).collect();
+        self.client.calls.begin_again(&self.id, &Again::Rerun { steps: steps?, preserve }).await
+    }
+
+    /// Has a step run again in the same run, after the execution failed by it.
+    pub async fn retry_step(&self, name: impl Into<String>) -> Result<Description, ClientError> {
+        let name = step_name(name.into())?;
+        self.client.calls.begin_again(&self.id, &Again::RetryStep { name }).await
+    }
+}
+
+fn step_name(name: String) -> Result<StepName, ClientError> {
+    StepName::parse(name).map_err(|problem| ClientError::invalid("step", problem))
+}
+
+impl<O> Clone for Handle<O> {
+    fn clone(&self) -> Self {
+        Self::new(self.client.clone(), self.id.clone())
+    }
+}
+
+impl<O> fmt::Debug for Handle<O> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Handle").field(&self.id).finish()
+    }
+}

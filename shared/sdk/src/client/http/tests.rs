@@ -1,0 +1,143 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tickover_core::id::{QueueName, WorkflowName};
+use tickover_core::payload::Json;
+
+use super::*;
+use crate::client::{ExecutionError, Outcome};
+use crate::error::{Cause, Failure};
+
+fn described(json: &str) -> Description {
+    serde_json::from_str::<wire::View>(json).unwrap().describe().unwrap()
+}
+
+#[test]
+fn a_failure_is_read_with_the_step_that_it_comes_from() {
+    let description = described(
+        r#"{"id":"order-7","workflow":"order-fulfilment","queue":"orders","status":"failed","run":2,
+            "created_at":"2026-01-31T12:00:00.000Z","run_started_at":"2026-01-31T12:00:01.250Z",
+            "ended_at":"2026-01-31T12:05:00.000Z","open_steps":0,"pending_events":1,
+            "error":{"code":"declined","message":"no funds"},
+            "cause":{"category":"step","step":"charge","retries_exhausted":true},
+            "input":{"boxes": 1.50},"next":{"what":"deleted"},"new_in_a_later_build":[1]}"#,
+    );
+    let error = Failure::new("declined", "no funds");
+    let cause = Cause::Step { name: "charge".to_owned(), error, retries_exhausted: true };
+    assert_eq!(description.outcome, Some(Outcome::Failed(cause)));
+    assert_eq!(description.input.unwrap().as_str(), r#"{"boxes": 1.50}"#);
+    assert_eq!((description.run, description.pending_events), (2, 1));
+    assert_eq!(description.run_started_at.since(description.created_at), Millis::new(1_250));
+}
+
+#[test]
+fn the_other_ends_are_told_apart() {
+    let ended = |status: &str, more: &str| {
+        let text = format!(
+            r#"{{"id":"a","workflow":"w","queue":"q","status":"{status}","run":1,
+                "created_at":"2026-01-31T12:00:00Z","run_started_at":"2026-01-31T12:00:00Z"{more}}}"#
+        );
+        described(&text).outcome
+    };
+    assert_eq!(ended("waiting", ""), None);
+    assert_eq!(ended("completed", r#","output":null"#), Some(Outcome::Completed(Json::parse("null"))));
+    let timed_out =
+        ended("timed_out", r#","timeout_kind":"run","cause":{"category":"timeout","kind":"run"}"#);
+    let result = timed_out.unwrap().into_result::<u32>();
+    assert_eq!(result.unwrap_err().to_string(), "the execution timed out: the deadline of its run passed");
+    let terminated = ended("cancelled", r#","cause":{"category":"terminated"}"#);
+    assert_eq!(terminated, Some(Outcome::Cancelled { terminated: true }));
+    assert_eq!(ended("cancelled", ""), Some(Outcome::Cancelled { terminated: false }));
+}
+
+#[test]
+fn a_result_of_another_type_is_told_with_its_place() {
+    let outcome = Outcome::Completed(Json::parse(r#"[1,"two"]"#));
+    let Err(ExecutionError::Unreadable { type_name, problem }) = outcome.into_result::<Vec<u32>>() else {
+        panic!("it doesn't fit")
+    };
+    assert!(type_name.contains("Vec<u32>") && problem.starts_with("at `[1]`"), "{type_name}: {problem}");
+}
+
+#[test]
+fn a_start_is_sent_with_its_input_as_it_was_written() {
+    let workflow = WorkflowName::parse("w").unwrap();
+    let mut request = StartRequest::new(workflow, QueueName::parse("q").unwrap());
+    request.input = Json::parse(r#"{"a": 1.50}"#);
+    request.delay = Millis::new(1_500);
+    let sent = serde_json::to_string(&wire::start(&request)).unwrap();
+    assert_eq!(
+        sent,
+        r#"{"workflow":"w","queue":"q","input":{"a": 1.50},"delay_ms":1500,"policy":"use_existing"}"#
+    );
+}
+
+#[test]
+fn a_path_of_the_endpoint_stays_and_names_are_one_segment() {
+    for (endpoint, expected) in [
+        ("http://127.0.0.1:7070", "http://127.0.0.1:7070/v1/executions/a/steps/label[3]/retry"),
+        ("https://example.com/prod/", "https://example.com/prod/v1/executions/a/steps/label[3]/retry"),
+    ] {
+        let http = Http::new(endpoint).unwrap();
+        let url = http.url(&["a", "steps", "label[3]", "retry"]).to_string();
+        assert_eq!(url.replace("%5B", "[").replace("%5D", "]"), expected);
+    }
+    assert_eq!(Http::new("file:///tmp").unwrap_err().code(), Some("invalid_request"));
+    assert!(Http::new("no address").is_err());
+}
+
+/// Answers each connection with the next of these, and counts them.
+async fn server(answers: &'static [(&'static str, &'static str)]) -> (String, std::sync::Arc<AtomicU32>) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let count = std::sync::Arc::new(AtomicU32::new(0));
+    let counted = std::sync::Arc::clone(&count);
+    tokio::spawn(async move {
+        for (status, body) in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            counted.fetch_add(1, Ordering::SeqCst);
+            let _ = stream.read(&mut [0; 4096]).await;
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+            let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+        }
+    });
+    (address, count)
+}
+
+const EVENTS: &str =
+    r#"{"events":[{"name":"shipped","payload":{"slip":7},"offered_at":"2026-01-31T12:00:00Z"}]}"#;
+
+#[tokio::test]
+async fn a_call_that_may_be_repeated_is_sent_again_when_the_server_has_no_time() {
+    let busy = ("503 Service Unavailable", r#"{"code":"unavailable","detail":"not now"}"#);
+    let answers = Box::leak(Box::new([busy, ("200 OK", EVENTS)]));
+    let (address, count) = server(answers).await;
+    let client = Client::from(Http { pause: Millis::ZERO, ..Http::new(&address).unwrap() });
+    let events = client.handle::<()>("order-7").unwrap().events().await.unwrap();
+    assert_eq!(events[0].read::<serde_json::Value>().unwrap(), json!({"slip": 7}));
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn an_event_without_an_id_is_sent_once() {
+    let busy = ("503 Service Unavailable", r#"{"code":"unavailable","detail":"not now"}"#);
+    let answers = Box::leak(Box::new([busy, ("200 OK", r#"{"pending":1}"#)]));
+    let (address, count) = server(answers).await;
+    let handle = Client::http(&address).unwrap().handle::<()>("order-7").unwrap();
+    let error = handle.offer("shipped", 1).await.unwrap_err();
+    assert!(error.is_transient(), "{error}");
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    assert_eq!(handle.offer("shipped", 1).id("e-1").await.unwrap().pending, 1);
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_its_code_and_is_not_repeated() {
+    let gone = ("404 Not Found", r#"{"code":"not_found","detail":"there is no execution with this id"}"#);
+    let (address, count) = server(Box::leak(Box::new([gone]))).await;
+    let handle = Client::http(&address).unwrap().handle::<()>("order-7").unwrap();
+    let error = handle.describe().await.unwrap_err();
+    assert!(error.is_not_found(), "{error}");
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}

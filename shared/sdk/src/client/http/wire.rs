@@ -1,0 +1,263 @@
+//! The JSON of the HTTP API, as much of it as a client needs. Fields that are new to this build are ignored.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use tickover_core::execution::command::StartPolicy;
+use tickover_core::execution::{DeadlineKind, ExecutionStatus};
+use tickover_core::id::ExecutionId;
+use tickover_core::payload::Json;
+use tickover_core::time::Timestamp;
+use tickover_service::executions::StartRequest;
+
+use crate::client::calls::NewEvent;
+use crate::client::outcome::cause;
+use crate::client::{ClientError, Description, Event, Outcome};
+use crate::error::Failure;
+
+/// A start.
+#[derive(Serialize)]
+pub(super) struct Start<'a> {
+    workflow: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    queue: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memo: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_timeout_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_timeout_ms: Option<u64>,
+    delay_ms: u64,
+    policy: &'static str,
+}
+
+pub(super) fn start(request: &StartRequest) -> Start<'_> {
+    Start {
+        workflow: request.workflow.as_str(),
+        id: request.id.as_ref().map(ExecutionId::as_str),
+        queue: request.queue.as_str(),
+        input: raw(request.input.as_ref()),
+        labels: raw(request.labels.as_ref()),
+        memo: raw(request.memo.as_ref()),
+        execution_timeout_ms: request.timeouts.execution.map(u64::from),
+        run_timeout_ms: request.timeouts.run.map(u64::from),
+        delay_ms: request.delay.as_u64(),
+        policy: match request.policy {
+            StartPolicy::UseExisting => "use_existing",
+            StartPolicy::Reject => "reject_duplicate",
+        },
+    }
+}
+
+/// An event.
+#[derive(Serialize)]
+pub(super) struct Offering<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_id: Option<&'a str>,
+}
+
+pub(super) fn offer(event: &NewEvent) -> Offering<'_> {
+    let event_id = event.id.as_ref().map(tickover_core::id::EventId::as_str);
+    Offering { payload: raw(event.payload.as_ref()), event_id }
+}
+
+/// As it was written. What is in a [`Json`] is always JSON.
+fn raw(json: Option<&Json>) -> Option<&RawValue> {
+    json.and_then(|json| serde_json::from_str(json.as_str()).ok())
+}
+
+/// One execution.
+#[derive(Deserialize)]
+pub(super) struct One {
+    pub(super) execution: View,
+}
+
+/// A page of executions.
+#[derive(Deserialize)]
+pub(super) struct Page {
+    pub(super) executions: Vec<View>,
+    pub(super) cursor: Option<String>,
+}
+
+/// How an event was taken.
+#[derive(Deserialize)]
+pub(super) struct Taken {
+    #[serde(default)]
+    pub(super) duplicate: bool,
+    pub(super) pending: u32,
+}
+
+/// The events that wait.
+#[derive(Deserialize)]
+pub(super) struct Events {
+    pub(super) events: Vec<Waiting>,
+}
+
+/// An event that waits.
+#[derive(Deserialize)]
+pub(super) struct Waiting {
+    name: String,
+    event_id: Option<String>,
+    #[serde(default, deserialize_with = "json")]
+    payload: Option<Json>,
+    #[serde(deserialize_with = "instant")]
+    offered_at: Timestamp,
+}
+
+impl From<Waiting> for Event {
+    fn from(event: Waiting) -> Self {
+        let Waiting { name, event_id, payload, offered_at } = event;
+        Self { name, id: event_id, payload, offered_at }
+    }
+}
+
+/// How many events were thrown away.
+#[derive(Deserialize)]
+pub(super) struct Drained {
+    pub(super) drained: u32,
+}
+
+/// What became of the wish to end it.
+#[derive(Deserialize)]
+pub(super) struct Cancelled {
+    pub(super) outcome: CancelOutcome,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CancelOutcome {
+    Cancelled,
+    Requested,
+    AlreadyFinished,
+}
+
+/// What became of a pause or its end.
+#[derive(Deserialize)]
+pub(super) struct Changed {
+    pub(super) changed: bool,
+}
+
+/// What errors look like (RFC 9457).
+#[derive(Deserialize)]
+pub(super) struct Problem {
+    pub(super) code: String,
+    pub(super) detail: Option<String>,
+    pub(super) title: Option<String>,
+}
+
+/// An execution.
+#[derive(Deserialize)]
+pub(super) struct View {
+    id: ExecutionId,
+    workflow: String,
+    queue: String,
+    status: String,
+    run: u32,
+    #[serde(deserialize_with = "instant")]
+    created_at: Timestamp,
+    #[serde(deserialize_with = "instant")]
+    run_started_at: Timestamp,
+    #[serde(default, deserialize_with = "some_instant")]
+    ended_at: Option<Timestamp>,
+    #[serde(default, deserialize_with = "some_instant")]
+    deadline_at: Option<Timestamp>,
+    #[serde(default, deserialize_with = "some_instant")]
+    run_deadline_at: Option<Timestamp>,
+    #[serde(default, deserialize_with = "some_instant")]
+    wakes_at: Option<Timestamp>,
+    #[serde(default)]
+    open_steps: u32,
+    #[serde(default)]
+    pending_events: u32,
+    #[serde(default)]
+    cancel_requested: bool,
+    stuck: Option<Failure>,
+    timeout_kind: Option<DeadlineKind>,
+    error: Option<Failure>,
+    cause: Option<CauseView>,
+    #[serde(default, deserialize_with = "json")]
+    input: Option<Json>,
+    #[serde(default, deserialize_with = "json")]
+    output: Option<Json>,
+    #[serde(default, deserialize_with = "json")]
+    labels: Option<Json>,
+    #[serde(default, deserialize_with = "json")]
+    memo: Option<Json>,
+}
+
+/// What an end without a result goes back to.
+#[derive(Default, Deserialize)]
+struct CauseView {
+    #[serde(default)]
+    category: String,
+    step: Option<String>,
+    #[serde(default)]
+    retries_exhausted: bool,
+}
+
+impl View {
+    pub(super) fn describe(self) -> Result<Description, ClientError> {
+        let unreadable = || ClientError::Unreadable { reason: format!("an unknown status: {}", self.status) };
+        let status = ExecutionStatus::parse(&self.status).ok_or_else(unreadable)?;
+        let cause_view = self.cause.unwrap_or_default();
+        let outcome = match status {
+            ExecutionStatus::Pending
+            | ExecutionStatus::Running
+            | ExecutionStatus::Waiting
+            | ExecutionStatus::Paused => None,
+            ExecutionStatus::Completed => Some(Outcome::Completed(self.output)),
+            ExecutionStatus::Failed => {
+                let error = self.error.unwrap_or_else(|| Failure::new("failed", ""));
+                Some(Outcome::Failed(cause(error, cause_view.step, cause_view.retries_exhausted)))
+            }
+            ExecutionStatus::TimedOut => {
+                Some(Outcome::TimedOut(self.timeout_kind.unwrap_or(DeadlineKind::Execution)))
+            }
+            ExecutionStatus::Cancelled => {
+                Some(Outcome::Cancelled { terminated: cause_view.category == "terminated" })
+            }
+        };
+        Ok(Description {
+            id: self.id,
+            workflow: self.workflow,
+            queue: self.queue,
+            status,
+            run: self.run,
+            created_at: self.created_at,
+            run_started_at: self.run_started_at,
+            ended_at: self.ended_at,
+            deadline_at: self.deadline_at,
+            run_deadline_at: self.run_deadline_at,
+            wakes_at: self.wakes_at,
+            open_steps: self.open_steps,
+            pending_events: self.pending_events,
+            cancel_requested: self.cancel_requested,
+            stuck: self.stuck,
+            outcome,
+            input: self.input,
+            labels: self.labels,
+            memo: self.memo,
+        })
+    }
+}
+
+/// A payload, `null` included: only what is absent is nothing.
+fn json<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Json>, D::Error> {
+    Box::<RawValue>::deserialize(value).map(|raw| Some(Json::from(raw)))
+}
+
+fn instant<'de, D: Deserializer<'de>>(value: D) -> Result<Timestamp, D::Error> {
+    let text = String::deserialize(value)?;
+    let instant = Timestamp::parse_rfc3339(&text);
+    instant.ok_or_else(|| serde::de::Error::custom(format!("not an instant: {text}")))
+}
+
+fn some_instant<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Timestamp>, D::Error> {
+    instant(value).map(Some)
+}

@@ -1,0 +1,204 @@
+//! A start, put together and then sent.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+
+use serde::Serialize;
+use tickover_core::duration::ZeroRule;
+use tickover_core::execution::ExecutionTimeouts;
+use tickover_core::execution::command::StartPolicy;
+use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
+use tickover_core::payload::Json;
+use tickover_service::executions::StartRequest;
+use tickover_service::ports::Ids as _;
+use tickover_service::system::SystemIds;
+use tickover_service::transact::Prepared;
+
+use super::{Client, ClientError, Handle, Reads};
+use crate::codec;
+use crate::options::IntoMillis;
+use crate::turn::ON_FAILURE;
+use crate::workflow::Workflow;
+
+/// A start that is sent when it is awaited; then it is a [`Handle`].
+///
+/// Whatever can't be used among what it is given comes out as the error of that await.
+#[must_use = "nothing is started before it is awaited"]
+pub struct StartExecution<O> {
+    client: Client,
+    request: Result<StartRequest, ClientError>,
+    labels: Vec<(String, String)>,
+    _reads: Reads<O>,
+}
+
+impl<O> StartExecution<O> {
+    pub(super) fn of<I: Serialize>(client: Client, workflow: &Workflow<I, O>, input: &I) -> Self {
+        let options = workflow.options();
+        let mut start = Self::named(client, workflow.name(), options.queue, input);
+        start.change(|request| {
+            request.timeouts =
+                ExecutionTimeouts { execution: options.execution_timeout, run: options.run_timeout };
+            // Said at the start already: it counts even if no worker ever takes the execution in time.
+            let time = options.on_failure_timeout.unwrap_or(ON_FAILURE);
+            request.on_failure = workflow.failure_handler().map(|_| time);
+            Ok(())
+        });
+        start
+    }
+
+    pub(super) fn named(client: Client, workflow: &str, queue: &str, input: &impl Serialize) -> Self {
+        let request = request(workflow, queue, input);
+        Self { client, request, labels: vec![], _reads: PhantomData }
+    }
+
+    /// Under this id: starting it again is finding it. Random otherwise.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.change(|request| {
+            request.id = Some(ExecutionId::parse(id).map_err(|problem| ClientError::invalid("id", problem))?);
+            Ok(())
+        });
+        self
+    }
+
+    /// On this queue, instead of the workflow's own.
+    pub fn queue(mut self, queue: impl Into<String>) -> Self {
+        self.change(|request| {
+            request.queue = queue_name(queue)?;
+            Ok(())
+        });
+        self
+    }
+
+    /// With this label, for people and their tools to find it by.
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.push((name.into(), value.into()));
+        self
+    }
+
+    /// With whatever its starter wants to find again with it.
+    pub fn memo(mut self, memo: impl Serialize) -> Self {
+        self.change(|request| {
+            request.memo = Some(written("memo", &memo)?);
+            Ok(())
+        });
+        self
+    }
+
+    /// Not before this long: `"1h 30m"`, or a duration.
+    pub fn delay(mut self, delay: impl IntoMillis) -> Self {
+        self.change(|request| {
+            let delay = delay.into_millis(ZeroRule::Allow);
+            request.delay = delay.map_err(|problem| ClientError::invalid("delay", problem))?;
+            Ok(())
+        });
+        self
+    }
+
+    /// All its runs together may take this long, instead of what the workflow says; at least one second.
+    pub fn execution_timeout(mut self, timeout: impl IntoMillis) -> Self {
+        self.change(|request| {
+            let timeout = timeout.into_millis(ZeroRule::Reject);
+            let timeout = timeout.map_err(|problem| ClientError::invalid("execution_timeout", problem))?;
+            request.timeouts.execution = Some(timeout);
+            Ok(())
+        });
+        self
+    }
+
+    /// Each of its runs may take this long, instead of what the workflow says; at least one second.
+    pub fn run_timeout(mut self, timeout: impl IntoMillis) -> Self {
+        self.change(|request| {
+            let timeout = timeout.into_millis(ZeroRule::Reject);
+            let timeout = timeout.map_err(|problem| ClientError::invalid("run_timeout", problem))?;
+            request.timeouts.run = Some(timeout);
+            Ok(())
+        });
+        self
+    }
+
+    /// Refused with `id_conflict` if the id is taken; otherwise whatever has the id is the answer.
+    pub fn reject_duplicate(mut self) -> Self {
+        self.change(|request| {
+            request.policy = StartPolicy::Reject;
+            Ok(())
+        });
+        self
+    }
+
+    /// The writes that start it, to be committed in one transaction with the caller's own, and the rest to be
+    /// announced with [`Client::announce`] after that. Only for a client that reaches the service directly.
+    pub async fn prepare(self) -> Result<Prepared<ExecutionId>, ClientError> {
+        let client = self.client.clone();
+        client.calls.prepare(self.finished()?).await
+    }
+
+    fn finished(self) -> Result<StartRequest, ClientError> {
+        let mut request = self.request?;
+        if !self.labels.is_empty() {
+            let labels: serde_json::Map<_, _> =
+                self.labels.into_iter().map(|(name, value)| (name, value.into())).collect();
+            request.labels = Some(written("labels", &labels)?);
+        }
+        Ok(request)
+    }
+
+    /// The first problem stands.
+    fn change(&mut self, change: impl FnOnce(&mut StartRequest) -> Result<(), ClientError>) {
+        if let Ok(request) = &mut self.request
+            && let Err(problem) = change(request)
+        {
+            self.request = Err(problem);
+        }
+    }
+}
+
+impl<O: Send + 'static> IntoFuture for StartExecution<O> {
+    type Output = Result<Handle<O>, ClientError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let client = self.client.clone();
+            let mut request = self.finished()?;
+            // Chosen here, so that the same start can be sent again when its answer was lost.
+            let id = match request.id.take() {
+                Some(id) => id,
+                None => random_id()?,
+            };
+            request.id = Some(id);
+            let started = client.calls.start(request).await?;
+            Ok(Handle::new(client, started.id))
+        })
+    }
+}
+
+impl<O> fmt::Debug for StartExecution<O> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("StartExecution").field("client", &self.client).finish_non_exhaustive()
+    }
+}
+
+fn request(workflow: &str, queue: &str, input: &impl Serialize) -> Result<StartRequest, ClientError> {
+    let workflow =
+        WorkflowName::parse(workflow).map_err(|problem| ClientError::invalid("workflow", problem))?;
+    let mut request = StartRequest::new(workflow, queue_name(queue)?);
+    request.input = Some(written("input", input)?);
+    Ok(request)
+}
+
+fn queue_name(queue: impl Into<String>) -> Result<QueueName, ClientError> {
+    QueueName::parse(queue).map_err(|problem| ClientError::invalid("queue", problem))
+}
+
+fn random_id() -> Result<ExecutionId, ClientError> {
+    let mut bytes = [0; 16];
+    SystemIds.fill(&mut bytes);
+    let text = format!("{:032x}", u128::from_be_bytes(bytes));
+    ExecutionId::parse(text).map_err(|problem| ClientError::invalid("id", problem))
+}
+
+pub(super) fn written(field: &str, value: &impl Serialize) -> Result<Json, ClientError> {
+    codec::encode(value).map_err(|problem| ClientError::invalid(field, problem))
+}

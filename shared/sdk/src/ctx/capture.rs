@@ -1,0 +1,96 @@
+//! Values that are taken once and stay the same in every replay of the run.
+
+use std::marker::PhantomData;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tickover_core::execution::journal::Happened;
+use tickover_core::execution::replay::Standing;
+use tickover_core::id::StepName;
+use tickover_core::payload::{Json, Payload};
+use tickover_core::time::Timestamp;
+
+use super::operation::{Look, Operation};
+use super::step::read;
+use super::time::{claim, invalid, other_kind};
+use crate::codec;
+use crate::error::Error;
+use crate::turn::state::{Need, State};
+
+/// Values up to this many bytes ride in the journal.
+const INLINE_BYTES: usize = 200;
+
+/// The first look at a name: whether there is a value, or one is to be taken.
+pub(super) struct Remembered<T> {
+    text: String,
+    name: Option<StepName>,
+    value: Option<Json>,
+    _value: PhantomData<fn() -> T>,
+}
+
+/// What a first look found.
+pub(super) enum Found {
+    /// There is a value, or it is being kept.
+    Known,
+    /// One is to be taken.
+    Missing,
+    /// The name can't be used.
+    Refused(Error),
+    /// The run ends.
+    Over,
+}
+
+impl<T> Remembered<T> {
+    pub(super) const fn new(text: String) -> Self {
+        Self { text, name: None, value: None, _value: PhantomData }
+    }
+
+    /// Takes the name and looks whether it has a value.
+    pub(super) fn find(&mut self, state: &mut State) -> Found {
+        if self.name.is_some() {
+            return Found::Known;
+        }
+        let name = match claim(state, &self.text) {
+            Ok(name) => name,
+            Err(Look::Ready(error)) => return Found::Refused(error),
+            Err(Look::Needs(_) | Look::Waits) => return Found::Over,
+        };
+        let found = match state.replay.standing(&name) {
+            Standing::Captured(_) => Found::Known,
+            Standing::Fresh => Found::Missing,
+            other => Found::Refused(other_kind(&self.text, other)),
+        };
+        self.name = Some(name);
+        found
+    }
+}
+
+impl<T: Serialize> Remembered<T> {
+    /// Gives it the value that was taken.
+    pub(super) fn take(&mut self, value: &T) -> Result<(), Error> {
+        let json = codec::encode(value).map_err(|error| invalid(&self.text, &error.to_string()))?;
+        self.value = Some(json);
+        Ok(())
+    }
+}
+
+impl<T: DeserializeOwned> Operation for Remembered<T> {
+    type Output = Result<T, Error>;
+
+    fn look(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+        let Some(name) = self.name.clone() else { return Look::Waits };
+        match self.value.take() {
+            Some(json) if json.len() <= INLINE_BYTES => {
+                let value = Payload::Inline(json);
+                state.replay.push(now, Happened::Captured { name: name.clone(), value });
+            }
+            Some(json) => return Look::Needs(Need::Keep { name, value: Some(json) }),
+            None => {}
+        }
+        match state.replay.standing(&name).clone() {
+            Standing::Captured(payload) => read(state, &self.text, &payload).map(Ok),
+            Standing::Fresh => Look::Waits,
+            other => Look::Ready(Err(other_kind(&self.text, &other))),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Steps as a workflow's code waits for them, and what is made of their stored outcomes.
+
+use std::any::type_name;
+use std::fmt::Display;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::StepOutcome;
+use tickover_core::execution::replay::{Standing, StepPolicy, TimeoutScope};
+use tickover_core::id::{QueueName, StepName, TaskKind};
+use tickover_core::payload::{Json, Payload};
+use tickover_core::retry::MaxAttempts;
+use tickover_core::task;
+use tickover_core::time::Timestamp;
+use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_service::executions::RemoteStep;
+
+use super::operation::{Look, Operation};
+use crate::codec;
+use crate::error::{Failure, failure_of};
+use crate::options::{Place, Scope, StepOptions};
+use crate::step::{Run, Step, StepError};
+use crate::turn::state::{Attempted, ClaimProblem, Inline, Need, Runner, Stage, State, Verdict};
+
+/// What a step's result and error have to be able to do.
+pub trait Stored: Serialize + DeserializeOwned + Send + 'static {}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> Stored for T {}
+
+/// A step that is waited for.
+pub(crate) struct StepOperation<T, E> {
+    pub(crate) step: Step<T, E>,
+    /// Its place in a join.
+    pub(crate) slot: crate::turn::state::Place,
+    name: Option<StepName>,
+    began: bool,
+}
+
+impl<T, E> StepOperation<T, E> {
+    pub(crate) fn new(step: Step<T, E>) -> Self {
+        Self { step, slot: None, name: None, began: false }
+    }
+}
+
+impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
+    type Output = Result<T, StepError<E>>;
+
+    fn look(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None => match self.claim(state) {
+                Ok(name) => name,
+                Err(look) => return look,
+            },
+        };
+        match state.replay.standing(&name) {
+            Standing::Ended { outcome, attempts } => {
+                // What was counted elsewhere was all that the policy allows, or it wouldn't be exhausted.
+                let all = || match self.step.options.retry.max_attempts {
+                    MaxAttempts::Limited(limit) => limit.get(),
+                    MaxAttempts::Skip | MaxAttempts::Unlimited => 1,
+                };
+                let (outcome, attempts) = (outcome.clone(), attempts.unwrap_or_else(all));
+                read_outcome(state, &self.step.name, &outcome, attempts)
+            }
+            Standing::Remote | Standing::Child { .. } => self.begin(|_| Ok(Need::Outcome { name })),
+            Standing::Fresh | Standing::Begun { .. } | Standing::Failed { .. } => {
+                let deadline = state.facts.deadline_at.map(|at| at.since(now));
+                match self.step.options.place.clone() {
+                    Place::Inline => self.begin(|operation| operation.inline(name)),
+                    Place::Remote { queue } => {
+                        let queue = queue.unwrap_or_else(|| state.facts.queue.clone());
+                        self.begin(|operation| operation.remote(name, queue, deadline))
+                    }
+                }
+            }
+            other @ (Standing::Captured(_) | Standing::Until(_) | Standing::Waited(_)) => {
+                let problem = format!("the run remembers {} of that name", other.kind());
+                Look::Ready(Err(self.step.invalid(problem)))
+            }
+        }
+    }
+}
+
+impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
+    fn claim(&mut self, state: &mut State) -> Result<StepName, Look<Result<T, StepError<E>>>> {
+        if let Some(problem) = self.step.problem() {
+            return Err(Look::Ready(Err(self.step.invalid(problem))));
+        }
+        match state.claim(&self.step.name) {
+            Ok(name) => {
+                self.name = Some(name.clone());
+                Ok(name)
+            }
+            Err(ClaimProblem::Refused(problem)) => Err(Look::Ready(Err(self.step.invalid(problem)))),
+            Err(ClaimProblem::Over) => Err(Look::Waits),
+        }
+    }
+
+    /// What it needs is said once: the driver has it from then on.
+    fn begin(
+        &mut self,
+        need: impl FnOnce(&Self) -> Result<Need, StepError<E>>,
+    ) -> Look<Result<T, StepError<E>>> {
+        if std::mem::replace(&mut self.began, true) {
+            return Look::Waits;
+        }
+        match need(self) {
+            Ok(need) => Look::Needs(need),
+            Err(error) => Look::Ready(Err(error)),
+        }
+    }
+
+    fn inline(&self, name: StepName) -> Result<Need, StepError<E>> {
+        let Some(run) = &self.step.run else {
+            return Err(self.step.invalid("its code isn't here: it runs remotely only"));
+        };
+        let options = &self.step.options;
+        Ok(Need::Inline(Box::new(Inline {
+            name,
+            shown: self.step.name.clone(),
+            policy: policy_of(options),
+            noted_first: options.at_most_once || options.durable_timeout,
+            runner: erased(Arc::clone(run)),
+            stage: Stage::Unknown,
+        })))
+    }
+
+    fn remote(
+        &self,
+        name: StepName,
+        queue: QueueName,
+        deadline: Option<Millis>,
+    ) -> Result<Need, StepError<E>> {
+        let kind = TaskKind::parse(self.step.kind.as_str());
+        let kind = kind.map_err(|error| self.step.invalid(format!("kind {:?} {error}", self.step.kind)))?;
+        Ok(Need::Remote(Box::new(RemoteStep {
+            name,
+            kind,
+            queue,
+            input: Some(self.step.input()?),
+            retry: self.step.options.retry.clone(),
+            timeouts: timeouts_of(&self.step.options, deadline),
+            slot: self.slot,
+        })))
+    }
+}
+
+fn policy_of(options: &StepOptions) -> StepPolicy {
+    let scope = match options.scope {
+        Scope::Global => TimeoutScope::Global,
+        Scope::PerAttempt => TimeoutScope::PerAttempt,
+    };
+    StepPolicy {
+        retry: options.retry.clone(),
+        timeout: options.timeout,
+        scope,
+        at_most_once: options.at_most_once,
+    }
+}
+
+/// A remote step's timeouts, capped by what its run and execution have left.
+fn timeouts_of(options: &StepOptions, left: Option<Millis>) -> Timeouts {
+    let (global, each) = match options.scope {
+        Scope::Global => (options.timeout, None),
+        Scope::PerAttempt => (None, options.timeout),
+    };
+    let whole = [global, left].into_iter().flatten().min();
+    Timeouts {
+        schedule_to_close: whole.map(|after| LifeTimeout { after, is_error: true }),
+        start_to_close: each.map(|after| AttemptTimeout { after, on_timeout: OnTimeout::Terminal }),
+        ..Timeouts::default()
+    }
+}
+
+/// A step's code without its types.
+fn erased<T: Stored, E: Stored + Display>(run: Run<T, E>) -> Runner {
+    Arc::new(move |info| {
+        let run = Arc::clone(&run);
+        info.scope(async move {
+            match run().await {
+                Ok(output) => codec::encode(&output).map_or_else(
+                    |error| unwritable("invalid_output", &format!("its result can't be written: {error}")),
+                    Attempted::Done,
+                ),
+                Err(error) => {
+                    let failure = task::Failure::from(failure_of(&error));
+                    codec::encode(&error).map_or_else(
+                        |problem| {
+                            unwritable(&failure.code, &format!("{error} (it can't be written: {problem})"))
+                        },
+                        |error| Attempted::Failed { error, failure: failure.clone() },
+                    )
+                }
+            }
+        })
+        .boxed()
+    })
+}
+
+fn unwritable(code: &str, message: &str) -> Attempted {
+    Attempted::Unwritable(task::Failure::new(code, message))
+}
+
+/// What a stored outcome is to the code, or what is needed to read it.
+pub(crate) fn read_outcome<T: Stored, E: Stored>(
+    state: &mut State,
+    step: &str,
+    outcome: &StepOutcome,
+    attempts: u32,
+) -> Look<Result<T, StepError<E>>> {
+    let step = step.to_owned();
+    let error = match outcome {
+        StepOutcome::Completed { output } => {
+            let output = output.clone().unwrap_or_else(nothing);
+            return read(state, &step, &output).map(Ok);
+        }
+        StepOutcome::Failed { error } => {
+            return read_error(state, &step, error).map(|error| {
+                Err(error.map_or_else(
+                    |failure| StepError::Broken { step: step.clone(), attempts, failure },
+                    |error| StepError::Failed { step: step.clone(), error },
+                ))
+            });
+        }
+        StepOutcome::Exhausted { error } => {
+            return read_error(state, &step, error).map(|error| {
+                Err(error.map_or_else(
+                    |failure| StepError::Broken { step: step.clone(), attempts, failure },
+                    |last_error| StepError::RetryExhausted { step: step.clone(), attempts, last_error },
+                ))
+            });
+        }
+        StepOutcome::TimedOut => StepError::TimedOut { step },
+        StepOutcome::DeadlineExceeded => StepError::DeadlineExceeded { step },
+        StepOutcome::Cancelled => StepError::Cancelled { step },
+    };
+    Look::Ready(Err(error))
+}
+
+/// The payload that stands for none.
+pub(crate) fn nothing() -> Payload {
+    Payload::Inline(Json::parse("null").unwrap_or_else(|| Json::string("")))
+}
+
+/// Reads a stored value. One that doesn't fit ends the turn: the execution waits for an operator.
+pub(crate) fn read<T: DeserializeOwned>(state: &mut State, name: &str, payload: &Payload) -> Look<T> {
+    let Some(text) = state.text(payload) else { return Look::Needs(Need::Text(payload.clone())) };
+    match codec::decode(&text) {
+        Ok(value) => Look::Ready(value),
+        Err(error) => {
+            unreadable::<T>(state, name, &error.to_string());
+            Look::Waits
+        }
+    }
+}
+
+fn unreadable<T>(state: &mut State, name: &str, problem: &str) {
+    let error = StepError::<Failure>::Unreadable {
+        step: name.to_owned(),
+        type_name: type_name::<T>().to_owned(),
+        problem: problem.to_owned(),
+    };
+    state.verdict.get_or_insert(Verdict::Unreadable(error.failure().into()));
+}
+
+/// Reads a stored error: of the step's own type, or the failure that it is where it isn't of that type: a panic, a
+/// worker lost too often, a worker that knows nothing of types.
+fn read_error<E: Stored>(state: &mut State, name: &str, payload: &Payload) -> Look<Result<E, Failure>> {
+    let Some(text) = state.text(payload) else { return Look::Needs(Need::Text(payload.clone())) };
+    let problem = match codec::decode::<E>(&text) {
+        Ok(error) => return Look::Ready(Ok(error)),
+        Err(problem) => problem,
+    };
+    let Ok(failure) = codec::decode::<Failure>(&text) else {
+        unreadable::<E>(state, name, &problem.to_string());
+        return Look::Waits;
+    };
+    // Workers in other languages name a variant by its code, or send it as their message.
+    let guesses = [Json::string(&failure.code)].into_iter().chain(Json::parse(failure.message.as_str()));
+    let own = guesses.map(|guess| codec::decode::<E>(&guess)).find_map(Result::ok);
+    Look::Ready(own.ok_or(failure))
+}
+
+impl<T> Look<T> {
+    /// The same with what is ready turned into something else.
+    pub(crate) fn map<U>(self, turn: impl FnOnce(T) -> U) -> Look<U> {
+        match self {
+            Self::Ready(value) => Look::Ready(turn(value)),
+            Self::Needs(need) => Look::Needs(need),
+            Self::Waits => Look::Waits,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! How steps and workflows are to be run: what attributes and builders fill in and the engine goes by.
+//!
+//! Owns the forms that retries and lengths of time are written in. It runs nothing.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tickover_core::duration::{DurationError, Millis, ZeroRule};
+use tickover_core::id::QueueName;
+use tickover_core::policy::PolicyError;
+use tickover_core::retry::RetryPolicy;
+
+/// The queue of workflows that name none.
+pub const DEFAULT_QUEUE: &str = "workflows";
+
+/// What a step's timeout is measured over. Either way it is final when it fires, and capped by the deadlines
+/// of the run and the execution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// From the first attempt's start over all attempts and the waits between them.
+    #[default]
+    Global,
+    /// Anew for each attempt.
+    PerAttempt,
+}
+
+/// Where a step runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// In the worker that runs the workflow, within its invocation.
+    #[default]
+    Inline,
+    /// As a task of its own, on whatever worker claims it.
+    Remote {
+        /// The queue it is scheduled on; the workflow's own without one.
+        queue: Option<QueueName>,
+    },
+}
+
+/// How a step is run. The default is one attempt, in place, without a timeout.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepOptions {
+    /// How often and when it is tried again.
+    pub retry: RetryPolicy,
+    /// How long it may take; without limit when there is none.
+    pub timeout: Option<Millis>,
+    /// What the timeout is measured over.
+    pub scope: Scope,
+    /// Where it runs.
+    pub place: Place,
+    /// Write each attempt down before it starts, so that one whose worker was lost isn't started again.
+    pub at_most_once: bool,
+    /// Write the timeout down before the step starts, so that it fires though the worker is lost.
+    pub durable_timeout: bool,
+}
+
+/// How a workflow is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkflowOptions {
+    /// How long an execution may take over all its runs; without limit when there is none.
+    pub execution_timeout: Option<Millis>,
+    /// How long each run may take; without limit when there is none.
+    pub run_timeout: Option<Millis>,
+    /// How long what runs on its failure may take; the engine's default when there is none.
+    pub on_failure_timeout: Option<Millis>,
+    /// The queue its turns are handed out on.
+    pub queue: &'static str,
+    /// The changes of its code that running executions may not know yet.
+    pub patches: &'static [&'static str],
+}
+
+impl WorkflowOptions {
+    /// No timeout, no patch, the queue [`DEFAULT_QUEUE`].
+    pub const fn new() -> Self {
+        Self {
+            execution_timeout: None,
+            run_timeout: None,
+            on_failure_timeout: None,
+            queue: DEFAULT_QUEUE,
+            patches: &[],
+        }
+    }
+}
+
+impl Default for WorkflowOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What is taken for a length of time: text such as `"1h 30m"` (digits alone are milliseconds), a
+/// [`Duration`], or [`Millis`].
+pub trait IntoMillis {
+    /// The length in milliseconds. A [`Duration`] between two of them is rounded up, so that a timeout never
+    /// fires early.
+    fn into_millis(self, zero: ZeroRule) -> Result<Millis, DurationError>;
+}
+
+impl IntoMillis for &str {
+    fn into_millis(self, zero: ZeroRule) -> Result<Millis, DurationError> {
+        match zero {
+            ZeroRule::Allow => Millis::parse_allowing_zero(self),
+            ZeroRule::Reject => Millis::parse(self),
+        }
+    }
+}
+
+impl IntoMillis for String {
+    fn into_millis(self, zero: ZeroRule) -> Result<Millis, DurationError> {
+        self.as_str().into_millis(zero)
+    }
+}
+
+impl IntoMillis for &String {
+    fn into_millis(self, zero: ZeroRule) -> Result<Millis, DurationError> {
+        self.as_str().into_millis(zero)
+    }
+}
+
+impl IntoMillis for Duration {
+    fn into_millis(self, zero: ZeroRule) -> Result<Millis, DurationError> {
+        let ms = self.as_nanos().div_ceil(1_000_000);
+        // Longer than u64 holds is longer than any duration: the limit's own error says so.
+        Millis::from_json(&Value::from(u64::try_from(ms).unwrap_or(u64::MAX)), zero)
+    }
+}
+
+impl IntoMillis for Millis {
+    fn into_millis(self, zero: ZeroRule) -> Result<Millis, DurationError> {
+        Self::from_json(&Value::from(self.as_u64()), zero)
+    }
+}
+
+/// What is taken for a retry policy: a short form such as `"exponential(3, 2s)"`, or a [`RetryPolicy`].
+pub trait IntoRetry {
+    /// The policy, held to its limits.
+    fn into_retry(self) -> Result<RetryPolicy, PolicyError>;
+}
+
+impl IntoRetry for &str {
+    fn into_retry(self) -> Result<RetryPolicy, PolicyError> {
+        RetryPolicy::from_json(&Value::from(self))
+    }
+}
+
+impl IntoRetry for String {
+    fn into_retry(self) -> Result<RetryPolicy, PolicyError> {
+        self.as_str().into_retry()
+    }
+}
+
+impl IntoRetry for RetryPolicy {
+    fn into_retry(self) -> Result<RetryPolicy, PolicyError> {
+        self.check()?;
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_core::duration::DurationProblem;
+
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_is_never_shortened() {
+        let read = |duration: Duration| duration.into_millis(ZeroRule::Reject).map(Millis::as_u64);
+        assert_eq!(read(Duration::from_micros(1)), Ok(1));
+        assert_eq!(read(Duration::from_micros(1_500)), Ok(2));
+        assert_eq!(read(Duration::ZERO).unwrap_err().problem, DurationProblem::Zero);
+        assert_eq!(read(Duration::MAX).unwrap_err().problem, DurationProblem::TooLong);
+    }
+
+    #[test]
+    fn a_policy_built_by_hand_is_held_to_the_limits() {
+        let endless_growth = RetryPolicy { backoff: f64::INFINITY, ..RetryPolicy::none() };
+        assert_eq!(endless_growth.into_retry().unwrap_err().path, "backoff");
+        assert!("fixed(3, 2s)".into_retry().is_ok());
+    }
+}

@@ -1,0 +1,222 @@
+//! What a worker knows: workflows by name, and steps that it runs for others by kind.
+//!
+//! Owns the checks that an attribute makes at compile time, for what was made without one. Problems are kept
+//! until somebody asks, so that a worker is put together in one expression.
+
+mod erased;
+
+use std::collections::BTreeMap;
+
+use tickover_core::duration::Millis;
+use tickover_core::id::{NameError, QueueName, TaskKind, WorkflowName};
+use tickover_core::limits::SPAN_MAX;
+
+pub use erased::{ErasedStep, ErasedWorkflow, StepFailed};
+
+use crate::step::StepHandler;
+use crate::workflow::Workflow;
+
+/// The shortest execution and run timeout.
+pub const TIMEOUT_MIN: Millis = Millis::from_secs(1);
+
+/// All that a worker can run.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    workflows: BTreeMap<String, ErasedWorkflow>,
+    steps: BTreeMap<String, ErasedStep>,
+    problems: Vec<RegistryError>,
+}
+
+/// Something that a worker was given and can't work with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegistryError {
+    /// Two workflows have the same name: which one an execution means can't be known.
+    #[error("two workflows are named `{name}`")]
+    DuplicateWorkflow {
+        /// The name.
+        name: String,
+    },
+    /// Two steps have the same name.
+    #[error("two steps are named `{name}`")]
+    DuplicateStep {
+        /// The name.
+        name: String,
+    },
+    /// A name that nothing can be started by.
+    #[error("{what} {name:?}: the name {problem}")]
+    Name {
+        /// What has the name.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        problem: NameError,
+    },
+    /// A queue's name that no queue can have.
+    #[error("workflow `{workflow}`, queue {queue:?}: the name {problem}")]
+    Queue {
+        /// The workflow.
+        workflow: String,
+        /// The queue's name.
+        queue: String,
+        /// What is wrong with it.
+        problem: NameError,
+    },
+    /// A timeout that is too short or too long.
+    #[error(
+        "workflow `{workflow}`: the {which} timeout must be at least {TIMEOUT_MIN} and at most {SPAN_MAX}, \
+         not {timeout}"
+    )]
+    Timeout {
+        /// The workflow.
+        workflow: String,
+        /// `execution`, `run` or `on_failure`.
+        which: &'static str,
+        /// The timeout.
+        timeout: Millis,
+    },
+}
+
+/// What can be given to a worker: a workflow, an array of workflows of one type, a tuple of up to eight.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a workflow, nor an array or tuple of workflows",
+    note = "a workflow is a function with the attribute `#[tickover::workflow]`",
+    note = "workflows of different types go into a tuple: `(first, second)`"
+)]
+pub trait Register {
+    /// Adds itself.
+    fn register(self, registry: &mut Registry);
+}
+
+impl Registry {
+    /// Knows nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one or more workflows.
+    #[must_use]
+    pub fn with(mut self, workflows: impl Register) -> Self {
+        workflows.register(&mut self);
+        self
+    }
+
+    /// Offers a step to workflows that run elsewhere.
+    #[must_use]
+    pub fn with_step<S: StepHandler>(mut self) -> Self {
+        self.add_step(ErasedStep::new::<S>());
+        self
+    }
+
+    /// The workflow of this name.
+    pub fn workflow(&self, name: &str) -> Option<&ErasedWorkflow> {
+        self.workflows.get(name)
+    }
+
+    /// The step of this kind.
+    pub fn step(&self, kind: &str) -> Option<&ErasedStep> {
+        self.steps.get(kind)
+    }
+
+    /// All workflows, by name.
+    pub fn workflows(&self) -> impl Iterator<Item = &ErasedWorkflow> {
+        self.workflows.values()
+    }
+
+    /// All steps that are offered, by kind.
+    pub fn steps(&self) -> impl Iterator<Item = &ErasedStep> {
+        self.steps.values()
+    }
+
+    /// The first of what it was given that it can't work with.
+    pub fn check(&self) -> Result<(), RegistryError> {
+        self.problems.first().map_or(Ok(()), |problem| Err(problem.clone()))
+    }
+
+    fn add_workflow(&mut self, workflow: ErasedWorkflow) {
+        let name = workflow.name;
+        let options = workflow.options;
+        self.check_name("workflow", name, WorkflowName::parse(name).err());
+        if let Err(problem) = QueueName::parse(options.queue) {
+            let (workflow, queue) = (name.to_owned(), options.queue.to_owned());
+            self.problems.push(RegistryError::Queue { workflow, queue, problem });
+        }
+        for (which, timeout) in [
+            ("execution", options.execution_timeout),
+            ("run", options.run_timeout),
+            ("on_failure", options.on_failure_timeout),
+        ] {
+            if let Some(timeout) = timeout.filter(|timeout| !(TIMEOUT_MIN..=SPAN_MAX).contains(timeout)) {
+                let workflow = name.to_owned();
+                self.problems.push(RegistryError::Timeout { workflow, which, timeout });
+            }
+        }
+        if self.workflows.insert(name.to_owned(), workflow).is_some() {
+            self.problems.push(RegistryError::DuplicateWorkflow { name: name.to_owned() });
+        }
+    }
+
+    fn add_step(&mut self, step: ErasedStep) {
+        let kind = step.kind;
+        self.check_name("step", kind, TaskKind::parse(kind).err());
+        if self.steps.insert(kind.to_owned(), step).is_some() {
+            self.problems.push(RegistryError::DuplicateStep { name: kind.to_owned() });
+        }
+    }
+
+    fn check_name(&mut self, what: &'static str, name: &str, problem: Option<NameError>) {
+        if let Some(problem) = problem {
+            self.problems.push(RegistryError::Name { what, name: name.to_owned(), problem });
+        }
+    }
+}
+
+impl<I, O> Register for Workflow<I, O>
+where
+    I: serde::de::DeserializeOwned + Send + 'static,
+    O: serde::Serialize + Send + 'static,
+{
+    fn register(self, registry: &mut Registry) {
+        registry.add_workflow(ErasedWorkflow::new(self));
+    }
+}
+
+impl<R: Register, const N: usize> Register for [R; N] {
+    fn register(self, registry: &mut Registry) {
+        for workflow in self {
+            workflow.register(registry);
+        }
+    }
+}
+
+impl<R: Register> Register for Vec<R> {
+    fn register(self, registry: &mut Registry) {
+        for workflow in self {
+            workflow.register(registry);
+        }
+    }
+}
+
+macro_rules! register_tuple {
+    ($($part:ident)*) => {
+        impl<$($part: Register),*> Register for ($($part,)*) {
+            fn register(self, registry: &mut Registry) {
+                #[expect(non_snake_case, reason = "the type parameters lend the parts their names")]
+                let ($($part,)*) = self;
+                $($part.register(registry);)*
+            }
+        }
+    };
+}
+
+register_tuple!(A);
+register_tuple!(A B);
+register_tuple!(A B C);
+register_tuple!(A B C D);
+register_tuple!(A B C D E);
+register_tuple!(A B C D E F);
+register_tuple!(A B C D E F G);
+register_tuple!(A B C D E F G H);
+
+#[cfg(test)]
+mod tests;

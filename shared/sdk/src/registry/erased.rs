@@ -1,0 +1,187 @@
+//! Workflows and steps without their types: JSON in, JSON out.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tickover_core::execution::journal::TYPED_ERROR;
+use tickover_core::payload::Json;
+use tickover_core::task;
+
+use crate::Ctx;
+use crate::codec;
+use crate::error::{Cause, Error, Failure, failure_of};
+use crate::options::{StepOptions, WorkflowOptions};
+use crate::step::StepHandler;
+use crate::workflow::Workflow;
+
+type RunBody = dyn Fn(Ctx, &Json) -> BoxFuture<'static, Result<Json, Error>> + Send + Sync;
+type RunOnFailure =
+    dyn Fn(Ctx, &Json, Cause) -> BoxFuture<'static, Result<Option<Json>, Error>> + Send + Sync;
+type RunStep = dyn Fn(&Json) -> BoxFuture<'static, Result<Json, StepFailed>> + Send + Sync;
+
+/// A workflow that takes and gives JSON.
+#[derive(Clone)]
+pub struct ErasedWorkflow {
+    /// The name that executions are started by.
+    pub name: &'static str,
+    /// How it is run.
+    pub options: WorkflowOptions,
+    body: Arc<RunBody>,
+    on_failure: Option<Arc<RunOnFailure>>,
+}
+
+impl ErasedWorkflow {
+    pub(super) fn new<I, O>(workflow: Workflow<I, O>) -> Self
+    where
+        I: DeserializeOwned + Send + 'static,
+        O: Serialize + Send + 'static,
+    {
+        let name = workflow.name();
+        let body = workflow.body();
+        let run = move |ctx: Ctx, input: &Json| match read_input(name, input) {
+            Ok(input) => body(ctx, input).map(move |output| write_output(name, &output?)).boxed(),
+            Err(error) => futures::future::ready(Err(error)).boxed(),
+        };
+        let on_failure = workflow.failure_handler().map(|handler| -> Arc<RunOnFailure> {
+            Arc::new(move |ctx, input, cause| match read_input(name, input) {
+                Ok(input) => handler(ctx, input, cause)
+                    .map(move |output| output?.map(|output| write_output(name, &output)).transpose())
+                    .boxed(),
+                Err(error) => futures::future::ready(Err(error)).boxed(),
+            })
+        });
+        Self { name, options: workflow.options(), body: Arc::new(run), on_failure }
+    }
+
+    /// Runs the body. An input that doesn't fit its type is an error with the path of the bad field, under the
+    /// code `invalid_input`.
+    pub fn run(&self, ctx: Ctx, input: &Json) -> BoxFuture<'static, Result<Json, Error>> {
+        (self.body)(ctx, input)
+    }
+
+    /// Runs what the workflow has for its failure; `None` when it has nothing.
+    pub fn on_failure(
+        &self,
+        ctx: Ctx,
+        input: &Json,
+        cause: Cause,
+    ) -> Option<BoxFuture<'static, Result<Option<Json>, Error>>> {
+        self.on_failure.as_ref().map(|handler| handler(ctx, input, cause))
+    }
+
+    /// Whether the workflow has something for its failure.
+    pub fn has_on_failure(&self) -> bool {
+        self.on_failure.is_some()
+    }
+}
+
+fn read_input<I: DeserializeOwned>(workflow: &str, input: &Json) -> Result<I, Error> {
+    codec::decode(input).map_err(|error| {
+        Error::new("invalid_input", format!("the input doesn't fit workflow `{workflow}`: {error}"))
+    })
+}
+
+fn write_output<O: Serialize>(workflow: &str, output: &O) -> Result<Json, Error> {
+    codec::encode(output).map_err(|error| {
+        Error::new("invalid_output", format!("the output of workflow `{workflow}` can't be written: {error}"))
+    })
+}
+
+impl fmt::Debug for ErasedWorkflow {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ErasedWorkflow")
+            .field("name", &self.name)
+            .field("options", &self.options)
+            .field("on_failure", &self.has_on_failure())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A step that takes and gives JSON.
+#[derive(Clone)]
+pub struct ErasedStep {
+    /// The kind of the tasks it runs.
+    pub kind: &'static str,
+    /// How it is run where a workflow says nothing else.
+    pub options: StepOptions,
+    run: Arc<RunStep>,
+}
+
+/// Why an attempt of a step failed, as it is sent to whoever waits for the step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepFailed {
+    /// Code and message.
+    pub failure: Failure,
+    /// Whether another attempt could do better: the step's own policy doesn't list the code as final.
+    pub retryable: bool,
+    /// The step's own error as JSON, for those who know its type; `None` when there is none or it can't be
+    /// written.
+    pub error: Option<Json>,
+}
+
+impl ErasedStep {
+    pub(super) fn new<S: StepHandler>() -> Self {
+        Self { kind: S::NAME, options: S::options(), run: Arc::new(run_step::<S>) }
+    }
+
+    /// One attempt. An input that doesn't fit its type is a failure that isn't retried, with the path of the
+    /// bad field, under the code `invalid_input`.
+    pub fn run(&self, input: &Json) -> BoxFuture<'static, Result<Json, StepFailed>> {
+        (self.run)(input)
+    }
+}
+
+fn run_step<S: StepHandler>(input: &Json) -> BoxFuture<'static, Result<Json, StepFailed>> {
+    let input = match codec::decode::<S::Input>(input) {
+        Ok(input) => input,
+        Err(error) => {
+            let message = format!("the input doesn't fit step `{}`: {error}", S::NAME);
+            return futures::future::ready(Err(StepFailed::terminal("invalid_input", message))).boxed();
+        }
+    };
+    let attempt = async move {
+        match S::run(input).await {
+            Ok(output) => codec::encode(&output).map_err(|error| {
+                let message = format!("the output of step `{}` can't be written: {error}", S::NAME);
+                StepFailed::terminal("invalid_output", message)
+            }),
+            Err(error) => {
+                let failure = failure_of(&error);
+                let retryable = S::options().retry.is_retryable(&failure.code);
+                Err(StepFailed { failure, retryable, error: codec::encode(&error).ok() })
+            }
+        }
+    };
+    attempt.boxed()
+}
+
+impl StepFailed {
+    /// As the step's task reports it. An error that says more than code and message travels whole, under the
+    /// code by which those who wait for the step know that the message is JSON.
+    pub fn into_task_failure(self) -> task::Failure {
+        let plain = codec::encode(&self.failure).ok();
+        match self.error {
+            Some(error) if Some(&error) != plain.as_ref() => task::Failure::new(TYPED_ERROR, error.as_str()),
+            Some(_) | None => self.failure.into(),
+        }
+    }
+
+    fn terminal(code: &str, message: String) -> Self {
+        Self { failure: Failure::new(code, message), retryable: false, error: None }
+    }
+}
+
+impl fmt::Debug for ErasedStep {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ErasedStep")
+            .field("kind", &self.kind)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

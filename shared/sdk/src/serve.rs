@@ -1,0 +1,175 @@
+//! All of a worker: `tickover::serve([fulfil]).await`.
+//!
+//! Where it runs is told from its surroundings: inside Lambda it answers events; where AWS is configured it polls its
+//! queues; anywhere else it is a whole system of its own, so that `cargo run` is enough to try a workflow.
+
+#[cfg(feature = "aws")]
+mod aws;
+#[cfg(feature = "embedded")]
+mod embedded;
+#[cfg(feature = "lambda")]
+mod lambda;
+mod stop;
+
+use std::future::IntoFuture;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tickover_core::id::{NameError, QueueName};
+use tickover_service::ServiceError;
+use tickover_service::config::Surroundings;
+
+use crate::registry::{Register, Registry, RegistryError};
+use crate::step::StepHandler;
+use crate::worker::WorkerSettings;
+
+/// A worker for these workflows. It works once it is awaited, until the process is told to stop.
+pub fn serve(workflows: impl Register) -> Serve {
+    Serve { registry: Registry::new().with(workflows), settings: WorkerSettings::default(), problem: None }
+}
+
+/// A worker to be. Awaiting it runs it; what keeps it from running is logged, and the process ends with status 1.
+#[must_use = "a worker does nothing until it is awaited"]
+#[derive(Debug)]
+pub struct Serve {
+    registry: Registry,
+    settings: WorkerSettings,
+    problem: Option<ServeError>,
+}
+
+/// Why a worker can't work.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Something among the workflows and steps that nobody can work with.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// A queue's name that no queue can have.
+    #[error("queue {queue:?}: the name {problem}")]
+    Queue {
+        /// The name.
+        queue: String,
+        /// What is wrong with it.
+        problem: NameError,
+    },
+    /// The crate was built without what this place needs.
+    #[error("this place needs the feature `{feature}` of the crate `tickover`, which it was built without")]
+    Feature {
+        /// Which.
+        feature: &'static str,
+    },
+    /// The environment isn't set up.
+    #[error("{problem}")]
+    Environment {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The system can't be reached or read.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    /// The local system, or the runtime, broke off.
+    #[error("{problem}")]
+    System {
+        /// What it said.
+        problem: String,
+    },
+}
+
+impl Serve {
+    /// Offers a step to workflows that run elsewhere.
+    pub fn step<S: StepHandler>(mut self) -> Self {
+        self.registry = self.registry.with_step::<S>();
+        self
+    }
+
+    /// Takes work from this queue as well. If none is named, from those that the workflows and steps name.
+    pub fn queue(mut self, name: impl Into<String>) -> Self {
+        let queue = name.into();
+        match QueueName::parse(queue.as_str()) {
+            Ok(name) => self.settings.queues.push(name),
+            Err(problem) => {
+                self.problem.get_or_insert(ServeError::Queue { queue, problem });
+            }
+        }
+        self
+    }
+
+    /// Runs at most so many pieces of work at once from each queue.
+    pub fn concurrency(mut self, most: usize) -> Self {
+        self.settings.concurrency = most;
+        self
+    }
+
+    /// Works like this. Comes before what changes single settings.
+    pub fn settings(mut self, settings: WorkerSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Works until the process is told to stop, and says why if it can't.
+    pub async fn run(self) -> Result<(), ServeError> {
+        let surroundings = Surroundings::from_env();
+        let Self { registry, settings, problem } = self;
+        if let Some(problem) = problem {
+            return Err(problem);
+        }
+        registry.check()?;
+        if surroundings.in_lambda {
+            return in_lambda(registry, settings).await;
+        }
+        if surroundings.on_aws {
+            return on_aws(registry, settings).await;
+        }
+        by_itself(registry, settings, surroundings).await
+    }
+}
+
+impl IntoFuture for Serve {
+    type Output = ();
+    type IntoFuture = BoxFuture<'static, ()>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        async move {
+            if let Err(error) = self.run().await {
+                // Where nothing was set up yet, nobody would see it.
+                tickover_service::telemetry::init("info", tickover_service::telemetry::LogFormat::Text);
+                tracing::error!(%error, "the worker can't work");
+                std::process::exit(1);
+            }
+        }
+        .boxed()
+    }
+}
+
+#[cfg(feature = "lambda")]
+async fn in_lambda(registry: Registry, settings: WorkerSettings) -> Result<(), ServeError> {
+    lambda::run(registry, settings).await
+}
+
+#[cfg(not(feature = "lambda"))]
+async fn in_lambda(_: Registry, _: WorkerSettings) -> Result<(), ServeError> {
+    std::future::ready(Err(ServeError::Feature { feature: "lambda" })).await
+}
+
+#[cfg(feature = "aws")]
+async fn on_aws(registry: Registry, settings: WorkerSettings) -> Result<(), ServeError> {
+    aws::run(registry, settings).await
+}
+
+#[cfg(not(feature = "aws"))]
+async fn on_aws(_: Registry, _: WorkerSettings) -> Result<(), ServeError> {
+    std::future::ready(Err(ServeError::Feature { feature: "aws" })).await
+}
+
+#[cfg(feature = "embedded")]
+async fn by_itself(
+    registry: Registry,
+    settings: WorkerSettings,
+    surroundings: Surroundings,
+) -> Result<(), ServeError> {
+    embedded::run(registry, settings, surroundings).await
+}
+
+#[cfg(not(feature = "embedded"))]
+async fn by_itself(_: Registry, _: WorkerSettings, _: Surroundings) -> Result<(), ServeError> {
+    std::future::ready(Err(ServeError::Feature { feature: "embedded" })).await
+}

@@ -1,0 +1,128 @@
+//! A whole system in one process: storage, queues, HTTP interface, tick and worker.
+
+use std::path::PathBuf;
+
+use futures::future::join;
+use tickover_core::limits::Limits;
+use tickover_embedded::{Local, Storage, Ticks};
+use tickover_service::config::Surroundings;
+use tickover_service::telemetry::{self, LogFormat};
+use tokio::net::TcpListener;
+
+use super::ServeError;
+use super::stop::asked_to_stop;
+use crate::registry::Registry;
+use crate::worker::{Worker, WorkerSettings};
+
+/// Where it listens if nobody says otherwise: the same as `tickover dev`.
+const LISTEN: &str = "127.0.0.1:7070";
+
+/// Works until told to stop.
+pub(super) async fn run(
+    registry: Registry,
+    settings: WorkerSettings,
+    surroundings: Surroundings,
+) -> Result<(), ServeError> {
+    telemetry::init(surroundings.log.as_deref().unwrap_or("info"), LogFormat::Text);
+    let system = System::open(registry, settings, surroundings).await?;
+    if let Ok(at) = system.listener.local_addr() {
+        tracing::info!("listening on http://{at}");
+    }
+    system.work(asked_to_stop()).await
+}
+
+/// All that is needed, in this process.
+struct System {
+    local: Local,
+    listener: TcpListener,
+    worker: Worker,
+}
+
+impl System {
+    async fn open(
+        registry: Registry,
+        settings: WorkerSettings,
+        surroundings: Surroundings,
+    ) -> Result<Self, ServeError> {
+        let listen = surroundings.listen.unwrap_or_else(|| LISTEN.to_owned());
+        let listener = TcpListener::bind(&listen).await.map_err(|error| ServeError::Environment {
+            problem: format!("can't listen on {listen} (TICKOVER_LISTEN): {error}"),
+        })?;
+        let storage = surroundings.data.map_or(Storage::Memory, |path| Storage::File(PathBuf::from(path)));
+        let local = Local::open(&storage, Limits::default()).await.map_err(|error| system(&error))?;
+        let worker = Worker::new(local.service().clone(), registry, settings)?;
+        Ok(Self { local, listener, worker })
+    }
+
+    async fn work(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let Self { local, listener, worker } = self;
+        let (stopping, mut stopped) = tokio::sync::watch::channel(false);
+        let finished = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
+        // Requests are answered until the worker has finished.
+        let work = async {
+            worker.run(stop).await;
+            stopping.send_replace(true);
+        };
+        let (served, ()) = join(local.serve(listener, Ticks::default(), finished), work).await;
+        served.map_err(|error| system(&error))
+    }
+}
+
+fn system(error: &dyn std::error::Error) -> ServeError {
+    let mut problem = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        problem = format!("{problem}: {cause}");
+        source = cause.source();
+    }
+    ServeError::System { problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_core::duration::Millis;
+    use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
+    use tickover_core::payload::Json;
+    use tickover_service::executions::StartRequest;
+
+    use super::*;
+    use crate as tickover;
+    use crate::prelude::*;
+
+    #[tickover::step]
+    async fn shout(name: String) -> Result<String> {
+        Ok(name.to_uppercase())
+    }
+
+    #[tickover::workflow("greeting")]
+    async fn greeting(ctx: Ctx, name: String) -> Result<String> {
+        ctx.sleep("breath", "20ms").await?;
+        let here = ctx.step(shout(name.clone())).await?;
+        let there = ctx.step(shout(name).named("there").remote()).await?;
+        Ok(format!("{here}, {there}"))
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_process_of_its_own_is_a_whole_system() {
+        let registry = Registry::new().with(greeting).with_step::<shout>();
+        let listen = Some("127.0.0.1:0".to_owned());
+        let surroundings = Surroundings { listen, ..Surroundings::default() };
+        let system = System::open(registry, WorkerSettings::default(), surroundings).await.unwrap();
+        let service = system.local.service().clone();
+        let mut request = StartRequest::new(
+            WorkflowName::parse("greeting").unwrap(),
+            QueueName::parse(tickover::DEFAULT_QUEUE).unwrap(),
+        );
+        request.id = ExecutionId::parse("hello").ok();
+        request.input = Json::parse(r#""ada""#);
+        service.start(request).await.unwrap();
+        let id = ExecutionId::parse("hello").unwrap();
+        let mut output = None;
+        let ended = async {
+            let described = service.wait_for_execution(&id, Millis::from_secs(20)).await.unwrap();
+            output = described.and_then(|described| described.output);
+        };
+        system.work(ended).await.unwrap();
+        assert_eq!(output.unwrap().as_str(), r#""ADA, ADA""#);
+    }
+}

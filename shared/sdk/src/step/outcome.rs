@@ -1,0 +1,271 @@
+//! The three ways a step ends: well, with an error of its own, or by the framework's word.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::error::{Failure, failure_of};
+
+/// Why a step has no result. `E` is the step's own error; everything else is the framework's.
+///
+/// `?` turns it into an [`Error`](crate::Error) that remembers the step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepError<E> {
+    /// The step failed with an error of its own that isn't retried.
+    Failed {
+        /// The step's name in the run.
+        step: String,
+        /// What it says.
+        error: E,
+    },
+    /// The step failed as often as its policy lets it.
+    RetryExhausted {
+        /// The step's name in the run.
+        step: String,
+        /// How many attempts there were, the first included.
+        attempts: u32,
+        /// What the last one says.
+        last_error: E,
+    },
+    /// The step's timeout fired. That is final under either scope.
+    TimedOut {
+        /// The step's name in the run.
+        step: String,
+    },
+    /// The deadline of the run or the execution leaves no time for it.
+    DeadlineExceeded {
+        /// The step's name in the run.
+        step: String,
+    },
+    /// It was cancelled: by an operator, or because it lost a race.
+    Cancelled {
+        /// The step's name in the run.
+        step: String,
+    },
+    /// It failed with something that is no error of its own type: a panic, a worker that was lost too often or
+    /// knows nothing of types, a result that can't be written.
+    Broken {
+        /// The step's name in the run.
+        step: String,
+        /// How many attempts there were, the first included.
+        attempts: u32,
+        /// What went wrong.
+        failure: Failure,
+    },
+    /// Its stored result no longer fits the type that the code expects.
+    Unreadable {
+        /// The step's name in the run.
+        step: String,
+        /// The type that the code expects.
+        type_name: String,
+        /// Where and why it doesn't fit.
+        problem: String,
+    },
+    /// It can't be run as it is written: an option that can't be used, a name used twice, an argument that
+    /// can't be sent.
+    Invalid {
+        /// The step's name in the run.
+        step: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl<E> StepError<E> {
+    /// The step's name in the run.
+    pub fn step(&self) -> &str {
+        match self {
+            Self::Failed { step, .. }
+            | Self::RetryExhausted { step, .. }
+            | Self::TimedOut { step }
+            | Self::DeadlineExceeded { step }
+            | Self::Cancelled { step }
+            | Self::Broken { step, .. }
+            | Self::Unreadable { step, .. }
+            | Self::Invalid { step, .. } => step,
+        }
+    }
+
+    /// Whether it is the step's own error, which no retry would have changed.
+    pub fn is_business(&self) -> bool {
+        self.business().is_some()
+    }
+
+    /// Whether it was tried more than once, as often as its policy lets it.
+    pub fn is_exhausted(&self) -> bool {
+        match self {
+            Self::RetryExhausted { .. } => true,
+            Self::Broken { attempts, .. } => *attempts > 1,
+            Self::Failed { .. }
+            | Self::TimedOut { .. }
+            | Self::DeadlineExceeded { .. }
+            | Self::Cancelled { .. }
+            | Self::Unreadable { .. }
+            | Self::Invalid { .. } => false,
+        }
+    }
+
+    /// The step's own error; `None` when the framework ended it, retries that are exhausted included.
+    pub fn business(&self) -> Option<&E> {
+        match self {
+            Self::Failed { error, .. } => Some(error),
+            Self::RetryExhausted { .. }
+            | Self::TimedOut { .. }
+            | Self::DeadlineExceeded { .. }
+            | Self::Cancelled { .. }
+            | Self::Broken { .. }
+            | Self::Unreadable { .. }
+            | Self::Invalid { .. } => None,
+        }
+    }
+
+    /// The step's own error, or this error again when the framework ended it.
+    pub fn into_business(self) -> Result<E, Self> {
+        match self {
+            Self::Failed { error, .. } => Ok(error),
+            other @ (Self::RetryExhausted { .. }
+            | Self::TimedOut { .. }
+            | Self::DeadlineExceeded { .. }
+            | Self::Cancelled { .. }
+            | Self::Broken { .. }
+            | Self::Unreadable { .. }
+            | Self::Invalid { .. }) => Err(other),
+        }
+    }
+
+    /// The same with the step's own error turned into another.
+    pub fn map<F>(self, turn: impl FnOnce(E) -> F) -> StepError<F> {
+        match self {
+            Self::Failed { step, error } => StepError::Failed { step, error: turn(error) },
+            Self::RetryExhausted { step, attempts, last_error } => {
+                StepError::RetryExhausted { step, attempts, last_error: turn(last_error) }
+            }
+            Self::TimedOut { step } => StepError::TimedOut { step },
+            Self::DeadlineExceeded { step } => StepError::DeadlineExceeded { step },
+            Self::Cancelled { step } => StepError::Cancelled { step },
+            Self::Broken { step, attempts, failure } => StepError::Broken { step, attempts, failure },
+            Self::Unreadable { step, type_name, problem } => {
+                StepError::Unreadable { step, type_name, problem }
+            }
+            Self::Invalid { step, problem } => StepError::Invalid { step, problem },
+        }
+    }
+}
+
+impl<E: fmt::Display + Serialize> StepError<E> {
+    /// Code and message, without the step's name. The step's own error keeps its code, also when it is the
+    /// last of many.
+    pub fn failure(&self) -> Failure {
+        let code = match self {
+            Self::Failed { error, .. } | Self::RetryExhausted { last_error: error, .. } => {
+                return failure_of(error);
+            }
+            Self::Broken { failure, .. } => return failure.clone(),
+            Self::TimedOut { .. } => "timed_out",
+            Self::DeadlineExceeded { .. } => "deadline_exceeded",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Unreadable { .. } => "unreadable",
+            Self::Invalid { .. } => "invalid_step",
+        };
+        Failure::new(code, self.to_string())
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for StepError<E> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "step `{}` ", self.step())?;
+        match self {
+            Self::Failed { error, .. } => write!(formatter, "failed: {error}"),
+            Self::RetryExhausted { attempts, last_error, .. } => {
+                write!(formatter, "failed {attempts} times, the last time with: {last_error}")
+            }
+            Self::TimedOut { .. } => formatter.write_str("timed out"),
+            Self::DeadlineExceeded { .. } => {
+                formatter.write_str("has no time left before the deadline of its run or execution")
+            }
+            Self::Cancelled { .. } => formatter.write_str("was cancelled"),
+            Self::Broken { failure, .. } => write!(formatter, "broke off: {failure}"),
+            Self::Unreadable { type_name, problem, .. } => {
+                write!(formatter, "has a stored result that doesn't fit `{type_name}`: {problem}")
+            }
+            Self::Invalid { problem, .. } => write!(formatter, "can't be run: {problem}"),
+        }
+    }
+}
+
+/// What can be done with a step's outcome besides `?`. Only the step's own errors are ever replaced: a timeout
+/// or a cancellation isn't an answer.
+pub trait StepResult<T, E>: Sized {
+    /// This value in place of the step's own error.
+    fn or_value(self, fallback: T) -> Result<T, StepError<E>>;
+
+    /// What the closure makes of the step's own error.
+    fn or_else_value(self, fallback: impl FnOnce(E) -> T) -> Result<T, StepError<E>>;
+
+    /// The step's own answer, good or bad, apart from what the framework says.
+    fn answer(self) -> Result<Result<T, E>, StepError<E>>;
+}
+
+impl<T, E> StepResult<T, E> for Result<T, StepError<E>> {
+    fn or_value(self, fallback: T) -> Self {
+        self.or_else_value(|_| fallback)
+    }
+
+    fn or_else_value(self, fallback: impl FnOnce(E) -> T) -> Self {
+        self.answer().map(|answer| answer.unwrap_or_else(fallback))
+    }
+
+    fn answer(self) -> Result<Result<T, E>, StepError<E>> {
+        match self {
+            Ok(value) => Ok(Ok(value)),
+            Err(error) => error.into_business().map(Err),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed() -> Result<u32, StepError<Failure>> {
+        Err(StepError::Failed { step: "charge".to_owned(), error: Failure::new("declined", "no funds") })
+    }
+
+    fn timed_out() -> Result<u32, StepError<Failure>> {
+        Err(StepError::TimedOut { step: "charge".to_owned() })
+    }
+
+    fn exhausted() -> Result<u32, StepError<Failure>> {
+        let last_error = Failure::new("declined", "no funds");
+        Err(StepError::RetryExhausted { step: "charge".to_owned(), attempts: 4, last_error })
+    }
+
+    #[test]
+    fn a_fallback_replaces_the_steps_own_errors_only() {
+        assert_eq!(failed().or_value(7), Ok(7));
+        assert_eq!(failed().or_else_value(|error| u32::from(error.code == "declined")), Ok(1));
+        for framework in [timed_out(), exhausted()] {
+            assert_eq!(framework.clone().or_value(7), framework);
+            assert_eq!(framework.clone().or_else_value(|_| 7), framework);
+            assert!(!framework.unwrap_err().is_business());
+        }
+        assert_eq!(Ok::<_, StepError<Failure>>(1).or_value(7), Ok(1));
+    }
+
+    #[test]
+    fn the_steps_answer_is_told_apart_from_the_frameworks_word() {
+        assert_eq!(failed().answer().unwrap().unwrap_err().code, "declined");
+        assert_eq!(timed_out().answer(), Err(timed_out().unwrap_err()));
+    }
+
+    #[test]
+    fn every_outcome_names_its_step() {
+        assert_eq!(timed_out().unwrap_err().to_string(), "step `charge` timed out");
+        assert_eq!(
+            exhausted().unwrap_err().to_string(),
+            "step `charge` failed 4 times, the last time with: declined: no funds"
+        );
+        assert_eq!(exhausted().unwrap_err().failure(), Failure::new("declined", "no funds"));
+        assert_eq!(timed_out().unwrap_err().failure().code, "timed_out");
+    }
+}

@@ -1,0 +1,62 @@
+//! What stood in the table when the system died.
+
+use std::sync::Arc;
+
+use tickover_core::execution::Execution;
+use tickover_core::execution::journal::{Entry, Happened, open_steps};
+use tickover_core::id::WorkflowName;
+use tickover_service::executions::remote_id;
+use tickover_service::ports::Store as _;
+
+use super::system::World;
+use crate::registry::Registry;
+
+/// Executions that are looked at after a death, of each workflow.
+const LOOKED_AT: usize = 100;
+
+/// A death of the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Death {
+    /// The number of the last write before it.
+    pub after_write: u64,
+    /// The idempotency keys of all steps that had ended by then, of each execution's last run: none of them may run
+    /// again.
+    pub completed: Vec<String>,
+}
+
+/// Who is told of a death.
+pub(super) type Mourner = Arc<dyn Fn(&Death) + Send + Sync>;
+
+/// What is told of the steps that had ended.
+pub(super) async fn completed(world: &World, registry: &Registry) -> Vec<String> {
+    let service = world.outside();
+    let mut keys = Vec::new();
+    for workflow in registry.workflows() {
+        let Ok(name) = WorkflowName::parse(workflow.name) else { continue };
+        let Ok(page) = world.store.list_executions(&name, LOOKED_AT, None).await else { continue };
+        let Ok(executions) = world.store.executions(&page.items).await else { continue };
+        for execution in executions {
+            let Ok(journal) = service.journal_of(&execution).await else { continue };
+            keys.extend(journal.iter().filter_map(|entry| ended(&execution, entry)));
+            for entry in open_steps(&journal) {
+                let Happened::Remote { name } = &entry.what else { continue };
+                let id = remote_id(&execution, name);
+                if matches!(world.store.task(&id).await, Ok(Some(task)) if task.ended().is_some()) {
+                    keys.push(id.to_string());
+                }
+            }
+        }
+    }
+    keys
+}
+
+/// The key of the step whose end an entry is.
+fn ended(execution: &Execution, entry: &Entry) -> Option<String> {
+    let Happened::Step { name, attempts, .. } = &entry.what else { return None };
+    // The end of a remote step has no count of its own.
+    Some(match attempts {
+        Some(_) => format!("{}:{}:{}:{name}", execution.id, execution.incarnation, execution.run),
+        None => remote_id(execution, name).to_string(),
+    })
+}

@@ -1,0 +1,273 @@
+//! The store and the queue as a system that may die sees them. Writes are counted; once the life is over, no call is
+//! ever answered, so that whoever made it never goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use tickover_core::decision::Write;
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::id::{
+    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+};
+use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::recurrence::Recurrence;
+use tickover_core::task::Task;
+use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
+use tickover_service::memory::{MemoryQueue, MemoryStore};
+use tickover_service::ports::{
+    Depth, DueEntry, DueRange, Ids, Listing, Outgoing, Page, Queue, QueueError, Received, Store, StoreError,
+};
+
+use super::ledger::{Ledger, Life};
+
+/// The store of a life, or, without one, of whoever calls from outside.
+pub(super) struct Counted {
+    pub(super) inner: Arc<MemoryStore>,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) life: Option<Arc<Life>>,
+}
+
+impl Counted {
+    async fn goes_on(&self) {
+        if let Some(life) = &self.life {
+            life.goes_on().await;
+        }
+    }
+
+    /// Notes a write that was done. If the life ends by it, its caller never hears of it.
+    async fn wrote<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        if result.is_ok() {
+            self.ledger.written();
+        }
+        self.goes_on().await;
+        result
+    }
+}
+
+#[async_trait]
+impl Store for Counted {
+    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        self.goes_on().await;
+        self.inner.task(id).await
+    }
+
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        self.goes_on().await;
+        self.inner.tasks(ids).await
+    }
+
+    async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
+        self.goes_on().await;
+        let result = self.inner.commit(writes).await;
+        if result.is_ok() {
+            self.ledger.committed(writes);
+        }
+        self.goes_on().await;
+        result
+    }
+
+    async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
+        self.goes_on().await;
+        let result = self.inner.put_blob(at, body).await;
+        self.wrote(result).await
+    }
+
+    async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
+        self.goes_on().await;
+        self.inner.blob(id).await
+    }
+
+    async fn due(
+        &self,
+        range: DueRange,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<DueEntry>, StoreError> {
+        self.goes_on().await;
+        self.inner.due(range, limit, cursor).await
+    }
+
+    async fn list(
+        &self,
+        listing: Listing,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError> {
+        self.goes_on().await;
+        self.inner.list(listing, limit, cursor).await
+    }
+
+    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        self.goes_on().await;
+        self.inner.execution(id).await
+    }
+
+    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
+        self.goes_on().await;
+        self.inner.executions(ids).await
+    }
+
+    async fn list_executions(
+        &self,
+        workflow: &WorkflowName,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        self.goes_on().await;
+        self.inner.list_executions(workflow, limit, cursor).await
+    }
+
+    async fn put_segment(
+        &self,
+        id: &ExecutionId,
+        key: &SegmentKey,
+        segment: &Segment,
+    ) -> Result<(), StoreError> {
+        self.goes_on().await;
+        let result = self.inner.put_segment(id, key, segment).await;
+        self.wrote(result).await
+    }
+
+    async fn segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        run: u32,
+    ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
+        self.goes_on().await;
+        self.inner.segments(id, incarnation, run).await
+    }
+
+    async fn expire_segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.goes_on().await;
+        let result = self.inner.expire_segments(id, incarnation, expires_at).await;
+        self.wrote(result).await
+    }
+
+    async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
+        self.goes_on().await;
+        let result = self.inner.join(parent, slot, expires_at).await;
+        self.wrote(result).await
+    }
+
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
+        self.goes_on().await;
+        self.inner.recurrence(id).await
+    }
+
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
+        self.goes_on().await;
+        self.inner.recurrences(limit, cursor).await
+    }
+
+    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
+        self.goes_on().await;
+        self.inner.queue(name).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        self.goes_on().await;
+        self.inner.queues().await
+    }
+
+    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
+        self.goes_on().await;
+        self.inner.tick_record().await
+    }
+
+    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
+        self.goes_on().await;
+        self.inner.key(digest).await
+    }
+}
+
+/// The queues of a life.
+pub(super) struct Mortal {
+    pub(super) inner: Arc<MemoryQueue>,
+    pub(super) life: Arc<Life>,
+}
+
+#[async_trait]
+impl Queue for Mortal {
+    async fn send(
+        &self,
+        queue: &QueueName,
+        messages: &[Outgoing],
+    ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        self.life.goes_on().await;
+        self.inner.send(queue, messages).await
+    }
+
+    async fn receive(
+        &self,
+        queue: &QueueName,
+        max: usize,
+        visibility: Millis,
+        wait: Millis,
+    ) -> Result<Vec<Received>, QueueError> {
+        self.life.goes_on().await;
+        self.inner.receive(queue, max, visibility, wait).await
+    }
+
+    async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
+        self.life.goes_on().await;
+        self.inner.delete(queue, receipt).await
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: &QueueName,
+        receipt: &str,
+        visibility: Millis,
+    ) -> Result<(), QueueError> {
+        self.life.goes_on().await;
+        self.inner.change_visibility(queue, receipt, visibility).await
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
+        self.life.goes_on().await;
+        self.inner.depth(queue).await
+    }
+
+    async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
+        self.life.goes_on().await;
+        self.inner.open(queue).await
+    }
+
+    fn knows(&self, queue: &QueueName) -> bool {
+        self.inner.knows(queue)
+    }
+
+    fn names(&self) -> Vec<QueueName> {
+        self.inner.names()
+    }
+}
+
+/// Ids that are the same in every run of a test, so that the same thing happens in it each time.
+#[derive(Debug, Default)]
+pub(super) struct Repeatable(AtomicU64);
+
+impl Ids for Repeatable {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            // SplitMix64: well spread, and each number differs from all others.
+            let mut bits = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+            bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            bits ^= bits >> 31;
+            for (byte, from) in chunk.iter_mut().zip(bits.to_be_bytes()) {
+                *byte = from;
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The whole system in one place: a worker for every queue, the tick, and the timers. Nothing in it waits by itself:
+//! whoever holds it polls it, and moves the clock when nothing in it can go on.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Wake, Waker};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tickover_core::duration::Millis;
+use tickover_core::execution::message::TurnHint;
+use tickover_core::hint::Hint;
+use tickover_core::id::{QueueName, TaskId};
+use tickover_core::tick::SLOT_END;
+use tickover_core::time::{Timestamp, earliest};
+use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
+use tickover_service::ports::{Clock as _, DueRange, Queue as _, Received, Store as _};
+use tickover_service::{Ports, Service};
+use tokio::sync::Notify;
+
+use super::answers::Answers;
+use super::death::{Death, Mourner, completed};
+use super::ledger::{Ledger, Life};
+use super::ports::{Counted, Mortal, Repeatable};
+use super::work::{self, Hands};
+use crate::registry::{Registry, RegistryError};
+use crate::worker::{Worker, WorkerSettings};
+
+/// How long a worker counts as alive without a sign of life.
+pub(super) const LEASE: Millis = Millis::from_secs(60);
+/// How often there is a tick.
+const MINUTE: Millis = Millis::from_secs(60);
+/// How long a message stays hidden that nobody here can do anything with.
+const HELD: Millis = Millis::from_secs(12 * 3_600);
+
+/// What outlives every death.
+pub(super) struct World {
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) queue: Arc<MemoryQueue>,
+    pub(super) ids: Arc<Repeatable>,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) answers: Arc<Answers>,
+    /// Who is told of each death.
+    pub(super) mourner: Mutex<Option<Mourner>>,
+    /// Tasks that nobody here knows what to do with, each with the message that told of it.
+    held: Mutex<BTreeMap<TaskId, Held>>,
+}
+
+/// A task that waits for somebody who knows its kind.
+pub(super) struct Held {
+    pub(super) kind: String,
+    queue: QueueName,
+    receipt: String,
+}
+
+impl World {
+    pub(super) fn new(beginning: Timestamp) -> Self {
+        let clock = Arc::new(ManualClock::new(beginning));
+        let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+        Self {
+            clock,
+            queue,
+            store: Arc::default(),
+            ids: Arc::default(),
+            ledger: Arc::default(),
+            answers: Arc::default(),
+            mourner: Mutex::default(),
+            held: Mutex::default(),
+        }
+    }
+
+    /// The service as those see it who never die: the test itself.
+    pub(super) fn outside(&self) -> Service {
+        let store = Counted { inner: Arc::clone(&self.store), ledger: Arc::clone(&self.ledger), life: None };
+        self.service(store, self.queue.clone())
+    }
+
+    fn hands(&self, life: &Arc<Life>, registry: &Registry) -> Result<Hands, RegistryError> {
+        let service = self.inside(life);
+        let worker = Worker::new(service.clone(), registry.clone(), WorkerSettings::default())?;
+        Ok(Hands { service, worker, answers: Arc::clone(&self.answers) })
+    }
+
+    fn inside(&self, life: &Arc<Life>) -> Service {
+        let (inner, ledger) = (Arc::clone(&self.store), Arc::clone(&self.ledger));
+        let store = Counted { inner, ledger, life: Some(Arc::clone(life)) };
+        let queue = Mortal { inner: Arc::clone(&self.queue), life: Arc::clone(life) };
+        self.service(store, Arc::new(queue))
+    }
+
+    fn service(&self, store: Counted, queue: Arc<dyn tickover_service::ports::Queue>) -> Service {
+        let ports = Ports { store: Arc::new(store), queue, clock: self.clock.clone(), ids: self.ids.clone() };
+        Service::new(ports, tickover_core::limits::Limits::default())
+    }
+
+    pub(super) fn held(&self) -> MutexGuard<'_, BTreeMap<TaskId, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the messages of held tasks seen again whose kind is known by now.
+    pub(super) async fn let_go(&self, kind: &str) {
+        let free: Vec<Held> = {
+            let mut held = self.held();
+            let ids: Vec<TaskId> =
+                held.iter().filter(|(_, one)| one.kind == kind).map(|(id, _)| id.clone()).collect();
+            ids.iter().filter_map(|id| held.remove(id)).collect()
+        };
+        for Held { queue, receipt, .. } in free {
+            // One that is stale was seen again already.
+            let _ = self.queue.change_visibility(&queue, &receipt, Millis::ZERO).await;
+        }
+    }
+}
+
+/// A system from its start to its death, and the next one after that.
+pub(super) struct System {
+    world: Arc<World>,
+    registry: Registry,
+    hands: Hands,
+    life: Arc<Life>,
+    jobs: Vec<Job>,
+    ticked_at: Timestamp,
+}
+
+/// Something under way.
+struct Job {
+    future: BoxFuture<'static, ()>,
+    bell: Arc<Bell>,
+}
+
+/// Tells that one job can go on.
+struct Bell {
+    rung: AtomicBool,
+    progress: Arc<Progress>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.rung.store(true, Ordering::SeqCst);
+        self.progress.wake_by_ref();
+    }
+}
+
+/// Tells that something in the system, or in what is waited for beside it, can go on.
+#[derive(Default)]
+pub(super) struct Progress {
+    made: AtomicBool,
+    pub(super) woken: Notify,
+}
+
+impl Progress {
+    pub(super) fn take(&self) -> bool {
+        self.made.swap(false, Ordering::SeqCst)
+    }
+}
+
+impl Wake for Progress {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.made.store(true, Ordering::SeqCst);
+        self.woken.notify_one();
+    }
+}
+
+impl System {
+    /// Something among what it is given that nobody can work with is an error.
+    pub(super) fn new(world: Arc<World>, registry: Registry) -> Result<Self, RegistryError> {
+        let life = world.ledger.life();
+        let (hands, ticked_at) = (world.hands(&life, &registry)?, world.clock.now());
+        Ok(Self { world, registry, hands, life, jobs: vec![], ticked_at })
+    }
+
+    /// Takes what has arrived, and lets everything go on that can: whether anything did.
+    pub(super) async fn go_on(&mut self, progress: &Arc<Progress>) -> bool {
+        self.pick_up(progress).await;
+        // One at a time: what comes after a death in the same round belongs to the next life.
+        let mut jobs = std::mem::take(&mut self.jobs);
+        let mut went_on = false;
+        jobs.retain_mut(|job| {
+            if self.life.is_over() || !job.is_woken() {
+                return true;
+            }
+            went_on = true;
+            !job.poll()
+        });
+        self.jobs.extend(jobs);
+        if self.life.is_over() {
+            self.begin_again().await;
+            went_on = true;
+        }
+        went_on
+    }
+
+    /// Whatever was under way is dropped, and never polled again.
+    async fn begin_again(&mut self) {
+        self.jobs.clear();
+        let mourner = self.world.mourner.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(mourner) = mourner {
+            let completed = completed(&self.world, &self.registry).await;
+            mourner(&Death { after_write: self.world.ledger.writes(), completed });
+        }
+        self.life = self.world.ledger.begin_life();
+        // The registry is the one that the first life was begun with: it has been checked.
+        if let Ok(hands) = self.world.hands(&self.life, &self.registry) {
+            self.hands = hands;
+        }
+    }
+
+    async fn pick_up(&mut self, progress: &Arc<Progress>) {
+        for queue in self.world.queue.names() {
+            while let Ok(messages) = self.world.queue.receive(&queue, 10, LEASE, Millis::ZERO).await
+                && !messages.is_empty()
+            {
+                for message in messages {
+                    if let Some(job) = self.job(&queue, message).await {
+                        self.begin(job, progress);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a message leads to.
+    async fn job(&self, queue: &QueueName, message: Received) -> Option<BoxFuture<'static, ()>> {
+        let hands = self.hands.clone();
+        if *queue == QueueName::timers() {
+            return Some(work::timer(hands.service, message).boxed());
+        }
+        if TurnHint::is_one(&message.body) {
+            return Some(work::turn(hands, queue.clone(), message).boxed());
+        }
+        let hint = Hint::parse(&message.body).ok()?;
+        let (id, kind) = (hint.task.id, hint.task.kind);
+        if self.registry.step(kind.as_str()).is_some() || self.world.answers.of(kind.as_str()).is_some() {
+            return Some(work::task(hands, id, queue.clone(), message).boxed());
+        }
+        let hidden = self.world.queue.change_visibility(queue, &message.receipt, HELD).await;
+        if hidden.is_ok() {
+            let kind = kind.to_string();
+            let held = Held { kind, queue: queue.clone(), receipt: message.receipt };
+            self.world.held().insert(id, held);
+        }
+        None
+    }
+
+    fn begin(&mut self, future: BoxFuture<'static, ()>, progress: &Arc<Progress>) {
+        let bell = Arc::new(Bell { rung: AtomicBool::new(true), progress: Arc::clone(progress) });
+        progress.wake_by_ref();
+        self.jobs.push(Job { future, bell });
+    }
+
+    /// Whether somebody is at work.
+    pub(super) fn is_at_work(&self) -> bool {
+        !self.jobs.is_empty()
+    }
+
+    /// Whether nobody is at work and nobody will be before time passes: lost work that will be found again counts
+    /// as work, what is to begin later doesn't.
+    pub(super) async fn is_idle(&self) -> bool {
+        if !self.jobs.is_empty() {
+            return false;
+        }
+        let mut in_flight = 0;
+        for queue in self.world.queue.names() {
+            in_flight += self.world.queue.depth(&queue).await.map_or(0, |depth| depth.in_flight);
+        }
+        let held = u64::try_from(self.world.held().len()).unwrap_or(u64::MAX);
+        in_flight <= held
+    }
+
+    /// The next instant at which something happens, though nothing can now.
+    pub(super) async fn next_instant(&self) -> Option<Timestamp> {
+        let now = self.world.clock.now();
+        let next = earliest([
+            self.world.clock.next_wake(),
+            self.world.queue.next_visible_at(),
+            self.next_tick().await,
+        ]);
+        next.map(|at| at.max(now))
+    }
+
+    /// The next tick that finds something to do. Those before it are left out: they would only look.
+    async fn next_tick(&self) -> Option<Timestamp> {
+        let mut first: Option<Timestamp> = None;
+        for shard in 0..self.hands.service.limits().due_shards.max(1) {
+            let range = DueRange::until(shard, Timestamp::from_millis(i64::MAX));
+            let page = self.world.store.due(range, 1, None).await.ok()?;
+            first = earliest([first, page.items.first().map(|entry| entry.due_at)]);
+        }
+        // The minutes that were left out had their ticks: only one that is still to come counts.
+        let now = self.world.clock.now();
+        let coming = if minute(now) == now { now } else { minute(now).plus(MINUTE) };
+        let next = minute(self.ticked_at).plus(MINUTE).max(coming);
+        first.map(|due| minute(due.minus(SLOT_END)).plus(MINUTE).max(next))
+    }
+
+    /// Begins the tick, if one is due now.
+    pub(super) async fn tick(&mut self, progress: &Arc<Progress>) {
+        let now = self.world.clock.now();
+        if now > self.ticked_at && self.next_tick().await.is_some_and(|at| at <= now) {
+            self.ticked_at = now;
+            self.begin(work::tick(self.hands.service.clone(), minute(now)).boxed(), progress);
+        }
+    }
+}
+
+/// The minute that an instant lies in.
+fn minute(at: Timestamp) -> Timestamp {
+    let length = i64::try_from(MINUTE.as_u64()).unwrap_or(1);
+    Timestamp::from_millis(at.as_millis().div_euclid(length) * length)
+}
+
+impl Job {
+    /// Whether it can go on. Asked once, it counts as told.
+    fn is_woken(&self) -> bool {
+        self.bell.rung.swap(false, Ordering::SeqCst)
+    }
+
+    /// Whether it is done.
+    fn poll(&mut self) -> bool {
+        let waker = Waker::from(Arc::clone(&self.bell));
+        self.future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()
+    }
+}

@@ -1,0 +1,100 @@
+//! What the system does with each message, and at each tick.
+
+use std::sync::Arc;
+
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::id::{QueueName, TaskId};
+use tickover_core::task;
+use tickover_core::time::Timestamp;
+use tickover_service::claim::{ClaimRequest, ClaimedTask};
+use tickover_service::executions::TakenTurn;
+use tickover_service::ports::Received;
+use tickover_service::{Service, ServiceError};
+
+use super::answers::Answers;
+use super::system::LEASE;
+use crate::client::null;
+use crate::turn::TurnSettings;
+use crate::worker::Worker;
+
+/// How long a tick and a sweep begin new work.
+const TICK_LENGTH: Millis = Millis::from_secs(50);
+
+/// What all of a system's work is done with.
+#[derive(Clone)]
+pub(super) struct Hands {
+    pub(super) service: Service,
+    pub(super) worker: Worker,
+    pub(super) answers: Arc<Answers>,
+}
+
+fn request() -> ClaimRequest {
+    ClaimRequest { worker: None, max: 1, lease: LEASE, wait: Millis::ZERO }
+}
+
+/// The tick of a minute.
+pub(super) async fn tick(service: Service, minute: Timestamp) {
+    if let Err(error) = service.tick(minute, service.now().plus(TICK_LENGTH)).await {
+        tracing::warn!(%error, "the tick failed");
+    }
+}
+
+/// A message of the queue of timers. One that fails comes back.
+pub(super) async fn timer(service: Service, message: Received) {
+    match service.fire(&message.body, service.now().plus(TICK_LENGTH)).await {
+        Ok(_) => service.done_with(&QueueName::timers(), &message.receipt).await,
+        Err(error) => tracing::warn!(%error, "a timer failed"),
+    }
+}
+
+/// The hint of a turn.
+pub(super) async fn turn(hands: Hands, queue: QueueName, message: Received) {
+    match hands.service.take_turn(&message.body, &request()).await {
+        Ok(Some(taken)) => {
+            let taken = TakenTurn { receipt: Some(message.receipt), ..taken };
+            hands.worker.turn(taken, &TurnSettings::default()).await;
+        }
+        Ok(None) => hands.service.done_with(&queue, &message.receipt).await,
+        // It comes back.
+        Err(error) => tracing::warn!(%error, "a turn wasn't taken"),
+    }
+}
+
+/// The hint of a task whose kind somebody here knows.
+pub(super) async fn task(hands: Hands, id: TaskId, queue: QueueName, message: Received) {
+    match hands.service.claim_by_id(&id, &request()).await {
+        Ok(Some(claimed)) => {
+            match hands.answers.of(claimed.task.kind.as_str()) {
+                Some(answer) => answer_task(&hands.service, &claimed, &answer).await,
+                None => {
+                    hands.worker.attempt(claimed).await;
+                }
+            }
+            hands.service.done_with(&queue, &message.receipt).await;
+        }
+        Err(ServiceError::Rejected(Reject::NotFound | Reject::AlreadyTerminal { .. })) => {
+            hands.service.done_with(&queue, &message.receipt).await;
+        }
+        // Somebody has it, or it may not begin yet: its message comes back.
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%error, "a task wasn't taken"),
+    }
+}
+
+/// An attempt that the test answers.
+async fn answer_task(service: &Service, claimed: &ClaimedTask, answer: &super::answers::Answer) {
+    let (id, token) = (&claimed.task.id, &claimed.token);
+    let input = claimed.input.clone().unwrap_or_else(null);
+    let reported = match answer(&input) {
+        Ok(output) => service.complete(id, token, Some(output)).await,
+        Err(failure) => {
+            let failure = task::Failure::from(failure);
+            let retryable = claimed.task.retry.is_retryable(&failure.code);
+            service.fail(id, token, failure, retryable).await
+        }
+    };
+    if let Err(error) = reported {
+        tracing::debug!(%error, "the answer came too late");
+    }
+}

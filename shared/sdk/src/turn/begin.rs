@@ -1,0 +1,229 @@
+//! Remote steps and children: begun together, looked at together, and ended when nobody waits for them any more.
+
+use futures::future::join_all;
+use tickover_core::execution::journal::{Happened, StepOutcome};
+use tickover_core::execution::{Execution, ParentClosePolicy};
+use tickover_core::id::{ExecutionId, StepName};
+use tickover_core::task;
+use tickover_service::executions::{RemoteStep, StartRequest, remote_id};
+use tickover_service::{Service, ServiceError};
+
+use super::drive::{Done, Driver, Halt};
+use super::inline::failure_payload;
+use super::state::Need;
+use crate::error::Error;
+
+/// What was begun.
+pub(super) struct Begun {
+    remote: Result<Vec<StepName>, Error>,
+    children: Vec<(StepName, ExecutionId, ParentClosePolicy, Result<(), task::Failure>)>,
+}
+
+/// What has ended.
+pub(super) struct Looked {
+    outcomes: Vec<(StepName, StepOutcome)>,
+    /// Wakes that had come before the look.
+    wakes: u64,
+}
+
+/// A child to be started.
+type ToStart = (StepName, Box<StartRequest>, ParentClosePolicy);
+
+impl Driver {
+    /// Begins all remote steps and children that the code needs, in one go.
+    pub(super) fn begin_others(&mut self) {
+        let (mut steps, mut children) = (Vec::new(), Vec::new());
+        {
+            let mut state = self.shared.lock();
+            for waiting in state.needs.values_mut() {
+                match std::mem::replace(&mut waiting.need, Need::Nothing) {
+                    Need::Remote(step) => {
+                        waiting.need = Need::Outcome { name: step.name.clone() };
+                        steps.push(*step);
+                    }
+                    Need::Child { name, start, policy } => {
+                        waiting.need = Need::Outcome { name: name.clone() };
+                        children.push((name, start, policy));
+                    }
+                    other => waiting.need = other,
+                }
+            }
+            if let Err(reject) = state.replay.check_open(steps.len() + children.len()) {
+                state.fail(Error::new(reject.code(), reject.to_string()));
+                return;
+            }
+        }
+        if steps.is_empty() && children.is_empty() {
+            return;
+        }
+        self.has_worked = true;
+        self.busy.beginning = true;
+        let (service, record) = (self.service.clone(), self.record.clone());
+        let again: Vec<StepName> = {
+            let state = self.shared.lock();
+            let names = steps.iter().map(|step| step.name.clone());
+            names.filter(|name| state.replay.was_reopened(name)).collect()
+        };
+        self.jobs.push(Box::pin(async move {
+            if let Err(error) = revive(&service, &record, &again).await {
+                return Done::Begun(Err(error));
+            }
+            Done::Begun(begin(&service, &record, steps, children).await)
+        }));
+    }
+
+    pub(super) fn begun(&mut self, begun: Begun) {
+        let now = self.service.now();
+        let mut state = self.shared.lock();
+        match begun.remote {
+            Ok(names) => {
+                for name in names {
+                    state.replay.push(now, Happened::Remote { name });
+                }
+            }
+            Err(error) => state.fail(error),
+        }
+        for (name, execution, policy, started) in begun.children {
+            let what = match started {
+                Ok(()) => Happened::Child { name, execution, policy },
+                Err(failure) => {
+                    let outcome = StepOutcome::Failed { error: failure_payload(&failure) };
+                    Happened::Step { name, outcome, attempts: Some(1) }
+                }
+            };
+            state.replay.push(now, what);
+        }
+    }
+
+    /// Ends remote steps that nobody waits for any more. A child is never ended by that.
+    pub(super) fn end_losers(&mut self) {
+        if self.busy.beginning {
+            return;
+        }
+        let (service, record) = (self.service.clone(), self.record.clone());
+        let names: Vec<StepName> = {
+            let mut state = self.shared.lock();
+            let losers = std::mem::take(&mut state.losers);
+            let open = state.replay.open_remote();
+            losers.into_iter().filter(|name| open.contains(name)).collect()
+        };
+        if names.is_empty() {
+            return;
+        }
+        self.busy.beginning = true;
+        self.jobs.push(Box::pin(async move {
+            let ended = service.cancel_remote(&record, &names).await;
+            Done::Ended(ended.map(|()| names))
+        }));
+    }
+
+    pub(super) fn losers_ended(&mut self, names: Vec<StepName>) {
+        let now = self.service.now();
+        let mut state = self.shared.lock();
+        for name in names {
+            let outcome = StepOutcome::Cancelled;
+            state.replay.push(now, Happened::Step { name, outcome, attempts: None });
+        }
+    }
+
+    /// Begins to look how others have ended.
+    pub(super) fn look(&mut self) {
+        self.busy.looking = true;
+        let looking = self.looking();
+        self.jobs.push(Box::pin(async move { Done::Looked(looking.await) }));
+    }
+
+    /// Looks how others have ended, if any are open.
+    pub(super) async fn look_now(&mut self) -> Result<(), Halt> {
+        if std::mem::take(&mut self.shared.lock().look) {
+            let looked = self.looking().await?;
+            self.looked(looked);
+        }
+        Ok(())
+    }
+
+    fn looking(&self) -> impl Future<Output = Result<Looked, ServiceError>> + Send + use<> {
+        let (service, record) = (self.service.clone(), self.record.clone());
+        let state = self.shared.lock();
+        let (remote, children) = (state.replay.open_remote(), state.replay.open_children());
+        async move {
+            let wakes = record.wakes;
+            let mut outcomes = Vec::new();
+            if !remote.is_empty() {
+                let ended = service.remote_outcomes(&record, &remote).await?;
+                outcomes.extend(ended.into_iter().map(|(name, (outcome, _))| (name, outcome)));
+            }
+            if !children.is_empty() {
+                outcomes.extend(service.child_outcomes(&children).await?);
+            }
+            Ok(Looked { outcomes, wakes })
+        }
+    }
+
+    pub(super) fn looked(&mut self, looked: Looked) {
+        let now = self.service.now();
+        self.seen_wakes = self.seen_wakes.max(looked.wakes);
+        let mut state = self.shared.lock();
+        for (name, outcome) in looked.outcomes {
+            if state.replay.standing(&name).is_open() {
+                state.replay.push(now, Happened::Step { name, outcome, attempts: None });
+            }
+        }
+    }
+}
+
+/// Has the tasks run again of steps that an operator wants to run again: what failed before is no answer.
+async fn revive(service: &Service, record: &Execution, names: &[StepName]) -> Result<(), ServiceError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    for (name, (outcome, _)) in service.remote_outcomes(record, names).await? {
+        if matches!(outcome, StepOutcome::Completed { .. }) {
+            continue;
+        }
+        match service.retry(&remote_id(record, &name)).await {
+            Ok(_) | Err(ServiceError::Rejected(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+async fn begin(
+    service: &Service,
+    record: &Execution,
+    steps: Vec<RemoteStep>,
+    children: Vec<ToStart>,
+) -> Result<Begun, ServiceError> {
+    let names: Vec<StepName> = steps.iter().map(|step| step.name.clone()).collect();
+    let begun = if steps.is_empty() { Ok(()) } else { service.begin_remote(record, steps).await };
+    let remote = match begun {
+        Ok(()) => Ok(names),
+        Err(ServiceError::Rejected(reject)) => Err(Error::new(reject.code(), reject.to_string())),
+        Err(error) => return Err(error),
+    };
+    let started = join_all(children.into_iter().map(|child| start(service, record, child))).await;
+    Ok(Begun { remote, children: started.into_iter().flatten().collect::<Result<_, _>>()? })
+}
+
+type Started = Result<(StepName, ExecutionId, ParentClosePolicy, Result<(), task::Failure>), ServiceError>;
+
+async fn start(service: &Service, record: &Execution, (name, start, policy): ToStart) -> Option<Started> {
+    let id = start.id.clone()?;
+    let started = match service.start(*start).await {
+        Ok(started) if !started.existed => Ok(()),
+        // Ours, begun before a worker was lost, or somebody else's.
+        Ok(started) => {
+            let ours = started.execution.parent.as_ref().is_some_and(|parent| {
+                parent.execution == record.id
+                    && parent.incarnation == record.incarnation
+                    && parent.run == record.run
+            });
+            let text = format!("there is another execution with the id {id}");
+            if ours { Ok(()) } else { Err(task::Failure::new("id_conflict", text)) }
+        }
+        Err(ServiceError::Rejected(reject)) => Err(task::Failure::new(reject.code(), reject.to_string())),
+        Err(error) => return Some(Err(error)),
+    };
+    Some(Ok((name, id, policy, started)))
+}

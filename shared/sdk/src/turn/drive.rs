@@ -1,0 +1,491 @@
+//! The driver's loop: poll the code, begin what it needs, wait until something has happened, look again.
+
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use tickover_core::error::Reject;
+use tickover_core::execution::command::Ending;
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::replay::Replay;
+use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome};
+use tickover_core::id::LeaseId;
+use tickover_core::payload::Json;
+use tickover_core::time::{Timestamp, earliest};
+use tickover_service::executions::TakenTurn;
+use tickover_service::{Service, ServiceError};
+
+use super::begin::{Begun, Looked};
+use super::end::{Unknown, cause_of};
+use super::inline::AttemptEnd;
+use super::state::{Facts, Need, Shared, State, Verdict, deadline_of};
+use super::waker::Bell;
+use super::{TurnEnd, TurnSettings};
+use crate::ctx::Ctx;
+use crate::ctx::step::nothing;
+use crate::error::Error;
+use crate::registry::{ErasedWorkflow, Registry};
+
+/// What the code comes to: a result; for the code after a failure, perhaps none.
+type Body = BoxFuture<'static, Result<Option<Json>, Error>>;
+
+/// A turn under way.
+pub(super) struct Driver {
+    pub(super) service: Service,
+    pub(super) settings: TurnSettings,
+    pub(super) lease: LeaseId,
+    pub(super) receipt: Option<String>,
+    /// The record as it was last seen.
+    pub(super) record: Execution,
+    /// Wakes that had come when others' outcomes were last looked at.
+    pub(super) seen_wakes: u64,
+    pub(super) shared: Arc<Shared>,
+    pub(super) workflow: ErasedWorkflow,
+    pub(super) jobs: FuturesUnordered<BoxFuture<'static, Done>>,
+    pub(super) busy: Busy,
+    /// Whether the code keeps waiting for something that isn't its context's, and since when.
+    pub(super) foreign_since: Option<Timestamp>,
+    /// Whether an inline step has to wait for a fresh invocation.
+    pub(super) is_tight: bool,
+    /// Whether anything was run in this turn.
+    pub(super) has_worked: bool,
+    /// When the code was last polled: instants until then are no news to it.
+    polled_at: Timestamp,
+    /// Whether something has happened since then that it may go on for.
+    has_news: bool,
+    bell: Bell,
+    body: Option<Body>,
+    /// What the code came to: what is under way is still waited for.
+    answer: Option<Result<Option<Json>, Error>>,
+}
+
+/// What of the driver's own is under way, of which there is one at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Busy {
+    /// A write to the record.
+    pub(super) writing: bool,
+    /// Remote steps and children are being begun, or ended.
+    pub(super) beginning: bool,
+    /// Others' outcomes are being looked at.
+    pub(super) looking: bool,
+    /// When the lease may be renewed again after it couldn't be.
+    pub(super) renew_after: Option<Timestamp>,
+}
+
+/// Something that was under way and is done.
+pub(super) enum Done {
+    Attempt(Box<AttemptEnd>),
+    /// It was dropped.
+    Aborted,
+    Stored(Result<Box<Execution>, ServiceError>),
+    Renewed(Result<Box<Execution>, ServiceError>),
+    /// The whole journal, as the record had it that was last seen.
+    Reread(Result<Vec<Entry>, ServiceError>),
+    Begun(Result<Begun, ServiceError>),
+    Ended(Result<Vec<tickover_core::id::StepName>, ServiceError>),
+    Looked(Result<Looked, ServiceError>),
+    Read(tickover_core::payload::Payload, Result<Json, ServiceError>),
+    Kept(u64, tickover_core::id::StepName, Json, Result<tickover_core::payload::Payload, ServiceError>),
+}
+
+/// Why a turn stops short.
+pub(super) enum Halt {
+    /// Another worker has the execution.
+    Lost,
+    /// The service can't do what is needed.
+    Broken(ServiceError),
+    /// The code panicked.
+    Panicked(String),
+    /// The code waited too long for what isn't durable.
+    Foreign,
+    /// The run is larger than it may be.
+    Limit(Reject),
+}
+
+impl From<ServiceError> for Halt {
+    fn from(error: ServiceError) -> Self {
+        match error {
+            ServiceError::Rejected(Reject::TurnLost) => Self::Lost,
+            ServiceError::Rejected(reject @ Reject::LimitExceeded { .. }) => Self::Limit(reject),
+            error => Self::Broken(error),
+        }
+    }
+}
+
+impl Driver {
+    /// A driver for this turn, if the workflow is known here.
+    pub(super) fn new(
+        service: &Service,
+        registry: &Registry,
+        taken: TakenTurn,
+        settings: &TurnSettings,
+    ) -> Result<Self, Box<Unknown>> {
+        let TakenTurn { execution: record, journal, input, lease, receipt } = taken;
+        let Some(workflow) = registry.workflow(record.workflow.as_str()) else {
+            return Err(Box::new(Unknown { record, lease }));
+        };
+        let workflow = workflow.clone();
+        let replay = Replay::new(&journal, service.limits());
+        let facts = Facts::of(&record, settings.limit_at, workflow.options.patches, replay.reopened());
+        let bell = Bell::new();
+        let state = State::new(replay, facts, bell.waker().clone());
+        let shared = Shared::new(state, Arc::clone(service.clock()));
+        let body = body_of(&workflow, Ctx::new(Arc::clone(&shared)), &record, input);
+        let mut driver = Self {
+            service: service.clone(),
+            settings: settings.clone(),
+            lease,
+            receipt,
+            seen_wakes: record.wakes,
+            record,
+            shared,
+            workflow,
+            jobs: FuturesUnordered::new(),
+            busy: Busy::default(),
+            foreign_since: None,
+            is_tight: false,
+            has_worked: false,
+            polled_at: Timestamp::EPOCH,
+            has_news: true,
+            bell,
+            body: Some(body),
+            answer: None,
+        };
+        driver.note_patches();
+        Ok(driver)
+    }
+
+    /// The run's first claim says which patches its code has.
+    fn note_patches(&mut self) {
+        let (now, patches) = (self.service.now(), self.workflow.options.patches);
+        let mut state = self.shared.lock();
+        if state.replay.is_untouched() && !patches.is_empty() {
+            let names = patches.iter().map(|name| (*name).to_owned()).collect();
+            state.replay.push(now, Happened::Patches { names });
+        }
+        state.look = !state.replay.open_remote().is_empty() || !state.replay.open_children().is_empty();
+    }
+
+    /// Runs the turn to its end.
+    pub(super) async fn run(mut self) -> TurnEnd {
+        let end = match self.go().await {
+            Ok(end) => end,
+            Err(halt) => self.halt(halt).await,
+        };
+        self.shared.lock().is_over = true;
+        end
+    }
+
+    async fn go(&mut self) -> Result<TurnEnd, Halt> {
+        // What has ended meanwhile is known before the code looks.
+        self.look_now().await?;
+        loop {
+            let now = self.service.now();
+            if self.is_lease_over(now) {
+                return Err(Halt::Lost);
+            }
+            if let Some(kind) = self.overdue(now) {
+                return self.close(timed_out(&self.record, kind)).await;
+            }
+            if self.is_out_of_time(now) {
+                return self.break_off().await;
+            }
+            self.poll_body()?;
+            let verdict = self.shared.lock().verdict.take();
+            if let Some(verdict) = verdict {
+                return self.judge(verdict).await;
+            }
+            if self.answer.is_some() && self.jobs.is_empty() {
+                let answer = self.answer.take().unwrap_or(Ok(None));
+                return self.close_with(answer).await;
+            }
+            if self.plan(now) {
+                self.has_news = true;
+                continue;
+            }
+            if self.is_idle() {
+                if self.record.cancel_requested {
+                    return self
+                        .close(Ending::Outcome(ExecutionOutcome::Cancelled { terminated: false }))
+                        .await;
+                }
+                // What is due already the code sees when it is polled again.
+                let due = !self.is_tight && self.until(now).is_some_and(|until| until <= now);
+                if !due && let Some(end) = self.suspend(now).await? {
+                    return Ok(end);
+                }
+                self.has_news = true;
+                continue;
+            }
+            self.check_patience(now)?;
+            let happened = self.wait().await;
+            if happened.is_empty() {
+                // The code may wake itself again and again.
+                make_way().await;
+            }
+            for done in happened {
+                self.apply(done)?;
+            }
+        }
+    }
+
+    /// Polls the code, unless it has ended or is to go no further.
+    fn poll_body(&mut self) -> Result<(), Halt> {
+        if self.record.cancel_requested || self.answer.is_some() {
+            return Ok(());
+        }
+        let now = self.service.now();
+        if std::mem::take(&mut self.has_news) || self.has_passed(now) {
+            // Executors within the code poll only what they are told of.
+            let wakers = self.shared.lock().inner_wakers();
+            wakers.into_iter().for_each(std::task::Waker::wake);
+        }
+        self.bell.hush();
+        self.polled_at = now;
+        let Some(body) = &mut self.body else { return Ok(()) };
+        let mut context = Context::from_waker(self.bell.waker());
+        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(&mut context)));
+        match polled {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(answer)) => {
+                self.answer = Some(answer);
+                self.body = None;
+                self.stop_steps();
+            }
+            Err(panic) => {
+                self.body = None;
+                return Err(Halt::Panicked(super::inline::panic_text(&*panic)));
+            }
+        }
+        for warning in self.shared.lock().replay.warnings() {
+            tracing::warn!(
+                { tickover_service::telemetry::field::EXECUTION_ID } = %self.record.id,
+                limit = warning.limit, value = warning.value, maximum = warning.maximum,
+                "near a limit"
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether the code waits for something that isn't its context's. Executors within it keep the waker as well:
+    /// as many of those as poll the context's futures are taken for that.
+    pub(super) fn awaits_foreign(&self) -> bool {
+        if self.body.is_none() || self.record.cancel_requested {
+            return false;
+        }
+        let state = self.shared.lock();
+        state.needs.is_empty() || self.bell.has_rung() || self.bell.clones() > state.inner_count()
+    }
+
+    /// Waits for the next thing to happen: something under way is done, the code is woken, or an instant comes.
+    /// What is done at the same time is taken together.
+    async fn wait(&mut self) -> Vec<Done> {
+        let until = self.next_instant();
+        let clock = Arc::clone(self.service.clock());
+        let mut sleep = pin!(async move {
+            match until {
+                Some(until) => clock.sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        });
+        poll_fn(|context| {
+            let mut done = Vec::new();
+            while let Poll::Ready(Some(one)) = self.jobs.poll_next_unpin(context) {
+                done.push(one);
+            }
+            if self.bell.listen(context) || !done.is_empty() || sleep.as_mut().poll(context).is_ready() {
+                return Poll::Ready(done);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The next instant at which there is something to do, whatever else happens.
+    fn next_instant(&self) -> Option<Timestamp> {
+        let state = self.shared.lock();
+        let patience = self.foreign_since.map(|since| since.plus(self.settings.patience));
+        let renewal = if self.busy.writing { None } else { self.renewal_at() };
+        let needs = state.needs.values().filter_map(|waiting| instant_of(&waiting.need));
+        let own =
+            [deadline_of(&self.record), self.settings.limit_at, patience, renewal, self.lease_ends_at()];
+        earliest(own.into_iter().chain(needs.filter(|at| *at > self.polled_at).map(Some)))
+    }
+
+    /// Whether an instant that something waits for has come since the code was last polled.
+    fn has_passed(&self, now: Timestamp) -> bool {
+        let state = self.shared.lock();
+        let mut instants = state.needs.values().filter_map(|waiting| instant_of(&waiting.need));
+        instants.any(|at| self.polled_at < at && at <= now)
+    }
+
+    /// When the code can go on by itself, at the earliest.
+    pub(super) fn until(&self, now: Timestamp) -> Option<Timestamp> {
+        if self.is_tight {
+            return Some(now);
+        }
+        let state = self.shared.lock();
+        let instants = state.needs.values().filter_map(|waiting| instant_of(&waiting.need));
+        // Where the code has seen an instant pass and still holds what waited for it, it waits for something else.
+        instants.filter(|at| *at > self.polled_at).min()
+    }
+
+    fn apply(&mut self, done: Done) -> Result<(), Halt> {
+        self.has_news = true;
+        match done {
+            Done::Aborted => {}
+            Done::Attempt(end) => self.attempt_ended(*end)?,
+            Done::Stored(stored) => {
+                self.busy.writing = false;
+                self.stored(*stored?);
+            }
+            Done::Reread(journal) => {
+                self.busy.writing = false;
+                self.shared.lock().replay.rebuild(&journal?);
+            }
+            Done::Renewed(renewed) => {
+                self.busy.writing = false;
+                self.renewed(renewed)?;
+            }
+            Done::Begun(begun) => {
+                self.busy.beginning = false;
+                self.begun(begun?);
+            }
+            Done::Ended(ended) => {
+                self.busy.beginning = false;
+                self.losers_ended(ended?);
+            }
+            Done::Looked(looked) => {
+                self.busy.looking = false;
+                self.looked(looked?);
+            }
+            Done::Read(payload, text) => self.shared.lock().remember(&payload, text?),
+            Done::Kept(number, name, json, kept) => self.kept(number, name, json, kept)?,
+        }
+        Ok(())
+    }
+
+    /// Which deadline has passed.
+    fn overdue(&self, now: Timestamp) -> Option<DeadlineKind> {
+        let passed = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
+        match &self.record.failing {
+            Some(failing) => passed(Some(failing.deadline_at)).then_some(DeadlineKind::Execution),
+            None if passed(self.record.deadline_at) => Some(DeadlineKind::Execution),
+            None if passed(self.record.run_deadline_at) => Some(DeadlineKind::Run),
+            None => None,
+        }
+    }
+
+    fn is_out_of_time(&self, now: Timestamp) -> bool {
+        self.settings.limit_at.is_some_and(|at| at <= now)
+    }
+
+    fn check_patience(&mut self, now: Timestamp) -> Result<(), Halt> {
+        if !self.awaits_foreign() || self.has_running() {
+            self.foreign_since = None;
+            return Ok(());
+        }
+        let since = *self.foreign_since.get_or_insert(now);
+        if now.since(since) >= self.settings.patience { Err(Halt::Foreign) } else { Ok(()) }
+    }
+
+    async fn judge(&mut self, verdict: Verdict) -> Result<TurnEnd, Halt> {
+        match verdict {
+            Verdict::Failed(error) => {
+                self.stop_steps();
+                self.settle_jobs().await?;
+                self.close_with(Err(error)).await
+            }
+            Verdict::ContinueAsNew(input) => {
+                self.stop_steps();
+                self.settle_jobs().await?;
+                let input = Some(self.service.keep(input).await?);
+                let events: Vec<Entry> = self.shared.lock().replay.free_events();
+                self.close(Ending::ContinueAsNew { input, events }).await
+            }
+            Verdict::Unreadable(failure) => {
+                self.stop_steps();
+                self.settle_jobs().await?;
+                self.park(failure).await
+            }
+        }
+    }
+
+    /// Whether the code has come to its end.
+    pub(super) const fn has_answer(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    /// Waits for what of the driver's own is under way.
+    pub(super) async fn settle_jobs(&mut self) -> Result<(), Halt> {
+        while !self.jobs.is_empty() {
+            for done in self.wait().await {
+                self.apply(done)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn body_of(workflow: &ErasedWorkflow, ctx: Ctx, record: &Execution, input: Option<Json>) -> Body {
+    let workflow = workflow.clone();
+    let input = input.unwrap_or_else(null);
+    let failing = record.failing.clone();
+    Box::pin(async move {
+        match failing {
+            None => workflow.run(ctx, &input).await.map(Some),
+            Some(failing) => match workflow.on_failure(ctx, &input, cause_of(&failing.outcome)) {
+                Some(handler) => handler.await,
+                None => Ok(None),
+            },
+        }
+    })
+}
+
+fn null() -> Json {
+    match nothing() {
+        tickover_core::payload::Payload::Inline(json) => json,
+        tickover_core::payload::Payload::Blob(_) => Json::string(""),
+    }
+}
+
+/// Lets others go on for a moment.
+async fn make_way() {
+    let mut made = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut made, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// How a run ends whose deadline has passed.
+fn timed_out(record: &Execution, kind: DeadlineKind) -> Ending {
+    match &record.failing {
+        Some(failing) => Ending::Outcome(failing.outcome.clone()),
+        None => Ending::Outcome(ExecutionOutcome::TimedOut { kind }),
+    }
+}
+
+/// When something that is waited for comes by itself.
+fn instant_of(need: &Need) -> Option<Timestamp> {
+    match need {
+        Need::Instant(at) => *at,
+        Need::Elsewhere { look_at, .. } => Some(*look_at),
+        Need::Inline(inline) => inline.next_at(),
+        Need::Text(_)
+        | Need::Keep { .. }
+        | Need::Remote(_)
+        | Need::Child { .. }
+        | Need::Outcome { .. }
+        | Need::Nothing => None,
+    }
+}

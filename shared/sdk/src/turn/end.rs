@@ -1,0 +1,267 @@
+//! The ends of a turn: suspended, closed, given back, parked, lost.
+
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, Stuck};
+use tickover_core::id::LeaseId;
+use tickover_core::payload::Json;
+use tickover_core::task;
+use tickover_core::time::Timestamp;
+use tickover_service::executions::Suspended;
+use tickover_service::telemetry::field;
+use tickover_service::{Service, ServiceError};
+
+use super::TurnEnd;
+use super::drive::{Driver, Halt};
+use super::state::Need;
+use crate::error::{Cause, Error, Failure};
+
+/// How soon a turn is tried again that went wrong; twice as long each time.
+const SOON: Millis = Millis::from_secs(1);
+/// The longest that wait grows for a workflow that no worker knows.
+const PATIENT: Millis = Millis::from_secs(600);
+
+/// A turn of a workflow that isn't known here.
+pub(super) struct Unknown {
+    pub(super) record: Execution,
+    pub(super) lease: LeaseId,
+}
+
+impl Unknown {
+    /// Gives it back for a worker that knows it, ever more patiently.
+    pub(super) async fn release(self, service: &Service) -> TurnEnd {
+        let tries = match &self.record.stuck {
+            Some(Stuck::UnknownWorkflow { tries }) => tries.saturating_add(1),
+            Some(Stuck::Unreadable(_)) | None => 1,
+        };
+        let after = SOON.saturating_mul(1 << tries.min(10)).min(PATIENT);
+        tracing::warn!(
+            { field::EXECUTION_ID } = %self.record.id, workflow = %self.record.workflow, tries,
+            "no worker here knows the workflow"
+        );
+        let stuck = Some(Stuck::UnknownWorkflow { tries });
+        match service.release_turn(&self.record, self.lease, after, stuck).await {
+            Ok(()) => TurnEnd::Released,
+            Err(error) => {
+                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "turn not given back");
+                TurnEnd::Lost
+            }
+        }
+    }
+}
+
+/// What the code after a failure is told of it.
+pub(super) fn cause_of(outcome: &ExecutionOutcome) -> Cause {
+    match outcome {
+        ExecutionOutcome::Failed { error, step: Some(name), retries_exhausted } => Cause::Step {
+            name: name.clone(),
+            error: failure_of(error),
+            retries_exhausted: *retries_exhausted,
+        },
+        ExecutionOutcome::Failed { error, step: None, .. } => Cause::Body(failure_of(error)),
+        ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution } => Cause::ExecutionDeadline,
+        ExecutionOutcome::TimedOut { kind: DeadlineKind::Run } => Cause::RunDeadline,
+        ExecutionOutcome::Completed { .. } | ExecutionOutcome::Cancelled { .. } => {
+            Cause::Body(Failure::new("cancelled", ""))
+        }
+    }
+}
+
+fn failure_of(error: &task::Failure) -> Failure {
+    Failure::new(error.code.as_str(), error.message.as_str())
+}
+
+fn failed(error: &Error) -> ExecutionOutcome {
+    let cause = error.cause();
+    let (step, retries_exhausted) = match cause {
+        Cause::Step { name, retries_exhausted, .. } => (Some(name), retries_exhausted),
+        Cause::Body(_) | Cause::ExecutionDeadline | Cause::RunDeadline => (None, false),
+    };
+    let error = task::Failure::from(error.failure().clone());
+    ExecutionOutcome::Failed { error, step, retries_exhausted }
+}
+
+impl Driver {
+    /// Ends the turn until something happens; `None` if something has, and it goes on.
+    pub(super) async fn suspend(&mut self, now: Timestamp) -> Result<Option<TurnEnd>, Halt> {
+        self.note_retries();
+        let until = self.until(now);
+        let (entries, awaits_others) = {
+            let mut state = self.shared.lock();
+            let awaits = state.needs.values().any(|waiting| matches!(waiting.need, Need::Outcome { .. }));
+            (state.replay.take_fresh(), awaits)
+        };
+        let suspend = Suspend {
+            lease: self.lease,
+            entries,
+            seen_version: self.record.version,
+            seen_wakes: self.seen_wakes,
+            until,
+            awaits_others,
+            on_failure: self.on_failure(),
+        };
+        match self.service.suspend_turn(&self.record, suspend).await? {
+            Suspended::Done => Ok(Some(TurnEnd::Suspended)),
+            Suspended::GoOn(record, journal) => {
+                let mut state = self.shared.lock();
+                state.replay.rebuild(&journal);
+                state.facts.update(&record);
+                drop(state);
+                self.record = *record;
+                Ok(None)
+            }
+        }
+    }
+
+    /// The invocation is about to end: another one goes on at once.
+    pub(super) async fn break_off(&mut self) -> Result<TurnEnd, Halt> {
+        self.stop_steps();
+        self.settle_jobs().await?;
+        self.is_tight = true;
+        // An attempt that isn't written down would never have been.
+        self.note_retries();
+        let now = self.service.now();
+        let has_fresh = self.shared.lock().replay.has_fresh();
+        if has_fresh && let Some(end) = self.suspend(now).await? {
+            return Ok(end);
+        }
+        Ok(self.release(Millis::ZERO, None).await)
+    }
+
+    /// Ends the run with what the code came to.
+    pub(super) async fn close_with(&mut self, answer: Result<Option<Json>, Error>) -> Result<TurnEnd, Halt> {
+        let failing = self.record.failing.as_ref().map(|failing| failing.outcome.clone());
+        let outcome = match (answer, failing) {
+            (Ok(Some(output)), _) => self.completed(output).await?,
+            (Ok(None), Some(outcome)) => outcome,
+            (Ok(None), None) => ExecutionOutcome::Completed { output: None },
+            (Err(error), None) => failed(&error),
+            (Err(error), Some(outcome)) => {
+                tracing::warn!(
+                    { field::EXECUTION_ID } = %self.record.id, %error,
+                    "what was to be done about the failure failed itself"
+                );
+                outcome
+            }
+        };
+        self.close(Ending::Outcome(outcome)).await
+    }
+
+    async fn completed(&mut self, output: Json) -> Result<ExecutionOutcome, Halt> {
+        if output.as_str() == "null" {
+            return Ok(ExecutionOutcome::Completed { output: None });
+        }
+        match self.service.keep(output).await {
+            Ok(output) => Ok(ExecutionOutcome::Completed { output: Some(output) }),
+            Err(ServiceError::Rejected(reject)) => {
+                Ok(failed(&Error::new(reject.code(), format!("the output: {reject}"))))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) async fn close(&mut self, ending: Ending) -> Result<TurnEnd, Halt> {
+        self.stop_steps();
+        self.settle_jobs().await?;
+        let entries = self.shared.lock().replay.take_fresh();
+        let close = Close { lease: self.lease, entries, ending, on_failure: self.on_failure() };
+        self.service.close_turn(&self.record, close).await?;
+        Ok(TurnEnd::Closed)
+    }
+
+    /// A stored result doesn't fit the code: the execution waits for an operator, with all that it has.
+    pub(super) async fn park(&mut self, failure: task::Failure) -> Result<TurnEnd, Halt> {
+        tracing::error!(
+            { field::EXECUTION_ID } = %self.record.id, problem = failure.message,
+            "a stored result can't be read; the execution waits for an operator"
+        );
+        self.keep_fresh().await?;
+        Ok(self.release(Millis::ZERO, Some(Stuck::Unreadable(failure))).await)
+    }
+
+    /// Writes what has happened before the turn is given back.
+    async fn keep_fresh(&mut self) -> Result<(), Halt> {
+        let entries = self.shared.lock().replay.take_fresh();
+        if !entries.is_empty() {
+            let on_failure = self.on_failure();
+            self.record = self.service.record_turn(&self.record, self.lease, entries, on_failure).await?;
+        }
+        Ok(())
+    }
+
+    async fn release(&mut self, after: Millis, stuck: Option<Stuck>) -> TurnEnd {
+        match self.service.release_turn(&self.record, self.lease, after, stuck).await {
+            Ok(()) => TurnEnd::Released,
+            Err(error) => {
+                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "turn not given back");
+                TurnEnd::Lost
+            }
+        }
+    }
+
+    /// A turn that can't go on here.
+    pub(super) async fn halt(&mut self, halt: Halt) -> TurnEnd {
+        let id = self.record.id.clone();
+        self.stop_steps();
+        match halt {
+            Halt::Lost => {
+                tracing::info!({ field::EXECUTION_ID } = %id, "another worker has the execution");
+                return TurnEnd::Lost;
+            }
+            Halt::Broken(error) => {
+                tracing::warn!({ field::EXECUTION_ID } = %id, %error, "turn broken off");
+                return self.release(SOON, None).await;
+            }
+            Halt::Panicked(panic) => {
+                tracing::error!({ field::EXECUTION_ID } = %id, panic, "the workflow's code panicked");
+            }
+            Halt::Limit(reject) => return self.end_by_limit(&reject).await,
+            Halt::Foreign => {
+                let open = self.open_needs();
+                tracing::error!(
+                    { field::EXECUTION_ID } = %id, open,
+                    "the workflow's code awaits something that isn't its context's, which isn't durable, and it \
+                     takes too long: put it into a step"
+                );
+            }
+        }
+        let settled = async {
+            self.settle_jobs().await?;
+            self.keep_fresh().await
+        };
+        if let Err(Halt::Lost) = settled.await {
+            return TurnEnd::Lost;
+        }
+        let after = SOON.saturating_mul(1 << self.record.idle_turns.min(6));
+        self.release(after, None).await
+    }
+
+    /// A run that is larger than it may be fails with all that it has.
+    async fn end_by_limit(&mut self, reject: &Reject) -> TurnEnd {
+        self.jobs.clear();
+        self.shared.lock().replay.put_back();
+        let error = Error::new(reject.code(), reject.to_string());
+        match Box::pin(self.close_with(Err(error))).await {
+            Ok(end) => end,
+            Err(Halt::Lost) => TurnEnd::Lost,
+            Err(_) => self.release(SOON, None).await,
+        }
+    }
+
+    /// What the code waits for of its context's, for people.
+    fn open_needs(&self) -> String {
+        let state = self.shared.lock();
+        let names = state.needs.values().map(|waiting| match &waiting.need {
+            Need::Inline(inline) => format!("step `{}`", inline.shown),
+            Need::Remote(step) => format!("remote step `{}`", step.name),
+            Need::Child { name, .. } | Need::Outcome { name } => format!("`{name}`"),
+            Need::Elsewhere { .. } => "another execution".to_owned(),
+            Need::Instant(_) => "a sleep or wait".to_owned(),
+            Need::Keep { name, .. } => format!("value `{name}`"),
+            Need::Text(_) | Need::Nothing => "a stored result".to_owned(),
+        });
+        let names: Vec<String> = names.collect();
+        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+    }
+}

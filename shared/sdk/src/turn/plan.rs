@@ -1,0 +1,232 @@
+//! What can begin now, and what has to be stored before.
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Happened, StepOutcome};
+use tickover_core::execution::replay::{Next, Standing};
+use tickover_core::task;
+use tickover_core::time::Timestamp;
+
+use super::drive::{Done, Driver};
+use super::inline::failure_payload;
+use super::state::{Inline, Need, Stage, State};
+use crate::ctx::elsewhere;
+
+/// What an inline step without a timeout should have before the invocation ends.
+const WORTH_STARTING: Millis = Millis::from_secs(1);
+
+impl Driver {
+    /// Begins what can begin. Whether the code has to look again at once.
+    pub(super) fn plan(&mut self, now: Timestamp) -> bool {
+        self.read_texts();
+        self.plan_looks(now);
+        let again = !self.is_held() && self.prepare_steps(now);
+        if again {
+            return true;
+        }
+        let eager = !self.is_held() && self.has_beginnings();
+        let has_losers = !self.shared.lock().losers.is_empty();
+        let has_fresh = self.shared.lock().replay.has_fresh();
+        // The last results ride in the write that ends the turn, unless something goes on meanwhile.
+        if has_fresh && (eager || has_losers || !self.jobs.is_empty() || self.awaits_foreign()) {
+            self.store();
+        }
+        let stored = !self.busy.writing && !self.shared.lock().replay.has_fresh();
+        if stored && eager {
+            self.begin(now);
+        }
+        if stored && has_losers {
+            self.end_losers();
+        }
+        self.renew_if_due(now);
+        false
+    }
+
+    /// Whether nothing new may begin.
+    fn is_held(&self) -> bool {
+        self.record.cancel_requested || self.record.paused || self.has_answer()
+    }
+
+    /// Whether the turn has nothing to do and nothing to wait for.
+    pub(super) fn is_idle(&self) -> bool {
+        let held = self.is_held();
+        let state = self.shared.lock();
+        let under_way = state.needs.values().any(|waiting| match &waiting.need {
+            Need::Inline(inline) => match &inline.stage {
+                Stage::Running(_) => true,
+                Stage::Due { .. } => !held,
+                // What no longer fits into this invocation isn't waited for here.
+                Stage::Retry { in_place, .. } => *in_place && !held && !self.is_tight,
+                Stage::Unknown | Stage::Ended => false,
+            },
+            Need::Remote(_) | Need::Child { .. } => !held,
+            Need::Text(_)
+            | Need::Keep { .. }
+            | Need::Outcome { .. }
+            | Need::Elsewhere { .. }
+            | Need::Instant(_)
+            | Need::Nothing => false,
+        });
+        let losers = !state.losers.is_empty();
+        drop(state);
+        self.jobs.is_empty() && !under_way && !losers && !self.awaits_foreign()
+    }
+
+    /// Whether an inline step is running.
+    pub(super) fn has_running(&self) -> bool {
+        let running = |inline: &Inline| matches!(inline.stage, Stage::Running(_));
+        self.shared.lock().needs.values().any(|waiting| waiting.need.inline().is_some_and(running))
+    }
+
+    /// Reads payloads that the code needs, and keeps values that it took.
+    fn read_texts(&mut self) {
+        let mut state = self.shared.lock();
+        let mut payloads = Vec::new();
+        let mut values = Vec::new();
+        let mut needs = std::mem::take(&mut state.needs);
+        for (number, waiting) in &mut needs {
+            match &mut waiting.need {
+                Need::Text(payload) if state.begin_reading(payload) => payloads.push(payload.clone()),
+                Need::Keep { name, value } => {
+                    values.extend(value.take().map(|value| (*number, name.clone(), value)));
+                }
+                Need::Text(_)
+                | Need::Inline(_)
+                | Need::Remote(_)
+                | Need::Child { .. }
+                | Need::Outcome { .. }
+                | Need::Elsewhere { .. }
+                | Need::Instant(_)
+                | Need::Nothing => {}
+            }
+        }
+        state.needs = needs;
+        drop(state);
+        for payload in payloads {
+            let service = self.service.clone();
+            self.jobs.push(Box::pin(async move {
+                let text = service.open(&payload).await;
+                Done::Read(payload, text)
+            }));
+        }
+        for (number, name, value) in values {
+            let service = self.service.clone();
+            self.jobs.push(Box::pin(async move {
+                let kept = service.keep(value.clone()).await;
+                Done::Kept(number, name, value, kept)
+            }));
+        }
+    }
+
+    /// Others' outcomes are looked at when somebody has told of one, and now and then where nobody would.
+    fn plan_looks(&mut self, now: Timestamp) {
+        let mut state = self.shared.lock();
+        let mut look = state.look;
+        for waiting in state.needs.values_mut() {
+            if let Need::Elsewhere { since, look_at } = &waiting.need
+                && *look_at <= now
+            {
+                look = true;
+                waiting.need = elsewhere(*since, now);
+            }
+        }
+        let told = self.record.wakes > self.seen_wakes;
+        let open = !state.replay.open_remote().is_empty() || !state.replay.open_children().is_empty();
+        state.look = (look || told) && open;
+        let look = state.look && !self.busy.looking && !self.has_answer();
+        if look {
+            state.look = false;
+        }
+        drop(state);
+        if look {
+            self.look();
+        } else if told && !open && !self.busy.looking {
+            self.seen_wakes = self.record.wakes;
+        }
+    }
+
+    /// Finds out for each inline step what follows for it. Whether one of them has ended by that.
+    fn prepare_steps(&mut self, now: Timestamp) -> bool {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        let mut needs = std::mem::take(&mut state.needs);
+        let mut ended = false;
+        for waiting in needs.values_mut() {
+            if let Need::Inline(inline) = &mut waiting.need {
+                ended |= self.prepare_step(&mut state, inline, now);
+            }
+        }
+        state.needs = needs;
+        ended
+    }
+
+    fn prepare_step(&mut self, state: &mut State, inline: &mut Inline, now: Timestamp) -> bool {
+        let standing = match &inline.stage {
+            Stage::Unknown => state.replay.standing(&inline.name).clone(),
+            Stage::Retry { attempt, first_at, error, at, .. } if *at <= now => {
+                let (attempt, first_at, next_at) = (*attempt, *first_at, *at);
+                Standing::Failed { attempt, first_at, error: error.clone(), next_at }
+            }
+            Stage::Retry { .. } | Stage::Due { .. } | Stage::Running(_) | Stage::Ended => return false,
+        };
+        let (outcome, attempts) = match inline.policy.next(&standing, now) {
+            Next::Run { attempt, first_at, timeout_at } => {
+                if !self.fits(inline, now) {
+                    self.is_tight = true;
+                    return false;
+                }
+                inline.stage = Stage::Due { attempt, first_at };
+                if inline.noted_first {
+                    let name = inline.name.clone();
+                    let noted =
+                        Happened::Attempt { name, attempt, first_at, error: None, next_at: timeout_at };
+                    state.replay.push(now, noted);
+                }
+                return false;
+            }
+            Next::Wait { next_at } => {
+                if let Standing::Failed { attempt, first_at, error, .. } = standing {
+                    inline.stage = Stage::Retry { attempt, first_at, error, at: next_at, in_place: false };
+                }
+                return false;
+            }
+            Next::Interrupted { attempt } => {
+                let text = "its worker was lost, and it is to run at most once";
+                let error = failure_payload(&task::Failure::new("interrupted", text));
+                (StepOutcome::Failed { error }, attempt)
+            }
+            Next::End { outcome, attempts } => (outcome, attempts),
+        };
+        inline.stage = Stage::Ended;
+        let name = inline.name.clone();
+        state.replay.push(now, Happened::Step { name, outcome, attempts: Some(attempts) });
+        true
+    }
+
+    /// Whether a step may begin in what is left of the invocation. A fresh one has to do in any case.
+    fn fits(&self, inline: &Inline, now: Timestamp) -> bool {
+        let Some(limit_at) = self.settings.limit_at.filter(|_| self.has_worked) else { return true };
+        limit_at.since(now) >= inline.policy.timeout.unwrap_or(WORTH_STARTING)
+    }
+
+    /// Whether something is to begin that others can see.
+    fn has_beginnings(&self) -> bool {
+        let state = self.shared.lock();
+        state.needs.values().any(|waiting| match &waiting.need {
+            Need::Inline(inline) => matches!(inline.stage, Stage::Due { .. }),
+            Need::Remote(_) | Need::Child { .. } => !self.busy.beginning,
+            Need::Text(_)
+            | Need::Keep { .. }
+            | Need::Outcome { .. }
+            | Need::Elsewhere { .. }
+            | Need::Instant(_)
+            | Need::Nothing => false,
+        })
+    }
+
+    fn begin(&mut self, now: Timestamp) {
+        self.start_steps(now);
+        if !self.busy.beginning {
+            self.begin_others();
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! What a turn's driver and the code it polls share: where names stand, and what the code waits for.
+//!
+//! The code's futures only look and say what they need; the driver alone makes anything happen.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use futures::future::{AbortHandle, BoxFuture};
+use tickover_core::duration::Millis;
+use tickover_core::execution::replay::{Bounds, ClaimError, Replay, StepPolicy};
+use tickover_core::execution::{Execution, ParentClosePolicy, Slot};
+use tickover_core::id::{BlobId, ExecutionId, Incarnation, NameError, QueueName, StepName};
+use tickover_core::payload::{Json, Payload};
+use tickover_core::task;
+use tickover_core::time::{Timestamp, earliest};
+use tickover_service::executions::{RemoteStep, StartRequest};
+use tickover_service::ports::Clock;
+
+use crate::error::Error;
+use crate::step::StepInfo;
+
+/// What the driver and the code's futures share.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Shared {
+    pub(crate) fn new(state: State, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(state), clock })
+    }
+
+    /// The state. No user's code runs under this lock.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Drops futures of the code; if wished, the remote steps that they waited for are ended.
+    pub(crate) fn drop_ending<F>(&self, ends: bool, futures: F) {
+        self.lock().dropping_ends = ends;
+        drop(futures);
+        self.lock().dropping_ends = false;
+    }
+}
+
+/// Where a turn stands.
+pub(crate) struct State {
+    pub(crate) replay: Replay,
+    pub(crate) facts: Facts,
+    /// What the code waits for, by number: in the order in which it began to.
+    pub(crate) needs: BTreeMap<u64, Waiting>,
+    /// What ends the turn, said by the code or found out for it.
+    pub(crate) verdict: Option<Verdict>,
+    /// Remote steps that nobody waits for any more and that are to be ended.
+    pub(crate) losers: Vec<StepName>,
+    /// Whether others' outcomes are to be looked at as soon as may be.
+    pub(crate) look: bool,
+    /// Whether remote steps whose futures are dropped now have lost a race or run out of time.
+    pub(crate) dropping_ends: bool,
+    /// Whether the turn is over: nothing that is polled after that gets anywhere.
+    pub(crate) is_over: bool,
+    next: u64,
+    own_waker: Waker,
+    texts: HashMap<BlobId, Json>,
+    /// Payloads that are being read.
+    reading: HashSet<BlobId>,
+    counts: BTreeMap<String, u32>,
+}
+
+/// What the code can ask about the run.
+pub(crate) struct Facts {
+    pub(crate) execution: ExecutionId,
+    pub(crate) run: u32,
+    /// Tells this run's idempotency keys from all others.
+    pub(crate) key: String,
+    pub(crate) seed: u64,
+    pub(crate) incarnation: Incarnation,
+    /// Where remote steps go that name no queue.
+    pub(crate) queue: QueueName,
+    /// When the run, the execution, or the code for a failure must be done.
+    pub(crate) deadline_at: Option<Timestamp>,
+    /// When the invocation that the turn runs in ends.
+    pub(crate) limit_at: Option<Timestamp>,
+    pub(crate) cancelled: bool,
+    /// What names begin with: the code that deals with a failure has names of its own.
+    pub(crate) prefix: String,
+    pub(crate) patches: &'static [&'static str],
+}
+
+/// What ends a turn besides the body's own answer.
+pub(crate) enum Verdict {
+    /// The code goes on in a fresh run.
+    ContinueAsNew(Json),
+    /// The code can't go on; the run fails with this.
+    Failed(Error),
+    /// A stored result doesn't fit; the execution waits for an operator.
+    Unreadable(task::Failure),
+}
+
+/// Something that the code waits for.
+pub(crate) struct Waiting {
+    pub(crate) need: Need,
+    /// The waker of an executor within the code, such as one of many futures that it joins: it has to be told.
+    pub(crate) waker: Option<Waker>,
+}
+
+/// What has to happen before a future of the code can go on.
+pub(crate) enum Need {
+    /// A payload that lies in an item of its own is read.
+    Text(Payload),
+    /// A value is put where the journal can point to it, and remembered under the name.
+    Keep { name: StepName, value: Option<Json> },
+    /// An inline step runs.
+    Inline(Box<Inline>),
+    /// A remote step is begun.
+    Remote(Box<RemoteStep>),
+    /// A child is begun.
+    Child { name: StepName, start: Box<StartRequest>, policy: ParentClosePolicy },
+    /// A remote step or child that was begun ends.
+    Outcome { name: StepName },
+    /// Another execution ends that tells nobody here: it is looked at now and then.
+    Elsewhere { since: Timestamp, look_at: Timestamp },
+    /// An instant comes, or an event.
+    Instant(Option<Timestamp>),
+    /// The driver is busy with it.
+    Nothing,
+}
+
+impl Need {
+    /// The inline step that it is, if it is one.
+    pub(crate) const fn inline(&self) -> Option<&Inline> {
+        match self {
+            Self::Inline(inline) => Some(inline),
+            Self::Text(_)
+            | Self::Keep { .. }
+            | Self::Remote(_)
+            | Self::Child { .. }
+            | Self::Outcome { .. }
+            | Self::Elsewhere { .. }
+            | Self::Instant(_)
+            | Self::Nothing => None,
+        }
+    }
+
+    /// The remote step or child that was begun for it, if it is one.
+    pub(crate) const fn name(&self) -> Option<&StepName> {
+        match self {
+            Self::Outcome { name } => Some(name),
+            Self::Text(_)
+            | Self::Keep { .. }
+            | Self::Inline(_)
+            | Self::Remote(_)
+            | Self::Child { .. }
+            | Self::Elsewhere { .. }
+            | Self::Instant(_)
+            | Self::Nothing => None,
+        }
+    }
+}
+
+/// An inline step that is to run.
+pub(crate) struct Inline {
+    pub(crate) name: StepName,
+    /// As its author calls it.
+    pub(crate) shown: String,
+    pub(crate) policy: StepPolicy,
+    /// Whether an attempt is written down before it runs.
+    pub(crate) noted_first: bool,
+    pub(crate) runner: Runner,
+    pub(crate) stage: Stage,
+}
+
+impl Inline {
+    /// When its next attempt may begin, if it waits for one.
+    pub(crate) const fn next_at(&self) -> Option<Timestamp> {
+        match &self.stage {
+            Stage::Retry { at, .. } => Some(*at),
+            Stage::Unknown | Stage::Due { .. } | Stage::Running(_) | Stage::Ended => None,
+        }
+    }
+}
+
+/// Where an inline step stands within the turn.
+pub(crate) enum Stage {
+    /// As the journal says.
+    Unknown,
+    /// To run once all that has happened before is stored.
+    Due { attempt: u32, first_at: Timestamp },
+    /// Running.
+    Running(AbortHandle),
+    /// An attempt failed; the next one may begin at an instant.
+    Retry { attempt: u32, first_at: Timestamp, error: task::Failure, at: Timestamp, in_place: bool },
+    /// Ended: the code hasn't looked yet.
+    Ended,
+}
+
+/// An attempt of an inline step, without its types.
+pub(crate) type Runner = Arc<dyn Fn(StepInfo) -> BoxFuture<'static, Attempted> + Send + Sync>;
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub(crate) enum Attempted {
+    /// With a result.
+    Done(Json),
+    /// With an error.
+    Failed { error: Json, failure: task::Failure },
+    /// With something that no other attempt would change: what it gave can't be written.
+    Unwritable(task::Failure),
+}
+
+impl State {
+    pub(crate) fn new(replay: Replay, facts: Facts, own_waker: Waker) -> Self {
+        Self {
+            replay,
+            facts,
+            needs: BTreeMap::new(),
+            verdict: None,
+            losers: vec![],
+            look: false,
+            dropping_ends: false,
+            is_over: false,
+            next: 0,
+            own_waker,
+            texts: HashMap::new(),
+            reading: HashSet::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// The name of something in the run, as it stands in the journal.
+    pub(crate) fn name(&self, text: &str) -> Result<StepName, NameError> {
+        StepName::parse(format!("{}{text}", self.facts.prefix))
+    }
+
+    /// Takes a name. A limit that is reached ends the run with an error of its own.
+    pub(crate) fn claim(&mut self, text: &str) -> Result<StepName, ClaimProblem> {
+        let name =
+            self.name(text).map_err(|error| ClaimProblem::Refused(format!("the name {text:?} {error}")))?;
+        match self.replay.claim(&name) {
+            Ok(()) => Ok(name),
+            Err(taken @ ClaimError::Taken { .. }) => Err(ClaimProblem::Refused(taken.to_string())),
+            Err(ClaimError::Limit(reject)) => {
+                self.fail(Error::new(reject.code(), reject.to_string()));
+                Err(ClaimProblem::Over)
+            }
+        }
+    }
+
+    /// The number of this use of a text, from 0: what many of a kind are told apart by.
+    pub(crate) fn count(&mut self, text: &str) -> u32 {
+        let count = self.counts.entry(text.to_owned()).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    /// Ends the run with an error that the code has no say in. The first one counts.
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.verdict.get_or_insert(Verdict::Failed(error));
+    }
+
+    /// A payload's text, if it is at hand.
+    pub(crate) fn text(&self, payload: &Payload) -> Option<Json> {
+        match payload {
+            Payload::Inline(json) => Some(json.clone()),
+            Payload::Blob(at) => self.texts.get(&at.id).cloned(),
+        }
+    }
+
+    /// Whether this payload has to be read now: nobody is at it, and it isn't at hand.
+    pub(crate) fn begin_reading(&mut self, payload: &Payload) -> bool {
+        match payload {
+            Payload::Inline(_) => false,
+            Payload::Blob(at) => !self.texts.contains_key(&at.id) && self.reading.insert(at.id),
+        }
+    }
+
+    /// Keeps the text of a payload at hand.
+    pub(crate) fn remember(&mut self, payload: &Payload, text: Json) {
+        if let Payload::Blob(at) = payload {
+            self.reading.remove(&at.id);
+            self.texts.insert(at.id, text);
+        }
+    }
+
+    /// Notes what a future of the code waits for; its number.
+    pub(crate) fn wait(&mut self, number: Option<u64>, need: Option<Need>, waker: &Waker) -> u64 {
+        let number = number.unwrap_or_else(|| {
+            self.next += 1;
+            self.next
+        });
+        // The driver polls the body itself whenever something has happened, so that its own waker is never kept:
+        // who keeps it waits for something else.
+        let waker = (!waker.will_wake(&self.own_waker)).then(|| waker.clone());
+        let waiting = self.needs.entry(number).or_insert(Waiting { need: Need::Nothing, waker: None });
+        if let Some(need) = need {
+            waiting.need = need;
+        }
+        waiting.waker = waker;
+        number
+    }
+
+    /// Forgets what a future waited for.
+    pub(crate) fn forget(&mut self, number: u64) -> Option<Need> {
+        self.needs.remove(&number).map(|waiting| waiting.need)
+    }
+
+    /// Executors within the code that have to be told that something has happened.
+    pub(crate) fn inner_wakers(&mut self) -> Vec<Waker> {
+        self.needs.values_mut().filter_map(|waiting| waiting.waker.take()).collect()
+    }
+
+    /// How many futures of the code are polled by an executor within it.
+    pub(crate) fn inner_count(&self) -> usize {
+        self.needs.values().filter(|waiting| waiting.waker.is_some()).count()
+    }
+
+    /// When retries and timeouts have to stop.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds { deadline_at: self.facts.deadline_at }
+    }
+
+    /// How long the code has, by whatever ends first.
+    pub(crate) fn remaining(&self, now: Timestamp) -> Option<Millis> {
+        earliest([self.facts.deadline_at, self.facts.limit_at]).map(|end| end.since(now))
+    }
+}
+
+impl Facts {
+    pub(crate) fn of(
+        record: &Execution,
+        limit_at: Option<Timestamp>,
+        patches: &'static [&'static str],
+        reopened: u32,
+    ) -> Self {
+        let prefix = match (&record.failing, reopened) {
+            (None, _) => String::new(),
+            (Some(_), 0) => "on_failure:".to_owned(),
+            // What was done about an earlier failure is done again for this one.
+            (Some(_), times) => format!("on_failure.{times}:"),
+        };
+        let seed = u64::from_be_bytes(*record.incarnation.as_bytes());
+        let mut facts = Self {
+            execution: record.id.clone(),
+            run: record.run,
+            key: format!("{}:{}:{}", record.id, record.incarnation, record.run),
+            seed,
+            incarnation: record.incarnation,
+            queue: record.queue.clone(),
+            deadline_at: None,
+            limit_at,
+            cancelled: false,
+            prefix,
+            patches,
+        };
+        facts.update(record);
+        facts
+    }
+
+    /// Takes over what others may have changed.
+    pub(crate) fn update(&mut self, record: &Execution) {
+        self.deadline_at = deadline_of(record);
+        self.cancelled = record.cancel_requested;
+    }
+}
+
+/// When the code that runs now must be done.
+pub(crate) fn deadline_of(record: &Execution) -> Option<Timestamp> {
+    match &record.failing {
+        Some(failing) => Some(failing.deadline_at),
+        None => earliest([record.deadline_at, record.run_deadline_at]),
+    }
+}
+
+/// Why a name was not taken.
+pub(crate) enum ClaimProblem {
+    /// It isn't one, or is in use.
+    Refused(String),
+    /// The run ends for it.
+    Over,
+}
+
+/// The place of a remote step among those it is waited for together with.
+pub(crate) type Place = Option<Slot>;

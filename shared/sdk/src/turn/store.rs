@@ -1,0 +1,109 @@
+//! The turn's writes: what has happened, and that its worker is alive. One at a time, each under the lease.
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::replay::Merged;
+use tickover_core::execution::{Execution, Turn};
+use tickover_core::time::Timestamp;
+use tickover_service::ServiceError;
+use tickover_service::telemetry::field;
+
+use super::ON_FAILURE;
+use super::drive::{Done, Driver, Halt};
+
+impl Driver {
+    /// How long the code that runs after a failure has, if the workflow has some.
+    pub(super) fn on_failure(&self) -> Option<Millis> {
+        let time = self.workflow.options.on_failure_timeout.unwrap_or(ON_FAILURE);
+        self.workflow.has_on_failure().then_some(time)
+    }
+
+    /// Begins to write what has happened, unless a write is under way: then the next one takes it along.
+    pub(super) fn store(&mut self) {
+        if self.busy.writing {
+            return;
+        }
+        let entries = self.shared.lock().replay.take_fresh();
+        self.busy.writing = true;
+        let (service, record, lease) = (self.service.clone(), self.record.clone(), self.lease);
+        let on_failure = self.on_failure();
+        self.jobs.push(Box::pin(async move {
+            let stored = service.record_turn(&record, lease, entries, on_failure).await;
+            Done::Stored(stored.map(Box::new))
+        }));
+    }
+
+    /// Takes note of a record that a write gave back.
+    pub(super) fn stored(&mut self, record: Execution) {
+        let merged = {
+            let mut state = self.shared.lock();
+            state.facts.update(&record);
+            state.replay.merge(&record)
+        };
+        self.record = record;
+        if merged == Merged::Incomplete {
+            // Nothing is written until it is known what others wrote.
+            self.busy.writing = true;
+            let (service, record) = (self.service.clone(), self.record.clone());
+            self.jobs.push(Box::pin(async move { Done::Reread(service.journal_of(&record).await) }));
+        }
+    }
+
+    /// When the lease should be renewed.
+    pub(super) fn renewal_at(&self) -> Option<Timestamp> {
+        let turn = self.record.turn().filter(|_| self.settings.heartbeats)?;
+        // A lease that reaches up to the deadline can't be made any longer.
+        if super::state::deadline_of(&self.record).is_some_and(|at| at <= turn.lease_expires_at) {
+            return None;
+        }
+        let third = third_of(turn);
+        let at = turn.lease_expires_at.minus(turn.lease_length.saturating_sub(third));
+        Some(self.busy.renew_after.map_or(at, |after| after.max(at)))
+    }
+
+    /// When this worker counts as gone.
+    pub(super) fn lease_ends_at(&self) -> Option<Timestamp> {
+        self.record.turn().map(|turn| turn.lease_expires_at)
+    }
+
+    /// Whether another worker may have the execution by now.
+    pub(super) fn is_lease_over(&self, now: Timestamp) -> bool {
+        self.lease_ends_at().is_some_and(|at| at <= now)
+    }
+
+    pub(super) fn renew_if_due(&mut self, now: Timestamp) {
+        if self.busy.writing || self.renewal_at().is_none_or(|at| at > now) {
+            return;
+        }
+        self.busy.writing = true;
+        let (service, record, lease) = (self.service.clone(), self.record.clone(), self.lease);
+        let receipt = self.receipt.clone();
+        self.jobs.push(Box::pin(async move {
+            let renewed = service.renew_turn(&record, lease, receipt.as_deref()).await;
+            Done::Renewed(renewed.map(Box::new))
+        }));
+    }
+
+    /// A renewal that failed for now is tried again before the lease is over.
+    pub(super) fn renewed(&mut self, renewed: Result<Box<Execution>, ServiceError>) -> Result<(), Halt> {
+        match renewed {
+            Ok(record) => {
+                let pause = record.turn().map_or(Millis::ZERO, third_of);
+                self.busy.renew_after = Some(self.service.now().plus(pause));
+                self.stored(*record);
+                Ok(())
+            }
+            Err(error @ ServiceError::Rejected(_)) => Err(error.into()),
+            Err(error) => {
+                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "lease not renewed");
+                let length = self.record.turn().map_or(Millis::ZERO, |turn| turn.lease_length);
+                let pause = Millis::new((length.as_u64() / 10).max(1));
+                self.busy.renew_after = Some(self.service.now().plus(pause));
+                Ok(())
+            }
+        }
+    }
+}
+
+const fn third_of(turn: &Turn) -> Millis {
+    Millis::new(turn.lease_length.as_u64() / 3)
+}

@@ -1,0 +1,94 @@
+//! What a worker has in its hands: enough to give it back when there is no time left to finish it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::Execution;
+use tickover_core::id::{LeaseId, TaskId};
+use tickover_service::Service;
+use tickover_service::executions::Work;
+use tickover_service::telemetry::field;
+
+/// All pieces of work in a worker's hands. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Hands(Arc<Mutex<All>>);
+
+#[derive(Default)]
+struct All {
+    held: BTreeMap<u64, Held>,
+    next: u64,
+}
+
+/// A piece of work as it was taken.
+pub(super) enum Held {
+    Turn { record: Box<Execution>, lease: LeaseId, receipt: Option<String> },
+    Task { id: TaskId, token: String },
+}
+
+/// A piece of work is in hand for as long as this lives.
+pub(super) struct Holding {
+    hands: Hands,
+    number: u64,
+}
+
+impl Hands {
+    fn lock(&self) -> MutexGuard<'_, All> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn hold(&self, held: Held) -> Holding {
+        let mut all = self.lock();
+        all.next += 1;
+        let number = all.next;
+        all.held.insert(number, held);
+        Holding { hands: self.clone(), number }
+    }
+
+    /// All that is in hand, and was when what held it was dropped just now.
+    pub(super) fn empty(&self) -> Vec<Held> {
+        std::mem::take(&mut self.lock().held).into_values().collect()
+    }
+}
+
+impl Holding {
+    /// It is done with.
+    pub(super) fn let_go(self) {
+        self.hands.lock().held.remove(&self.number);
+    }
+}
+
+impl Held {
+    pub(super) fn of(work: &Work) -> Self {
+        match work {
+            Work::Turn(taken) => {
+                let (lease, receipt) = (taken.lease, taken.receipt.clone());
+                Self::Turn { record: Box::new(taken.execution.clone()), lease, receipt }
+            }
+            Work::Task(claimed) => Self::Task { id: claimed.task.id.clone(), token: claimed.token.clone() },
+        }
+    }
+
+    /// Gives it back undone. What can't be given back comes back when its lease is over.
+    pub(super) async fn give_back(self, service: &Service) {
+        match self {
+            Self::Turn { record, lease, receipt } => {
+                match service.release_turn(&record, lease, Millis::ZERO, None).await {
+                    Ok(()) => {
+                        if let Some(receipt) = receipt {
+                            service.done_with(&record.queue, &receipt).await;
+                        }
+                    }
+                    Err(error) => {
+                        tracing::warn!({ field::EXECUTION_ID } = %record.id, %error, "turn not given back");
+                    }
+                }
+            }
+            Self::Task { id, token } => {
+                if let Err(error) = service.release(&id, &token).await {
+                    tracing::warn!({ field::TASK_ID } = %id, %error, "task not given back");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Remote steps that this worker runs: an attempt of a task, kept alive and reported.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+
+use futures::FutureExt as _;
+use futures::future::{Either, select};
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::TYPED_ERROR;
+use tickover_core::id::TaskId;
+use tickover_core::payload::Json;
+use tickover_core::task;
+use tickover_service::ServiceError;
+use tickover_service::claim::ClaimedTask;
+use tickover_service::telemetry::field;
+
+use super::Worker;
+use crate::codec;
+use crate::error::Failure;
+use crate::registry::StepFailed;
+use crate::step::StepInfo;
+
+/// How an attempt ended for this worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskEnd {
+    /// Its outcome was told.
+    Reported,
+    /// It belongs to somebody else by now, or couldn't be told.
+    Lost,
+    /// It is of a kind that isn't known here.
+    Unknown,
+}
+
+/// What became of the body.
+enum Ran {
+    Done(Result<Json, StepFailed>),
+    Panicked(String),
+    /// Somebody wants it to stop.
+    Cancelled,
+    /// The lease is gone.
+    Lost,
+}
+
+impl Worker {
+    /// Runs an attempt and reports how it went.
+    pub(crate) async fn attempt(&self, claimed: ClaimedTask) -> TaskEnd {
+        let id = claimed.task.id.clone();
+        let Some(step) = self.registry.step(claimed.task.kind.as_str()) else {
+            tracing::warn!({ field::TASK_ID } = %id, kind = %claimed.task.kind, "no step of this kind here");
+            let released = self.service.release(&id, &claimed.token).await;
+            return if released.is_ok() { TaskEnd::Unknown } else { TaskEnd::Lost };
+        };
+        let input = claimed.input.clone().or_else(|| Json::parse("null"));
+        let Some(input) = input else { return TaskEnd::Lost };
+        let info = StepInfo {
+            // The task's id is the same for all attempts and in no other run.
+            idempotency_key: id.to_string(),
+            attempt: claimed.task.attempt,
+            name: step.kind.to_owned(),
+        };
+        let step = step.clone();
+        let body = AssertUnwindSafe(info.scope(async move { step.run(&input).await })).catch_unwind();
+        let body = pin!(async {
+            match body.await {
+                Ok(done) => Ran::Done(done),
+                Err(panic) => Ran::Panicked(crate::turn::panic_text(&*panic)),
+            }
+        });
+        let ran = match select(body, pin!(self.keep_alive(&claimed))).await {
+            Either::Left((ran, _)) | Either::Right((ran, _)) => ran,
+        };
+        match self.report(&claimed, ran).await {
+            Ok(end) => end,
+            Err(error) => {
+                tracing::warn!({ field::TASK_ID } = %id, %error, "outcome not told");
+                TaskEnd::Lost
+            }
+        }
+    }
+
+    /// Renews the lease for as long as it is polled.
+    async fn keep_alive(&self, claimed: &ClaimedTask) -> Ran {
+        let id: &TaskId = &claimed.task.id;
+        let third = Millis::new((self.settings.lease.as_u64() / 3).max(1));
+        let mut next = self.service.now().plus(third);
+        let mut ends_at = claimed.lease_expires_at;
+        loop {
+            if !self.settings.heartbeat {
+                self.service.clock().sleep_until(ends_at).await;
+                return Ran::Lost;
+            }
+            self.service.clock().sleep_until(next).await;
+            if ends_at <= self.service.now() {
+                return Ran::Lost;
+            }
+            match self.service.heartbeat(id, &claimed.token, None).await {
+                Ok(renewed) if renewed.cancel_requested => return Ran::Cancelled,
+                Ok(renewed) => {
+                    ends_at = renewed.lease_expires_at;
+                    next = self.service.now().plus(third);
+                }
+                Err(ServiceError::Rejected(reject)) => {
+                    tracing::info!({ field::TASK_ID } = %id, %reject, "attempt given up");
+                    return Ran::Lost;
+                }
+                Err(error) => {
+                    tracing::warn!({ field::TASK_ID } = %id, %error, "lease not renewed");
+                    next = self.service.now().plus(Millis::new((third.as_u64() / 4).max(1)));
+                }
+            }
+        }
+    }
+
+    async fn report(&self, claimed: &ClaimedTask, ran: Ran) -> Result<TaskEnd, ServiceError> {
+        let (id, token) = (&claimed.task.id, &claimed.token);
+        let (failure, retryable) = match ran {
+            Ran::Lost => return Ok(TaskEnd::Lost),
+            Ran::Done(Ok(output)) => {
+                self.service.complete(id, token, Some(output)).await?;
+                return Ok(TaskEnd::Reported);
+            }
+            Ran::Done(Err(failed)) => {
+                // The code that is sent may say no more than that the message is the step's own error.
+                let retryable = failed.retryable && claimed.task.retry.is_retryable(&failed.failure.code);
+                (sent(failed, claimed.task.parent.is_some()), retryable)
+            }
+            Ran::Panicked(text) => {
+                (task::Failure::new("panic", text), claimed.task.retry.is_retryable("panic"))
+            }
+            Ran::Cancelled => (task::Failure::new("cancelled", "stopped on request"), false),
+        };
+        self.service.fail(id, token, failure, retryable).await?;
+        Ok(TaskEnd::Reported)
+    }
+}
+
+/// A failure as it is sent: for a workflow, a typed error travels whole.
+fn sent(failed: StepFailed, is_step: bool) -> task::Failure {
+    let StepFailed { failure, error, .. } = failed;
+    let plain = |error: &Json| codec::decode::<Failure>(error).is_ok_and(|same| same == failure);
+    match error.filter(|error| is_step && !plain(error)) {
+        Some(error) => task::Failure::new(TYPED_ERROR, error.as_str()),
+        None => failure.into(),
+    }
+}

@@ -1,0 +1,180 @@
+//! What becomes of functions under the attributes, seen from a user's file.
+
+// Everything but the prelude is named in full, as the attributes' own code has to do.
+use tickover::prelude::*;
+
+mod steps {
+    use serde::{Deserialize, Serialize};
+    use tickover::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub(crate) struct Order {
+        pub(crate) id: u32,
+        pub(crate) amount: u32,
+    }
+
+    #[derive(Debug, Serialize, Deserialize, thiserror::Error)]
+    #[serde(rename_all = "snake_case")]
+    pub(crate) enum PaymentError {
+        #[error("the bank said no to {amount}")]
+        Declined { amount: u32 },
+    }
+
+    /// Takes the money.
+    #[tickover::step(
+        retry = "exponential(3, 2s, 1m)",
+        non_retryable("declined"),
+        timeout = "5m",
+        scope = "per_attempt",
+        at_most_once,
+        durable_timeout
+    )]
+    pub(crate) async fn charge(order: Order) -> Result<u32, PaymentError> {
+        if order.amount > 100 {
+            return Err(PaymentError::Declined { amount: order.amount });
+        }
+        Ok(order.id)
+    }
+
+    #[tickover::step("print-label", queue = "labels")]
+    pub(crate) async fn print_label(Order { id, .. }: Order, mut copies: u32) -> Result<String> {
+        copies += 1;
+        Ok(format!("{id} x {copies}"))
+    }
+
+    /// An alias hides both types.
+    pub(crate) type PickResult = std::result::Result<u8, Failure>;
+
+    #[tickover::step(remote)]
+    pub(crate) async fn r#move() -> PickResult {
+        Err(Failure::new("stuck", "the arm doesn't move"))
+    }
+}
+
+use serde_json::json;
+use steps::{Order, charge, r#move, print_label};
+use tickover::{
+    Json, Millis, Place, QueueName, Registry, RetryPolicy, StepFailed, StepHandler, StepOptions,
+    WorkflowOptions,
+};
+
+fn registry() -> Registry {
+    Registry::new().with_step::<charge>().with_step::<print_label>().with_step::<r#move>()
+}
+
+async fn run(kind: &str, input: serde_json::Value) -> Result<String, StepFailed> {
+    let json = Json::parse(input.to_string()).ok_or_else(|| unreachable_input(kind))?;
+    let registry = registry();
+    let step = registry.step(kind).ok_or_else(|| unreachable_input(kind))?;
+    step.run(&json).await.map(|output| output.as_str().to_owned())
+}
+
+fn unreachable_input(kind: &str) -> StepFailed {
+    StepFailed { failure: Failure::new("unknown", kind), retryable: false, error: None }
+}
+
+#[test]
+fn a_steps_options_are_what_its_attribute_says() {
+    let retry = RetryPolicy {
+        max_delay: Some(Millis::from_secs(60)),
+        non_retryable: vec!["declined".to_owned()],
+        ..RetryPolicy::exponential(3, Millis::from_secs(2))
+    };
+    assert_eq!(
+        charge::options(),
+        StepOptions {
+            retry,
+            timeout: Some(Millis::from_secs(300)),
+            scope: Scope::PerAttempt,
+            place: Place::Inline,
+            at_most_once: true,
+            durable_timeout: true,
+        }
+    );
+    let labels = Place::Remote { queue: QueueName::parse("labels").ok() };
+    assert_eq!(print_label::options(), StepOptions { place: labels, ..StepOptions::default() });
+    let anywhere = Place::Remote { queue: None };
+    assert_eq!(r#move::options(), StepOptions { place: anywhere, ..StepOptions::default() });
+}
+
+#[test]
+fn a_step_has_its_functions_name_unless_its_attribute_gives_one() {
+    assert_eq!([charge::NAME, print_label::NAME, r#move::NAME], ["charge", "print-label", "move"]);
+}
+
+#[tokio::test]
+async fn a_worker_runs_a_step_by_its_name() {
+    assert_eq!(run("charge", json!({"id": 7, "amount": 30})).await, Ok("7".to_owned()));
+    let arguments = json!([{"id": 7, "amount": 30}, 2]);
+    assert_eq!(run("print-label", arguments).await, Ok("\"7 x 3\"".to_owned()));
+    assert_eq!(run("move", json!(null)).await.unwrap_err().failure.code, "stuck");
+}
+
+#[tokio::test]
+async fn a_typed_error_keeps_its_variant_as_code_and_travels_whole() {
+    let failed = run("charge", json!({"id": 7, "amount": 300})).await.unwrap_err();
+    assert_eq!(failed.failure, Failure::new("declined", "the bank said no to 300"));
+    assert!(!failed.retryable);
+    assert_eq!(failed.into_task_failure().message, r#"{"declined":{"amount":300}}"#);
+}
+
+#[tokio::test]
+async fn several_arguments_are_an_array_and_a_bad_one_is_named() {
+    let failed = run("print-label", json!([{"id": 7, "amount": "many"}, 2])).await.unwrap_err();
+    assert!(failed.failure.message.contains("at `[0].amount`"), "{}", failed.failure);
+}
+
+#[tickover::workflow(
+    "order-fulfilment",
+    timeout = "30m",
+    run_timeout = "10m",
+    queue = "orders",
+    on_failure = refund,
+    on_failure_timeout = "1m",
+    patches("new-tax", "two-boxes")
+)]
+async fn fulfil(_ctx: Ctx, order: Order) -> Result<u32> {
+    Ok(order.amount)
+}
+
+async fn refund(_: Ctx, order: Order, failed: Cause) -> Result<Option<u32>, std::io::Error> {
+    match failed {
+        Cause::Step { .. } => Ok(Some(order.amount)),
+        Cause::Body(_) | Cause::ExecutionDeadline | Cause::RunDeadline => Ok(None),
+    }
+}
+
+#[tickover::workflow]
+async fn nightly(_: Ctx) -> std::result::Result<(), std::io::Error> {
+    Ok(())
+}
+
+#[test]
+fn a_workflow_is_a_value_with_what_its_attribute_says() {
+    assert_eq!(fulfil.name(), "order-fulfilment");
+    assert_eq!(
+        fulfil.options(),
+        WorkflowOptions {
+            execution_timeout: Some(Millis::from_secs(1_800)),
+            run_timeout: Some(Millis::from_secs(600)),
+            on_failure_timeout: Some(Millis::from_secs(60)),
+            queue: "orders",
+            patches: &["new-tax", "two-boxes"],
+        }
+    );
+    assert_eq!((nightly.name(), nightly.options()), ("nightly", WorkflowOptions::default()));
+}
+
+#[test]
+fn a_worker_takes_workflows_of_different_types_together() {
+    let registry = Registry::new().with((fulfil, nightly));
+    assert_eq!(registry.check(), Ok(()));
+    assert!(registry.workflow("order-fulfilment").is_some_and(tickover::ErasedWorkflow::has_on_failure));
+    assert!(registry.workflow("nightly").is_some_and(|workflow| !workflow.has_on_failure()));
+}
+
+#[test]
+fn a_call_makes_a_step_and_runs_nothing() {
+    let step: Step<u32, steps::PaymentError> = charge(Order { id: 1, amount: 2 }).named("charge[1]");
+    assert!(format!("{step:?}").contains("charge[1]"));
+}

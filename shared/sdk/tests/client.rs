@@ -1,0 +1,209 @@
+//! The client as a user's program has it, straight to a system in memory.
+
+use std::future::IntoFuture as _;
+
+use serde::{Deserialize, Serialize};
+use tickover::client::{ClientError, DeadlineKind, Ended, ExecutionError, ExecutionStatus, Outcome, Rerun};
+use tickover::prelude::*;
+use tickover::test::TestEnv;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Job {
+    name: String,
+    fails: bool,
+}
+
+fn job(name: &str) -> Job {
+    Job { name: name.to_owned(), fails: false }
+}
+
+#[tickover::step(retry = "fixed(1, 1s)")]
+async fn check(job: Job) -> Result<String, Failure> {
+    if job.fails { Err(Failure::new("broken", "it doesn't work")) } else { Ok(job.name) }
+}
+
+/// Fails by its step, by itself, or not, as its input says; otherwise it waits for somebody to say more.
+#[tickover::workflow("work", timeout = "10d", run_timeout = "5d")]
+async fn work(ctx: Ctx, job: Job) -> Result<String> {
+    if job.name == "refused" {
+        return Err(Error::new("refused", "not today"));
+    }
+    let name = ctx.step(check(job)).await?;
+    let more: String = ctx.wait_for_event("more", forever()).await?;
+    Ok(format!("{name} {more}"))
+}
+
+fn env() -> TestEnv {
+    TestEnv::new().workflow(work)
+}
+
+#[tokio::test]
+async fn a_start_with_an_id_is_found_again_and_may_refuse_another_one() {
+    let env = env();
+    let start = || env.client().start(&work, job("a")).id("job-1");
+    let run = env.submit(start()).await.unwrap();
+    assert_eq!(run.id().as_str(), "job-1");
+    assert_eq!(env.submit(start()).await.unwrap().id(), run.id());
+    let refused = env.submit(start().reject_duplicate()).await.unwrap_err();
+    assert_eq!(refused.code(), Some("id_conflict"));
+
+    run.offer("more", "and b").await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "a and b");
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_is_told_before_anything_is_sent() {
+    let env = env();
+    let start = || env.client().start(&work, job("a"));
+    for (start, field) in [
+        (start().id("no spaces"), "id"),
+        (start().delay("soon"), "delay"),
+        (start().execution_timeout("0s"), "execution_timeout"),
+        (start().queue("no spaces"), "queue"),
+        // The first problem is the one that is told.
+        (start().id("no spaces").delay("soon"), "id"),
+    ] {
+        let Err(ClientError::Invalid { field: found, .. }) = start.await else { panic!("{field}") };
+        assert_eq!(found, field);
+    }
+    let too_short = env.submit(start().run_timeout("10ms")).await.unwrap_err();
+    assert!(too_short.to_string().contains("run_timeout: must be at least 1s"), "{too_short}");
+    assert_eq!(env.writes(), 0);
+}
+
+#[tokio::test]
+async fn a_description_has_what_the_start_was_given() {
+    let env = env();
+    let start = env.client().start(&work, job("a")).label("team", "blue").memo(vec![1, 2]).delay("1h");
+    let run = env.submit(start).await.unwrap();
+    env.run_until_idle().await.unwrap();
+    let found = run.describe().await.unwrap();
+    assert_eq!((found.status, found.workflow.as_str()), (ExecutionStatus::Pending, "work"));
+    assert_eq!(found.input.unwrap().as_str(), r#"{"name":"a","fails":false}"#);
+    assert_eq!(found.labels.unwrap().as_str(), r#"{"team":"blue"}"#);
+    assert_eq!(found.memo.unwrap().as_str(), "[1,2]");
+    assert_eq!(found.deadline_at.unwrap().since(found.created_at), tickover::Millis::from_secs(864_000));
+
+    env.advance("1h").await.unwrap();
+    assert_eq!(run.describe().await.unwrap().status, ExecutionStatus::Waiting);
+}
+
+#[tokio::test]
+async fn each_way_to_end_is_told_apart() {
+    let env = env();
+    let broken = env.start(&work, Job { name: "a".to_owned(), fails: true }).await.unwrap();
+    let error = Failure::new("broken", "it doesn't work");
+    let cause = Cause::Step { name: "check".to_owned(), error, retries_exhausted: true };
+    assert_eq!(broken.result().await, Err(ExecutionError::Failed(cause)));
+
+    let refused = env.start(&work, job("refused")).await.unwrap();
+    let cause = Cause::Body(Failure::new("refused", "not today"));
+    assert_eq!(refused.result().await, Err(ExecutionError::Failed(cause)));
+
+    let late = env.start(&work, job("late")).await.unwrap();
+    assert_eq!(late.result().await, Err(ExecutionError::TimedOut(DeadlineKind::Run)));
+    let start = env.client().start(&work, job("late")).execution_timeout("1d");
+    let late = env.submit(start).await.unwrap();
+    assert_eq!(late.result().await, Err(ExecutionError::TimedOut(DeadlineKind::Execution)));
+
+    for (terminated, expected) in
+        [(false, "the execution was cancelled"), (true, "the execution was terminated")]
+    {
+        let run = env.start(&work, job("a")).await.unwrap();
+        env.run_until_idle().await.unwrap();
+        let ended = if terminated { run.terminate().await } else { run.cancel().await };
+        assert!(matches!(ended, Ok(Ended::Now | Ended::Requested)), "{ended:?}");
+        assert_eq!(run.result().await.unwrap_err().to_string(), expected);
+        assert_eq!(run.cancel().await, Ok(Ended::Before));
+    }
+
+    let nobody = env.client().handle::<String>("nobody").unwrap();
+    let Err(ExecutionError::Client(error)) = nobody.result().await else { panic!("there is none") };
+    assert!(error.is_not_found(), "{error}");
+}
+
+#[tokio::test]
+async fn a_result_that_does_not_fit_says_where() {
+    let env = env();
+    let run = env.start(&work, job("a")).await.unwrap();
+    run.offer("more", "and b").await.unwrap();
+    run.result().await.unwrap();
+    let other = env.client().handle::<u32>(run.id().as_str()).unwrap();
+    let error = other.result().await.unwrap_err();
+    assert!(error.to_string().starts_with("the result can't be read as u32: invalid type"), "{error}");
+}
+
+#[tokio::test]
+async fn a_paused_execution_goes_on_only_when_it_is_resumed() {
+    let env = env();
+    let run = env.start(&work, job("a")).await.unwrap();
+    env.run_until_idle().await.unwrap();
+    assert_eq!((run.pause().await, run.pause().await), (Ok(true), Ok(false)));
+    run.offer("more", "and b").await.unwrap();
+    env.advance("1h").await.unwrap();
+    let paused = run.describe().await.unwrap();
+    assert_eq!((paused.status, paused.pending_events), (ExecutionStatus::Paused, 1));
+    assert_eq!(run.resume().await, Ok(true));
+    assert_eq!(run.result().await.unwrap(), "a and b");
+}
+
+#[tokio::test]
+async fn events_wait_in_order_and_can_be_thrown_away() {
+    let env = env();
+    let start = env.client().start(&work, job("a")).delay("1h");
+    let run = env.submit(start).await.unwrap();
+    for (number, duplicate) in [(1, false), (1, true), (2, false)] {
+        let offer = run.handle().offer("more", number).id(format!("e-{number}"));
+        assert_eq!(env.run(offer.into_future()).await.unwrap().unwrap().duplicate, duplicate);
+    }
+    let events = run.events().await.unwrap();
+    let read: Vec<u32> = events.iter().map(|event| event.read().unwrap()).collect();
+    assert_eq!((read, events[0].id.as_deref()), (vec![1, 2], Some("e-1")));
+    assert_eq!((run.drain("more").await, run.drain("more").await), (Ok(2), Ok(0)));
+}
+
+#[tokio::test]
+async fn what_ended_runs_again_with_or_without_its_results() {
+    let env = env();
+    let run = env.start(&work, job("a")).await.unwrap();
+    run.offer("more", "and b").await.unwrap();
+    run.result().await.unwrap();
+    assert_eq!(run.restart().await.unwrap().run, 2);
+    env.run_until_idle().await.unwrap();
+    assert_eq!(run.restart().await.unwrap_err().code(), Some("not_terminal"));
+    run.terminate().await.unwrap();
+    assert_eq!(run.rerun(Rerun::Failed).await.unwrap().run, 3);
+    run.offer("more", "and c").await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "a and c");
+    let unknown = run.rerun(Rerun::Steps(vec!["nobody".to_owned()])).await.unwrap_err();
+    assert_eq!(unknown.code(), Some("unknown_step"));
+    assert!(run.retry_step("check").await.is_err());
+}
+
+#[tokio::test]
+async fn a_list_has_the_latest_first_and_goes_on_where_it_ended() {
+    let env = env();
+    let mut ids = Vec::new();
+    for name in ["a", "refused", "c"] {
+        ids.insert(0, env.start(&work, job(name)).await.unwrap().id().clone());
+        env.advance("1m").await.unwrap();
+    }
+    let first = env.client().list("work").limit(2).await.unwrap();
+    let listed: Vec<_> = first.executions.iter().map(|one| one.id.clone()).collect();
+    assert_eq!(listed, ids[..2]);
+    let rest = env.client().list("work").limit(2).cursor(first.cursor.unwrap()).await.unwrap();
+    assert_eq!(rest.executions[0].id, ids[2]);
+    let failed = env.client().list("work").status(ExecutionStatus::Failed).await.unwrap();
+    let outcome = failed.executions[0].outcome.clone();
+    assert_eq!(outcome, Some(Outcome::Failed(Cause::Body(Failure::new("refused", "not today")))));
+    assert_eq!(failed.executions.len(), 1);
+}
+
+#[tokio::test]
+async fn a_prepared_start_begins_once_its_writes_are_committed() {
+    let env = env();
+    let prepared = env.client().start(&work, job("a")).id("job-1").prepare().await.unwrap();
+    assert_eq!(prepared.writes.len(), 1);
+    let handle = env.client().handle::<String>("job-1").unwrap();
+    assert!(handle.describe().await.unwrap_err().is_not_found());
+}

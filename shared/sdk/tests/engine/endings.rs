@@ -1,0 +1,182 @@
+//! How executions end: on request, by a deadline, by a failure that somebody deals with.
+
+use tickover::prelude::*;
+use tickover::{Failure, Registry, forever};
+use tickover_core::duration::Millis;
+use tickover_core::execution::{DeadlineKind, ExecutionOutcome};
+
+use crate::scene::{Count, Scene, clock, execution_id};
+
+#[tickover::step]
+async fn charge(amount: u32) -> Result<u32, Failure> {
+    if amount > 100 { Err(Failure::new("declined", "too much")) } else { Ok(amount) }
+}
+
+static REFUNDS: Count = Count::new();
+
+#[tickover::step]
+async fn give_back() -> Result<(), Failure> {
+    REFUNDS.add();
+    Ok(())
+}
+
+async fn refund(ctx: Ctx, amount: u32, cause: Cause) -> Result<Option<String>> {
+    ctx.step(give_back()).await?;
+    // A name that the body has used as well.
+    ctx.sleep("settle", "1m").await?;
+    Ok((amount < 1_000).then(|| cause.to_string()))
+}
+
+#[tickover::workflow("order", run_timeout = "10m", on_failure = refund)]
+async fn order(ctx: Ctx, amount: u32) -> Result<String> {
+    ctx.sleep("settle", "1m").await?;
+    if amount == 1 {
+        ctx.wait_for_event::<()>("never", forever()).await?;
+    }
+    if amount == 2 {
+        return Err(Error::new("odd", "two"));
+    }
+    ctx.step(charge(amount).retry("fixed(1, 1s)")).await?;
+    Ok("paid".to_owned())
+}
+
+#[tokio::test]
+async fn a_failure_is_dealt_with_by_code_that_is_told_its_cause_and_may_recover() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(order));
+    scene.start(&order, "declined", &500).await;
+    scene.start(&order, "late", &1).await;
+    scene.start(&order, "odd", &2).await;
+    scene.start(&order, "lost", &5_000).await;
+    let declined = scene.finish(&worker, "declined").await;
+    assert_eq!(declined.output::<String>(), "step `charge`: declined: too much");
+    let late = scene.finish(&worker, "late").await;
+    assert_eq!(late.output::<String>(), "the run's deadline passed");
+    assert!((660_000..662_000).contains(&late.took()), "{}", late.took());
+    assert_eq!(scene.finish(&worker, "odd").await.output::<String>(), "odd: two");
+    let lost = scene.finish(&worker, "lost").await;
+    assert_eq!(lost.code(), "declined");
+    let ExecutionOutcome::Failed { step, retries_exhausted, .. } = lost.outcome() else { unreachable!() };
+    assert_eq!((step.as_deref(), *retries_exhausted), (Some("charge"), true));
+    assert_eq!(REFUNDS.get(), 4);
+}
+
+#[tickover::step]
+async fn slow(seconds: u64) -> Result<u64, Failure> {
+    clock().after(Millis::from_secs(seconds)).await;
+    Ok(seconds)
+}
+
+#[tickover::workflow("deadline", timeout = "1h", run_timeout = "1h")]
+async fn deadline(ctx: Ctx, seconds: u64) -> Result<()> {
+    ctx.step(slow(seconds)).await?;
+    ctx.wait_for_event::<()>("never", forever()).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_executions_deadline_ends_what_runs_and_what_waits() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(deadline));
+    scene.start(&deadline, "runs", &5_000).await;
+    scene.start(&deadline, "waits", &5).await;
+    for id in ["runs", "waits"] {
+        let ended = scene.inside(scene.finish(&worker, id)).await;
+        assert_eq!(ended.outcome(), &ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution });
+        assert!((3_600_000..3_601_000).contains(&ended.took()), "{id}: {}", ended.took());
+    }
+}
+
+static STARTED: Count = Count::new();
+
+#[tickover::step]
+async fn noted(seconds: u64) -> Result<u64, Failure> {
+    STARTED.add();
+    clock().after(Millis::from_secs(seconds)).await;
+    Ok(seconds)
+}
+
+#[tickover::workflow("steps")]
+async fn steps(ctx: Ctx, (): ()) -> Result<u64> {
+    let mut sum = 0;
+    for index in 0..10 {
+        sum += ctx.step(noted(60).named(format!("noted[{index}]"))).await?;
+    }
+    Ok(sum)
+}
+
+#[tokio::test]
+async fn a_cancelled_execution_finishes_what_runs_and_begins_nothing_new() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(steps));
+    scene.start(&steps, "cancelled", &()).await;
+    let id = execution_id("cancelled");
+    let ended = scene
+        .inside(async {
+            scene.pass(&worker, Millis::from_secs(1)).await;
+            scene.service.cancel_execution(&id).await.unwrap();
+            scene.finish(&worker, "cancelled").await
+        })
+        .await;
+    assert_eq!(ended.outcome(), &ExecutionOutcome::Cancelled { terminated: false });
+    // The worker of the first second is gone, and with it what ran: the step is not begun again.
+    assert_eq!(STARTED.get(), 1);
+}
+
+static STEPS: Count = Count::new();
+
+#[tickover::step]
+async fn counted(seconds: u64) -> Result<u64, Failure> {
+    STEPS.add();
+    clock().after(Millis::from_secs(seconds)).await;
+    Ok(seconds)
+}
+
+#[tickover::workflow("pausable")]
+async fn pausable(ctx: Ctx, (): ()) -> Result<u64> {
+    let mut sum = 0;
+    for index in 0..4 {
+        sum += ctx.step(counted(60).named(format!("counted[{index}]"))).await?;
+    }
+    Ok(sum)
+}
+
+#[tokio::test]
+async fn a_paused_execution_stops_at_the_next_step_and_goes_on_when_resumed() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(pausable));
+    scene.start(&pausable, "pausable", &()).await;
+    let id = execution_id("pausable");
+    let pause = async {
+        scene.after(Millis::from_secs(90)).await;
+        scene.service.pause(&id).await.unwrap();
+        scene.after(Millis::from_secs(1_000)).await;
+        // The lease of the second step's turn is renewed by then: the worker has seen it.
+        assert_eq!((STEPS.get(), scene.status("pausable").await.as_str()), (2, "paused"));
+        scene.service.resume(&id).await.unwrap();
+    };
+    let ended = scene
+        .inside(async {
+            scene.until(&worker, pause).await;
+            scene.finish(&worker, "pausable").await
+        })
+        .await;
+    assert_eq!(ended.output::<u64>(), 240);
+    assert_eq!(STEPS.get(), 4);
+}
+
+#[tokio::test]
+async fn a_terminated_execution_loses_its_worker() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(deadline));
+    scene.start(&deadline, "terminated", &1_000).await;
+    let id = execution_id("terminated");
+    let terminate = async {
+        scene.after(Millis::from_secs(90)).await;
+        scene.service.terminate(&id).await.unwrap();
+        scene.after(Millis::from_secs(2_000)).await;
+    };
+    scene.inside(scene.until(&worker, terminate)).await;
+    let ended = scene.inside(scene.finish(&worker, "terminated")).await;
+    assert_eq!(ended.outcome(), &ExecutionOutcome::Cancelled { terminated: true });
+}

@@ -1,0 +1,98 @@
+//! Other executions: children, and those that somebody else started.
+
+use tickover::prelude::*;
+use tickover::{Failure, ParentClosePolicy, Registry};
+use tickover_core::duration::Millis;
+
+use crate::scene::{Scene, clock, execution_id};
+
+#[tickover::step]
+async fn slow(seconds: u64) -> Result<u64, Failure> {
+    clock().after(Millis::from_secs(seconds)).await;
+    Ok(seconds)
+}
+
+#[tickover::workflow("nap")]
+async fn nap(ctx: Ctx, seconds: u64) -> Result<u64> {
+    if seconds == 13 {
+        return Err(Error::new("unlucky", "13"));
+    }
+    ctx.sleep("nap", tickover::Millis::from_secs(seconds)).await?;
+    Ok(seconds)
+}
+
+#[tickover::workflow("family")]
+async fn family(ctx: Ctx, (): ()) -> Result<(u64, u64, String)> {
+    let (one, two) = futures::join!(ctx.child(&nap, "nap-1", &3_600), ctx.child(&nap, "nap-2", &60));
+    let unlucky = ctx.child(&nap, "nap-3", &13).await.unwrap_err();
+    Ok((one?, two?, unlucky.failure().code))
+}
+
+#[tokio::test]
+async fn children_run_by_themselves_and_tell_of_their_ends() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((family, nap)));
+    scene.start(&family, "family", &()).await;
+    let ended = scene.finish(&worker, "family").await;
+    assert_eq!(ended.output::<(u64, u64, String)>(), (3_600, 60, "unlucky".to_owned()));
+    // Told, not looked for.
+    assert!((3_600_000..3_605_000).contains(&ended.took()), "{}", ended.took());
+}
+
+#[tickover::workflow("conflict")]
+async fn conflict(ctx: Ctx, (): ()) -> Result<String> {
+    Ok(ctx.child(&nap, "taken", &1).await.unwrap_err().failure().code)
+}
+
+#[tokio::test]
+async fn a_child_whose_id_is_anothers_is_not_taken_over() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((conflict, nap)));
+    scene.start(&nap, "taken", &9).await;
+    scene.start(&conflict, "conflict", &()).await;
+    assert_eq!(scene.finish(&worker, "conflict").await.output::<String>(), "id_conflict");
+}
+
+#[tickover::workflow("parent", run_timeout = "10m")]
+async fn parent(ctx: Ctx, (): ()) -> Result<()> {
+    let (one, _, _) = futures::join!(
+        ctx.child(&nap, "stays", &7_200),
+        ctx.child(&nap, "asked", &7_200).policy(ParentClosePolicy::RequestCancel),
+        ctx.child(&nap, "ended", &7_200).policy(ParentClosePolicy::Terminate),
+    );
+    one?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_becomes_of_children_at_the_close_is_their_policys_word() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((parent, nap)));
+    scene.start(&parent, "parent", &()).await;
+    assert_eq!(scene.finish(&worker, "parent").await.outcome().status().as_str(), "timed_out");
+    scene.pass(&worker, Millis::from_secs(60)).await;
+    assert_eq!(scene.status("stays").await.as_str(), "waiting");
+    assert_eq!(scene.status("asked").await.as_str(), "cancelled");
+    assert_eq!(scene.status("ended").await.as_str(), "cancelled");
+    assert_eq!(scene.finish(&worker, "stays").await.output::<u64>(), 7_200);
+}
+
+#[tickover::workflow("onlooker")]
+async fn onlooker(ctx: Ctx, (): ()) -> Result<u64> {
+    let beside = ctx.step(slow(30));
+    let (seen, beside) = futures::join!(ctx.wait_for_execution::<u64>("somebody"), beside);
+    Ok(seen? + beside?)
+}
+
+#[tokio::test]
+async fn another_executions_result_can_be_waited_for() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((onlooker, nap)));
+    scene.start(&nap, "somebody", &1_000).await;
+    scene.start(&onlooker, "onlooker", &()).await;
+    let ended = scene.inside(scene.finish(&worker, "onlooker")).await;
+    assert_eq!(ended.output::<u64>(), 1_030);
+    assert!(ended.took() < 1_300_000, "{}", ended.took());
+    let somebody = scene.service.execution(&execution_id("somebody")).await.unwrap().unwrap();
+    assert!(somebody.execution.closed().is_some());
+}

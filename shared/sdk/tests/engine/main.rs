@@ -1,0 +1,15 @@
+//! The engine: what a workflow's code may count on, whatever happens to its workers.
+
+#![expect(clippy::unwrap_used, reason = "a workflow of a test that can't go on has failed")]
+
+mod combine;
+mod endings;
+mod events;
+mod executions;
+mod fencing;
+mod inline;
+mod remote;
+mod scene;
+mod strange;
+mod thin;
+mod time;

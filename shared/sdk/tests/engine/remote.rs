@@ -1,0 +1,124 @@
+//! Remote steps: on another worker of ours, or on one in any language.
+
+use tickover::Registry;
+use tickover::prelude::*;
+use tickover_core::duration::Millis;
+use tickover_core::payload::Json;
+use tickover_core::task;
+use tickover_service::executions::Work;
+
+use crate::scene::{Count, Scene, clock};
+
+#[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+enum PrintError {
+    #[error("jam in tray {tray}")]
+    Jam { tray: u32 },
+    #[error("out of paper")]
+    Paper,
+}
+
+static PRINTS: Count = Count::new();
+
+#[tickover::step(queue = "printers", retry = "fixed(1, 1s)")]
+async fn print(text: String) -> Result<usize, PrintError> {
+    PRINTS.add();
+    match text.as_str() {
+        "jam" => Err(PrintError::Jam { tray: 2 }),
+        "slow" => {
+            clock().after(Millis::from_secs(200)).await;
+            Ok(0)
+        }
+        text => Ok(text.len()),
+    }
+}
+
+#[tickover::workflow("prints")]
+async fn prints(ctx: Ctx, (): ()) -> Result<String> {
+    let good = ctx.step(print("good".to_owned()).named("good")).await?;
+    let slow = ctx.step(print("slow".to_owned()).named("slow")).await?;
+    let jam = ctx.step(print("jam".to_owned()).named("jam")).await.unwrap_err();
+    let late = ctx.step(print("slow".to_owned()).named("late").timeout("1m")).await.unwrap_err();
+    let once = ctx.step(print("jam".to_owned()).named("once").non_retryable(["jam"])).await.unwrap_err();
+    Ok(format!("{good} {slow} {jam:?} {late:?} {once:?}"))
+}
+
+#[tokio::test]
+async fn typed_results_errors_and_timeouts_come_back_from_other_workers() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(prints), "workflows");
+    let printer = scene.worker(Registry::new().with_step::<print>());
+    scene.start(&prints, "prints", &()).await;
+    let ended = scene.inside(scene.with(&printer, scene.finish(&worker, "prints"))).await;
+    let expected = concat!(
+        "4 0 ",
+        r#"RetryExhausted { step: "jam", attempts: 2, last_error: Jam { tray: 2 } } "#,
+        r#"TimedOut { step: "late" } "#,
+        r#"Failed { step: "once", error: Jam { tray: 2 } }"#,
+    );
+    assert_eq!(ended.output::<String>(), expected);
+    assert_eq!(PRINTS.get(), 6);
+}
+
+#[tickover::workflow("foreign-workers")]
+async fn foreign_workers(ctx: Ctx, (): ()) -> Result<String> {
+    let answer = ctx.step(remote::<Vec<u32>>("count-to", 3).on_queue("printers")).await?;
+    let named = ctx.step(print("x".to_owned()).named("named").retry("none")).await.unwrap_err();
+    let other = ctx.step(print("y".to_owned()).named("other").retry("none")).await.unwrap_err();
+    Ok(format!("{answer:?} {named:?} {other:?}"))
+}
+
+#[tokio::test]
+async fn a_worker_in_any_language_can_do_a_step() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(foreign_workers), "workflows");
+    scene.start(&foreign_workers, "foreign", &()).await;
+    for answer in [
+        Ok("[1,2,3]"),
+        Err(task::Failure::new("paper", "tray 1 is empty")),
+        Err(task::Failure::new("fire", "put it out")),
+    ] {
+        worker.run_once().await.unwrap();
+        let task = match scene.work("printers", Millis::from_secs(60)).await.pop() {
+            Some(Work::Task(task)) => task,
+            other => unreachable!("{other:?}"),
+        };
+        match answer {
+            Ok(output) => {
+                scene.service.complete(&task.task.id, &task.token, Json::parse(output)).await.unwrap();
+            }
+            Err(failure) => {
+                scene.service.fail(&task.task.id, &task.token, failure, false).await.unwrap();
+            }
+        }
+    }
+    let told = scene.finish(&worker, "foreign").await.output::<String>();
+    assert!(told.starts_with("[1, 2, 3] Failed { step: \"named\", error: Paper }"), "{told}");
+    assert!(told.contains("Broken { step: \"other\"") && told.contains("put it out"), "{told}");
+}
+
+#[tickover::workflow("mended")]
+async fn mended(ctx: Ctx, (): ()) -> Result<u32> {
+    Ok(ctx.step(mend().retry("none")).await?)
+}
+
+static MENDS: Count = Count::new();
+
+#[tickover::step(queue = "menders")]
+async fn mend() -> Result<u32, PrintError> {
+    if MENDS.add() == 0 { Err(PrintError::Paper) } else { Ok(7) }
+}
+
+#[tokio::test]
+async fn an_operator_has_a_remote_step_run_again() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(mended), "workflows");
+    let mender = scene.worker(Registry::new().with_step::<mend>());
+    scene.start(&mended, "mended", &()).await;
+    let failed = scene.with(&mender, scene.finish(&worker, "mended")).await;
+    assert_eq!(failed.code(), "paper");
+    let step = tickover_core::id::StepName::parse("mend").unwrap();
+    scene.service.retry_step(&crate::scene::execution_id("mended"), step).await.unwrap();
+    let ended = scene.with(&mender, scene.finish(&worker, "mended")).await;
+    assert_eq!(ended.output::<u32>(), 7);
+}

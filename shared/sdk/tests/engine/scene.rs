@@ -1,0 +1,280 @@
+//! A whole system in one future and in virtual time: a service in memory, a tick, timers, and a worker.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use futures::future::{Either, join3, pending, select};
+use serde::de::DeserializeOwned;
+use tickover::prelude::*;
+use tickover::{Registry, Worker, WorkerSettings};
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionStatus};
+use tickover_core::id::{EventName, ExecutionId, QueueName, StepName, WorkerName, WorkflowName};
+use tickover_core::limits::Limits;
+use tickover_core::payload::Json;
+use tickover_core::time::Timestamp;
+use tickover_service::claim::ClaimRequest;
+use tickover_service::executions::{Described, StartRequest, Work, remote_id};
+use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
+use tickover_service::ports::{Clock as _, Queue as _};
+use tickover_service::system::SystemIds;
+use tickover_service::{Ports, Service};
+
+/// 2026-01-01T00:00:00Z.
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+/// How often the tests look whether an execution has ended.
+const LOOK: Millis = Millis::from_secs(10);
+
+/// The system without a worker.
+pub(crate) struct Scene {
+    pub(crate) service: Service,
+    pub(crate) clock: Arc<ManualClock>,
+    queue: Arc<MemoryQueue>,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
+        let clock = Arc::new(ManualClock::new(START));
+        let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+        let ports = Ports {
+            store: Arc::new(MemoryStore::default()),
+            queue: queue.clone(),
+            clock: clock.clone(),
+            ids: Arc::new(SystemIds),
+        };
+        Self { service: Service::new(ports, limits), clock, queue }
+    }
+
+    #[expect(clippy::unwrap_used, reason = "a test's own registry")]
+    pub(crate) fn worker(&self, registry: Registry) -> Worker {
+        Worker::new(self.service.clone(), registry, settings()).unwrap()
+    }
+
+    /// A worker of one queue.
+    #[expect(clippy::unwrap_used, reason = "a test's own registry")]
+    pub(crate) fn worker_of(&self, registry: Registry, queue: &str) -> Worker {
+        let settings = WorkerSettings { queues: vec![QueueName::parse(queue).unwrap()], ..settings() };
+        Worker::new(self.service.clone(), registry, settings).unwrap()
+    }
+
+    /// Lets another worker run beside something.
+    pub(crate) async fn with<F: Future>(&self, worker: &Worker, future: F) -> F::Output {
+        match select(Box::pin(worker.run(pending())), Box::pin(future)).await {
+            Either::Left(_) => unreachable!("a worker goes on for ever"),
+            Either::Right((output, _)) => output,
+        }
+    }
+
+    /// Where the task stands that is a remote step.
+    #[expect(clippy::unwrap_used, reason = "a test's own step")]
+    pub(crate) async fn remote_status(&self, execution: &Execution, name: &str) -> &'static str {
+        let id = remote_id(execution, &StepName::parse(name).unwrap());
+        self.service.describe(&id).await.unwrap().task.status().as_str()
+    }
+
+    /// Starts an execution of a workflow with an id.
+    #[expect(clippy::unwrap_used, reason = "a test's own request")]
+    pub(crate) async fn start<I: serde::Serialize, O>(&self, workflow: &Workflow<I, O>, id: &str, input: &I) {
+        let options = workflow.options();
+        let mut request = StartRequest::new(
+            WorkflowName::parse(workflow.name()).unwrap(),
+            QueueName::parse(options.queue).unwrap(),
+        );
+        request.id = Some(execution_id(id));
+        request.input = Json::parse(serde_json::to_string(input).unwrap());
+        request.timeouts.execution = options.execution_timeout;
+        request.timeouts.run = options.run_timeout;
+        self.service.start(request).await.unwrap();
+    }
+
+    /// Lets the system run with this worker until something is done.
+    pub(crate) async fn until<F: Future>(&self, worker: &Worker, goal: F) -> F::Output {
+        let system = Box::pin(join3(worker.run(pending()), self.tick(), self.fire()));
+        let goal = Box::pin(goal);
+        match Box::pin(self.clock.drive(select(system, goal))).await {
+            Either::Left(_) => unreachable!("a system goes on for ever"),
+            Either::Right((output, _)) => output,
+        }
+    }
+
+    /// Lets the system run until an execution has ended.
+    #[expect(clippy::unwrap_used, reason = "a test's own execution")]
+    pub(crate) async fn finish(&self, worker: &Worker, id: &str) -> Ended {
+        let id = execution_id(id);
+        let ended = Box::pin(async {
+            loop {
+                let described = self.service.execution(&id).await.unwrap().unwrap();
+                if described.execution.closed().is_some() {
+                    let journal = self.service.journal_of(&described.execution).await.unwrap();
+                    return Ended { described, journal };
+                }
+                self.clock.sleep_until(self.clock.now().plus(LOOK)).await;
+            }
+        });
+        Box::pin(self.until(worker, ended)).await
+    }
+
+    /// Lets the system run for so long.
+    pub(crate) async fn pass(&self, worker: &Worker, span: Millis) {
+        let until = self.clock.now().plus(span);
+        Box::pin(self.until(worker, self.clock.sleep_until(until))).await;
+    }
+
+    /// Runs something whose steps take their time by this scene's clock.
+    pub(crate) async fn inside<F: Future>(&self, future: F) -> F::Output {
+        CLOCK.scope(Clock(Arc::clone(&self.clock)), Box::pin(future)).await
+    }
+
+    /// Waits by the system's clock.
+    pub(crate) async fn after(&self, span: Millis) {
+        self.clock.sleep_until(self.clock.now().plus(span)).await;
+    }
+
+    #[expect(clippy::unwrap_used, reason = "a test's own event")]
+    pub(crate) async fn offer(&self, id: &str, event: &str, payload: impl serde::Serialize) {
+        let payload = Json::parse(serde_json::to_string(&payload).unwrap());
+        let event = EventName::parse(event).unwrap();
+        self.service.offer(&execution_id(id), event, None, payload).await.unwrap();
+    }
+
+    #[expect(clippy::unwrap_used, reason = "a test's own execution")]
+    pub(crate) async fn status(&self, id: &str) -> ExecutionStatus {
+        self.service.execution(&execution_id(id)).await.unwrap().unwrap().execution.status()
+    }
+
+    /// What there is to do on a queue, in this test's own hands.
+    #[expect(clippy::unwrap_used, reason = "a test's own queue")]
+    pub(crate) async fn work(&self, queue: &str, lease: Millis) -> Vec<Work> {
+        let request =
+            ClaimRequest { worker: WorkerName::parse("test").ok(), max: 10, lease, wait: Millis::ZERO };
+        self.service.next_work(&QueueName::parse(queue).unwrap(), &request).await.unwrap()
+    }
+
+    async fn tick(&self) {
+        loop {
+            let now = self.clock.now();
+            drop(self.service.tick(now, now.plus(Millis::from_secs(50))).await);
+            self.clock.sleep_until(now.plus(Millis::from_secs(60))).await;
+        }
+    }
+
+    #[expect(clippy::unwrap_used, reason = "the queue of timers is there as long as the scene")]
+    async fn fire(&self) {
+        let timers = QueueName::timers();
+        loop {
+            let wait = Millis::from_secs(20);
+            for message in self.queue.receive(&timers, 10, Millis::from_secs(60), wait).await.unwrap() {
+                let stop_at = self.clock.now().plus(Millis::from_secs(50));
+                self.service.fire(&message.body, stop_at).await.unwrap();
+                self.queue.delete(&timers, &message.receipt).await.unwrap();
+            }
+        }
+    }
+}
+
+/// Settings of the tests' workers.
+pub(crate) fn settings() -> WorkerSettings {
+    WorkerSettings { lease: Millis::from_secs(60), ..WorkerSettings::default() }
+}
+
+/// An execution that has ended.
+pub(crate) struct Ended {
+    pub(crate) described: Described,
+    pub(crate) journal: Vec<Entry>,
+}
+
+impl Ended {
+    /// Its result.
+    #[expect(clippy::panic, clippy::unwrap_used, reason = "an unexpected end fails the test")]
+    pub(crate) fn output<T: DeserializeOwned>(&self) -> T {
+        match self.outcome() {
+            ExecutionOutcome::Completed { .. } => {
+                let output = self.described.output.as_ref().map_or("null", |json| json.as_str());
+                serde_json::from_str(output).unwrap()
+            }
+            other => panic!("it ended otherwise: {other:?}"),
+        }
+    }
+
+    #[expect(clippy::unwrap_used, reason = "it has ended")]
+    pub(crate) fn outcome(&self) -> &ExecutionOutcome {
+        &self.described.execution.closed().unwrap().outcome
+    }
+
+    /// The failure's code.
+    #[expect(clippy::panic, reason = "an unexpected end fails the test")]
+    pub(crate) fn code(&self) -> &str {
+        match self.outcome() {
+            ExecutionOutcome::Failed { error, .. } => &error.code,
+            other => panic!("it ended otherwise: {other:?}"),
+        }
+    }
+
+    /// The failure's message.
+    #[expect(clippy::panic, reason = "an unexpected end fails the test")]
+    pub(crate) fn message(&self) -> &str {
+        match self.outcome() {
+            ExecutionOutcome::Failed { error, .. } => &error.message,
+            other => panic!("it ended otherwise: {other:?}"),
+        }
+    }
+
+    /// How long it took, in milliseconds.
+    #[expect(clippy::unwrap_used, reason = "it has ended")]
+    pub(crate) fn took(&self) -> u64 {
+        self.described.execution.closed().unwrap().ended_at.since(START).as_u64()
+    }
+
+    /// How many entries of a sort its journal has.
+    pub(crate) fn count(&self, sort: impl Fn(&Happened) -> bool) -> usize {
+        self.journal.iter().filter(|entry| sort(&entry.what)).count()
+    }
+}
+
+#[expect(clippy::unwrap_used, reason = "a test's own id")]
+pub(crate) fn execution_id(id: &str) -> ExecutionId {
+    ExecutionId::parse(id).unwrap()
+}
+
+tokio::task_local! {
+    static CLOCK: Clock;
+}
+
+/// The clock of the scene that a step runs in.
+#[derive(Clone)]
+pub(crate) struct Clock(Arc<ManualClock>);
+
+impl Clock {
+    pub(crate) async fn after(&self, span: Millis) {
+        self.0.sleep_until(self.0.now().plus(span)).await;
+    }
+}
+
+/// The clock of the scene that a step runs in, for steps that take their time.
+pub(crate) fn clock() -> Clock {
+    CLOCK.with(Clock::clone)
+}
+
+/// Counts how often something ran.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU32);
+
+impl Count {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// Adds one; how many there were before.
+    pub(crate) fn add(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::SeqCst)
+    }
+
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load(Ordering::SeqCst)
+    }
+}

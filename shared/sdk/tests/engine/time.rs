@@ -1,0 +1,97 @@
+//! Sleeping, values that stay, and names.
+
+use tickover::prelude::*;
+use tickover::{Failure, Registry, Timestamp};
+use tickover_core::duration::Millis;
+
+use crate::scene::{START, Scene};
+
+#[tickover::step]
+async fn echo(number: u32) -> Result<u32, Failure> {
+    Ok(number)
+}
+
+#[tickover::workflow("instants")]
+async fn instants(ctx: Ctx, (): ()) -> Result<u64> {
+    ctx.sleep_until("past", START.minus(Millis::from_secs(5))).await?;
+    ctx.sleep("nothing", 0.to_string()).await?;
+    ctx.sleep_until("tomorrow", START.plus(Millis::from_days(1))).await?;
+    ctx.sleep("week", "7d").await?;
+    let now: Timestamp = ctx.now("now").await?;
+    Ok(now.since(START).as_u64())
+}
+
+#[tokio::test]
+async fn sleeps_end_at_their_instants_though_they_are_far_away() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(instants));
+    scene.start(&instants, "instants", &()).await;
+    let days = scene.finish(&worker, "instants").await.output::<u64>();
+    let expected = Millis::from_days(8).as_u64();
+    assert!((expected..expected + 1_000).contains(&days), "{days}");
+}
+
+#[tickover::workflow("values")]
+async fn values(ctx: Ctx, (): ()) -> Result<(u64, String, String, usize, usize)> {
+    let now = ctx.now("now").await?;
+    let (one, two) = (ctx.uuid("one").await?, ctx.uuid("two").await?);
+    let large = ctx.capture("large", || "z".repeat(10_000)).await?;
+    ctx.sleep("s", "1h").await?;
+    let again = ctx.capture("again", || 7_usize).await?;
+    Ok((now.since(START).as_u64(), one, two, large.len(), again))
+}
+
+#[tokio::test]
+async fn values_are_taken_once() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(values));
+    scene.start(&values, "values", &()).await;
+    let (now, one, two, large, again) =
+        scene.finish(&worker, "values").await.output::<(u64, String, String, usize, usize)>();
+    assert_eq!((now, large, again), (0, 10_000, 7));
+    assert_ne!(one, two);
+    let parts: Vec<usize> = one.split('-').map(str::len).collect();
+    assert_eq!(parts, [8, 4, 4, 4, 12]);
+    assert_eq!(one.as_bytes()[14], b'8');
+}
+
+#[tickover::workflow("names")]
+async fn names(ctx: Ctx, (): ()) -> Result<Vec<String>> {
+    ctx.step(echo(1)).await?;
+    let twice = ctx.step(echo(2)).await.unwrap_err();
+    let slept = ctx.sleep("echo", "1s").await.unwrap_err();
+    let odd = ctx.step(echo(3).named("no spaces")).await.unwrap_err();
+    let never = ctx.step(echo(4).named("never").timeout("soon")).await.unwrap_err();
+    let long = ctx.sleep("long", "a while").await.unwrap_err();
+    Ok(vec![twice.to_string(), slept.to_string(), odd.to_string(), never.to_string(), long.to_string()])
+}
+
+#[tokio::test]
+async fn a_name_that_cannot_be_used_is_told() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(names));
+    scene.start(&names, "names", &()).await;
+    let told = scene.finish(&worker, "names").await.output::<Vec<String>>();
+    let expected = [r#""echo" is used twice"#, r#""echo" is used twice"#, "no spaces", "`soon`", "`a while`"];
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
+#[tickover::workflow("budget", timeout = "1h", run_timeout = "10m")]
+async fn budget(ctx: Ctx, (): ()) -> Result<(u64, u64)> {
+    let now = ctx.clone();
+    let before = ctx.capture("before", move || now.remaining().map_or(0, Millis::as_u64)).await?;
+    ctx.sleep("s", "2m").await?;
+    Ok((before, ctx.remaining().map_or(0, Millis::as_u64)))
+}
+
+#[tokio::test]
+async fn what_remains_is_up_to_the_nearest_deadline() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(budget));
+    scene.start(&budget, "budget", &()).await;
+    let (before, after) = scene.finish(&worker, "budget").await.output::<(u64, u64)>();
+    assert_eq!(before, 600_000);
+    assert!((479_000..=480_000).contains(&after), "{after}");
+}

@@ -1,0 +1,160 @@
+//! What a user's tests rely on.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tickover::Millis;
+use tickover::prelude::*;
+use tickover::test::{BEGINNING, TestEnv};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Label {
+    text: String,
+}
+
+#[tickover::workflow("label")]
+async fn label(ctx: Ctx, text: String) -> Result<Label> {
+    ctx.sleep("wait", "6d 23h").await?;
+    let step = remote::<Label>("print-label", &text).retry("fixed(2, 1m)");
+    Ok(ctx.step(step).await?)
+}
+
+/// A printer that always works.
+fn printer() -> impl Fn(String) -> Result<Label, Failure> + Send + Sync {
+    |text| Ok(Label { text: format!("[{text}]") })
+}
+
+#[tokio::test]
+async fn a_week_passes_and_the_clock_says_so() {
+    let env = TestEnv::new().workflow(label).answer("print-label", printer());
+    let run = env.start(&label, "books".to_owned()).await.unwrap();
+    env.advance("6d").await.unwrap();
+    assert_eq!(env.now().since(BEGINNING), Millis::from_secs(6 * 86_400));
+    assert!(run.describe().await.unwrap().is_live());
+    assert_eq!(run.result().await.unwrap(), Label { text: "[books]".to_owned() });
+    let taken = env.now().since(BEGINNING);
+    assert!(taken >= Millis::from_secs(167 * 3_600) && taken < Millis::from_secs(167 * 3_600 + 1), "{taken}");
+}
+
+#[tokio::test]
+async fn an_answer_may_be_an_error_that_is_tried_again() {
+    let tries = AtomicU32::new(0);
+    let env = TestEnv::new().workflow(label).answer("print-label", move |text| {
+        match tries.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(Failure::new("jammed", "no paper")),
+            _ => printer()(text),
+        }
+    });
+    let run = env.start(&label, "books".to_owned()).await.unwrap();
+    assert_eq!(run.result().await.unwrap().text, "[books]");
+    assert!(env.now().since(BEGINNING) >= Millis::from_secs(167 * 3_600 + 60));
+}
+
+#[tokio::test]
+async fn a_step_that_nobody_answers_is_named_and_may_be_answered_later() {
+    let env = TestEnv::new().workflow(label);
+    let run = env.start(&label, "books".to_owned()).await.unwrap();
+    let error = run.result().await.unwrap_err().to_string();
+    assert!(error.contains("kinds print-label") && error.contains("step print-label: sent"), "{error}");
+    assert_eq!(env.unanswered(), ["print-label"]);
+
+    env.answer_now("print-label", printer()).await;
+    assert_eq!(run.result().await.unwrap().text, "[books]");
+    assert!(env.unanswered().is_empty());
+}
+
+#[tickover::workflow("question")]
+async fn question(ctx: Ctx) -> Result<String> {
+    Ok(ctx.wait_for_event("answer", forever()).await?)
+}
+
+#[tokio::test]
+async fn waiting_for_what_will_never_come_is_an_error_that_shows_the_timeline() {
+    let env = TestEnv::new().workflow(question);
+    let run = env.start(&question, ()).await.unwrap();
+    let error = run.result().await.unwrap_err().to_string();
+    assert!(error.contains("stalled") && error.contains("+0ms  question"), "{error}");
+    env.offer(run.id().as_str(), "answer", "42").await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "42");
+}
+
+#[tokio::test]
+async fn a_timeline_tells_what_happened_and_when() {
+    let env = TestEnv::new().workflow(label).answer("print-label", printer());
+    let start = env.client().start(&label, "books".to_owned()).id("label-1");
+    let run = env.submit(start).await.unwrap();
+    run.result().await.unwrap();
+    let timeline = run.timeline().await.unwrap();
+    let lines: Vec<&str> = timeline.lines().map(str::trim).collect();
+    assert_eq!(
+        lines,
+        [
+            "+0ms  label label-1 started",
+            "+0ms  wait: waits until +6d 23h",
+            "+6d 23h  step print-label: sent to other workers",
+            "+6d 23h  step print-label: completed with {\"text\":\"[books]\"}",
+            "+6d 23h  completed with {\"text\":\"[books]\"}",
+        ]
+    );
+}
+
+static RUNS: AtomicU32 = AtomicU32::new(0);
+
+#[tickover::step]
+async fn slow() -> Result<u32> {
+    let runs = RUNS.fetch_add(1, Ordering::SeqCst) + 1;
+    // What it waits for happens in the real world.
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || sender.send(runs));
+    Ok(receiver.await?)
+}
+
+#[tickover::workflow("patient")]
+async fn patient(ctx: Ctx) -> Result<u32> {
+    Ok(ctx.step(slow()).await?)
+}
+
+#[tokio::test]
+async fn with_patience_the_clock_stands_still_for_the_real_world() {
+    let env = TestEnv::new().workflow(patient).patience(Duration::from_secs(10));
+    let run = env.start(&patient, ()).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), 1);
+    assert_eq!(env.now(), BEGINNING);
+}
+
+#[tokio::test]
+async fn a_dead_system_is_followed_by_one_that_goes_on_after_the_lease() {
+    let env = TestEnv::new().workflow(label).answer("print-label", printer());
+    let run = env.start(&label, "books".to_owned()).await.unwrap();
+    let before = env.writes();
+    // The start of the turn is its first write: nothing was done yet.
+    env.kill_after_write(before + 1);
+    env.run_until_idle().await.unwrap();
+    assert_eq!(env.deaths(), 1);
+    let waited = env.now().since(BEGINNING);
+    assert!(waited >= Millis::from_secs(60) && waited < Millis::from_secs(120), "{waited}");
+    env.kill();
+    assert_eq!(run.result().await.unwrap().text, "[books]");
+    assert_eq!(env.deaths(), 2);
+}
+
+#[tokio::test]
+async fn the_same_test_writes_the_same_each_time() {
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        let env = TestEnv::new().workflow(label).answer("print-label", printer());
+        let run = env.start(&label, "books".to_owned()).await.unwrap();
+        run.result().await.unwrap();
+        counts.push((env.writes(), env.now(), run.id().clone()));
+    }
+    assert_eq!(counts[0].0, counts[1].0);
+    assert_eq!(counts[1].1, counts[2].1);
+}
+
+#[tokio::test]
+async fn two_workflows_of_one_name_are_refused() {
+    let env = TestEnv::new().workflow((label, label));
+    let run = env.start(&label, "books".to_owned()).await;
+    assert!(run.unwrap_err().to_string().contains("two workflows are named `label`"));
+}

@@ -1,0 +1,10 @@
+//! Executions: their records, the sealed parts of their journals, and what counts the ends of a fan-out.
+
+mod fixture;
+pub(super) mod found;
+pub(super) mod joins;
+pub(super) mod journals;
+pub(super) mod moved;
+pub(super) mod started;
+pub(super) mod updated;
+pub(super) mod woken;

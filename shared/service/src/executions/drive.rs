@@ -1,0 +1,202 @@
+//! The loop of [`crate::drive`] for executions: decide, commit, tell; a conflict decides again.
+
+use tickover_core::command::Context;
+use tickover_core::error::Reject;
+use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply};
+use tickover_core::execution::journal::{Entry, Happened, Segment, SegmentKey};
+use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::id::ExecutionId;
+
+use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX};
+use crate::error::ServiceError;
+use crate::metric;
+use crate::ports::{Current, StoreError};
+use crate::service::Service;
+use crate::telemetry::field;
+
+/// What is known of the record before the first decision.
+pub(crate) enum KnownExecution {
+    /// Nothing: it is read.
+    Unread,
+    /// That there should be none.
+    Absent,
+    /// How it stood a moment ago.
+    Record(Box<Execution>),
+}
+
+/// A command carried out.
+pub(crate) struct DrivenExecution {
+    /// The execution as it stands now.
+    pub(crate) execution: Option<Execution>,
+    /// The answer.
+    pub(crate) outcome: Result<ExecutionReply, Reject>,
+}
+
+impl DrivenExecution {
+    /// The record and the answer, where there are both.
+    pub(crate) fn answer(self) -> Result<(Execution, ExecutionReply), ServiceError> {
+        match (self.execution, self.outcome) {
+            (_, Err(reject)) => Err(reject.into()),
+            (Some(execution), Ok(reply)) => Ok((execution, reply)),
+            (None, Ok(_)) => Err(Reject::NoExecution.into()),
+        }
+    }
+}
+
+impl Service {
+    /// Carries a command out and tells others of it. An execution that it closes is seen to the end.
+    pub(crate) async fn drive_execution(
+        &self,
+        id: &ExecutionId,
+        known: KnownExecution,
+        command: &ExecutionCommand,
+    ) -> Result<DrivenExecution, ServiceError> {
+        let mut record = match known {
+            KnownExecution::Unread => self.load_execution(id).await?,
+            KnownExecution::Absent => None,
+            KnownExecution::Record(execution) => Some(*execution),
+        };
+        let (mut seen, mut again) = (None, None);
+        for tries in 0..CONFLICTS_MAX {
+            let asked = again.as_ref().unwrap_or(command);
+            let current = match self.attempt_execution(record.as_ref(), asked).await? {
+                Ok(driven) => return Ok(self.see_to_the_end(driven, command).await),
+                Err(Some(current)) if current.id == *id => Some(*current),
+                // Even past its retention: a creation may have been our own.
+                Err(_) => self.patiently(|| self.ports.store.execution(id)).await?,
+            };
+            let before = std::mem::replace(&mut record, current);
+            let seen = &*seen.get_or_insert(before);
+            if let (Some(seen), Some(current)) = (seen, &record) {
+                again = self.asked_again(command, seen, current).await?;
+            }
+            if tries > 0 {
+                self.back_off(tries, CONFLICT_WAIT).await;
+            }
+        }
+        Err(ServiceError::Contended)
+    }
+
+    /// Decides once, commits, and tells others. The inner error is a conflict, with the record as it stands.
+    async fn attempt_execution(
+        &self,
+        record: Option<&Execution>,
+        command: &ExecutionCommand,
+    ) -> Result<Result<DrivenExecution, Option<Box<Execution>>>, ServiceError> {
+        let now = self.now();
+        let is_start = matches!(command, ExecutionCommand::Start(_));
+        let record = record.filter(|execution| !execution.is_gone(now) || is_start);
+        let context = Context { now, nonce: self.new_nonce(), limits: &self.limits };
+        let decision = self.rules.decide_execution(record, command, &context);
+        let ExecutionDecision { blobs, segments, writes, effects, execution, outcome } = decision;
+        for blob in &blobs {
+            self.patiently(|| self.ports.store.put_blob(&blob.at, &blob.body)).await?;
+        }
+        if let Some(execution) = &execution {
+            for (key, segment) in &segments {
+                self.patiently(|| self.ports.store.put_segment(&execution.id, key, segment)).await?;
+            }
+        }
+        if !writes.is_empty() {
+            match self.patiently(|| self.ports.store.commit(&writes)).await {
+                Ok(()) => {
+                    self.tell(&writes, now);
+                    if let Some(execution) = &execution {
+                        count_steps(execution, command);
+                    }
+                }
+                Err(StoreError::Conflict { current }) => {
+                    metric::store_conflict();
+                    return Ok(Err(current.and_then(Current::execution)));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.publish(effects).await;
+        Ok(Ok(DrivenExecution { execution, outcome }))
+    }
+
+    /// One that is closing by this command is finished at once. If that fails, the tick does it.
+    async fn see_to_the_end(
+        &self,
+        mut driven: DrivenExecution,
+        command: &ExecutionCommand,
+    ) -> DrivenExecution {
+        let is_closing = |execution: &Execution| matches!(execution.state, ExecutionState::Closing(_));
+        if matches!(command, ExecutionCommand::Finish) {
+            return driven;
+        }
+        if let Some(execution) = driven.execution.take_if(|execution| is_closing(execution)) {
+            // What it leaves open may close others in turn.
+            match self.finish(&execution).await {
+                Ok(finished) => driven.execution = Some(finished),
+                Err(error) => {
+                    tracing::warn!({ field::EXECUTION_ID } = %execution.id, %error, "still closing");
+                    driven.execution = Some(execution);
+                }
+            }
+        }
+        driven
+    }
+
+    /// Reads an execution; one whose retention has passed doesn't exist any more.
+    pub(crate) async fn load_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, ServiceError> {
+        let execution = self.patiently(|| self.ports.store.execution(id)).await?;
+        Ok(execution.filter(|execution| !execution.is_gone(self.now())))
+    }
+
+    /// A run's whole journal: the sealed part, then what the record holds.
+    pub async fn journal_of(&self, execution: &Execution) -> Result<Vec<Entry>, ServiceError> {
+        let mut entries = Vec::new();
+        if let Some(sealed) = execution.sealed {
+            let (id, incarnation, run) = (&execution.id, execution.incarnation, execution.run);
+            let segments = self.patiently(|| self.ports.store.segments(id, incarnation, run)).await?;
+            let mut chain = Vec::new();
+            let mut mark = Some(sealed.last);
+            for number in (1..=sealed.segments).rev() {
+                let is_next = |key: &SegmentKey| key.number == number && Some(key.mark) == mark;
+                let Some((_, segment)) = segments.iter().find(|(key, _)| is_next(key)) else {
+                    let reason = format!("segment {number} of run {run} of execution {id} is missing");
+                    return Err(StoreError::Corrupt { reason }.into());
+                };
+                mark = segment.before;
+                chain.push(segment);
+            }
+            entries.extend(
+                chain.into_iter().rev().flat_map(|segment: &Segment| segment.entries.iter().cloned()),
+            );
+        }
+        entries.extend(execution.journal.iter().cloned());
+        Ok(entries)
+    }
+}
+
+/// Counts the steps whose end a worker has just written down.
+fn count_steps(execution: &Execution, command: &ExecutionCommand) {
+    let entries = match command {
+        ExecutionCommand::Record(record) => &record.entries,
+        ExecutionCommand::Suspend(suspend) => &suspend.entries,
+        ExecutionCommand::Close(close) => &close.entries,
+        ExecutionCommand::Start(_)
+        | ExecutionCommand::Take(_)
+        | ExecutionCommand::Renew { .. }
+        | ExecutionCommand::Release { .. }
+        | ExecutionCommand::Offer(_)
+        | ExecutionCommand::Drain { .. }
+        | ExecutionCommand::Cancel
+        | ExecutionCommand::Terminate
+        | ExecutionCommand::Pause
+        | ExecutionCommand::Resume
+        | ExecutionCommand::Restart(_)
+        | ExecutionCommand::RetryStep { .. }
+        | ExecutionCommand::Finish
+        | ExecutionCommand::Due(_)
+        | ExecutionCommand::Timer { .. } => return,
+    };
+    for entry in entries {
+        if let Happened::Step { outcome, .. } = &entry.what {
+            metric::step_ended(&execution.queue, outcome.as_str());
+        }
+    }
+}

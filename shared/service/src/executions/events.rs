@@ -1,0 +1,128 @@
+//! Events: offered to an execution, looked at, and thrown away.
+
+use tickover_core::error::Reject;
+use tickover_core::execution::Execution;
+use tickover_core::execution::command::{ExecutionCommand, Offer};
+use tickover_core::execution::decision::ExecutionReply;
+use tickover_core::execution::journal::{Entry, Happened, pending_events};
+use tickover_core::id::{EventId, EventName, ExecutionId};
+use tickover_core::limits;
+use tickover_core::payload::Json;
+use tickover_core::time::Timestamp;
+
+use super::drive::KnownExecution;
+use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX};
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// How an offered event was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offered {
+    /// Whether one with its id had been offered before: the first one stands.
+    pub duplicate: bool,
+    /// Events of all names that wait for the execution now.
+    pub pending: u32,
+}
+
+/// An event that waits for an execution to take it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingEvent {
+    /// Its name.
+    pub name: EventName,
+    /// Its own id.
+    pub id: Option<EventId>,
+    /// What came with it.
+    pub payload: Option<Json>,
+    /// When it was offered.
+    pub offered_at: Timestamp,
+}
+
+impl Service {
+    /// Offers an event. It waits until the execution takes it, first in, first out among those of its name.
+    pub async fn offer(
+        &self,
+        id: &ExecutionId,
+        name: EventName,
+        event_id: Option<EventId>,
+        payload: Option<Json>,
+    ) -> Result<Offered, ServiceError> {
+        let bytes = payload.as_ref().map_or(0, Json::len);
+        limits::check("payload_bytes", bytes, self.limits.payload_bytes)?;
+        let depth = payload.as_ref().map_or(0, Json::depth);
+        limits::check("json_depth", depth, limits::JSON_DEPTH_MAX)?;
+        let mut kept = None;
+        for tries in 0..CONFLICTS_MAX {
+            let Some(execution) = self.load_execution(id).await? else {
+                return Err(Reject::NoExecution.into());
+            };
+            if execution.closed().is_some() {
+                return Err(Reject::ExecutionClosed { status: execution.status() }.into());
+            }
+            let known = self.is_sealed_in(&execution, event_id.as_ref()).await?;
+            if let (Some(json), None, false) = (&payload, &kept, known) {
+                kept = Some(self.keep(json.clone()).await?);
+            }
+            let seen_segments = execution.sealed.map_or(0, |sealed| sealed.segments);
+            let (name, event_id, payload) = (name.clone(), event_id.clone(), kept.clone());
+            let offer = Offer { name, id: event_id, payload, known, seen_segments };
+            let record = KnownExecution::Record(Box::new(execution));
+            let driven = self.drive_execution(id, record, &ExecutionCommand::Offer(offer)).await?;
+            let (execution, reply) = driven.answer()?;
+            if let ExecutionReply::Offered { duplicate } = reply {
+                return Ok(Offered { duplicate, pending: execution.pending_events });
+            }
+            // The part of the journal that was looked at has grown meanwhile.
+            self.back_off(tries, CONFLICT_WAIT).await;
+        }
+        Err(ServiceError::Contended)
+    }
+
+    /// Whether an event with this id is in the sealed part of the journal.
+    async fn is_sealed_in(
+        &self,
+        execution: &Execution,
+        event_id: Option<&EventId>,
+    ) -> Result<bool, ServiceError> {
+        let Some(event_id) = event_id.filter(|_| execution.sealed.is_some()) else { return Ok(false) };
+        let is_same =
+            |entry: &Entry| matches!(&entry.what, Happened::Event { id: Some(id), .. } if id == event_id);
+        Ok(self.journal_of(execution).await?.iter().any(is_same))
+    }
+
+    /// The events that wait for an execution, oldest first.
+    pub async fn events(&self, id: &ExecutionId) -> Result<Vec<PendingEvent>, ServiceError> {
+        let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
+        let journal = self.journal_of(&execution).await?;
+        let mut events = Vec::new();
+        for entry in pending_events(&journal) {
+            let Happened::Event { name, id, payload } = &entry.what else { continue };
+            let payload = self.payload(payload.as_ref()).await?;
+            events.push(PendingEvent { name: name.clone(), id: id.clone(), payload, offered_at: entry.at });
+        }
+        Ok(events)
+    }
+
+    /// Throws away the waiting events of a name: how many there were.
+    pub async fn drain(&self, id: &ExecutionId, name: EventName) -> Result<u32, ServiceError> {
+        for tries in 0..CONFLICTS_MAX {
+            let Some(execution) = self.load_execution(id).await? else {
+                return Err(Reject::NoExecution.into());
+            };
+            let journal = self.journal_of(&execution).await?;
+            let is_of =
+                |entry: &&&Entry| matches!(&entry.what, Happened::Event { name: of, .. } if *of == name);
+            let waiting = pending_events(&journal).iter().filter(is_of).count();
+            let count = u32::try_from(waiting).unwrap_or(u32::MAX);
+            let seen_version = execution.version;
+            let command = ExecutionCommand::Drain { name: name.clone(), count, seen_version };
+            let record = KnownExecution::Record(Box::new(execution));
+            let (_, reply) = self.drive_execution(id, record, &command).await?.answer()?;
+            if count == 0 || reply == ExecutionReply::Drained(count) {
+                return Ok(count);
+            }
+            // Others wrote meanwhile, so it has to be counted anew.
+            self.back_off(tries, CONFLICT_WAIT).await;
+        }
+        Err(ServiceError::Contended)
+    }
+}

@@ -1,0 +1,198 @@
+//! What operators do to executions.
+
+use tickover_core::decision::CancelReply;
+use tickover_core::error::Reject;
+use tickover_core::execution::Execution;
+use tickover_core::execution::command::{ExecutionCommand, Rerun};
+use tickover_core::execution::decision::ExecutionReply;
+use tickover_core::execution::journal::{Entry, Happened, OPEN, StepOutcome};
+use tickover_core::id::{ExecutionId, StepName};
+
+use super::drive::KnownExecution;
+use crate::error::ServiceError;
+use crate::service::Service;
+
+impl Service {
+    /// Asks an execution to end: its code stops at its next step, or it ends at once where nothing runs.
+    pub async fn cancel_execution(&self, id: &ExecutionId) -> Result<(Execution, CancelReply), ServiceError> {
+        self.end(id, &ExecutionCommand::Cancel).await
+    }
+
+    /// Ends an execution at once.
+    pub async fn terminate(&self, id: &ExecutionId) -> Result<(Execution, CancelReply), ServiceError> {
+        self.end(id, &ExecutionCommand::Terminate).await
+    }
+
+    async fn end(
+        &self,
+        id: &ExecutionId,
+        command: &ExecutionCommand,
+    ) -> Result<(Execution, CancelReply), ServiceError> {
+        let (execution, reply) = self.drive_execution(id, KnownExecution::Unread, command).await?.answer()?;
+        match reply {
+            ExecutionReply::Cancel(reply) => Ok((execution, reply)),
+            ExecutionReply::Started { .. }
+            | ExecutionReply::Take(_)
+            | ExecutionReply::Recorded
+            | ExecutionReply::Suspended(_)
+            | ExecutionReply::Closed { .. }
+            | ExecutionReply::Renewed
+            | ExecutionReply::Released
+            | ExecutionReply::Offered { .. }
+            | ExecutionReply::Drained(_)
+            | ExecutionReply::Changed { .. }
+            | ExecutionReply::Due(_) => Ok((execution, CancelReply::AlreadyFinished)),
+        }
+    }
+
+    /// Lets an execution begin nothing new; its deadlines keep running. Whether that changed anything.
+    pub async fn pause(&self, id: &ExecutionId) -> Result<(Execution, bool), ServiceError> {
+        self.change(id, &ExecutionCommand::Pause).await
+    }
+
+    /// Lets a paused execution go on. Whether that changed anything.
+    pub async fn resume(&self, id: &ExecutionId) -> Result<(Execution, bool), ServiceError> {
+        self.change(id, &ExecutionCommand::Resume).await
+    }
+
+    /// Begins a new run of an execution that has ended, with the same input and fresh deadlines.
+    pub async fn restart(&self, id: &ExecutionId) -> Result<Execution, ServiceError> {
+        let rerun = Rerun { preserved: vec![] };
+        Ok(self.change(id, &ExecutionCommand::Restart(rerun)).await?.0)
+    }
+
+    /// The same, with the results of the last run except those of these steps and of all that failed; without
+    /// `preserve`, only captured values are kept.
+    pub async fn rerun(
+        &self,
+        id: &ExecutionId,
+        steps: &[StepName],
+        preserve: bool,
+    ) -> Result<Execution, ServiceError> {
+        let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
+        let journal = self.journal_of(&execution).await?;
+        let known = |name: &StepName| journal.iter().any(|entry| step_of(entry) == Some(name));
+        if let Some(unknown) = steps.iter().find(|name| !known(name)) {
+            return Err(Reject::UnknownStep { name: unknown.to_string() }.into());
+        }
+        self.keep_open(&execution, &journal).await?;
+        let preserved = preserved(&journal, steps, preserve);
+        let command = ExecutionCommand::Restart(Rerun { preserved });
+        let record = KnownExecution::Record(Box::new(execution));
+        Ok(self.drive_execution(id, record, &command).await?.answer()?.0)
+    }
+
+    /// Has a step run again in the same run, after the execution failed by it.
+    pub async fn retry_step(&self, id: &ExecutionId, name: StepName) -> Result<Execution, ServiceError> {
+        let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
+        let journal = self.journal_of(&execution).await?;
+        let latest = journal.iter().rfind(|entry| step_of(entry) == Some(&name));
+        let Some(latest) = latest else { return Err(Reject::UnknownStep { name: name.to_string() }.into()) };
+        if !is_failure(latest) {
+            return Err(Reject::field("step", "has not failed").into());
+        }
+        self.keep_open(&execution, &journal).await?;
+        let record = KnownExecution::Record(Box::new(execution));
+        let command = ExecutionCommand::RetryStep { name };
+        Ok(self.drive_execution(id, record, &command).await?.answer()?.0)
+    }
+
+    /// What an execution that has ended points to is kept again, before it goes on. Were it not to go on after all,
+    /// those parts would only stay longer than it does.
+    async fn keep_open(&self, execution: &Execution, journal: &[Entry]) -> Result<(), ServiceError> {
+        if execution.closed().is_none() {
+            return Ok(());
+        }
+        self.expire_parts(execution, journal, OPEN).await?;
+        if execution.sealed.is_some() {
+            let (id, incarnation) = (&execution.id, execution.incarnation);
+            self.patiently(|| self.ports.store.expire_segments(id, incarnation, OPEN)).await?;
+        }
+        Ok(())
+    }
+
+    async fn change(
+        &self,
+        id: &ExecutionId,
+        command: &ExecutionCommand,
+    ) -> Result<(Execution, bool), ServiceError> {
+        let (execution, reply) = self.drive_execution(id, KnownExecution::Unread, command).await?.answer()?;
+        Ok((execution, reply != ExecutionReply::Changed { changed: false }))
+    }
+}
+
+/// The step that an entry is of.
+const fn step_of(entry: &Entry) -> Option<&StepName> {
+    match &entry.what {
+        Happened::Attempt { name, .. }
+        | Happened::Remote { name }
+        | Happened::Child { name, .. }
+        | Happened::Step { name, .. }
+        | Happened::Reopened { name } => Some(name),
+        Happened::Captured { .. }
+        | Happened::Until { .. }
+        | Happened::Event { .. }
+        | Happened::Waited { .. }
+        | Happened::Drained { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => None,
+    }
+}
+
+/// Whether an entry says that a step ended without a result.
+const fn is_failure(entry: &Entry) -> bool {
+    match &entry.what {
+        Happened::Step { outcome, .. } => match outcome {
+            StepOutcome::Completed { .. } => false,
+            StepOutcome::Failed { .. }
+            | StepOutcome::Exhausted { .. }
+            | StepOutcome::TimedOut
+            | StepOutcome::DeadlineExceeded
+            | StepOutcome::Cancelled => true,
+        },
+        Happened::Attempt { .. }
+        | Happened::Remote { .. }
+        | Happened::Child { .. }
+        | Happened::Reopened { .. }
+        | Happened::Captured { .. }
+        | Happened::Until { .. }
+        | Happened::Event { .. }
+        | Happened::Waited { .. }
+        | Happened::Drained { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => false,
+    }
+}
+
+/// What a new run begins with: of steps only those that ended well and aren't to run again.
+fn preserved(journal: &[Entry], steps: &[StepName], preserve: bool) -> Vec<Entry> {
+    let latest_is_good = |name: &StepName| {
+        let ends = |entry: &&Entry| matches!(&entry.what, Happened::Step { name: of, .. } | Happened::Reopened { name: of } if of == name);
+        journal
+            .iter()
+            .rfind(ends)
+            .is_some_and(|entry| matches!(entry.what, Happened::Step { .. }) && !is_failure(entry))
+    };
+    let stays = |entry: &&Entry| match (&entry.what, step_of(entry)) {
+        (Happened::Captured { .. }, _) => true,
+        (_, Some(name)) => preserve && !steps.contains(name) && latest_is_good(name),
+        (
+            Happened::Until { .. }
+            | Happened::Event { .. }
+            | Happened::Waited { .. }
+            | Happened::Drained { .. },
+            None,
+        ) => preserve,
+        (
+            Happened::Attempt { .. }
+            | Happened::Remote { .. }
+            | Happened::Child { .. }
+            | Happened::Step { .. }
+            | Happened::Reopened { .. }
+            | Happened::Note { .. }
+            | Happened::Patches { .. },
+            None,
+        ) => false,
+    };
+    journal.iter().filter(stays).cloned().collect()
+}

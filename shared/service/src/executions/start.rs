@@ -1,0 +1,121 @@
+//! Starting executions.
+
+use sha2::{Digest as _, Sha256};
+use tickover_core::error::Reject;
+use tickover_core::execution::command::{ExecutionCommand, Start};
+use tickover_core::execution::decision::ExecutionReply;
+use tickover_core::id::{ExecutionId, Fingerprint};
+use tickover_core::limits;
+use tickover_core::payload::Json;
+
+use super::drive::KnownExecution;
+use super::{StartRequest, Started};
+use crate::error::ServiceError;
+use crate::schedule::{digest, minified};
+use crate::service::Service;
+
+/// Shortest timeout of an execution or a run.
+const TIMEOUT_MIN: tickover_core::duration::Millis = tickover_core::duration::Millis::from_secs(1);
+/// Inputs from this size on make it worth a read to see whether the execution is there already.
+const LARGE_BYTES: usize = 1024;
+
+impl Service {
+    /// Starts an execution, or finds the one that has the id.
+    pub async fn start(&self, request: StartRequest) -> Result<Started, ServiceError> {
+        self.check_start(&request)?;
+        self.open_queue(&request.queue).await?;
+        let large = request.input.as_ref().map_or(0, Json::len) >= LARGE_BYTES;
+        let (id, known) = match &request.id {
+            Some(id) if large => (id.clone(), KnownExecution::Unread),
+            Some(id) => (id.clone(), KnownExecution::Absent),
+            None => (self.new_execution_id(), KnownExecution::Absent),
+        };
+        let command = self.start_command(request, id.clone());
+        let (execution, reply) = self.drive_execution(&id, known, &command).await?.answer()?;
+        let existed = matches!(reply, ExecutionReply::Started { existed: true });
+        Ok(Started { execution, existed })
+    }
+
+    /// The command that a request comes to, with everything random in it.
+    pub(crate) fn start_command(&self, request: StartRequest, id: ExecutionId) -> ExecutionCommand {
+        let fingerprint = fingerprint(&request);
+        ExecutionCommand::Start(Box::new(Start {
+            id,
+            incarnation: self.new_incarnation(),
+            workflow: request.workflow,
+            queue: request.queue,
+            input: request.input,
+            details: details(request.labels.as_ref(), request.memo.as_ref()),
+            timeouts: request.timeouts,
+            on_failure: request.on_failure,
+            delay: request.delay,
+            parent: request.parent,
+            policy: request.policy,
+            fingerprint,
+            blob_ids: [self.new_blob_id(), self.new_blob_id()],
+        }))
+    }
+
+    pub(crate) fn check_start(&self, request: &StartRequest) -> Result<(), Reject> {
+        let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
+        limits::check("input_bytes", length(&request.input), self.limits.payload_bytes)?;
+        limits::check("labels_bytes", length(&request.labels), self.limits.labels_bytes)?;
+        limits::check("memo_bytes", length(&request.memo), self.limits.memo_bytes)?;
+        for json in [&request.input, &request.memo].into_iter().flatten() {
+            limits::check("json_depth", json.depth(), limits::JSON_DEPTH_MAX)?;
+        }
+        let timeouts =
+            [("execution_timeout", request.timeouts.execution), ("run_timeout", request.timeouts.run)];
+        for (name, timeout) in timeouts {
+            if timeout.is_some_and(|timeout| timeout < TIMEOUT_MIN) {
+                return Err(Reject::field(name, "must be at least 1s"));
+            }
+            if timeout.is_some_and(|timeout| timeout > limits::SPAN_MAX) {
+                return Err(Reject::field(name, "must be at most a year"));
+            }
+        }
+        if request.delay > limits::SPAN_MAX {
+            return Err(Reject::field("delay", "must be at most a year"));
+        }
+        Ok(())
+    }
+}
+
+/// Labels and memo as one document; nothing where there are neither.
+fn details(labels: Option<&Json>, memo: Option<&Json>) -> Option<Json> {
+    let part = |name: &str, json: Option<&Json>| json.map(|json| format!("\"{name}\":{}", json.as_str()));
+    let parts: Vec<String> = [part("labels", labels), part("memo", memo)].into_iter().flatten().collect();
+    if parts.is_empty() { None } else { Json::parse(format!("{{{}}}", parts.join(","))) }
+}
+
+fn fingerprint(request: &StartRequest) -> Fingerprint {
+    let text = |json: &Option<Json>| json.as_ref().map(|json| minified(json.as_str())).unwrap_or_default();
+    let span = |span: Option<tickover_core::duration::Millis>| {
+        span.map(|span| span.as_u64().to_string()).unwrap_or_default()
+    };
+    digest(&[
+        request.workflow.as_str(),
+        request.queue.as_str(),
+        &text(&request.input),
+        &text(&request.labels),
+        &text(&request.memo),
+        &span(request.timeouts.execution),
+        &span(request.timeouts.run),
+        &span(Some(request.delay)),
+    ])
+}
+
+/// The first bytes of SHA-256 over the parts, each with its length before it.
+pub(super) fn hash<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(part);
+    }
+    let mut bytes = [0; N];
+    let whole = hash.finalize();
+    for (byte, from) in bytes.iter_mut().zip(whole.iter()) {
+        *byte = *from;
+    }
+    bytes
+}

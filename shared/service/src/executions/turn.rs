@@ -1,0 +1,229 @@
+//! A turn: taken by a worker, written down as it goes on, and ended.
+
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::execution::command::{Close, Ending, ExecutionCommand, Record, Suspend, Take};
+use tickover_core::execution::decision::{ExecutionReply, SuspendReply, TakeReply};
+use tickover_core::execution::journal::{Entry, OPEN};
+use tickover_core::execution::message::{TurnHint, Turned};
+use tickover_core::execution::{Execution, Stuck};
+use tickover_core::id::{LeaseId, QueueName};
+use tickover_core::payload::{BlobRef, Json, Payload};
+
+use super::drive::KnownExecution;
+use super::{Suspended, TakenTurn};
+use crate::claim::{ClaimRequest, WAITED_OUT};
+use crate::error::ServiceError;
+use crate::service::Service;
+use crate::telemetry::field;
+
+/// Payloads up to this many bytes ride in the journal; a larger one goes to an item of its own.
+const INLINE_BYTES: usize = 200;
+
+/// What became of the wish for a turn.
+pub(crate) enum Taken {
+    /// The caller has it.
+    Turn(Box<TakenTurn>),
+    /// It may not go on before this long.
+    Early(Millis),
+    /// Nothing will come of the hint.
+    Spent,
+}
+
+impl Service {
+    /// Takes the turn that a message of a queue is the hint of: for workers that received it themselves. Nothing if
+    /// there is nothing to do; then, and once the turn has ended, the message is to be deleted.
+    pub async fn take_turn(
+        &self,
+        hint: &str,
+        request: &ClaimRequest,
+    ) -> Result<Option<TakenTurn>, ServiceError> {
+        let Ok(hint) = TurnHint::parse(hint) else {
+            return Err(Reject::field("hint", "isn't the hint of a turn").into());
+        };
+        match self.take_hinted(&hint.turn, request, true).await? {
+            Taken::Turn(turn) => Ok(Some(*turn)),
+            Taken::Early(left) => {
+                // It came too early for us to wait: a fresh message stands for it.
+                if let Some(execution) = self.load_execution(&hint.turn.id).await? {
+                    self.send_turn(&execution.queue, &hint, left).await;
+                }
+                Ok(None)
+            }
+            Taken::Spent => Ok(None),
+        }
+    }
+
+    /// Tries to take a turn. Where it may begin within a second, that is waited out if wished.
+    pub(crate) async fn take_hinted(
+        &self,
+        hint: &Turned,
+        request: &ClaimRequest,
+        patient: bool,
+    ) -> Result<Taken, ServiceError> {
+        let command = ExecutionCommand::Take(Take {
+            lease: self.new_lease(),
+            worker: request.worker.clone(),
+            length: request.lease,
+            incarnation: Some(hint.inc),
+        });
+        let mut known = KnownExecution::Unread;
+        loop {
+            let driven = self.drive_execution(&hint.id, known, &command).await?;
+            let Ok(ExecutionReply::Take(reply)) = driven.outcome else { return Ok(Taken::Spent) };
+            let Some(execution) = driven.execution else { return Ok(Taken::Spent) };
+            match reply {
+                TakeReply::Taken => return self.hand_over_turn(execution).await,
+                TakeReply::Early { available_at } => {
+                    let left = available_at.since(self.now());
+                    if !patient || left > WAITED_OUT {
+                        return Ok(Taken::Early(left));
+                    }
+                    self.ports.clock.sleep_until(available_at).await;
+                    known = KnownExecution::Record(Box::new(execution));
+                }
+                // What was left open has been seen to by now, or the tick will do it.
+                TakeReply::Closing | TakeReply::Held | TakeReply::Spent => return Ok(Taken::Spent),
+            }
+        }
+    }
+
+    async fn hand_over_turn(&self, execution: Execution) -> Result<Taken, ServiceError> {
+        let Some(lease) = execution.turn().map(|turn| turn.lease) else { return Ok(Taken::Spent) };
+        let read = async {
+            let journal = self.journal_of(&execution).await?;
+            let input = self.payload(execution.input.as_ref()).await?;
+            Ok::<_, ServiceError>((journal, input))
+        };
+        match read.await {
+            Ok((journal, input)) => {
+                Ok(Taken::Turn(Box::new(TakenTurn { execution, journal, input, lease, receipt: None })))
+            }
+            Err(error) => {
+                // Nobody is at work: another one may try before the lease runs out.
+                if let Err(error) = self.release_turn(&execution, lease, WAITED_OUT, None).await {
+                    tracing::debug!({ field::EXECUTION_ID } = %execution.id, %error, "not released");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes down what a turn has brought; the turn goes on with the record that this answers.
+    pub async fn record_turn(
+        &self,
+        execution: &Execution,
+        lease: LeaseId,
+        entries: Vec<Entry>,
+        on_failure: Option<Millis>,
+    ) -> Result<Execution, ServiceError> {
+        let command = ExecutionCommand::Record(Record { lease, entries, on_failure });
+        Ok(self.drive_turn(execution, &command).await?.0)
+    }
+
+    /// Ends a turn that can't go on, unless something has happened meanwhile.
+    pub async fn suspend_turn(
+        &self,
+        execution: &Execution,
+        suspend: Suspend,
+    ) -> Result<Suspended, ServiceError> {
+        let (execution, reply) = self.drive_turn(execution, &ExecutionCommand::Suspend(suspend)).await?;
+        match reply {
+            ExecutionReply::Suspended(SuspendReply::GoOn) => {
+                let journal = self.journal_of(&execution).await?;
+                Ok(Suspended::GoOn(Box::new(execution), journal))
+            }
+            ExecutionReply::Suspended(SuspendReply::Suspended)
+            | ExecutionReply::Started { .. }
+            | ExecutionReply::Take(_)
+            | ExecutionReply::Recorded
+            | ExecutionReply::Closed { .. }
+            | ExecutionReply::Renewed
+            | ExecutionReply::Released
+            | ExecutionReply::Offered { .. }
+            | ExecutionReply::Drained(_)
+            | ExecutionReply::Cancel(_)
+            | ExecutionReply::Changed { .. }
+            | ExecutionReply::Due(_) => Ok(Suspended::Done),
+        }
+    }
+
+    /// Ends a run, and what it left open.
+    pub async fn close_turn(&self, execution: &Execution, close: Close) -> Result<Execution, ServiceError> {
+        let command = ExecutionCommand::Close(close);
+        let closed = self.drive_turn(execution, &command).await?.0;
+        if let ExecutionCommand::Close(Close { ending: Ending::ContinueAsNew { input, events }, .. }) =
+            &command
+            && closed.run > execution.run
+        {
+            let carried = events.iter().filter_map(Entry::payload).chain(input).filter_map(Payload::blob);
+            self.let_run_go(execution, &carried.map(|blob| blob.id).collect::<Vec<_>>()).await;
+        }
+        Ok(closed)
+    }
+
+    /// Says that a turn's worker is alive; its message stays hidden as long as its lease.
+    pub async fn renew_turn(
+        &self,
+        execution: &Execution,
+        lease: LeaseId,
+        receipt: Option<&str>,
+    ) -> Result<Execution, ServiceError> {
+        let renewed = self.drive_turn(execution, &ExecutionCommand::Renew { lease }).await?.0;
+        if let (Some(receipt), Some(turn)) = (receipt, renewed.turn()) {
+            let hidden = self.ports.queue.change_visibility(&renewed.queue, receipt, turn.lease_length).await;
+            if let Err(error) = hidden {
+                tracing::debug!({ field::EXECUTION_ID } = %renewed.id, %error, "message not extended");
+            }
+        }
+        Ok(renewed)
+    }
+
+    /// Gives a turn back undone.
+    pub async fn release_turn(
+        &self,
+        execution: &Execution,
+        lease: LeaseId,
+        after: Millis,
+        stuck: Option<Stuck>,
+    ) -> Result<(), ServiceError> {
+        self.drive_turn(execution, &ExecutionCommand::Release { lease, after, stuck }).await?;
+        Ok(())
+    }
+
+    /// Deletes the message of a turn that has ended.
+    pub async fn done_with(&self, queue: &QueueName, receipt: &str) {
+        self.delete_message(queue, receipt).await;
+    }
+
+    async fn drive_turn(
+        &self,
+        execution: &Execution,
+        command: &ExecutionCommand,
+    ) -> Result<(Execution, ExecutionReply), ServiceError> {
+        let known = KnownExecution::Record(Box::new(execution.clone()));
+        self.drive_execution(&execution.id, known, command).await?.answer()
+    }
+
+    /// A payload for the journal of an open execution: as it is, or written to an item of its own.
+    pub async fn keep(&self, json: Json) -> Result<Payload, ServiceError> {
+        if json.len() <= INLINE_BYTES {
+            return Ok(Payload::Inline(json));
+        }
+        let (bytes, maximum) = (json.len(), self.limits.payload_bytes);
+        tickover_core::limits::check("payload_bytes", bytes, maximum)?;
+        if bytes > maximum / 5 * 4 {
+            tracing::warn!(limit = "payload_bytes", value = bytes, maximum, "a limit is nearly reached");
+        }
+        let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX);
+        let at = BlobRef { id: self.new_blob_id(), bytes, expires_at: OPEN };
+        self.patiently(|| self.ports.store.put_blob(&at, &json)).await?;
+        Ok(Payload::Blob(at))
+    }
+
+    /// A payload's text, wherever it lies.
+    pub async fn open(&self, payload: &Payload) -> Result<Json, ServiceError> {
+        let json = self.payload(Some(payload)).await?;
+        json.ok_or_else(|| ServiceError::Corrupt { reason: "a payload is missing".to_owned() })
+    }
+}

@@ -1,0 +1,139 @@
+//! What a queue's messages lead to, for workers that run workflows: tasks and turns side by side.
+
+use futures::future::join_all;
+use tickover_core::duration::Millis;
+use tickover_core::execution::message::TurnHint;
+use tickover_core::id::QueueName;
+
+use super::TakenTurn;
+use super::turn::Taken;
+use crate::claim::{ClaimRequest, ClaimedTask, WAITED_OUT};
+use crate::error::ServiceError;
+use crate::ports::Received;
+use crate::service::Service;
+use crate::telemetry::field;
+
+/// How soon a turn's message comes back that a caller who only takes tasks has received.
+const FOR_OTHERS: Millis = Millis::from_secs(5);
+/// How soon a message shows again whose execution couldn't be taken for now.
+const SHOWN_AGAIN: Millis = Millis::from_secs(1);
+
+/// Something to do.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// A task.
+    Task(Box<ClaimedTask>),
+    /// An execution's turn.
+    Turn(Box<TakenTurn>),
+}
+
+/// What a turn's message led to.
+enum Message {
+    /// A turn.
+    Turn(Box<TakenTurn>),
+    /// The turn may begin after this long, within a second; the message is still in flight.
+    Soon(Millis),
+    /// Nothing, and the message was seen to.
+    Done,
+}
+
+impl Service {
+    /// Takes work from a queue, as much as there is up to `max`: tasks, and turns of executions.
+    pub async fn next_work(
+        &self,
+        queue: &QueueName,
+        request: &ClaimRequest,
+    ) -> Result<Vec<Work>, ServiceError> {
+        self.claim_work(queue, request, true).await
+    }
+
+    /// What turns' messages lead to. Those that may go on within a second are waited for only by who has nothing
+    /// else to do: sent again, they would be back at once.
+    pub(crate) async fn take_turns(
+        &self,
+        queue: &QueueName,
+        hinted: Vec<(TurnHint, &Received)>,
+        request: &ClaimRequest,
+        patient: bool,
+    ) -> (Vec<TakenTurn>, Option<ServiceError>) {
+        let (mut turns, mut trouble) = (Vec::new(), None);
+        let (mut hinted, mut waits) = (hinted, false);
+        while !hinted.is_empty() {
+            let is_only = hinted.len() == 1;
+            let wait = waits || (patient && is_only);
+            let taken =
+                hinted.iter().map(|(hint, message)| self.take_message(queue, hint, message, request, wait));
+            let taken = join_all(taken).await;
+            let mut soon = Vec::new();
+            for (one, taken) in hinted.into_iter().zip(taken) {
+                match taken {
+                    Ok(Message::Turn(turn)) => turns.push(*turn),
+                    Ok(Message::Soon(left)) => soon.push((one, left)),
+                    Ok(Message::Done) => {}
+                    Err(error) => trouble = Some(error),
+                }
+            }
+            if patient && !waits && turns.is_empty() {
+                hinted = soon.into_iter().map(|(one, _)| one).collect();
+                waits = true;
+                continue;
+            }
+            for ((_, message), left) in soon {
+                if let Err(error) = self.send_again(queue, message, left).await {
+                    trouble = Some(error);
+                }
+            }
+            break;
+        }
+        (turns, trouble)
+    }
+
+    /// What a turn's message leads to. One that can't be dealt with for now shows again soon.
+    async fn take_message(
+        &self,
+        queue: &QueueName,
+        hint: &TurnHint,
+        message: &Received,
+        request: &ClaimRequest,
+        patient: bool,
+    ) -> Result<Message, ServiceError> {
+        let taken = self.take_hinted(&hint.turn, request, patient).await;
+        let done = match taken {
+            Ok(Taken::Turn(turn)) => {
+                let receipt = Some(message.receipt.clone());
+                return Ok(Message::Turn(Box::new(TakenTurn { receipt, ..*turn })));
+            }
+            Ok(Taken::Early(left)) if left <= WAITED_OUT => return Ok(Message::Soon(left)),
+            Ok(Taken::Early(left)) => self.send_again(queue, message, left).await,
+            Ok(Taken::Spent) => {
+                self.delete_message(queue, &message.receipt).await;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &done {
+            tracing::warn!(
+                { field::EXECUTION_ID } = %hint.turn.id, { field::QUEUE_NAME } = %queue, %error, "turn not taken"
+            );
+            // A record that can't be read won't be readable soon: its message stays hidden for the lease.
+            if !matches!(error, ServiceError::Corrupt { .. }) {
+                let times = 1 << message.receive_count.saturating_sub(1).min(6);
+                let after = SHOWN_AGAIN.saturating_mul(times).min(request.lease);
+                self.show_again(queue, message, after).await;
+            }
+        }
+        done.map(|()| Message::Done)
+    }
+
+    /// Puts back the messages of turns that somebody received who takes tasks only.
+    pub(crate) async fn leave_turns(&self, queue: &QueueName, hinted: Vec<(TurnHint, &Received)>) {
+        for (hint, message) in hinted {
+            tracing::debug!(
+                { field::EXECUTION_ID } = %hint.turn.id, { field::QUEUE_NAME } = %queue, "a turn, left to workers"
+            );
+            if let Err(error) = self.send_again(queue, message, FOR_OTHERS).await {
+                tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "message not sent again");
+            }
+        }
+    }
+}

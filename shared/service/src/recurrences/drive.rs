@@ -1,0 +1,189 @@
+//! The loop of a schedule: decide, write, tell the timers, stop and start runs, say what became of them.
+
+use tickover_core::command::Context;
+use tickover_core::decision::{DueReply, Effect, Write};
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::id::{RecordId, RecurrenceId};
+use tickover_core::recurrence::command::{Command, StartResult};
+use tickover_core::recurrence::decision::{Decision, Reply};
+use tickover_core::recurrence::run::Occurrence;
+use tickover_core::recurrence::{Recurrence, decide};
+use tickover_core::timer::Timer;
+
+use crate::error::ServiceError;
+use crate::metric;
+use crate::ports::StoreError;
+use crate::service::Service;
+
+/// Times a decision is taken again because others changed the record meanwhile.
+const CONFLICTS_MAX: u32 = 10;
+const CONFLICT_WAIT: Millis = Millis::new(4);
+/// Looks at one schedule before others have their turn. What is left stays due.
+const LOOKS_MAX: u32 = 16;
+
+/// A command carried out, but for what it wants started and stopped.
+struct Driven {
+    record: Option<Recurrence>,
+    outcome: Result<Reply, Reject>,
+    starts: Vec<Occurrence>,
+    stops: Vec<(Occurrence, tickover_core::recurrence::run::Stop)>,
+    wrote: bool,
+}
+
+impl Service {
+    /// Carries out what somebody asked of a schedule, and what it wants started.
+    pub(super) async fn ask_recurrence(
+        &self,
+        id: &RecurrenceId,
+        command: &Command,
+    ) -> Result<(Recurrence, Reply), ServiceError> {
+        for _ in 0..CONFLICTS_MAX {
+            let driven = self.drive_recurrence(id, self.load_recurrence(id).await?, command).await?;
+            let reply = driven.outcome.clone()?;
+            let record = driven.record.clone().ok_or(Reject::NoSchedule)?;
+            if driven.starts.is_empty() {
+                return Ok((record, reply));
+            }
+            // The call has taken effect: whatever can't be started now, the tick starts.
+            let confirmed = match self.carry_out(&record, &driven).await {
+                Ok(confirmed) => confirmed,
+                Err(error) if reply == Reply::StartFirst => return Err(error),
+                Err(error) => {
+                    tracing::warn!(schedule = %id, %error, "run not started yet; still due");
+                    None
+                }
+            };
+            if reply != Reply::StartFirst {
+                return Ok((confirmed.unwrap_or(record), reply));
+            }
+        }
+        Err(ServiceError::Contended)
+    }
+
+    /// Deals with all that has come of a schedule.
+    pub(crate) async fn settle_recurrence(&self, id: &RecurrenceId) -> Result<DueReply, ServiceError> {
+        let mut settled = DueReply::Nothing;
+        let mut known = None;
+        for _ in 0..LOOKS_MAX {
+            let record = match known.take() {
+                Some(record) => record,
+                None => match self.load_recurrence(id).await? {
+                    Some(record) => record,
+                    None => return Ok(settled),
+                },
+            };
+            let ended = self.ended_runs(&record).await?;
+            let driven = self.drive_recurrence(id, Some(record), &Command::Due { ended }).await?;
+            let (Some(record), Ok(Reply::Looked { mut again })) =
+                (driven.record.clone(), driven.outcome.clone())
+            else {
+                return Ok(settled);
+            };
+            if driven.wrote && settled == DueReply::Nothing {
+                settled = DueReply::Rearmed;
+            }
+            if !driven.starts.is_empty() {
+                settled = DueReply::Dispatched;
+            }
+            if let Some(confirmed) = self.carry_out(&record, &driven).await? {
+                again = confirmed.due.is_some_and(|due| due.at <= self.now());
+                known = Some(confirmed);
+            } else if !driven.stops.is_empty() {
+                // What was stopped may have ended at once, and then the next run needn't wait for another look.
+                again = driven.wrote;
+            }
+            if !again {
+                break;
+            }
+        }
+        Ok(settled)
+    }
+
+    /// A schedule's record, deleted ones included.
+    pub(super) async fn load_recurrence(
+        &self,
+        id: &RecurrenceId,
+    ) -> Result<Option<Recurrence>, ServiceError> {
+        Ok(self.patiently(|| self.ports.store.recurrence(id)).await?)
+    }
+
+    async fn drive_recurrence(
+        &self,
+        id: &RecurrenceId,
+        mut record: Option<Recurrence>,
+        command: &Command,
+    ) -> Result<Driven, ServiceError> {
+        for tries in 0..CONFLICTS_MAX {
+            let context = Context { now: self.now(), nonce: self.new_nonce(), limits: &self.limits };
+            let decision = decide(record.as_ref(), command, &context);
+            if let Some(driven) = self.commit_recurrence(decision).await? {
+                return Ok(driven);
+            }
+            self.back_off(tries, CONFLICT_WAIT).await;
+            record = self.load_recurrence(id).await?;
+        }
+        Err(ServiceError::Contended)
+    }
+
+    /// Writes what was decided; `None` if others were first.
+    async fn commit_recurrence(&self, decision: Decision) -> Result<Option<Driven>, ServiceError> {
+        let Decision { blobs, write, timer_at, stops, starts, record, outcome } = decision;
+        for blob in &blobs {
+            self.patiently(|| self.ports.store.put_blob(&blob.at, &blob.body)).await?;
+        }
+        let wrote = write.is_some();
+        if let Some(change) = write {
+            let replaces = change.before.map(|before| before.nonce);
+            let put = [Write::PutRecurrence { record: change.after, replaces }];
+            match self.patiently(|| self.ports.store.commit(&put)).await {
+                Ok(()) => {}
+                Err(StoreError::Conflict { .. }) => {
+                    metric::store_conflict();
+                    return Ok(None);
+                }
+                Err(error) => return Err(error.into()),
+            }
+            if let Some(at) = change.forgotten {
+                let extend = [Write::ExtendBlob { at }];
+                // Nothing points to it any more: all that can happen is that it is kept for good.
+                if let Err(error) = self.patiently(|| self.ports.store.commit(&extend)).await {
+                    tracing::debug!(%error, "a schedule's old request was not let go");
+                }
+            }
+        }
+        let timer = record.as_ref().zip(timer_at).map(|(record, at)| {
+            let record = RecordId::Recurrence(record.id.clone());
+            Effect::Timer(Timer { record, at, due_at: at })
+        });
+        self.publish(timer.into_iter().collect()).await;
+        Ok(Some(Driven { record, outcome, starts, stops, wrote }))
+    }
+
+    /// Stops and starts runs, and says what became of those that were to be started: the schedule as it stands
+    /// after that, if there were any. One that can't be started for now fails the call, and stays written down.
+    async fn carry_out(
+        &self,
+        record: &Recurrence,
+        driven: &Driven,
+    ) -> Result<Option<Recurrence>, ServiceError> {
+        for (occurrence, stop) in &driven.stops {
+            self.stop_run(record, occurrence, *stop).await?;
+        }
+        if driven.starts.is_empty() {
+            return Ok(None);
+        }
+        let request = self.request_of(record).await?;
+        let mut results: Vec<(Occurrence, StartResult)> = Vec::new();
+        let mut trouble = None;
+        for occurrence in &driven.starts {
+            match self.start_run(record, &request, occurrence).await {
+                Ok(result) => results.push((*occurrence, result)),
+                Err(error) => trouble = Some(error),
+            }
+        }
+        let command = Command::Started { results };
+        let confirmed = self.drive_recurrence(&record.id, Some(record.clone()), &command).await?;
+        trouble.map_or(Ok(confirmed.record), Err)
+    }
+}

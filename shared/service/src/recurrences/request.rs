@@ -1,0 +1,264 @@
+//! What each run of a schedule is: from a request to the text that its record holds, and back for every run.
+//!
+//! The text has the request as its caller wrote it, which is what they are shown, and beside it what the service
+//! made of that. Payloads are in it once.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tickover_core::command::Start;
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::execution::ExecutionTimeouts;
+use tickover_core::execution::command::StartPolicy;
+use tickover_core::id::{ExecutionId, QueueName, RecurrenceId, TaskId};
+use tickover_core::payload::{Json, Payload};
+use tickover_core::recurrence::Recurrence;
+use tickover_core::recurrence::command::Definition;
+use tickover_core::recurrence::run::{Occurrence, Target};
+use tickover_core::retry::RetryPolicy;
+use tickover_core::timeout::Timeouts;
+
+use super::{RecurrenceRequest, RecurringWork};
+use crate::error::ServiceError;
+use crate::executions::StartRequest;
+use crate::schedule::{ScheduleRequest, digest, minified};
+use crate::service::Service;
+
+/// The stored text.
+#[derive(Serialize, Deserialize)]
+struct Document<T> {
+    #[serde(rename = "g")]
+    given: T,
+    #[serde(rename = "p", default)]
+    parsed: Parsed,
+}
+
+/// What the service made of the request, beside payloads and what the record's target says.
+#[derive(Default, Serialize, Deserialize)]
+struct Parsed {
+    #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
+    queue: Option<QueueName>,
+    #[serde(rename = "r", default, skip_serializing_if = "is_default")]
+    retry: RetryPolicy,
+    #[serde(rename = "t", default, skip_serializing_if = "is_default")]
+    timeouts: Timeouts,
+    #[serde(rename = "e", default, skip_serializing_if = "is_default")]
+    execution: ExecutionTimeouts,
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    on_failure: Option<Millis>,
+    #[serde(rename = "d", default, skip_serializing_if = "is_default")]
+    delay: Millis,
+}
+
+/// The payloads of a request, wherever they stand in it.
+#[derive(Deserialize)]
+struct Payloads {
+    #[serde(default, deserialize_with = "present")]
+    input: Option<Box<RawValue>>,
+    #[serde(default)]
+    labels: Option<Box<RawValue>>,
+    #[serde(default)]
+    memo: Option<Box<RawValue>>,
+}
+
+/// A request as it was stored.
+pub(super) struct Stored {
+    /// As its caller wrote it.
+    pub(super) given: Json,
+    parsed: Parsed,
+}
+
+/// What is to be made for a run.
+pub(super) enum RunRequest {
+    Task(ScheduleRequest),
+    Execution(StartRequest),
+}
+
+impl Service {
+    /// Checks a request, and makes it what the core decides on.
+    pub(super) async fn define(&self, request: RecurrenceRequest) -> Result<Definition, ServiceError> {
+        let (target, given, parsed) = match &request.work {
+            RecurringWork::Task(task, given) => {
+                self.check_schedule(task)?;
+                (of_task(task), given, parsed_task(task)?)
+            }
+            RecurringWork::Execution(start, given) => {
+                self.check_start(start)?;
+                (Target::Execution { workflow: start.workflow.clone() }, given, parsed_execution(start))
+            }
+        };
+        let queue = match &request.work {
+            RecurringWork::Task(task, _) => &task.queue,
+            RecurringWork::Execution(start, _) => &start.queue,
+        };
+        self.open_queue(queue).await?;
+        // Policies always serialise; were one not to, it would only compare equal to another such one.
+        let plan = serde_json::to_string(&request.plan).unwrap_or_default();
+        let template = request.template.as_ref().map_or("", |template| template.as_str());
+        let begins = request.paused.map_or("", |is_paused| if is_paused { "paused" } else { "active" });
+        let fingerprint = digest(&[&minified(given.as_str()), &plan, template, begins]);
+        Ok(Definition {
+            id: match request.id {
+                Some(id) => id,
+                // Random, as an execution's.
+                None => RecurrenceId::parse(self.new_execution_id().to_string())
+                    .map_err(|error| Reject::field("id", error))?,
+            },
+            incarnation: self.new_incarnation(),
+            target,
+            template: request.template,
+            request: document(given, parsed)?,
+            plan: request.plan,
+            paused: request.paused,
+            fingerprint,
+            blob_id: self.new_blob_id(),
+        })
+    }
+
+    /// What each run of a schedule is.
+    pub(super) async fn request_of(&self, record: &Recurrence) -> Result<Stored, ServiceError> {
+        let corrupt =
+            |what: &str| ServiceError::Corrupt { reason: format!("schedule {}: {what}", record.id) };
+        let text = match &record.request {
+            Payload::Inline(text) => text.clone(),
+            Payload::Blob(at) => {
+                let body = self.patiently(|| self.ports.store.blob(&at.id)).await?;
+                body.ok_or_else(|| corrupt("its request is gone"))?
+            }
+        };
+        read(&text).ok_or_else(|| corrupt("its request isn't of its own format"))
+    }
+}
+
+impl Stored {
+    /// What is to be made for one run.
+    pub(super) fn run(&self, record: &Recurrence, occurrence: &Occurrence) -> Result<RunRequest, Reject> {
+        let id = record.run_id(occurrence);
+        let payloads: Payloads = serde_json::from_str(self.given.as_str())
+            .map_err(|_| Reject::field("task", "expected an object"))?;
+        let (input, labels) = (payloads.input.map(Json::from), payloads.labels.and_then(labels));
+        match &record.target {
+            Target::Task { queue, kind } => Ok(RunRequest::Task(ScheduleRequest {
+                id: Some(TaskId::parse(id).map_err(|error| Reject::field("id", error))?),
+                idempotency_key: None,
+                queue: queue.clone(),
+                kind: kind.clone(),
+                input,
+                labels,
+                retry: self.parsed.retry.clone(),
+                timeouts: self.parsed.timeouts,
+                start: Start::After(self.parsed.delay),
+            })),
+            Target::Execution { workflow } => {
+                let queue = self.parsed.queue.clone().ok_or(Reject::field("queue", "required"))?;
+                Ok(RunRequest::Execution(StartRequest {
+                    id: Some(ExecutionId::parse(id).map_err(|error| Reject::field("id", error))?),
+                    input,
+                    labels,
+                    memo: payloads.memo.map(Json::from),
+                    timeouts: self.parsed.execution,
+                    on_failure: self.parsed.on_failure,
+                    delay: self.parsed.delay,
+                    policy: StartPolicy::UseExisting,
+                    ..StartRequest::new(workflow.clone(), queue)
+                }))
+            }
+        }
+    }
+}
+
+/// The request as its caller wrote it, if it lies in the record.
+pub(super) fn inline(record: &Recurrence) -> Option<Json> {
+    match &record.request {
+        Payload::Inline(text) => read(text).map(|stored| stored.given),
+        Payload::Blob(_) => None,
+    }
+}
+
+fn of_task(task: &ScheduleRequest) -> Target {
+    Target::Task { queue: task.queue.clone(), kind: task.kind.clone() }
+}
+
+fn parsed_task(task: &ScheduleRequest) -> Result<Parsed, Reject> {
+    let Start::After(delay) = task.start else {
+        return Err(Reject::field(
+            "task.run_at",
+            "not allowed: every run has an instant of its own; expected delay",
+        ));
+    };
+    Ok(Parsed { retry: task.retry.clone(), timeouts: task.timeouts, delay, ..Parsed::default() })
+}
+
+fn parsed_execution(start: &StartRequest) -> Parsed {
+    Parsed {
+        queue: Some(start.queue.clone()),
+        execution: start.timeouts,
+        on_failure: start.on_failure,
+        delay: start.delay,
+        ..Parsed::default()
+    }
+}
+
+fn document(given: &Json, parsed: Parsed) -> Result<Json, ServiceError> {
+    let unwritable = || ServiceError::Rejected(Reject::field("body", "expected what can be stored as JSON"));
+    let given: &RawValue = serde_json::from_str(given.as_str()).map_err(|_| unwritable())?;
+    serde_json::to_string(&Document { given, parsed }).ok().and_then(Json::parse).ok_or_else(unwritable)
+}
+
+fn read(text: &Json) -> Option<Stored> {
+    let Document { given, parsed } = serde_json::from_str::<Document<Box<RawValue>>>(text.as_str()).ok()?;
+    Some(Stored { given: given.into(), parsed })
+}
+
+/// Labels as a task has them: none at all rather than an empty object.
+fn labels(raw: Box<RawValue>) -> Option<Json> {
+    let json = Json::from(raw);
+    let is_empty = ["{}", "null"].contains(&minified(json.as_str()).as_str());
+    (!is_empty).then_some(json)
+}
+
+/// A value that is there, `null` included.
+fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(value).map(Some)
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Json {
+        Json::parse(text).unwrap()
+    }
+
+    #[test]
+    fn the_stored_text_has_the_request_verbatim_and_beside_it_only_what_was_made_of_it() {
+        let given = json(r#"{"queue": "q", "kind":"k", "input": {"n": 1.50}, "retry":"fixed(2, 3s)"}"#);
+        let parsed = Parsed {
+            retry: RetryPolicy::fixed(2, Millis::from_secs(3)),
+            delay: Millis::from_secs(5),
+            ..Parsed::default()
+        };
+        let text = document(&given, parsed).unwrap();
+        // What lies in tables.
+        let expected = format!(r#"{{"g":{},"p":{{"r":{{"n":3,"d":3000}},"d":5000}}}}"#, given.as_str());
+        assert_eq!(text.as_str(), expected);
+        let stored = read(&text).unwrap();
+        assert_eq!((stored.given, stored.parsed.delay), (given, Millis::from_secs(5)));
+    }
+
+    #[test]
+    fn an_input_of_null_is_an_input_and_no_labels_are_none() {
+        let payloads = |text: &str| serde_json::from_str::<Payloads>(text).unwrap();
+        assert_eq!(payloads(r#"{"input": null}"#).input.unwrap().get(), "null");
+        assert!(payloads("{}").input.is_none());
+        for text in ["{}", " { } ", "null"] {
+            assert_eq!(labels(RawValue::from_string(text.to_owned()).unwrap()), None, "{text}");
+        }
+        let some = r#"{"team": "a"}"#;
+        assert_eq!(labels(RawValue::from_string(some.to_owned()).unwrap()), Some(json(some)));
+    }
+}

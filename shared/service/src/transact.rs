@@ -1,0 +1,128 @@
+//! Work that begins with the caller's own writes: both are committed in one transaction, or neither is.
+//!
+//! The caller asks for the writes, commits them together with their own, and announces the work then. Without that
+//! announcement nothing is lost: the record has its place in the due index like any other, and the tick finds it.
+
+use tickover_core::command::{Command, Context, Key};
+use tickover_core::decision::{Decision, Effect, NewBlob, Reply, Write};
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply};
+use tickover_core::id::{ExecutionId, TaskId};
+use tickover_core::payload::BlobRef;
+use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
+
+use crate::error::ServiceError;
+use crate::executions::StartRequest;
+use crate::schedule::{ScheduleRequest, digest, with_replaced};
+use crate::service::Service;
+
+/// How long payloads of work that was given up stay: a commit whose answer was lost may still turn up.
+const GIVEN_UP_AFTER: Millis = Millis::from_secs(86_400);
+
+/// Work that is there as soon as its writes are committed. Its payloads are written already where they have items of
+/// their own; until the commit nothing points to them.
+#[must_use = "the work begins only with the commit of its writes"]
+#[derive(Clone, Debug)]
+pub struct Prepared<Id> {
+    /// What it is.
+    pub id: Id,
+    /// Whether it had been there before: then there is nothing to write, and announcing it is all that is left.
+    pub existed: bool,
+    /// To be committed together with the caller's own, unchanged and soon. Each has its condition: if the id, or the
+    /// idempotency key, is taken in the meantime, the whole transaction is refused, and is to be prepared again.
+    pub writes: Vec<Write>,
+    decided_at: Timestamp,
+    effects: Vec<Effect>,
+    blobs: Vec<BlobRef>,
+}
+
+impl Service {
+    /// What starting an execution comes to, not yet committed. The id is looked for first: one that is taken is
+    /// answered by the request's policy, as a start is.
+    pub async fn prepare_start(&self, request: StartRequest) -> Result<Prepared<ExecutionId>, ServiceError> {
+        self.check_start(&request)?;
+        self.open_queue(&request.queue).await?;
+        let (id, record) = match &request.id {
+            Some(id) => (id.clone(), self.load_execution(id).await?),
+            None => (self.new_execution_id(), None),
+        };
+        let command = self.start_command(request, id.clone());
+        let context = Context { now: self.now(), nonce: self.new_nonce(), limits: &self.limits };
+        let decision = self.rules.decide_execution(record.as_ref(), &command, &context);
+        // A record that doesn't exist yet has no journal, and so no segments.
+        let ExecutionDecision { blobs, writes, effects, outcome, .. } = decision;
+        let existed = matches!(outcome?, ExecutionReply::Started { existed: true });
+        let blobs = self.write_ahead(blobs).await?;
+        Ok(Prepared { id, existed, writes, decided_at: context.now, effects, blobs })
+    }
+
+    /// What scheduling a task comes to, not yet committed. Its id and its idempotency key are looked for first: a
+    /// request that has been carried out before is answered with what it made.
+    pub async fn prepare_schedule(&self, request: ScheduleRequest) -> Result<Prepared<TaskId>, ServiceError> {
+        self.check_schedule(&request)?;
+        self.open_queue(&request.queue).await?;
+        let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
+        let key = request.idempotency_key.as_ref().map(|key| digest(&["key", key]));
+        let stored = match &key {
+            Some(key) => self.patiently(|| self.ports.store.key(key)).await?,
+            None => None,
+        };
+        let keyed = match &stored {
+            Some(stored) => self.keyed_task(stored).await?,
+            None => None,
+        };
+        if keyed.as_ref().is_some_and(|task| request.id.as_ref().is_some_and(|id| *id != task.id)) {
+            return Err(Reject::IdConflict.into());
+        }
+        let record = match (keyed, &request.id) {
+            (Some(task), _) => Some(task),
+            (None, Some(id)) => self.load(id).await?,
+            (None, None) => None,
+        };
+        let key = key.map(|digest| Key { digest, replaces: None });
+        let command = with_replaced(&self.schedule_command(&request, own_id.clone(), key), stored);
+        self.prepare_task(own_id, record, &command).await
+    }
+
+    async fn prepare_task(
+        &self,
+        own_id: TaskId,
+        record: Option<Task>,
+        command: &Command,
+    ) -> Result<Prepared<TaskId>, ServiceError> {
+        let context = Context { now: self.now(), nonce: self.new_nonce(), limits: &self.limits };
+        let decision = self.rules.decide(record.as_ref(), command, &context);
+        let Decision { blobs, writes, effects, task, outcome } = decision;
+        let existed = matches!(outcome?, Reply::Scheduled { existed: true });
+        let blobs = self.write_ahead(blobs).await?;
+        let id = task.map_or(own_id, |task| task.id);
+        Ok(Prepared { id, existed, writes, decided_at: context.now, effects, blobs })
+    }
+
+    async fn write_ahead(&self, blobs: Vec<NewBlob>) -> Result<Vec<BlobRef>, ServiceError> {
+        for blob in &blobs {
+            self.patiently(|| self.ports.store.put_blob(&blob.at, &blob.body)).await?;
+        }
+        Ok(blobs.into_iter().map(|blob| blob.at).collect())
+    }
+
+    /// Sends the hints and timers of work whose writes are committed. Only after the commit: workers would find
+    /// nothing before it, and throw the hint away.
+    pub async fn announce<Id>(&self, prepared: Prepared<Id>) {
+        self.tell(&prepared.writes, prepared.decided_at);
+        self.publish(prepared.effects).await;
+    }
+
+    /// Gives up work whose writes won't be committed: its payloads may be deleted after a day. Without this they
+    /// would stay, an execution's for ever.
+    pub async fn give_up<Id>(&self, prepared: Prepared<Id>) -> Result<(), ServiceError> {
+        let expires_at = self.now().plus(GIVEN_UP_AFTER);
+        for blob in prepared.blobs {
+            let writes = [Write::ExtendBlob { at: BlobRef { expires_at, ..blob } }];
+            self.patiently(|| self.ports.store.commit(&writes)).await?;
+        }
+        Ok(())
+    }
+}

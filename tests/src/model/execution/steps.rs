@@ -1,0 +1,385 @@
+//! What can happen in a moment, and what comes of it.
+
+use tickover_core::command::Context;
+use tickover_core::decision::{Effect, Write};
+use tickover_core::duration::Millis;
+use tickover_core::execution::command::{
+    Close, Ending, ExecutionCommand, Offer, Start, StartPolicy, Suspend, Take,
+};
+use tickover_core::execution::decide::decide;
+use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply, TakeReply};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionTimeouts};
+use tickover_core::id::{
+    BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, StepName, WorkflowName,
+};
+use tickover_core::queue::QueueView;
+use tickover_core::time::Timestamp;
+
+use super::{Course, Kept, Moment, Move, Remote, STEPS, Seen, Slip, Turn, Waits, Worker};
+use crate::scene::{START, queue_name};
+
+const LEASE: Millis = Millis::from_secs(60);
+
+impl Course {
+    #[expect(clippy::expect_used, reason = "the model's own constants")]
+    pub(super) fn first(&self) -> Moment {
+        let start = Start {
+            id: ExecutionId::parse("e").expect("an id"),
+            incarnation: Incarnation::from_bytes([1; 8]),
+            workflow: WorkflowName::parse("w").expect("a name"),
+            queue: queue_name("q"),
+            input: None,
+            details: None,
+            timeouts: ExecutionTimeouts::default(),
+            on_failure: None,
+            delay: Millis::ZERO,
+            parent: None,
+            policy: StartPolicy::UseExisting,
+            fingerprint: Fingerprint::from_bytes([1; 16]),
+            blob_ids: [BlobId::from_bytes([0; 16]); 2],
+        };
+        let decision = self.decide(None, &ExecutionCommand::Start(Box::new(start)), START);
+        Moment {
+            clock: 0,
+            record: Kept::new(decision.execution.expect("a new execution")),
+            workers: [Worker::Idle, Worker::Idle],
+            steps: [Remote::Unbegun; STEPS],
+            marks: [false; STEPS],
+            woken: false,
+            hints: vec![0],
+            unoffered: self.waits == Waits::ForAnEvent,
+            left: self.mishaps,
+            seen: Seen::default(),
+        }
+    }
+
+    /// Nothing is drawn at random: each version has a number of its own.
+    fn decide(
+        &self,
+        record: Option<&Execution>,
+        command: &ExecutionCommand,
+        now: Timestamp,
+    ) -> ExecutionDecision {
+        let number = record.map_or(0, |record| u8::try_from(record.version).unwrap_or(u8::MAX));
+        decide(record, command, &Context { now, nonce: Nonce::from_bytes([number; 8]), limits: &self.limits })
+    }
+
+    pub(super) fn possible(&self, state: &Moment, moves: &mut Vec<Move>) {
+        let faults = !self.is_last(state);
+        for (at, worker) in state.workers.iter().enumerate() {
+            match worker {
+                Worker::Idle => {}
+                Worker::At(turn) => {
+                    moves.push(if turn.looked.is_none() { Move::Look(at) } else { Move::End(at) });
+                    if faults && state.left.crashes > 0 {
+                        moves.push(Move::Crash(at));
+                    }
+                }
+            }
+        }
+        for (at, from) in state.hints.iter().enumerate() {
+            if *from <= state.clock && state.workers.contains(&Worker::Idle) {
+                moves.push(Move::Deliver(at));
+            }
+            if faults && state.left.losses > 0 {
+                moves.push(Move::Lose(at));
+            }
+        }
+        for (at, step) in state.steps.iter().enumerate() {
+            match step {
+                Remote::Unbegun | Remote::Told => {}
+                Remote::Open => moves.push(Move::Step(at)),
+                Remote::Ended | Remote::Waking | Remote::Hinting => {
+                    moves.push(Move::Step(at));
+                    if faults && state.left.crashes > 0 {
+                        moves.push(Move::Mute(at));
+                    }
+                }
+            }
+        }
+        if state.unoffered {
+            moves.push(Move::Offer);
+        }
+        if state.record.due.is_some_and(|due| due.at <= self.now(state)) {
+            moves.push(Move::Tick);
+        }
+        if faults {
+            moves.push(Move::Advance);
+        }
+    }
+
+    pub(super) fn take(&self, state: &mut Moment, one: Move) -> Option<()> {
+        match one {
+            Move::Deliver(at) => self.deliver(state, at)?,
+            Move::Look(at) => look(state, at, self.waits)?,
+            Move::End(at) => self.end(state, at)?,
+            Move::Crash(at) => {
+                state.left.crashes -= 1;
+                state.leave(at);
+            }
+            Move::Step(at) => advance(state, at)?,
+            Move::Mute(at) => {
+                state.left.crashes -= 1;
+                *state.steps.get_mut(at)? = Remote::Told;
+            }
+            Move::Offer => {
+                state.unoffered = false;
+                let name = event()?;
+                let offer = Offer {
+                    name,
+                    id: EventId::parse("i").ok(),
+                    payload: None,
+                    known: false,
+                    seen_segments: 0,
+                };
+                self.outside(state, &ExecutionCommand::Offer(offer));
+            }
+            Move::Lose(at) => {
+                state.left.losses -= 1;
+                state.hints.remove(at);
+            }
+            Move::Tick => {
+                let view = QueueView { looks_empty: state.hints.is_empty(), watermark: None };
+                self.outside(state, &ExecutionCommand::Due(view));
+            }
+            Move::Advance => state.clock += 1,
+        }
+        Some(())
+    }
+
+    /// A command of somebody who reads the record first, so that it is decided on as it stands.
+    fn outside(&self, state: &mut Moment, command: &ExecutionCommand) -> ExecutionDecision {
+        let decision = self.decide(Some(&state.record), command, self.now(state));
+        self.write(state, &decision);
+        decision
+    }
+
+    fn write(&self, state: &mut Moment, decision: &ExecutionDecision) {
+        let Some(after) = decision.execution.as_ref().filter(|_| !decision.writes.is_empty()) else {
+            return self.tell(state, decision);
+        };
+        let had_ended = state.record.closed().is_some();
+        let after = Execution { wakes: state.record.wakes, ..after.clone() };
+        state.seen.revived |= had_ended && after.closed() != state.record.closed();
+        state.seen.results += u8::from(!had_ended && after.closed().is_some());
+        state.record = Kept::new(after);
+        self.tell(state, decision);
+    }
+
+    fn tell(&self, state: &mut Moment, decision: &ExecutionDecision) {
+        for effect in &decision.effects {
+            match effect {
+                Effect::Turn { at, .. } => state.hints.push(self.index(*at)),
+                Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Tell(_) => {}
+            }
+        }
+    }
+
+    fn index(&self, at: Timestamp) -> u8 {
+        let earlier = self.instants.iter().filter(|instant| **instant < at).count();
+        u8::try_from(earlier).unwrap_or(u8::MAX)
+    }
+
+    fn deliver(&self, state: &mut Moment, at: usize) -> Option<()> {
+        let worker = state.workers.iter().position(|worker| *worker == Worker::Idle)?;
+        state.hints.remove(at);
+        let number = u8::try_from(state.record.version).unwrap_or(u8::MAX);
+        let lease = LeaseId::from_bytes([number; 16]);
+        let incarnation = Some(state.record.incarnation);
+        let take = Take { lease, worker: None, length: LEASE, incarnation };
+        let decision = self.outside(state, &ExecutionCommand::Take(take));
+        match decision.outcome {
+            Ok(ExecutionReply::Take(TakeReply::Taken)) => {
+                let back = self.index(self.now(state).plus(LEASE));
+                let (seen, seen_wakes) = (state.record.clone(), state.record.wakes);
+                let turn = Turn { seen, lease: number, seen_wakes, looked: None, back };
+                *state.workers.get_mut(worker)? = Worker::At(Box::new(turn));
+            }
+            Ok(ExecutionReply::Take(TakeReply::Early { available_at })) => {
+                state.hints.push(self.index(available_at));
+            }
+            Ok(_) | Err(_) => {}
+        }
+        Some(())
+    }
+
+    /// What the turn's owner decides on the record as it saw it; on the record as it is, if that was refused.
+    fn end(&self, state: &mut Moment, at: usize) -> Option<()> {
+        let Worker::At(turn) = state.workers.get(at)?.clone() else { return None };
+        let command = self.word(&turn, state)?;
+        let seen = self.decide(Some(&turn.seen), &command, self.now(state));
+        let decision = if holds(&seen, &state.record, self.slip) {
+            seen
+        } else {
+            self.decide(Some(&state.record), &self.slipped(&command, &state.record), self.now(state))
+        };
+        let mut decision = decision;
+        if self.slip == Some(Slip::NoRecheck) && matches!(command, ExecutionCommand::Suspend(_)) {
+            decision.execution.iter_mut().for_each(|after| after.due = None);
+        }
+        let holder = state.record.turn().map(|held| held.lease);
+        let is_his = holder == Some(LeaseId::from_bytes([turn.lease; 16]));
+        state.seen.usurped |= decision.outcome.is_ok() && !decision.writes.is_empty() && !is_his;
+        self.write(state, &decision);
+        match decision.outcome {
+            Ok(ExecutionReply::Suspended(SuspendReply::GoOn)) => {
+                let (seen, seen_wakes) = (state.record.clone(), state.record.wakes);
+                let turn = Turn { seen, seen_wakes, looked: None, ..*turn };
+                *state.workers.get_mut(at)? = Worker::At(Box::new(turn));
+            }
+            Ok(_) => *state.workers.get_mut(at)? = Worker::Idle,
+            Err(_) => state.leave(at),
+        }
+        Some(())
+    }
+
+    fn slipped(&self, command: &ExecutionCommand, record: &Execution) -> ExecutionCommand {
+        match (self.slip, command) {
+            (Some(Slip::WakesIgnored), ExecutionCommand::Suspend(suspend)) => {
+                let (seen_version, seen_wakes) = (record.version, record.wakes);
+                ExecutionCommand::Suspend(Suspend { seen_version, seen_wakes, ..suspend.clone() })
+            }
+            (Some(Slip::NoFence), ExecutionCommand::Close(close)) => match record.turn() {
+                Some(turn) => ExecutionCommand::Close(Close { lease: turn.lease, ..close.clone() }),
+                None => command.clone(),
+            },
+            (_, command) => command.clone(),
+        }
+    }
+
+    /// What a worker says at the end of its turn.
+    fn word(&self, turn: &Turn, state: &Moment) -> Option<ExecutionCommand> {
+        let (lease, now) = (LeaseId::from_bytes([turn.lease; 16]), self.now(state));
+        let looked = turn.looked?;
+        let (mut entries, done) = match self.waits {
+            Waits::ForAnEvent if turn.seen.pending_events > 0 => {
+                let what = Happened::Waited { name: step(0)?, event: Some(event()?) };
+                (vec![Entry { at: now, what }], true)
+            }
+            Waits::ForAnEvent => (vec![], false),
+            Waits::ForSteps => (vec![], looked.iter().all(|ended| *ended)),
+        };
+        if self.waits == Waits::ForSteps {
+            for (number, ended) in looked.into_iter().enumerate() {
+                entries.extend(news(&turn.seen, step(number)?, ended, now));
+            }
+        }
+        if done {
+            let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
+            return Some(ExecutionCommand::Close(Close { lease, entries, ending, on_failure: None }));
+        }
+        Some(ExecutionCommand::Suspend(Suspend {
+            lease,
+            entries,
+            seen_version: turn.seen.version,
+            seen_wakes: turn.seen_wakes,
+            until: None,
+            awaits_others: self.waits == Waits::ForSteps,
+            on_failure: None,
+        }))
+    }
+}
+
+/// What a step's standing adds to a journal.
+fn news(seen: &Execution, name: StepName, ended: bool, at: Timestamp) -> Vec<Entry> {
+    let has_begun =
+        seen.journal.iter().any(|entry| matches!(&entry.what, Happened::Remote { name: of } if *of == name));
+    let has_ended = seen
+        .journal
+        .iter()
+        .any(|entry| matches!(&entry.what, Happened::Step { name: of, .. } if *of == name));
+    let mut entries = Vec::new();
+    if !has_begun {
+        entries.push(Entry { at, what: Happened::Remote { name: name.clone() } });
+    }
+    if ended && !has_ended {
+        let outcome = StepOutcome::Completed { output: None };
+        entries.push(Entry { at, what: Happened::Step { name, outcome, attempts: None } });
+    }
+    entries
+}
+
+/// Whether the conditions of a decision's write hold.
+fn holds(decision: &ExecutionDecision, record: &Execution, slip: Option<Slip>) -> bool {
+    decision.writes.iter().all(|write| match write {
+        Write::UpdateExecution { before, due_no_later_than, wakes, .. } => {
+            let in_time = |latest| record.due.is_some_and(|due| due.at <= latest);
+            before.version == record.version
+                && due_no_later_than.is_none_or(in_time)
+                && (slip == Some(Slip::WakesIgnored) || wakes.is_none_or(|seen| seen == record.wakes))
+        }
+        _other => true,
+    })
+}
+
+/// Begins the steps, if they weren't, and looks how they stand.
+fn look(state: &mut Moment, at: usize, waits: Waits) -> Option<()> {
+    let Worker::At(turn) = state.workers.get_mut(at)? else { return None };
+    if waits == Waits::ForSteps {
+        for step in &mut state.steps {
+            if *step == Remote::Unbegun {
+                *step = Remote::Open;
+            }
+        }
+    }
+    turn.looked = Some(state.steps.map(Remote::has_ended));
+    Some(())
+}
+
+/// A step ends; its place is marked; the last one's teller wakes the execution; and then it sends a hint.
+fn advance(state: &mut Moment, at: usize) -> Option<()> {
+    let next = match *state.steps.get(at)? {
+        Remote::Unbegun | Remote::Told => return None,
+        Remote::Open => Remote::Ended,
+        Remote::Ended => {
+            *state.marks.get_mut(at)? = true;
+            if state.marks.iter().all(|marked| *marked) { Remote::Waking } else { Remote::Told }
+        }
+        Remote::Waking if state.record.closed().is_some() => Remote::Told,
+        Remote::Waking => {
+            let wakes = state.record.wakes + 1;
+            state.record = Kept::new(Execution { wakes, ..(*state.record).clone() });
+            state.woken = true;
+            Remote::Hinting
+        }
+        Remote::Hinting => {
+            state.hints.push(state.clock);
+            Remote::Told
+        }
+    };
+    *state.steps.get_mut(at)? = next;
+    Some(())
+}
+
+fn step(number: usize) -> Option<StepName> {
+    StepName::parse(format!("s{number}")).ok()
+}
+
+fn event() -> Option<EventName> {
+    EventName::parse("go").ok()
+}
+
+impl Moment {
+    /// A worker is gone; its message is seen again later.
+    fn leave(&mut self, at: usize) {
+        if let Some(worker) = self.workers.get_mut(at)
+            && let Worker::At(turn) = std::mem::replace(worker, Worker::Idle)
+        {
+            self.hints.push(turn.back);
+        }
+    }
+
+    /// The same for all moments that nobody could tell apart.
+    pub(super) fn normalise(&mut self) {
+        for from in &mut self.hints {
+            if *from <= self.clock {
+                *from = 0;
+            }
+        }
+        self.hints.sort_unstable();
+        // Two hints that can be had now are as good as one.
+        self.hints.dedup();
+        self.workers.sort_unstable();
+    }
+}

@@ -1,0 +1,347 @@
+//! A turn of an execution: its script, driven from the journal as the SDK drives code, by workers that are good,
+//! slow, lost or gone.
+
+mod ops;
+
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::execution::Execution;
+use tickover_core::execution::ExecutionOutcome;
+use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::journal::{Entry, Happened, open_steps, pending_events};
+use tickover_core::id::{ExecutionId, StepName};
+use tickover_core::payload::Json;
+use tickover_core::task::Failure;
+use tickover_core::time::Timestamp;
+use tickover_service::ServiceError;
+use tickover_service::executions::{Suspended, TakenTurn};
+
+use crate::sim::history::execution::{Done, HeldTurn};
+use crate::sim::process::Process;
+use crate::sim::process::execution::turn_of;
+use crate::sim::script::{End, Script};
+
+/// How a worker deals with a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Habit {
+    /// Writes each result down as it comes.
+    Careful,
+    /// Writes results down when it has to.
+    Lazy,
+    /// Takes longer for a step than its lease lasts, and says nothing meanwhile.
+    Slow,
+    /// Dies at some point, as far as anybody can tell.
+    FallsSilent,
+    /// Gives the turn back.
+    Releases,
+}
+
+const HABITS: [Habit; 10] = [
+    Habit::Careful,
+    Habit::Careful,
+    Habit::Careful,
+    Habit::Lazy,
+    Habit::Lazy,
+    Habit::Lazy,
+    Habit::Lazy,
+    Habit::Slow,
+    Habit::FallsSilent,
+    Habit::Releases,
+];
+
+/// Why a turn stops.
+enum Stop {
+    /// Others have the execution, or nobody answers.
+    Error(ServiceError),
+    /// The worker says nothing more.
+    Silence,
+}
+
+impl From<ServiceError> for Stop {
+    fn from(error: ServiceError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// What a script comes to in a turn.
+enum Flow {
+    /// It goes on with the next operation.
+    Next,
+    /// It can't go on for now.
+    Blocked(Block),
+}
+
+/// What a script waits for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    /// When it goes on by itself.
+    until: Option<Timestamp>,
+    /// Whether others have to end.
+    others: bool,
+    /// Whether an event has to come.
+    event: bool,
+}
+
+impl Block {
+    const fn until(until: Timestamp) -> Flow {
+        Flow::Blocked(Self { until: Some(until), others: false, event: false })
+    }
+}
+
+/// A turn under way.
+struct Hand<'a> {
+    process: &'a Process,
+    turn: HeldTurn,
+    habit: Habit,
+    script: Script,
+    receipt: Option<String>,
+    /// The record as it was last seen.
+    execution: Execution,
+    /// The whole journal, what isn't written yet included.
+    journal: Vec<Entry>,
+    /// What isn't written yet.
+    fresh: Vec<Entry>,
+    /// The wakes that had come before others were last looked at.
+    seen_wakes: u64,
+    /// Steps begun until the worker falls silent.
+    patience: u64,
+}
+
+/// Works on a turn until it ends.
+pub(super) async fn turn(process: &Process, taken: TakenTurn) {
+    let dice = &process.gate.dice;
+    let habit = if process.world.is_stormy() { dice.pick(HABITS) } else { Habit::Lazy };
+    let (turn, receipt) = (turn_of(&taken), taken.receipt.clone());
+    let queue = taken.execution.queue.clone();
+    if habit == Habit::Releases {
+        // What comes of it is for the checks to judge.
+        let _ = process.release_turn(&turn, &taken.execution, dice.millis(0, 20_000)).await;
+        return;
+    }
+    let Some(script) = taken.input.as_ref().and_then(Script::parse) else { return };
+    let mut hand = Hand {
+        process,
+        turn,
+        habit,
+        script,
+        receipt: receipt.clone(),
+        seen_wakes: taken.execution.wakes,
+        execution: taken.execution,
+        journal: taken.journal,
+        fresh: vec![],
+        patience: dice.between(0, 3),
+    };
+    match hand.go().await {
+        Ok(()) => {
+            if let Some(receipt) = receipt {
+                process.done_with(&queue, &receipt).await;
+            }
+        }
+        Err(Stop::Error(ServiceError::Rejected(Reject::TurnLost)) | Stop::Silence) => {}
+        Err(Stop::Error(_)) => {
+            let _ = process.release_turn(&hand.turn, &hand.execution, dice.millis(0, 5_000)).await;
+        }
+    }
+}
+
+impl Hand<'_> {
+    async fn go(&mut self) -> Result<(), Stop> {
+        loop {
+            self.look().await?;
+            if self.execution.cancel_requested {
+                let outcome = ExecutionOutcome::Cancelled { terminated: false };
+                return self.close(Ending::Outcome(outcome)).await;
+            }
+            let flow = match self.execution.failing {
+                Some(_) => self.deal_with_failure().await?,
+                None => self.script().await?,
+            };
+            match flow {
+                Flow::Next => return self.end().await,
+                Flow::Blocked(block) => {
+                    if self.suspend(block).await? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks how others have ended that were begun.
+    async fn look(&mut self) -> Result<(), Stop> {
+        let wakes = self.execution.wakes;
+        let (mut remote, mut children): (Vec<StepName>, Vec<(StepName, ExecutionId)>) = (vec![], vec![]);
+        for entry in open_steps(&self.journal) {
+            if let Happened::Child { name, execution, .. } = &entry.what {
+                children.push((name.clone(), execution.clone()));
+            } else if let Happened::Remote { name } = &entry.what {
+                remote.push(name.clone());
+            }
+        }
+        let outcomes = self.process.outcomes(&self.execution, &remote, &children).await?;
+        self.seen_wakes = wakes;
+        for (name, outcome) in outcomes {
+            self.push(Happened::Step { name, outcome, attempts: None });
+        }
+        Ok(())
+    }
+
+    async fn script(&mut self) -> Result<Flow, Stop> {
+        for (number, op) in self.script.ops.clone().into_iter().enumerate() {
+            match self.op(number, op).await? {
+                Flow::Next => {}
+                blocked @ Flow::Blocked(_) => return Ok(blocked),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    async fn deal_with_failure(&mut self) -> Result<Flow, Stop> {
+        let name = step("failure");
+        if self.has_ended(&name) { Ok(Flow::Next) } else { self.step(name, 0, Millis::ZERO, 5).await }
+    }
+
+    async fn end(&mut self) -> Result<(), Stop> {
+        let ending = match (&self.execution.failing, self.script.end) {
+            (Some(failing), _) => {
+                let recovers = self.script.on_failure.is_some_and(|one| one.recovers);
+                Ending::Outcome(if recovers { self.completed().await? } else { failing.outcome.clone() })
+            }
+            (None, _) if self.execution.run < self.script.runs => {
+                let input = Some(self.process.keep(self.script.input()).await?);
+                let events = pending_events(&self.journal).into_iter().cloned().collect();
+                Ending::ContinueAsNew { input, events }
+            }
+            (None, End::Fails) => {
+                let error = Failure::new("broken", "as planned");
+                Ending::Outcome(ExecutionOutcome::Failed { error, step: None, retries_exhausted: false })
+            }
+            (None, End::Completes) => Ending::Outcome(self.completed().await?),
+        };
+        self.close(ending).await
+    }
+
+    async fn completed(&self) -> Result<ExecutionOutcome, Stop> {
+        let dice = &self.process.gate.dice;
+        let output = Json::string(&format!("{} {:x}", self.turn.lease, dice.roll()));
+        Ok(ExecutionOutcome::Completed { output: Some(self.process.keep(output).await?) })
+    }
+
+    async fn close(&mut self, ending: Ending) -> Result<(), Stop> {
+        let (lease, on_failure) = (self.turn.lease, self.on_failure());
+        let close = Close { lease, entries: std::mem::take(&mut self.fresh), ending, on_failure };
+        let dice = &self.process.gate.dice;
+        let again = (self.process.world.is_stormy() && dice.chance(100)).then(|| close.clone());
+        self.process.close_turn(&self.turn, &self.execution, close).await?;
+        if let Some(again) = again {
+            // Whoever isn't sure says it again.
+            self.process.close_turn(&self.turn, &self.execution, again).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the turn is over.
+    async fn suspend(&mut self, block: Block) -> Result<bool, Stop> {
+        self.maybe_fall_silent()?;
+        let suspend = Suspend {
+            lease: self.turn.lease,
+            entries: std::mem::take(&mut self.fresh),
+            seen_version: self.execution.version,
+            seen_wakes: self.seen_wakes,
+            until: block.until,
+            awaits_others: block.others,
+            on_failure: self.on_failure(),
+        };
+        match self.process.suspend_turn(&self.turn, &self.execution, suspend).await? {
+            Suspended::Done => {
+                self.process.world.awaits_event(&self.turn.execution, block.event);
+                Ok(true)
+            }
+            Suspended::GoOn(execution, journal) => {
+                (self.execution, self.journal) = (*execution, journal);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Writes down what has happened.
+    async fn record(&mut self) -> Result<(), Stop> {
+        let entries = std::mem::take(&mut self.fresh);
+        let before = self.execution.version;
+        let brought = (entries, self.on_failure());
+        let execution = self.process.record_turn(&self.turn, &self.execution, brought).await?;
+        self.saw(execution, before).await
+    }
+
+    async fn renew(&mut self) -> Result<(), Stop> {
+        let before = self.execution.version;
+        let receipt = self.receipt.as_deref();
+        let execution = self.process.renew_turn(&self.turn, &self.execution, receipt).await?;
+        self.saw(execution, before).await
+    }
+
+    /// Takes note of a record; where others have written as well, of the whole journal.
+    async fn saw(&mut self, execution: Execution, before: u64) -> Result<(), Stop> {
+        if execution.version != before + 1 {
+            self.journal = self.process.journal_of(&execution).await?;
+            self.journal.extend(self.fresh.iter().cloned());
+        }
+        self.execution = execution;
+        Ok(())
+    }
+
+    fn push(&mut self, what: Happened) {
+        let entry = Entry { at: self.process.now(), what };
+        self.fresh.push(entry.clone());
+        self.journal.push(entry);
+    }
+
+    fn on_failure(&self) -> Option<Millis> {
+        self.script.on_failure.map(|one| one.budget)
+    }
+
+    fn did(&self, what: Done) {
+        self.process.did(&self.turn, what);
+    }
+
+    fn maybe_fall_silent(&mut self) -> Result<(), Stop> {
+        if self.habit != Habit::FallsSilent {
+            return Ok(());
+        }
+        self.patience = self.patience.checked_sub(1).ok_or(Stop::Silence)?;
+        Ok(())
+    }
+
+    /// The latest word on a name.
+    fn last(&self, name: &StepName) -> Option<&Happened> {
+        self.journal.iter().rev().map(|entry| &entry.what).find(|what| named(what) == Some(name))
+    }
+
+    fn has_ended(&self, name: &StepName) -> bool {
+        matches!(self.last(name), Some(Happened::Step { .. } | Happened::Waited { .. }))
+    }
+}
+
+/// The name that an entry is of.
+const fn named(what: &Happened) -> Option<&StepName> {
+    match what {
+        Happened::Attempt { name, .. }
+        | Happened::Remote { name }
+        | Happened::Child { name, .. }
+        | Happened::Step { name, .. }
+        | Happened::Reopened { name }
+        | Happened::Captured { name, .. }
+        | Happened::Until { name, .. }
+        | Happened::Waited { name, .. } => Some(name),
+        Happened::Event { .. }
+        | Happened::Drained { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => None,
+    }
+}
+
+/// A step's name.
+#[expect(clippy::expect_used, reason = "made of our own letters and digits")]
+fn step(name: &str) -> StepName {
+    StepName::parse(name).expect("a step's name")
+}

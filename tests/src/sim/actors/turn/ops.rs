@@ -1,0 +1,250 @@
+//! The operations of a script, each by what the journal says of it.
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Happened, StepOutcome, pending_events};
+use tickover_core::execution::{Execution, ExecutionTimeouts, Parent, ParentClosePolicy, Slot};
+use tickover_core::id::{ExecutionId, Nonce, StepName};
+use tickover_core::payload::Json;
+use tickover_core::retry::RetryPolicy;
+use tickover_core::task::Failure;
+use tickover_core::time::Timestamp;
+use tickover_core::timeout::Timeouts;
+use tickover_service::executions::{RemoteStep, StartRequest};
+
+use super::{Block, Flow, Habit, Hand, Stop, step};
+use crate::sim::dice::Dice;
+use crate::sim::history::execution::Done;
+use crate::sim::plan::QUEUES;
+use crate::sim::plan::execution::{kind, workflow};
+use crate::sim::process::execution::event_name;
+use crate::sim::script::Op;
+use crate::sim::world::queue;
+
+/// Places of a join item: few, so that a fan-out already takes several.
+const PLACES: u16 = 2;
+
+impl Hand<'_> {
+    pub(super) async fn op(&mut self, number: usize, op: Op) -> Result<Flow, Stop> {
+        let name = step(&format!("s{number}"));
+        if self.has_ended(&name) {
+            return Ok(Flow::Next);
+        }
+        match op {
+            Op::Step { failures, pause, size } => self.step(name, failures, pause, size).await,
+            Op::Sleep(span) => Ok(self.sleep(name, span)),
+            Op::Wait { event, timeout } => self.wait(name, event, timeout).await,
+            Op::Remote { count, joined } => self.remote(number, count, joined).await,
+            Op::Child { policy, awaited } => self.child(number, name, policy, awaited).await,
+        }
+    }
+
+    /// Whether nothing new may begin.
+    fn held(&self) -> Option<Flow> {
+        self.execution.paused.then(|| Flow::Blocked(Block::default()))
+    }
+
+    pub(super) async fn step(
+        &mut self,
+        name: StepName,
+        failures: u32,
+        pause: Millis,
+        size: usize,
+    ) -> Result<Flow, Stop> {
+        let now = self.process.now();
+        let (mut attempt, mut begun_at) = (1, now);
+        if let Some(Happened::Attempt { attempt: last, first_at, next_at, .. }) = self.last(&name) {
+            if let Some(next_at) = next_at.filter(|at| *at > now) {
+                return Ok(Block::until(next_at));
+            }
+            (attempt, begun_at) = (last + 1, *first_at);
+        }
+        if let Some(held) = self.held() {
+            return Ok(held);
+        }
+        if !self.fresh.is_empty() && self.habit == Habit::Careful {
+            self.record().await?;
+        }
+        self.maybe_fall_silent()?;
+        self.did(Done::Began(name.clone()));
+        self.work().await?;
+        if attempt <= failures {
+            let next_at = self.process.now().plus(pause);
+            let error = Some(Failure::new("broken", "for now"));
+            self.push(Happened::Attempt { name, attempt, first_at: begun_at, error, next_at: Some(next_at) });
+            return Ok(Block::until(next_at));
+        }
+        let dice = &self.process.gate.dice;
+        let output = Json::string(&format!("{:x} {}", dice.roll(), "x".repeat(size)));
+        let output = Some(self.process.keep(output).await?);
+        let outcome = StepOutcome::Completed { output };
+        self.push(Happened::Step { name, outcome, attempts: Some(attempt) });
+        if self.habit == Habit::Careful {
+            self.record().await?;
+        }
+        Ok(Flow::Next)
+    }
+
+    /// A step's body: it takes its time.
+    async fn work(&mut self) -> Result<(), Stop> {
+        let dice = &self.process.gate.dice;
+        let lease = self.execution.turn().map_or(Millis::ZERO, |turn| turn.lease_length);
+        if !self.process.world.is_stormy() || !dice.chance(300) {
+            self.process.sleep(dice.millis(1, 3_000)).await;
+            return Ok(());
+        }
+        if self.habit == Habit::Slow {
+            self.process.sleep(lease.saturating_add(dice.millis(0, 60_000))).await;
+            return Ok(());
+        }
+        for _ in 0..dice.between(1, 3) {
+            self.process.sleep(Millis::new(lease.as_u64() / 3)).await;
+            self.renew().await?;
+        }
+        Ok(())
+    }
+
+    fn sleep(&mut self, name: StepName, span: Millis) -> Flow {
+        let until = self.until(name, span);
+        if until <= self.process.now() { Flow::Next } else { Block::until(until) }
+    }
+
+    /// When a sleep or wait ends, fixed when it is first met.
+    fn until(&mut self, name: StepName, span: Millis) -> Timestamp {
+        if let Some(Happened::Until { until, .. }) = self.last(&name) {
+            return *until;
+        }
+        let until = self.process.now().plus(span);
+        self.push(Happened::Until { name, until });
+        until
+    }
+
+    async fn wait(
+        &mut self,
+        name: StepName,
+        event: &'static str,
+        timeout: Option<Millis>,
+    ) -> Result<Flow, Stop> {
+        let event = event_name(event);
+        let until = timeout.map(|span| self.until(name.clone(), span));
+        if let Some(held) = self.held() {
+            return Ok(held);
+        }
+        let free = pending_events(&self.journal);
+        let first = free.into_iter().find_map(|entry| {
+            let Happened::Event { name, payload, .. } = &entry.what else { return None };
+            (*name == event).then(|| payload.clone())
+        });
+        match first {
+            Some(payload) => {
+                let payload = match &payload {
+                    Some(payload) => self.process.open(payload).await?.as_str().to_owned(),
+                    None => String::new(),
+                };
+                self.did(Done::Took { wait: name.clone(), event: event.clone(), payload });
+                self.push(Happened::Waited { name, event: Some(event) });
+            }
+            None if until.is_some_and(|until| until <= self.process.now()) => {
+                self.push(Happened::Waited { name, event: None });
+            }
+            None => return Ok(Flow::Blocked(Block { until, others: false, event: true })),
+        }
+        Ok(Flow::Next)
+    }
+
+    async fn remote(&mut self, number: usize, count: u16, joined: bool) -> Result<Flow, Stop> {
+        let names: Vec<StepName> = (0..count).map(|place| step(&format!("s{number}[{place}]"))).collect();
+        let unknown: Vec<(u16, StepName)> =
+            (0..).zip(names.iter().cloned()).filter(|(_, name)| self.last(name).is_none()).collect();
+        if !unknown.is_empty() {
+            if let Some(held) = self.held() {
+                return Ok(held);
+            }
+            // What is begun may be seen by others: what led to it is written before.
+            if !self.fresh.is_empty() {
+                self.record().await?;
+            }
+            self.maybe_fall_silent()?;
+            let label = Nonce::from_bytes([u8::try_from(number).unwrap_or(0); Nonce::LEN]);
+            let slot = |place: u16| Slot {
+                label,
+                item: place / PLACES,
+                place: place % PLACES,
+                of: PLACES.min(count - place / PLACES * PLACES),
+            };
+            let steps = unknown
+                .iter()
+                .map(|(place, name)| self.remote_step(name.clone(), joined.then(|| slot(*place))));
+            let steps: Vec<RemoteStep> = steps.collect();
+            self.process.begin_remote(&self.turn, &self.execution, steps).await?;
+            for (_, name) in unknown {
+                self.push(Happened::Remote { name });
+            }
+        }
+        let open = names.iter().any(|name| !self.has_ended(name));
+        Ok(if open { Flow::Blocked(Block { others: true, ..Block::default() }) } else { Flow::Next })
+    }
+
+    /// The same each time that it is begun.
+    fn remote_step(&self, name: StepName, slot: Option<Slot>) -> RemoteStep {
+        let dice = Dice::new(self.script.seed, name.as_str());
+        RemoteStep {
+            kind: kind(),
+            queue: queue(dice.pick(QUEUES)),
+            input: Some(Json::string(name.as_str())),
+            retry: RetryPolicy::fixed(dice.pick([0, 1, 3]), dice.millis(0, 10_000)),
+            timeouts: Timeouts::default(),
+            slot,
+            name,
+        }
+    }
+
+    async fn child(
+        &mut self,
+        number: usize,
+        name: StepName,
+        policy: ParentClosePolicy,
+        awaited: bool,
+    ) -> Result<Flow, Stop> {
+        if self.last(&name).is_none() {
+            if let Some(held) = self.held() {
+                return Ok(held);
+            }
+            if !self.fresh.is_empty() {
+                self.record().await?;
+            }
+            self.maybe_fall_silent()?;
+            let id = child_id(&self.execution, number);
+            let script = self.script.child(number);
+            let dice = Dice::new(script.seed, "child");
+            let parent = Parent {
+                execution: self.execution.id.clone(),
+                incarnation: self.execution.incarnation,
+                run: self.execution.run,
+                slot: None,
+            };
+            let request = StartRequest {
+                id: Some(id.clone()),
+                input: Some(script.input()),
+                timeouts: ExecutionTimeouts {
+                    execution: dice.chance(300).then(|| dice.secs(5, 900)),
+                    run: None,
+                },
+                parent: Some(parent),
+                ..StartRequest::new(workflow(), self.execution.queue.clone())
+            };
+            self.process.start(request).await?;
+            self.push(Happened::Child { name, execution: id, policy });
+            // It hasn't ended as far as this turn knows.
+        } else if self.has_ended(&name) {
+            return Ok(Flow::Next);
+        }
+        Ok(if awaited { Flow::Blocked(Block { others: true, ..Block::default() }) } else { Flow::Next })
+    }
+}
+
+/// The id of the child that a run's operation of this number starts.
+#[expect(clippy::expect_used, reason = "made of our own letters and digits, and base64url's")]
+fn child_id(execution: &Execution, number: usize) -> ExecutionId {
+    let id = format!("c-{}-{}-{number}", execution.incarnation, execution.run);
+    ExecutionId::parse(id).expect("an id")
+}

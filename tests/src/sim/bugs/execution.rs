@@ -1,0 +1,269 @@
+//! Bugs in what is decided about executions.
+
+use tickover_core::command::Context;
+use tickover_core::decision::{Effect, Write};
+use tickover_core::duration::Millis;
+use tickover_core::execution::command::{Close, Ending, ExecutionCommand, Offer, Record, Suspend};
+use tickover_core::execution::decide::decide;
+use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply};
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::{Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState};
+
+use super::Bug;
+use crate::sim::world::World;
+
+/// Decides as the core does, or as it would with the bug of this run in it.
+pub fn decide_execution(
+    world: &World,
+    execution: Option<&Execution>,
+    command: &ExecutionCommand,
+    context: &Context<'_>,
+) -> ExecutionDecision {
+    let core = |command: &ExecutionCommand, context: &Context<'_>| decide(execution, command, context);
+    let (Some(bug), Some(execution)) = (world.bug, execution) else { return core(command, context) };
+    let before = Before { execution, command, context };
+    match bug {
+        Bug::SuspendIgnoresWakes => before.without_seen_wakes(core(&before.with_all_wakes(), context)),
+        Bug::ParentNotTold => without_words(core(command, context)),
+        Bug::RecordNotFenced | Bug::CloseNotFenced => core(&before.with_the_holders_lease(bug), context),
+        Bug::DeadlinePerRun => before.with_fresh_deadline(core(command, context)),
+        Bug::SuspendKeepsItsPlace => before.keep_place(core(command, context)),
+        Bug::SleepersNeverLate => core(command, &before.before_its_deadline()),
+        Bug::EventNotTaken => core(&before.without_taken_events(), context),
+        Bug::EventIdsForgotten => before.offer_anew(core(command, context)),
+        Bug::EventsLeftBehind => core(&before.without_carried_events(), context),
+        Bug::ClosesAtOnce => edited(core(command, context), close_at_once),
+        Bug::PauseForgotten => before.take_unpaused(),
+        Bug::LateAfterTheEnd => before.expire_the_ended(core(command, context)),
+        Bug::JournalNeverSealed => before.keep_in_record(core(command, context)),
+        Bug::JoinNeverFull
+        | Bug::NoVersionCondition
+        | Bug::FenceNotCompared
+        | Bug::RetryWithoutDue
+        | Bug::AfterInsteadOfAt
+        | Bug::HintBeforeCommit
+        | Bug::ExpiryIgnoresStatus
+        | Bug::HeartbeatMovesDeadline
+        | Bug::HintAtEveryLook
+        | Bug::ClaimKeepsItsPlace
+        | Bug::NoNonce
+        | Bug::HintWithoutIncarnation
+        | Bug::ResultInRecord
+        | Bug::LaterResultStands
+        | Bug::DeadlinePerAttempt
+        | Bug::RearmWithoutCondition
+        | Bug::TimerNotSent
+        | Bug::TimerNotSentOn
+        | Bug::TimerTooEarly
+        | Bug::SlotsNotNoted
+        | Bug::SlotsNotedTooFar
+        | Bug::ConflictTakenForSuccess => core(command, context),
+    }
+}
+
+/// What a decision is taken on.
+struct Before<'a> {
+    execution: &'a Execution,
+    command: &'a ExecutionCommand,
+    context: &'a Context<'a>,
+}
+
+impl<'a> Before<'a> {
+    fn with_all_wakes(&self) -> ExecutionCommand {
+        match self.command {
+            ExecutionCommand::Suspend(suspend) => {
+                ExecutionCommand::Suspend(Suspend { seen_wakes: self.execution.wakes, ..suspend.clone() })
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn without_seen_wakes(&self, mut decision: ExecutionDecision) -> ExecutionDecision {
+        if matches!(self.command, ExecutionCommand::Suspend(_)) {
+            for write in &mut decision.writes {
+                if let Write::UpdateExecution { wakes, .. } = write {
+                    *wakes = None;
+                }
+            }
+        }
+        decision
+    }
+
+    fn with_the_holders_lease(&self, bug: Bug) -> ExecutionCommand {
+        let Some(lease) = self.execution.turn().map(|turn| turn.lease) else { return self.command.clone() };
+        match self.command {
+            ExecutionCommand::Record(record) if bug == Bug::RecordNotFenced => {
+                ExecutionCommand::Record(Record { lease, ..record.clone() })
+            }
+            ExecutionCommand::Close(close) if bug == Bug::CloseNotFenced => {
+                ExecutionCommand::Close(Close { lease, ..close.clone() })
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn with_fresh_deadline(&self, decision: ExecutionDecision) -> ExecutionDecision {
+        let (run, now) = (self.execution.run, self.context.now);
+        edited(decision, |after| {
+            if after.run > run
+                && let Some(timeout) = after.timeouts.execution
+            {
+                after.deadline_at = Some(now.plus(timeout));
+            }
+        })
+    }
+
+    fn keep_place(&self, mut decision: ExecutionDecision) -> ExecutionDecision {
+        if decision.outcome != Ok(ExecutionReply::Suspended(SuspendReply::Suspended)) {
+            return decision;
+        }
+        for write in &mut decision.writes {
+            if let Write::UpdateExecution { due_no_later_than, .. } = write {
+                *due_no_later_than = None;
+            }
+        }
+        edited(decision, |after| after.due = self.execution.due)
+    }
+
+    /// The time, unless a tick or timer looks and a deadline has passed by an execution that sleeps.
+    fn before_its_deadline(&self) -> Context<'a> {
+        let looks = matches!(self.command, ExecutionCommand::Due(_) | ExecutionCommand::Timer { .. });
+        let is_asleep = looks && matches!(self.execution.state, ExecutionState::Waiting(_));
+        let deadlines = [self.execution.deadline_at, self.execution.run_deadline_at];
+        let first = deadlines.into_iter().flatten().min().filter(|_| is_asleep);
+        let now = first.map_or(self.context.now, |at| self.context.now.min(at.minus(Millis::new(1))));
+        Context { now, ..*self.context }
+    }
+
+    fn without_taken_events(&self) -> ExecutionCommand {
+        let forget = |entries: &[Entry]| -> Vec<Entry> {
+            let mut entries = entries.to_vec();
+            for entry in &mut entries {
+                if let Happened::Waited { event, .. } = &mut entry.what {
+                    *event = None;
+                }
+            }
+            entries
+        };
+        match self.command {
+            ExecutionCommand::Record(record) => {
+                ExecutionCommand::Record(Record { entries: forget(&record.entries), ..record.clone() })
+            }
+            ExecutionCommand::Suspend(suspend) => {
+                ExecutionCommand::Suspend(Suspend { entries: forget(&suspend.entries), ..suspend.clone() })
+            }
+            ExecutionCommand::Close(close) => {
+                ExecutionCommand::Close(Close { entries: forget(&close.entries), ..close.clone() })
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Under another id the event is a new one; it is written under its own.
+    fn offer_anew(&self, decision: ExecutionDecision) -> ExecutionDecision {
+        let repeated = decision.outcome == Ok(ExecutionReply::Offered { duplicate: true });
+        let ExecutionCommand::Offer(offer) = self.command else { return decision };
+        if !repeated {
+            return decision;
+        }
+        let unknown = ExecutionCommand::Offer(Offer { id: None, known: false, ..offer.clone() });
+        let mut decision = decide(Some(self.execution), &unknown, self.context);
+        let named = |entries: &mut Vec<Entry>| {
+            if let Some(Entry { what: Happened::Event { id, .. }, .. }) = entries.last_mut() {
+                id.clone_from(&offer.id);
+            }
+        };
+        if let Some((_, segment)) = decision.segments.last_mut() {
+            named(&mut segment.entries);
+        }
+        edited(decision, |after| named(&mut after.journal))
+    }
+
+    fn without_carried_events(&self) -> ExecutionCommand {
+        match self.command {
+            ExecutionCommand::Close(close) => {
+                let mut close = close.clone();
+                if let Ending::ContinueAsNew { events, .. } = &mut close.ending {
+                    events.clear();
+                }
+                ExecutionCommand::Close(close)
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn take_unpaused(&self) -> ExecutionDecision {
+        if !matches!(self.command, ExecutionCommand::Take(_)) {
+            return decide(Some(self.execution), self.command, self.context);
+        }
+        let free = Execution { paused: false, ..self.execution.clone() };
+        let mut decision = decide(Some(&free), self.command, self.context);
+        for write in &mut decision.writes {
+            if let Write::UpdateExecution { before, .. } = write {
+                before.paused = self.execution.paused;
+            }
+        }
+        edited(decision, |after| after.paused = self.execution.paused)
+    }
+
+    fn expire_the_ended(&self, decision: ExecutionDecision) -> ExecutionDecision {
+        let ExecutionState::Ended(closed) = &self.execution.state else { return decision };
+        let passed = self.execution.deadline_at.is_some_and(|deadline| deadline <= self.context.now);
+        let looks = matches!(self.command, ExecutionCommand::Due(_) | ExecutionCommand::Timer { .. });
+        if !looks || !passed || closed.outcome.status() == tickover_core::execution::ExecutionStatus::TimedOut
+        {
+            return decision;
+        }
+        let outcome = ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution };
+        let mut after = self.execution.clone();
+        after.version += 1;
+        after.nonce = self.context.nonce;
+        after.state = ExecutionState::Ended(Closed { outcome, ..closed.clone() });
+        let write = Write::UpdateExecution {
+            before: Box::new(self.execution.clone()),
+            after: Box::new(after.clone()),
+            due_no_later_than: None,
+            wakes: None,
+        };
+        ExecutionDecision { writes: vec![write], execution: Some(after), ..decision }
+    }
+
+    /// The entries that were moved aside stay where they were.
+    fn keep_in_record(&self, mut decision: ExecutionDecision) -> ExecutionDecision {
+        let moved = std::mem::take(&mut decision.segments);
+        if moved.is_empty() {
+            return decision;
+        }
+        let entries: Vec<Entry> = moved.into_iter().flat_map(|(_, segment)| segment.entries).collect();
+        edited(decision, |after| {
+            after.sealed = self.execution.sealed;
+            after.journal.splice(0..0, entries.iter().cloned());
+        })
+    }
+}
+
+/// The same decision about a record that comes out differently.
+fn edited(mut decision: ExecutionDecision, edit: impl Fn(&mut Execution)) -> ExecutionDecision {
+    decision.execution.iter_mut().for_each(&edit);
+    for write in &mut decision.writes {
+        if let Write::UpdateExecution { after, .. } = write {
+            edit(after);
+        }
+    }
+    decision
+}
+
+fn without_words(mut decision: ExecutionDecision) -> ExecutionDecision {
+    decision.effects.retain(|effect| match effect {
+        Effect::Tell(_) => false,
+        Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } => true,
+    });
+    decision
+}
+
+fn close_at_once(after: &mut Execution) {
+    if let ExecutionState::Closing(closed) = &after.state {
+        after.state = ExecutionState::Ended(closed.clone());
+        after.due = None;
+    }
+}

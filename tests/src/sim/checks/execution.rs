@@ -1,0 +1,40 @@
+//! What must hold of executions.
+
+mod calls;
+mod deadlines;
+mod events;
+mod families;
+mod journals;
+mod promptness;
+mod records;
+mod story;
+mod turns;
+mod waking;
+
+use crate::sim::Run;
+use crate::sim::trace::execution::brief;
+use crate::sim::violation::{Invariant, Violation};
+use story::{Step, Stories};
+
+/// Everything that doesn't hold, in no order.
+pub(super) fn of_run(run: &Run) -> Vec<Violation> {
+    let stories = Stories::of(run);
+    let mut found = Vec::new();
+    for step in stories.steps() {
+        found.extend(records::of_step(step, run));
+        found.extend(deadlines::of_step(step));
+        found.extend(turns::of_step(step));
+        found.extend(families::of_step(step, &stories));
+    }
+    found.extend(turns::each_lease_is_granted_once(&stories));
+    found.extend(journals::of_run(&stories));
+    found.extend(events::of_run(&stories, run));
+    found.extend(calls::of_run(&stories, run));
+    found.extend(waking::of_run(&stories, run));
+    found.extend(promptness::of_run(&stories, run));
+    found
+}
+
+fn found(invariant: Invariant, step: &Step<'_>, what: impl Into<String>) -> Violation {
+    Violation::new(invariant, step.at, format!("{}: {}", brief(step.after), what.into()))
+}

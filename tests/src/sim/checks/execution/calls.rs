@@ -1,0 +1,110 @@
+//! What must hold of calls about executions: each is carried out once, and what it answers is true.
+
+use std::collections::BTreeMap;
+
+use tickover_core::execution::command::{ExecutionCommand, Offer};
+use tickover_core::execution::journal::Entry;
+
+use super::story::Stories;
+use crate::sim::Run;
+use crate::sim::history::execution::{Asked, Told, TurnCall};
+use crate::sim::history::{Answer, Request, What};
+use crate::sim::violation::{Invariant, Violation};
+
+/// What a turn brings with a command.
+pub(super) fn brought(command: &ExecutionCommand) -> &[Entry] {
+    match command {
+        ExecutionCommand::Record(record) => &record.entries,
+        ExecutionCommand::Suspend(suspend) => &suspend.entries,
+        ExecutionCommand::Close(close) => &close.entries,
+        ExecutionCommand::Start(_)
+        | ExecutionCommand::Take(_)
+        | ExecutionCommand::Renew { .. }
+        | ExecutionCommand::Release { .. }
+        | ExecutionCommand::Offer(_)
+        | ExecutionCommand::Drain { .. }
+        | ExecutionCommand::Cancel
+        | ExecutionCommand::Terminate
+        | ExecutionCommand::Pause
+        | ExecutionCommand::Resume
+        | ExecutionCommand::Restart(_)
+        | ExecutionCommand::RetryStep { .. }
+        | ExecutionCommand::Finish
+        | ExecutionCommand::Due(_)
+        | ExecutionCommand::Timer { .. } => &[],
+    }
+}
+
+pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
+    let offered = times_offered(stories);
+    let mut asked = BTreeMap::new();
+    let mut violations = Vec::new();
+    for event in &run.events {
+        match &event.what {
+            What::Called { call, request: Request::OfExecution(request) } => {
+                asked.insert(*call, request);
+            }
+            What::Answered { call, answer } => {
+                let Some(request) = asked.remove(call) else { continue };
+                let wrong = match (request, answer) {
+                    (Asked::Offer { id, .. }, answer) => {
+                        an_offer_is_made_once(&offered, *call, id.is_some(), answer)
+                    }
+                    (Asked::Turn(_, TurnCall::Record(_)), Answer::OfExecution(Told::Written(version))) => {
+                        what_is_written_is_there(stories, *call, *version)
+                    }
+                    _ => None,
+                };
+                violations.extend(wrong.map(|what| {
+                    Violation::new(Invariant::I10, event.at, format!("call #{call} to {request}: {what}"))
+                }));
+            }
+            What::Called { .. }
+            | What::Decided(_)
+            | What::Stored(_)
+            | What::OfExecution(_)
+            | What::Message { .. }
+            | What::Fault(_) => {}
+        }
+    }
+    violations
+}
+
+/// How often each call's event was written.
+fn times_offered(stories: &Stories<'_>) -> BTreeMap<u64, u32> {
+    let mut times = BTreeMap::new();
+    for step in stories.steps() {
+        let Some(ruling) = step.ruling else { continue };
+        if let ExecutionCommand::Offer(Offer { .. }) = &ruling.command
+            && ruling.outcome.is_ok()
+        {
+            *times.entry(ruling.call).or_default() += 1;
+        }
+    }
+    times
+}
+
+/// Without an id of its own, nothing tells an event from another one: where an answer was lost and others wrote over
+/// it, it is offered again.
+fn an_offer_is_made_once(
+    offered: &BTreeMap<u64, u32>,
+    call: u64,
+    has_id: bool,
+    answer: &Answer,
+) -> Option<String> {
+    let times = offered.get(&call).copied().unwrap_or(0);
+    match answer {
+        Answer::OfExecution(Told::Offered { duplicate: false }) if times == 0 => {
+            Some("it was told that its event waits, and it doesn't".to_owned())
+        }
+        _ if has_id && times > 1 => Some(format!("its event was written {times} times")),
+        _ => None,
+    }
+}
+
+fn what_is_written_is_there(stories: &Stories<'_>, call: u64, version: u64) -> Option<String> {
+    let is_there = stories
+        .steps()
+        .any(|step| step.after.version >= version && step.ruling.is_some_and(|ruling| ruling.call == call));
+    (!is_there).then(|| "it was told that it is written, and it isn't".to_owned())
+}

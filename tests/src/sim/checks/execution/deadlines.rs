@@ -1,0 +1,111 @@
+//! What must hold of an execution's deadlines: they are fixed, and exactly one of expiry and the turn's word wins.
+
+use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::execution::decision::{ExecutionReply, TakeReply};
+use tickover_core::execution::{DeadlineKind, ExecutionOutcome};
+use tickover_core::time::Timestamp;
+
+use super::found;
+use super::story::{Step, visible_instant};
+use crate::sim::history::execution::Ruling;
+use crate::sim::trace::clock;
+use crate::sim::violation::{Invariant, Violation};
+
+pub(super) fn of_step(step: &Step<'_>) -> Vec<Violation> {
+    let Some(ruling) = step.ruling else { return vec![] };
+    [
+        i5_the_deadline_is_fixed_at_the_start(step, ruling),
+        i5_a_runs_deadline_is_fixed_when_it_begins(step, ruling),
+        i5_a_failures_deadline_is_fixed_when_it_failed(step, ruling),
+        i5_what_comes_too_late_is_refused(step, ruling),
+        i5_nothing_ends_as_too_late_early(step, ruling),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn is_restart(ruling: &Ruling) -> bool {
+    matches!(ruling.command, ExecutionCommand::Restart(_))
+}
+
+fn i5_the_deadline_is_fixed_at_the_start(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    let after = step.after;
+    let expected = match step.before {
+        Some(before) if !is_restart(ruling) => before.deadline_at,
+        Some(_) | None => after.timeouts.execution.map(|timeout| ruling.now.plus(timeout)),
+    };
+    let moved = after.deadline_at != expected;
+    moved.then(|| found(Invariant::I5, step, format!("its deadline should be {}", name(expected))))
+}
+
+fn i5_a_runs_deadline_is_fixed_when_it_begins(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    let after = step.after;
+    let expected = match step.before {
+        None => after.timeouts.run.map(|timeout| after.run_started_at.plus(timeout)),
+        Some(before) if before.run != after.run => after.timeouts.run.map(|timeout| ruling.now.plus(timeout)),
+        Some(before) => before.run_deadline_at,
+    };
+    let moved = after.run_deadline_at != expected;
+    moved.then(|| found(Invariant::I5, step, format!("its run's deadline should be {}", name(expected))))
+}
+
+fn i5_a_failures_deadline_is_fixed_when_it_failed(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    let failing = step.after.failing.as_ref()?;
+    let expected = match step.before.and_then(|before| before.failing.as_ref()) {
+        Some(before) => before.deadline_at,
+        None => ruling.now.plus(step.after.on_failure?),
+    };
+    let moved = failing.deadline_at != expected;
+    moved.then(|| found(Invariant::I5, step, format!("it should have until {}", clock(expected))))
+}
+
+/// Turns, their words and events need a time before the deadline.
+fn i5_what_comes_too_late_is_refused(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    let before = step.before?;
+    let limit = visible_instant(before)?;
+    if before.failing.is_none() && step.after.failing.is_some() {
+        // That is recorded in the same write: an event may wait for the code that deals with it.
+        return None;
+    }
+    let accepted = match &ruling.outcome {
+        Ok(
+            ExecutionReply::Take(TakeReply::Taken)
+            | ExecutionReply::Recorded
+            | ExecutionReply::Suspended(_)
+            | ExecutionReply::Closed { .. }
+            | ExecutionReply::Renewed
+            | ExecutionReply::Released
+            | ExecutionReply::Offered { .. },
+        ) => true,
+        Ok(_) | Err(_) => false,
+    };
+    (accepted && ruling.now >= limit).then(|| {
+        found(Invariant::I5, step, format!("accepted at {}, limit {}", clock(ruling.now), clock(limit)))
+    })
+}
+
+fn i5_nothing_ends_as_too_late_early(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    let before = step.before.filter(|before| before.closed().is_none() && before.failing.is_none())?;
+    let failing = step.after.failing.as_ref().map(|failing| &failing.outcome);
+    let outcome = failing.or(step.after.closed().map(|closed| &closed.outcome))?;
+    let kind = match outcome {
+        ExecutionOutcome::TimedOut { kind } => *kind,
+        ExecutionOutcome::Completed { .. }
+        | ExecutionOutcome::Failed { .. }
+        | ExecutionOutcome::Cancelled { .. } => return None,
+    };
+    let instant = match kind {
+        DeadlineKind::Execution => before.deadline_at,
+        DeadlineKind::Run => before.run_deadline_at,
+    };
+    let early = instant.is_none_or(|instant| ruling.now < instant);
+    early.then(|| {
+        let (now, instant) = (clock(ruling.now), name(instant));
+        found(Invariant::I5, step, format!("timed out at {now}, {} is {instant}", kind.as_str()))
+    })
+}
+
+fn name(instant: Option<Timestamp>) -> String {
+    instant.map_or_else(|| "none".to_owned(), clock)
+}

@@ -1,0 +1,75 @@
+//! What must hold of events: each is taken once, first in, first out among those of its name.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::id::{EventName, LeaseId, StepName};
+use tickover_core::payload::Payload;
+
+use super::found;
+use super::story::{Step, Stories};
+use crate::sim::Run;
+use crate::sim::history::execution::Done;
+use crate::sim::violation::{Invariant, Violation};
+
+/// What a script found in the event that it took for a wait.
+type Finds<'a> = BTreeMap<(LeaseId, &'a StepName), &'a str>;
+
+pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
+    let mut finds = Finds::new();
+    for (_, _, deed) in &stories.deeds {
+        if let Done::Took { wait, payload, .. } = &deed.what {
+            finds.insert((deed.turn.lease, wait), payload);
+        }
+    }
+    stories.steps().filter_map(|step| each_wait_takes_the_oldest(step, &finds, run)).collect()
+}
+
+/// Goes through a journal and looks at those waits that this step ended.
+fn each_wait_takes_the_oldest(step: &Step<'_>, finds: &Finds<'_>, run: &Run) -> Option<Violation> {
+    let (before, journal) = (step.before?, step.journal.as_ref()?);
+    let lease = before.turn()?.lease;
+    let brought = step.ruling.map(|ruling| super::calls::brought(&ruling.command))?;
+    let mut free: BTreeMap<&EventName, VecDeque<&Entry>> = BTreeMap::new();
+    for entry in journal {
+        if let Happened::Event { name, .. } = &entry.what {
+            free.entry(name).or_default().push_back(entry);
+        } else if let Happened::Drained { name, count } = &entry.what {
+            let line = free.entry(name).or_default();
+            line.drain(..usize::try_from(*count).unwrap_or(0).min(line.len()));
+        } else if let Happened::Waited { name: wait, event } = &entry.what {
+            let taken = event.as_ref().and_then(|name| free.entry(name).or_default().pop_front());
+            let is_new = brought.iter().any(|one| one.at == entry.at && is_wait(one, wait));
+            let find = finds.get(&(lease, wait)).copied().filter(|_| is_new);
+            if let Some(wrong) = what_is_wrong((event.is_some(), taken), find, run) {
+                return Some(found(Invariant::Journal, step, format!("{wait}: {wrong}")));
+            }
+        }
+    }
+    None
+}
+
+/// What is wrong with what a wait took by the journal, if it should be what a script found.
+fn what_is_wrong(taken: (bool, Option<&Entry>), find: Option<&str>, run: &Run) -> Option<String> {
+    match (taken, find) {
+        ((true, None), _) => Some("it took an event, and there was none".to_owned()),
+        ((_, Some(event)), Some(find)) => {
+            let is = text(event, run).unwrap_or_default();
+            (is != find).then(|| format!("it took {find}, and the oldest is {is}"))
+        }
+        ((false, None), Some(find)) => Some(format!("it took {find}, and that isn't recorded")),
+        ((_, Some(_)) | (false, None), None) => None,
+    }
+}
+
+fn is_wait(entry: &Entry, wait: &StepName) -> bool {
+    matches!(&entry.what, Happened::Waited { name, .. } if name == wait)
+}
+
+/// What came with an event.
+pub(super) fn text(event: &Entry, run: &Run) -> Option<String> {
+    Some(match event.payload()? {
+        Payload::Inline(json) => json.as_str().to_owned(),
+        Payload::Blob(at) => run.world.ledger.blob(&at.id)?.as_str().to_owned(),
+    })
+}

@@ -1,0 +1,57 @@
+//! What must hold of what an execution leaves open when it closes: remote steps are ended, and children are dealt
+//! with as it was said when they were begun.
+
+use tickover_core::execution::journal::{Entry, Happened, open_steps};
+use tickover_core::execution::{Execution, ExecutionState, ParentClosePolicy};
+use tickover_core::id::ExecutionId;
+use tickover_service::executions::remote_id;
+
+use super::found;
+use super::story::{Step, Stories};
+use crate::sim::violation::{Invariant, Violation};
+
+pub(super) fn of_step(step: &Step<'_>, stories: &Stories<'_>) -> Vec<Violation> {
+    let was_ended = step.before.is_some_and(is_ended);
+    let Some(journal) = step.journal.as_ref().filter(|_| is_ended(step.after) && !was_ended) else {
+        return vec![];
+    };
+    let journal: Vec<Entry> = journal.iter().copied().cloned().collect();
+    let open = open_steps(&journal);
+    let wrong = open.into_iter().filter_map(|entry| {
+        if let Happened::Child { execution, policy, .. } = &entry.what {
+            return a_child_is_dealt_with(step, stories, execution, *policy);
+        }
+        let Happened::Remote { name } = &entry.what else { return None };
+        let id = remote_id(step.after, name);
+        let last = stories.tasks.get(id.as_str())?.iter().rfind(|(number, ..)| *number < step.number)?;
+        (!last.2).then(|| format!("the remote step {name} still goes on"))
+    });
+    wrong.map(|what| found(Invariant::Policies, step, what)).collect()
+}
+
+const fn is_ended(execution: &Execution) -> bool {
+    matches!(execution.state, ExecutionState::Ended(_))
+}
+
+fn a_child_is_dealt_with(
+    step: &Step<'_>,
+    stories: &Stories<'_>,
+    child: &ExecutionId,
+    policy: ParentClosePolicy,
+) -> Option<String> {
+    // One that was never started, or by somebody who had lost the turn, is nobody's.
+    let steps = stories.latest(child, step.number)?;
+    let until_now = steps.iter().filter(|one| one.number < step.number);
+    let (mut asked, mut closed) = (false, false);
+    for one in until_now {
+        asked |= one.after.cancel_requested;
+        closed = one.after.closed().is_some();
+    }
+    match policy {
+        ParentClosePolicy::Abandon => None,
+        ParentClosePolicy::RequestCancel if asked || closed => None,
+        ParentClosePolicy::Terminate if closed => None,
+        ParentClosePolicy::RequestCancel => Some(format!("{child} wasn't asked to cancel")),
+        ParentClosePolicy::Terminate => Some(format!("{child} still goes on")),
+    }
+}

@@ -1,0 +1,111 @@
+//! What must hold of journals: they only grow, each step has one result, and what has one isn't begun again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tickover_core::execution::command::{Ending, ExecutionCommand};
+use tickover_core::execution::journal::{Entry, Happened, pending_events};
+use tickover_core::id::StepName;
+
+use super::found;
+use super::story::{Step, Stories};
+use crate::sim::history::execution::{Deed, Done};
+use crate::sim::trace::execution::entry;
+use crate::sim::violation::{Invariant, Violation};
+
+pub(super) fn of_run(stories: &Stories<'_>) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for steps in stories.executions() {
+        for pair in steps.windows(2) {
+            if let [before, after] = pair {
+                violations.extend(it_only_grows(before, after));
+            }
+        }
+        violations.extend(steps.iter().filter_map(nothing_is_recorded_twice));
+    }
+    violations.extend(stories.deeds.iter().filter_map(|(_, at, deed)| {
+        let what = what_is_recorded_is_not_begun_again(stories, deed)?;
+        Some(Violation::new(Invariant::Journal, *at, format!("{}: {what}", deed.turn)))
+    }));
+    violations
+}
+
+fn it_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violation> {
+    let (old, new) = (before.journal.as_ref()?, after.journal.as_ref()?);
+    if before.after.run == after.after.run {
+        let is_same = |(one, other): (&&Entry, &&Entry)| one.at == other.at && entry(one) == entry(other);
+        let grows = new.len() >= old.len() && old.iter().zip(new).all(is_same);
+        return (!grows).then(|| found(Invariant::Journal, after, "its journal lost something"));
+    }
+    let ruling = after.ruling?;
+    let mut expected: Vec<Entry> = Vec::new();
+    if let ExecutionCommand::Close(close) = &ruling.command {
+        let Ending::ContinueAsNew { .. } = close.ending else { return None };
+        let whole: Vec<Entry> = old.iter().copied().chain(&close.entries).cloned().collect();
+        expected.extend(pending_events(&whole).into_iter().cloned());
+    } else if !matches!(ruling.command, ExecutionCommand::Restart(_)) {
+        return Some(found(Invariant::Journal, after, "nobody began a new run"));
+    }
+    let carried: Vec<String> =
+        new.iter().filter(|entry| !is_note(entry)).map(|carried| entry(carried)).collect();
+    let expected: Vec<String> = expected.iter().map(entry).collect();
+    let what = || format!("it begins with {carried:?}, not with {expected:?}");
+    (carried != expected).then(|| found(Invariant::Journal, after, what()))
+}
+
+const fn is_note(entry: &Entry) -> bool {
+    matches!(entry.what, Happened::Note { .. })
+}
+
+/// What an entry is of, where there can be only one such entry.
+fn once(entry: &Entry) -> Option<(&'static str, &StepName, u32)> {
+    match &entry.what {
+        Happened::Attempt { name, attempt, error, .. } => {
+            Some((if error.is_some() { "failure" } else { "attempt" }, name, *attempt))
+        }
+        Happened::Remote { name } | Happened::Child { name, .. } => Some(("beginning", name, 0)),
+        Happened::Step { name, .. } => Some(("result", name, 0)),
+        Happened::Captured { name, .. } => Some(("value", name, 0)),
+        Happened::Until { name, .. } => Some(("instant", name, 0)),
+        Happened::Waited { name, .. } => Some(("wait's end", name, 0)),
+        Happened::Reopened { .. }
+        | Happened::Event { .. }
+        | Happened::Drained { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => None,
+    }
+}
+
+fn nothing_is_recorded_twice(step: &Step<'_>) -> Option<Violation> {
+    let (mut known, mut ids) = (BTreeSet::new(), BTreeSet::new());
+    for entry in step.journal.as_ref()? {
+        if let Happened::Reopened { name } = &entry.what {
+            known.retain(|(_, known, _)| *known != name);
+        }
+        if let Some(one) = once(entry)
+            && !known.insert(one)
+        {
+            return Some(found(Invariant::Journal, step, format!("{} has a second {}", one.1, one.0)));
+        }
+        if let Happened::Event { id: Some(id), .. } = &entry.what
+            && !ids.insert(id)
+        {
+            return Some(found(Invariant::Journal, step, format!("event {id} is in it twice")));
+        }
+    }
+    None
+}
+
+/// A turn knows all that was recorded before it was taken.
+fn what_is_recorded_is_not_begun_again(stories: &Stories<'_>, deed: &Deed) -> Option<String> {
+    let Done::Began(name) = &deed.what else { return None };
+    let steps = stories.execution(deed.turn.incarnation);
+    let holds = |step: &Step<'_>| step.after.turn().is_some_and(|turn| turn.lease == deed.turn.lease);
+    let taken = steps.iter().find(|step| holds(step))?;
+    let mut results: BTreeMap<&StepName, bool> = BTreeMap::new();
+    for entry in taken.journal.as_ref()? {
+        if let Happened::Step { name, .. } | Happened::Reopened { name } = &entry.what {
+            results.insert(name, matches!(entry.what, Happened::Step { .. }));
+        }
+    }
+    results.get(name).is_some_and(|has| *has).then(|| format!("{name} had a result before it was taken"))
+}

@@ -1,0 +1,19 @@
+//! What must hold of the time at which an execution's deadlines are noticed, parked or not.
+
+use super::story::{Stories, visible_instant};
+use crate::sim::Run;
+use crate::sim::checks::timeliness::{Passing, of_instants};
+use crate::sim::trace::execution::brief;
+use crate::sim::violation::Violation;
+
+pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
+    let mut all = Vec::new();
+    for steps in stories.executions() {
+        let ends = steps.iter().skip(1).map(|step| step.at).chain([run.ended_at]);
+        all.extend(steps.iter().zip(ends).filter_map(|(step, until)| {
+            let instant = visible_instant(step.after)?;
+            Some(Passing { since: step.at, instant, until, brief: brief(step.after) })
+        }));
+    }
+    of_instants(&all, run)
+}

@@ -1,0 +1,168 @@
+//! What must hold of each write of an execution: versions, places in the index, outcomes that stay, and the byte
+//! budget.
+
+use tickover_core::due::START_LEAD;
+use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, Waiting};
+use tickover_core::limits::CONTROL_RECORD_BYTES;
+use tickover_core::payload::Payload;
+use tickover_core::size;
+use tickover_core::time::Timestamp;
+
+use super::found;
+use super::story::{Step, visible_instant};
+use crate::sim::Run;
+use crate::sim::trace::clock;
+use crate::sim::trace::execution::brief;
+use crate::sim::violation::{Invariant, Violation};
+use crate::sim::weather::SKEW;
+
+pub(super) fn of_step(step: &Step<'_>, run: &Run) -> Vec<Violation> {
+    [
+        i2_each_write_is_decided_on_its_predecessor(step),
+        i3_open_records_have_a_place_where_something_is_to_be_done(step, run),
+        i4_no_place_is_later_than_what_users_see(step),
+        i4_no_place_is_later_than_what_is_to_be_done(step, run),
+        i6_an_outcome_stays(step),
+        i6_an_id_is_used_again_only_after_retention(step),
+        i8_a_record_keeps_its_kilobyte(step),
+        journal_no_part_of_it_is_missing(step),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn i2_each_write_is_decided_on_its_predecessor(step: &Step<'_>) -> Option<Violation> {
+    let found = |what: String| found(Invariant::I2, step, what);
+    if step.is_undecided() {
+        let was = step.before?;
+        let moved = Execution { due: step.after.due, ..was.clone() };
+        let woken = Execution { wakes: was.wakes + 1, ..was.clone() };
+        let is_sound = moved == *step.after || (woken == *step.after && was.closed().is_none());
+        return (!is_sound).then(|| found("changed without a new version".to_owned()));
+    }
+    let Some(ruling) = step.ruling else { return Some(found("nobody decided this".to_owned())) };
+    let Some(before) = step.before else {
+        let version = step.after.version;
+        return (version != 1).then(|| found(format!("made as version {version}")));
+    };
+    if step.after.version != before.version + 1 {
+        return Some(found(format!("written over v{}", before.version)));
+    }
+    if step.after.wakes != before.wakes {
+        return Some(found(format!("it had been woken {} times", before.wakes)));
+    }
+    let seen = ruling.seen.as_ref().map(|seen| (seen.incarnation, seen.version));
+    let on = Some((before.incarnation, before.version));
+    (seen != on).then(|| found(format!("decided on {seen:?}, written over v{}", before.version)))
+}
+
+fn i3_open_records_have_a_place_where_something_is_to_be_done(
+    step: &Step<'_>,
+    run: &Run,
+) -> Option<Violation> {
+    let due = step.after.due;
+    if matches!(step.after.state, ExecutionState::Ended(_)) {
+        return due.map(|_| found(Invariant::I3, step, "it has ended, and ticks still look at it"));
+    }
+    let is_needed = visible_instant(step.after).is_some() || look_by(step, run).is_some();
+    (is_needed && due.is_none()).then(|| found(Invariant::I3, step, "no tick will ever look at it"))
+}
+
+fn i4_no_place_is_later_than_what_users_see(step: &Step<'_>) -> Option<Violation> {
+    let (visible_at, due) = (visible_instant(step.after)?, step.after.due?);
+    let late = due.at > visible_at;
+    late.then(|| found(Invariant::I4, step, format!("{} would pass unseen", clock(visible_at))))
+}
+
+fn i4_no_place_is_later_than_what_is_to_be_done(step: &Step<'_>, run: &Run) -> Option<Violation> {
+    let (look_by, due) = (look_by(step, run)?, step.after.due?);
+    let late = due.at > look_by;
+    late.then(|| found(Invariant::I4, step, format!("it is to be looked at by {}", clock(look_by))))
+}
+
+/// When a tick must look at the latest: to send what is to be sent later, or again because it may have been lost.
+/// The tick's re-arming may grow the wait for what may be lost to the longest backstop.
+fn look_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
+    let (after, limits) = (step.after, &run.plan.limits);
+    let by_now = step.ruling.map_or(step.at, |ruling| ruling.now).max(step.at.minus(SKEW));
+    let from = |needed: Timestamp| {
+        let since = needed.max(after.hinted_at.unwrap_or(Timestamp::EPOCH)).max(by_now);
+        since.plus(limits.backstop_max).plus(SKEW)
+    };
+    let held = after.is_held();
+    match &after.state {
+        ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) if held => None,
+        ExecutionState::Pending(ready) if ready.hint_later => Some(ready.available_at.minus(START_LEAD)),
+        ExecutionState::Pending(ready) => Some(from(ready.available_at)),
+        // Its message stands in for the backstop: the place may be what it was.
+        ExecutionState::Running(_) if step.before.is_some_and(|before| before.due == after.due) => None,
+        ExecutionState::Running(turn) => Some(from(turn.lease_expires_at).plus(limits.backstop)),
+        ExecutionState::Waiting(waiting) => wait_look_by(after, waiting, from),
+        ExecutionState::Closing(closed) => Some(from(closed.ended_at)),
+        ExecutionState::Ended(_) => None,
+    }
+}
+
+fn wait_look_by(
+    after: &Execution,
+    waiting: &Waiting,
+    from: impl Fn(Timestamp) -> Timestamp,
+) -> Option<Timestamp> {
+    if waiting.stirred {
+        return Some(from(waiting.since));
+    }
+    let by_itself =
+        waiting.until.map(|until| if waiting.hint_later { until.minus(START_LEAD) } else { from(until) });
+    let sent_for = waiting.until.filter(|_| !waiting.hint_later);
+    let recheck = waiting.recheck.map(|recheck| recheck.at).map(|at| {
+        // One that is sent, or a hint that comes before it: the turn it leads to looks as well.
+        let is_sent = after.hinted_at.is_some_and(|hinted| hinted >= at);
+        let is_covered = sent_for.is_some_and(|until| until <= at);
+        if is_sent || is_covered { from(at) } else { at }
+    });
+    [by_itself, recheck].into_iter().flatten().min()
+}
+
+fn i6_an_outcome_stays(step: &Step<'_>) -> Option<Violation> {
+    let before = step.before?.closed()?;
+    let reopened = matches!(step.before?.state, ExecutionState::Ended(_))
+        && step.ruling.is_some_and(|ruling| {
+            let by_operator =
+                matches!(ruling.command, ExecutionCommand::Restart(_) | ExecutionCommand::RetryStep { .. });
+            by_operator && ruling.outcome.is_ok()
+        });
+    let stays = step
+        .after
+        .closed()
+        .is_some_and(|after| same(&before.outcome, &after.outcome) && before.ended_at == after.ended_at);
+    (!stays && !reopened).then(|| found(Invariant::I6, step, format!("it had ended: {:?}", before.outcome)))
+}
+
+/// Whether two outcomes are the same, however long their parts are kept.
+fn same(one: &ExecutionOutcome, other: &ExecutionOutcome) -> bool {
+    let output = |outcome: &ExecutionOutcome| match outcome {
+        ExecutionOutcome::Completed { output: Some(Payload::Blob(at)) } => Some(at.id),
+        ExecutionOutcome::Completed { .. }
+        | ExecutionOutcome::Failed { .. }
+        | ExecutionOutcome::TimedOut { .. }
+        | ExecutionOutcome::Cancelled { .. } => None,
+    };
+    one == other || (output(one).is_some() && output(one) == output(other))
+}
+
+fn i6_an_id_is_used_again_only_after_retention(step: &Step<'_>) -> Option<Violation> {
+    let (replaced, ruling) = (step.replaced?, step.ruling?);
+    let early = !replaced.is_gone(ruling.now);
+    early.then(|| found(Invariant::I6, step, format!("it replaces {}", brief(replaced))))
+}
+
+fn i8_a_record_keeps_its_kilobyte(step: &Step<'_>) -> Option<Violation> {
+    let bytes = size::of(step.after);
+    (bytes > CONTROL_RECORD_BYTES).then(|| found(Invariant::I8, step, format!("{bytes} bytes")))
+}
+
+fn journal_no_part_of_it_is_missing(step: &Step<'_>) -> Option<Violation> {
+    step.journal.is_none().then(|| found(Invariant::Journal, step, "a part of its journal is missing"))
+}

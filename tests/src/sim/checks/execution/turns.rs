@@ -1,0 +1,139 @@
+//! What must hold of turns: one holder at a time, whose word alone counts, and who sleeps on nothing unseen.
+
+use std::collections::BTreeMap;
+
+use tickover_core::execution::ExecutionState;
+use tickover_core::execution::command::{ExecutionCommand, Suspend, Take};
+use tickover_core::execution::decision::{ExecutionReply, SuspendReply, TakeReply};
+use tickover_core::id::LeaseId;
+
+use super::found;
+use super::story::{Step, Stories};
+use crate::sim::history::execution::Ruling;
+use crate::sim::trace::clock;
+use crate::sim::trace::execution::brief;
+use crate::sim::violation::{Invariant, Violation};
+
+pub(super) fn of_step(step: &Step<'_>) -> Vec<Violation> {
+    let Some(ruling) = step.ruling else { return vec![] };
+    [
+        i7_only_the_holders_word_counts(step, ruling),
+        i7_nothing_is_taken_from_the_living(step, ruling),
+        i1_a_hint_is_of_the_execution_that_it_was_sent_for(step, ruling),
+        wakes_nobody_sleeps_on_what_it_has_not_seen(step, ruling),
+        policies_what_is_paused_is_not_taken(step, ruling),
+        policies_a_request_to_cancel_is_not_slept_over(step, ruling),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The lease that a turn's owner comes with.
+fn held_with(command: &ExecutionCommand) -> Option<LeaseId> {
+    match command {
+        ExecutionCommand::Record(record) => Some(record.lease),
+        ExecutionCommand::Suspend(suspend) => Some(suspend.lease),
+        ExecutionCommand::Close(close) => Some(close.lease),
+        ExecutionCommand::Renew { lease } | ExecutionCommand::Release { lease, .. } => Some(*lease),
+        ExecutionCommand::Start(_)
+        | ExecutionCommand::Take(_)
+        | ExecutionCommand::Offer(_)
+        | ExecutionCommand::Drain { .. }
+        | ExecutionCommand::Cancel
+        | ExecutionCommand::Terminate
+        | ExecutionCommand::Pause
+        | ExecutionCommand::Resume
+        | ExecutionCommand::Restart(_)
+        | ExecutionCommand::RetryStep { .. }
+        | ExecutionCommand::Finish
+        | ExecutionCommand::Due(_)
+        | ExecutionCommand::Timer { .. } => None,
+    }
+}
+
+fn i7_only_the_holders_word_counts(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    // A refusal may come with a write: an expiry noticed on the way.
+    let lease = held_with(&ruling.command).filter(|_| ruling.outcome.is_ok())?;
+    let holder = step.before?.turn().map(|turn| turn.lease);
+    let what = || format!("{lease} wrote what {holder:?} held");
+    (holder != Some(lease)).then(|| found(Invariant::I7, step, what()))
+}
+
+fn taken(ruling: &Ruling) -> Option<&Take> {
+    match (&ruling.command, &ruling.outcome) {
+        (ExecutionCommand::Take(take), Ok(ExecutionReply::Take(TakeReply::Taken))) => Some(take),
+        _ => None,
+    }
+}
+
+fn i7_nothing_is_taken_from_the_living(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    taken(ruling)?;
+    let (now, before) = (ruling.now, step.before?);
+    let too_early = match &before.state {
+        ExecutionState::Pending(ready) => ready.available_at > now,
+        ExecutionState::Running(turn) => turn.lease_expires_at > now,
+        ExecutionState::Waiting(waiting) => {
+            let instants = [waiting.until, waiting.recheck.map(|recheck| recheck.at)];
+            let has_come = instants.into_iter().flatten().any(|at| at <= now);
+            !(waiting.stirred || before.wakes > waiting.seen_wakes || has_come)
+        }
+        ExecutionState::Closing(_) | ExecutionState::Ended(_) => true,
+    };
+    too_early.then(|| found(Invariant::I7, step, format!("taken at {} from {}", clock(now), brief(before))))
+}
+
+/// An id can be used again; hints of the execution that had it before say nothing of the one that has it now.
+fn i1_a_hint_is_of_the_execution_that_it_was_sent_for(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    let other = taken(ruling)?.incarnation?;
+    (other != step.after.incarnation)
+        .then(|| found(Invariant::I1, step, format!("taken by a hint of {other}")))
+}
+
+fn suspended(ruling: &Ruling) -> Option<&Suspend> {
+    match (&ruling.command, &ruling.outcome) {
+        (ExecutionCommand::Suspend(suspend), Ok(ExecutionReply::Suspended(SuspendReply::Suspended))) => {
+            Some(suspend)
+        }
+        _ => None,
+    }
+}
+
+fn wakes_nobody_sleeps_on_what_it_has_not_seen(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    let (suspend, before) = (suspended(ruling)?, step.before?);
+    let (seen, is) = ((suspend.seen_version, suspend.seen_wakes), (before.version, before.wakes));
+    let what = || format!("it had seen version and wakes {seen:?}, and they were {is:?}");
+    (seen != is).then(|| found(Invariant::Wakes, step, what()))
+}
+
+fn policies_what_is_paused_is_not_taken(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    taken(ruling)?;
+    let before = step.before.filter(|before| before.is_held())?;
+    Some(found(Invariant::Policies, step, format!("taken while it is held: {}", brief(before))))
+}
+
+fn policies_a_request_to_cancel_is_not_slept_over(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    suspended(ruling)?;
+    step.before?
+        .cancel_requested
+        .then(|| found(Invariant::Policies, step, "it sleeps although it is to be cancelled"))
+}
+
+pub(super) fn each_lease_is_granted_once(stories: &Stories<'_>) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for steps in stories.executions() {
+        let mut granted: BTreeMap<LeaseId, u64> = BTreeMap::new();
+        for step in steps.iter().filter(|step| !step.is_undecided()) {
+            let lease =
+                |execution: &tickover_core::execution::Execution| execution.turn().map(|one| one.lease);
+            let before = step.before.and_then(lease);
+            let Some(lease) = lease(step.after).filter(|lease| before != Some(*lease)) else { continue };
+            let Some(call) = step.ruling.map(|ruling| ruling.call) else { continue };
+            // One call that is decided again after a long while hands over once all the same.
+            if *granted.entry(lease).or_insert(call) != call {
+                violations.push(found(Invariant::I7, step, format!("{lease} was granted twice")));
+            }
+        }
+    }
+    violations
+}

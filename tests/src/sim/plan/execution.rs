@@ -1,0 +1,112 @@
+//! Which executions are started when, and which events they are offered.
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::ExecutionTimeouts;
+use tickover_core::execution::command::StartPolicy;
+use tickover_core::id::{EventId, ExecutionId, TaskKind, WorkflowName};
+use tickover_core::payload::Json;
+use tickover_core::time::Timestamp;
+use tickover_service::executions::StartRequest;
+
+use super::{Job, QUEUES, START, Wish, next_minute, text};
+use crate::sim::dice::Dice;
+use crate::sim::script::{EVENTS, Script};
+use crate::sim::world::queue;
+
+/// Ids that are used again and again.
+const NAMES: [&str; 3] = ["x", "y", "z"];
+
+/// An event to be offered.
+#[derive(Clone, Debug)]
+pub struct Offering {
+    /// To which execution.
+    pub to: ExecutionId,
+    /// Its name.
+    pub event: &'static str,
+    /// Its own id.
+    pub id: Option<EventId>,
+    /// What comes with it, but for what tells one call from another.
+    pub payload: String,
+}
+
+/// What a seed's clients want of executions.
+pub(super) fn jobs(seed: u64, storm: Millis) -> Vec<Job> {
+    let dice = Dice::new(seed, "executions");
+    let mut jobs = Vec::new();
+    for number in 0..dice.between(1, 4) {
+        let at = START.plus(dice.millis(0, storm.as_u64() * 3 / 4));
+        let at = if dice.chance(300) { next_minute(at) } else { at };
+        let id = if dice.chance(600) { dice.pick(NAMES).to_owned() } else { format!("e-{number}") };
+        let Ok(id) = ExecutionId::parse(id) else { continue };
+        jobs.push(job(&dice, at, Wish::Start(Box::new(start(&dice, id.clone())))));
+        // Some hear of much at once, just while they are at work.
+        let (most, within) = if dice.chance(250) { (10, 15_000) } else { (4, 400_000) };
+        for number in 0..dice.between(0, most) {
+            let at = at.plus(dice.millis(0, within));
+            jobs.push(job(&dice, at, Wish::Offer(offering(&dice, &id, number))));
+        }
+    }
+    jobs
+}
+
+fn job(dice: &Dice, at: Timestamp, wish: Wish) -> Job {
+    let client = u8::try_from(dice.between(0, 1)).unwrap_or(0);
+    let repeats = if dice.chance(250) { dice.between(1, 2) } else { 0 };
+    Job { at, client, wish, repeats }
+}
+
+fn start(dice: &Dice, id: ExecutionId) -> StartRequest {
+    let script = Script::of(dice.roll(), false);
+    let size = dice.pick([0, 0, 30, 300, 2_000]);
+    let memo = (size > 0).then(|| text(size));
+    let delay = match dice.between(0, 9) {
+        0..=6 => Millis::ZERO,
+        7 | 8 => dice.millis(1, 120_000),
+        _ => dice.millis(901_000, 1_200_000),
+    };
+    StartRequest {
+        id: Some(id),
+        input: Some(script.input()),
+        memo,
+        timeouts: ExecutionTimeouts {
+            execution: dice.chance(450).then(|| dice.millis(2_000, 1_500_000)),
+            run: dice.chance(250).then(|| dice.millis(2_000, 900_000)),
+        },
+        on_failure: script.on_failure.filter(|_| dice.chance(500)).map(|one| one.budget),
+        delay,
+        policy: if dice.chance(250) { StartPolicy::Reject } else { StartPolicy::UseExisting },
+        labels: if dice.chance(150) { Json::parse(r#"{"team":"green"}"#) } else { None },
+        ..StartRequest::new(workflow(), queue(dice.pick(QUEUES)))
+    }
+}
+
+fn offering(dice: &Dice, to: &ExecutionId, number: u64) -> Offering {
+    let id = dice.chance(600).then(|| format!("id-{}", dice.between(0, 2)));
+    let padding = "x".repeat(dice.pick([0, 0, 100, 400]));
+    Offering {
+        to: to.clone(),
+        event: dice.pick(EVENTS),
+        id: id.and_then(|id| EventId::parse(id).ok()),
+        payload: format!("{number}-{:x} {padding}", dice.roll()),
+    }
+}
+
+/// The workflow of all executions.
+///
+/// # Panics
+///
+/// If a constant of ours is no workflow's name.
+#[expect(clippy::expect_used, reason = "our own constant")]
+pub fn workflow() -> WorkflowName {
+    WorkflowName::parse("script").expect("a workflow's name")
+}
+
+/// The kind of all remote steps.
+///
+/// # Panics
+///
+/// If a constant of ours is no kind.
+#[expect(clippy::expect_used, reason = "our own constant")]
+pub fn kind() -> TaskKind {
+    TaskKind::parse("step").expect("a kind")
+}

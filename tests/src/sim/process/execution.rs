@@ -1,0 +1,254 @@
+//! What a process asks about executions, noted as all that it asks.
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::Execution;
+use tickover_core::execution::command::{Close, Suspend};
+use tickover_core::execution::journal::{Entry, StepOutcome};
+use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, StepName};
+use tickover_core::payload::{Json, Payload};
+use tickover_service::claim::{ClaimRequest, ClaimedTask};
+use tickover_service::executions::{RemoteStep, StartRequest, Suspended, TakenTurn, Work};
+use tickover_service::{Service, ServiceError};
+
+use std::collections::BTreeMap;
+
+use super::{Process, held, with_held};
+use crate::sim::history::execution::{Asked, Deed, Done, Happening, HeldTurn, Operation, Told, TurnCall};
+use crate::sim::history::{Answer, Held, Request, What};
+
+/// Something that a worker has in its hands.
+pub enum InHand {
+    /// A task.
+    Task(Box<ClaimedTask>, Held),
+    /// A turn.
+    Turn(Box<TakenTurn>),
+}
+
+/// The turn that a worker was handed.
+pub fn turn_of(taken: &TakenTurn) -> HeldTurn {
+    let TakenTurn { execution, lease, .. } = taken;
+    HeldTurn {
+        execution: execution.id.clone(),
+        incarnation: execution.incarnation,
+        run: execution.run,
+        lease: *lease,
+    }
+}
+
+impl Process {
+    /// Takes tasks and turns from a queue.
+    pub async fn work(&self, queue: &QueueName, request: &ClaimRequest) -> Result<Vec<InHand>, ServiceError> {
+        let taken = |work: &Vec<Work>| {
+            let (mut tasks, mut turns) = (Vec::new(), Vec::new());
+            for one in work {
+                match one {
+                    Work::Task(task) => tasks.extend(held(task)),
+                    Work::Turn(turn) => turns.push(turn_of(turn)),
+                }
+            }
+            Answer::Taken(tasks, turns)
+        };
+        let next = async |service: Service| service.next_work(queue, request).await;
+        let work = self.call(Request::Work(queue.clone()), taken, next).await?;
+        let in_hand = |one| match one {
+            Work::Task(task) => with_held(*task).map(|(task, held)| InHand::Task(Box::new(task), held)),
+            Work::Turn(turn) => Some(InHand::Turn(turn)),
+        };
+        Ok(work.into_iter().filter_map(in_hand).collect())
+    }
+
+    /// Starts an execution.
+    pub async fn start(&self, request: StartRequest) -> Result<ExecutionId, ServiceError> {
+        let started = |started: &tickover_service::executions::Started| {
+            let execution = &started.execution;
+            Answer::OfExecution(Told::Started {
+                execution: execution.id.clone(),
+                incarnation: execution.incarnation,
+                existed: started.existed,
+            })
+        };
+        let asked = Request::OfExecution(Asked::Start(request.id.clone()));
+        let started = self.call(asked, started, async |service| service.start(request).await).await?;
+        Ok(started.execution.id)
+    }
+
+    /// Offers an event.
+    pub async fn offer(
+        &self,
+        id: &ExecutionId,
+        (event, event_id): (EventName, Option<EventId>),
+        payload: String,
+    ) -> Result<(), ServiceError> {
+        let asked = Request::OfExecution(Asked::Offer {
+            execution: id.clone(),
+            event: event.clone(),
+            id: event_id.clone(),
+            payload: payload.clone(),
+        });
+        let offered = |offered: &tickover_service::executions::Offered| {
+            Answer::OfExecution(Told::Offered { duplicate: offered.duplicate })
+        };
+        let body = Some(Json::string(&payload));
+        self.call(asked, offered, async |service| service.offer(id, event, event_id, body).await).await?;
+        Ok(())
+    }
+
+    /// Does what an operator does.
+    pub async fn operate(&self, id: &ExecutionId, operation: Operation) -> Result<(), ServiceError> {
+        let asked = Request::OfExecution(Asked::Operate(id.clone(), operation));
+        let operate = async |service: Service| {
+            match operation {
+                Operation::Cancel => drop(service.cancel_execution(id).await?),
+                Operation::Terminate => drop(service.terminate(id).await?),
+                Operation::Pause => drop(service.pause(id).await?),
+                Operation::Resume => drop(service.resume(id).await?),
+                Operation::Restart => drop(service.restart(id).await?),
+                Operation::Drain(name) => {
+                    return Ok(Told::Drained(service.drain(id, event_name(name)).await?));
+                }
+            }
+            Ok(Told::Done)
+        };
+        self.call(asked, |told: &Told| Answer::OfExecution(told.clone()), operate).await.map(drop)
+    }
+
+    /// Writes what a turn has brought.
+    pub async fn record_turn(
+        &self,
+        turn: &HeldTurn,
+        execution: &Execution,
+        (entries, on_failure): (Vec<Entry>, Option<Millis>),
+    ) -> Result<Execution, ServiceError> {
+        let asked = TurnCall::Record(entries.clone());
+        let record =
+            async |service: Service| service.record_turn(execution, turn.lease, entries, on_failure).await;
+        self.of_turn(turn, asked, |after: &Execution| Told::Written(after.version), record).await
+    }
+
+    /// Ends a turn that waits.
+    pub async fn suspend_turn(
+        &self,
+        turn: &HeldTurn,
+        execution: &Execution,
+        suspend: Suspend,
+    ) -> Result<Suspended, ServiceError> {
+        let asked = TurnCall::Suspend(suspend.entries.clone());
+        let told = |suspended: &Suspended| match suspended {
+            Suspended::Done => Told::Done,
+            Suspended::GoOn(after, _) => Told::Written(after.version),
+        };
+        self.of_turn(turn, asked, told, async |service| service.suspend_turn(execution, suspend).await).await
+    }
+
+    /// Ends a run.
+    pub async fn close_turn(
+        &self,
+        turn: &HeldTurn,
+        execution: &Execution,
+        close: Close,
+    ) -> Result<Execution, ServiceError> {
+        let asked = TurnCall::Close(close.entries.clone());
+        let told = |after: &Execution| Told::Written(after.version);
+        self.of_turn(turn, asked, told, async |service| service.close_turn(execution, close).await).await
+    }
+
+    /// Says that a turn's worker is alive.
+    pub async fn renew_turn(
+        &self,
+        turn: &HeldTurn,
+        execution: &Execution,
+        receipt: Option<&str>,
+    ) -> Result<Execution, ServiceError> {
+        let told = |after: &Execution| Told::Written(after.version);
+        let renew = async |service: Service| service.renew_turn(execution, turn.lease, receipt).await;
+        self.of_turn(turn, TurnCall::Renew, told, renew).await
+    }
+
+    /// Gives a turn back.
+    pub async fn release_turn(
+        &self,
+        turn: &HeldTurn,
+        execution: &Execution,
+        after: Millis,
+    ) -> Result<(), ServiceError> {
+        let release = async |service: Service| service.release_turn(execution, turn.lease, after, None).await;
+        self.of_turn(turn, TurnCall::Release, |()| Told::Done, release).await
+    }
+
+    /// Begins remote steps.
+    pub async fn begin_remote(
+        &self,
+        turn: &HeldTurn,
+        execution: &Execution,
+        steps: Vec<RemoteStep>,
+    ) -> Result<(), ServiceError> {
+        let asked = TurnCall::Begin(steps.iter().map(|step| step.name.clone()).collect());
+        let begin = async |service: Service| service.begin_remote(execution, steps).await;
+        self.of_turn(turn, asked, |()| Told::Done, begin).await
+    }
+
+    /// How remote steps and children ended, those that have.
+    pub async fn outcomes(
+        &self,
+        execution: &Execution,
+        remote: &[StepName],
+        children: &[(StepName, ExecutionId)],
+    ) -> Result<BTreeMap<StepName, StepOutcome>, ServiceError> {
+        let mut outcomes = BTreeMap::new();
+        if !remote.is_empty() {
+            let ended = self.service.remote_outcomes(execution, remote).await?;
+            outcomes.extend(ended.into_iter().map(|(name, (outcome, _))| (name, outcome)));
+        }
+        if !children.is_empty() {
+            outcomes.extend(self.service.child_outcomes(children).await?);
+        }
+        Ok(outcomes)
+    }
+
+    /// A run's whole journal.
+    pub async fn journal_of(&self, execution: &Execution) -> Result<Vec<Entry>, ServiceError> {
+        self.service.journal_of(execution).await
+    }
+
+    /// A payload for a journal.
+    pub async fn keep(&self, json: Json) -> Result<Payload, ServiceError> {
+        self.service.keep(json).await
+    }
+
+    /// A payload's text.
+    pub async fn open(&self, payload: &Payload) -> Result<Json, ServiceError> {
+        self.service.open(payload).await
+    }
+
+    /// Deletes the message of a turn that has ended.
+    pub async fn done_with(&self, queue: &QueueName, receipt: &str) {
+        self.service.done_with(queue, receipt).await;
+    }
+
+    /// Notes what a script does.
+    pub fn did(&self, turn: &HeldTurn, what: Done) {
+        let deed = Happening::Did(Deed { turn: turn.clone(), what });
+        self.world.note(self.gate.actor, What::OfExecution(Box::new(deed)));
+    }
+
+    async fn of_turn<T>(
+        &self,
+        turn: &HeldTurn,
+        asked: TurnCall,
+        told: impl FnOnce(&T) -> Told,
+        carry_out: impl AsyncFnOnce(Service) -> Result<T, ServiceError>,
+    ) -> Result<T, ServiceError> {
+        let request = Request::OfExecution(Asked::Turn(turn.clone(), asked));
+        self.call(request, |value| Answer::OfExecution(told(value)), carry_out).await
+    }
+}
+
+/// An event's name.
+///
+/// # Panics
+///
+/// If a constant of ours is none.
+#[expect(clippy::expect_used, reason = "our own constants")]
+pub fn event_name(name: &str) -> EventName {
+    EventName::parse(name).expect("an event's name")
+}

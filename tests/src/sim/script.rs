@@ -1,0 +1,148 @@
+//! What an execution's code does in a simulation: a few operations one after the other, fixed by a seed that travels
+//! in its input. Whoever takes a turn of it reads the journal and goes on from there.
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::ParentClosePolicy;
+use tickover_core::payload::Json;
+
+use super::dice::Dice;
+
+/// Names of the events that scripts wait for.
+pub const EVENTS: [&str; 2] = ["go", "news"];
+
+/// A workflow's code.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// Decides all of it.
+    pub seed: u64,
+    /// Whether it is a child's, which has none of its own.
+    pub is_child: bool,
+    /// What it does, in order.
+    pub ops: Vec<Op>,
+    /// How it ends.
+    pub end: End,
+    /// Runs that it continues as new after, all in all.
+    pub runs: u32,
+    /// What it does about its failure, if anything.
+    pub on_failure: Option<OnFailure>,
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A step within the turn, which fails so often before it works.
+    Step {
+        /// Attempts that fail.
+        failures: u32,
+        /// How long to wait after each.
+        pause: Millis,
+        /// Bytes of its result, about.
+        size: usize,
+    },
+    /// A sleep.
+    Sleep(Millis),
+    /// A wait for an event.
+    Wait {
+        /// Which.
+        event: &'static str,
+        /// For how long at most.
+        timeout: Option<Millis>,
+    },
+    /// Steps that run as tasks, waited for together.
+    Remote {
+        /// How many.
+        count: u16,
+        /// Whether only the last one of each join item tells.
+        joined: bool,
+    },
+    /// A child execution.
+    Child {
+        /// What becomes of it at the close.
+        policy: ParentClosePolicy,
+        /// Whether it is waited for.
+        awaited: bool,
+    },
+}
+
+/// How a run ends that comes to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With a result.
+    Completes,
+    /// With an error.
+    Fails,
+}
+
+/// The code that runs after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnFailure {
+    /// How long it has.
+    pub budget: Millis,
+    /// Whether it ends the execution well.
+    pub recovers: bool,
+}
+
+impl Script {
+    /// The script of a seed.
+    pub fn of(seed: u64, is_child: bool) -> Self {
+        let dice = Dice::new(seed, "script");
+        let count = dice.between(1, if is_child { 2 } else { 4 });
+        let ops = (0..count).map(|_| op(&dice, is_child)).collect();
+        let end = if dice.chance(200) { End::Fails } else { End::Completes };
+        let runs = if dice.chance(200) { dice.pick([2, 3]) } else { 1 };
+        let on_failure =
+            dice.chance(300).then(|| OnFailure { budget: dice.secs(20, 300), recovers: dice.chance(500) });
+        Self { seed, is_child, ops, end, runs, on_failure }
+    }
+
+    /// The input that says which one it is.
+    pub fn input(&self) -> Json {
+        Json::string(&format!("{} {}", if self.is_child { "child" } else { "own" }, self.seed))
+    }
+
+    /// The script that an input names.
+    pub fn parse(input: &Json) -> Option<Self> {
+        let text: String = serde_json::from_str(input.as_str()).ok()?;
+        let (kind, seed) = text.split_once(' ')?;
+        Some(Self::of(seed.parse().ok()?, kind == "child"))
+    }
+
+    /// The script of the child that its operation of this number starts.
+    #[must_use]
+    pub fn child(&self, number: usize) -> Self {
+        let number = u64::try_from(number).unwrap_or(0);
+        Self::of(self.seed.wrapping_mul(31).wrapping_add(number), true)
+    }
+}
+
+fn op(dice: &Dice, is_child: bool) -> Op {
+    match dice.between(0, if is_child { 9 } else { 12 }) {
+        0..=2 => {
+            let failures = if dice.chance(250) { dice.pick([1, 2]) } else { 0 };
+            let size = dice.pick([5, 5, 30, 150, 400]);
+            Op::Step { failures, pause: dice.millis(0, 40_000), size }
+        }
+        3 | 4 => Op::Sleep(nap(dice)),
+        5 | 6 => Op::Wait { event: dice.pick(EVENTS), timeout: Some(nap(dice)) },
+        7 => Op::Wait { event: dice.pick(EVENTS), timeout: None },
+        8 => Op::Remote { count: dice.pick([1, 1, 2]), joined: false },
+        9 | 10 => Op::Remote { count: dice.pick([2, 3, 4]), joined: true },
+        _ => {
+            let policy = dice.pick([
+                ParentClosePolicy::Abandon,
+                ParentClosePolicy::RequestCancel,
+                ParentClosePolicy::Terminate,
+            ]);
+            Op::Child { policy, awaited: dice.chance(500) }
+        }
+    }
+}
+
+/// Mostly minutes; sometimes more than a queue can delay.
+fn nap(dice: &Dice) -> Millis {
+    match dice.between(0, 9) {
+        0..=4 => dice.millis(1, 30_000),
+        5..=8 => dice.millis(30_000, 400_000),
+        _ => dice.millis(901_000, 1_500_000),
+    }
+}

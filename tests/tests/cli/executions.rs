@@ -1,0 +1,104 @@
+//! The commands that start and operate executions.
+
+use serde_json::Value;
+
+use crate::scene::Scene;
+
+impl Scene {
+    /// Runs a command that must succeed; answers what it printed.
+    async fn prints(&self, args: &[&str]) -> String {
+        let ended = self.run(args).await;
+        assert!(ended.status.success(), "{args:?}: {ended:?}");
+        ended.stdout
+    }
+}
+
+#[track_caller]
+fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} should be in:\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_started_execution_is_shown_described_explained_and_listed() {
+    let scene = Scene::start().await;
+    let options = ["--input", r#"{"boxes": 3}"#, "--memo", "[1]", "--label", "team=a", "--timeout", "1h"];
+    let start = [&["start", "orders", "--id", "order-7", "--run-timeout", "30m"][..], &options].concat();
+    let started = scene.prints(&start).await;
+    assert_has(&started, &["order-7", "orders", "pending", "team=a", r#"{"boxes": 3}"#, "(1h)", "(30m)"]);
+    // Starting it again shows what is there.
+    assert_has(&scene.prints(&["start", "orders", "--id", "order-7"]).await, &[r#"{"boxes": 3}"#]);
+    let refused = scene.run(&["start", "orders", "--id", "order-7", "--reject-duplicate"]).await;
+    assert!(refused.stderr.starts_with("error: id_conflict: "), "{refused:?}");
+
+    // Its id is enough, unless a task has the same.
+    let shown = scene.prints(&["execution", "show", "order-7"]).await;
+    assert_eq!(scene.prints(&["describe", "order-7"]).await, shown);
+    let json = scene.prints(&["describe", "order-7", "--json"]).await;
+    assert_eq!(serde_json::from_str::<Value>(&json).expect("JSON")["memo"], serde_json::json!([1]));
+    let explained = scene.prints(&["explain", "order-7"]).await;
+    let sentences = [
+        "Execution order-7 (workflow orders, queue workflows) is pending in its run 1",
+        "this run must have ended",
+    ];
+    assert_has(&explained, &sentences);
+    scene.schedule(&serde_json::json!({"queue": "q", "kind": "k", "id": "order-7"})).await;
+    assert_has(&scene.prints(&["describe", "order-7"]).await, &["task            order-7"]);
+
+    let list = scene.prints(&["execution", "list", "orders", "--status", "pending"]).await;
+    assert_has(&list, &["order-7", "1 execution shown"]);
+    assert_has(&scene.prints(&["execution", "list", "others"]).await, &["0 executions shown"]);
+}
+
+#[tokio::test]
+async fn a_start_that_waits_tells_by_its_status_whether_there_is_a_result() {
+    let scene = Scene::start().await;
+    let late = scene.run(&["start", "orders", "--timeout", "1s", "--wait", "20s"]).await;
+    assert_eq!(late.status.code(), Some(1), "{late:?}");
+    assert_has(&late.stdout, &["timed_out", "timed out       execution"]);
+    let open = scene.run(&["start", "orders", "--id", "open", "--wait", "10ms", "--json"]).await;
+    assert_eq!(open.status.code(), Some(1));
+    assert_has(&open.stderr, &["open hasn't ended after 10ms"]);
+    assert_eq!(serde_json::from_str::<Value>(&open.stdout).expect("JSON")["status"], "pending");
+    let short = scene.run(&["start", "orders", "--run-timeout", "10ms"]).await;
+    assert_has(&short.stderr, &["error: invalid_request: run_timeout: expected a duration of at least 1s"]);
+}
+
+#[tokio::test]
+async fn events_are_offered_shown_and_thrown_away() {
+    let scene = Scene::start().await;
+    scene.prints(&["start", "orders", "--id", "e"]).await;
+    let offer = ["event", "e", "shipped", r#"{"by": "sea"}"#, "--event-id", "once"];
+    assert_eq!(scene.prints(&offer).await, "shipped is offered: 1 event waiting for e\n");
+    assert_eq!(scene.prints(&offer).await, "shipped had been offered before: 1 event waiting for e\n");
+    let events = scene.prints(&["execution", "events", "e"]).await;
+    assert_has(&events, &["shipped", "once", r#"{"by": "sea"}"#, "1 event waiting"]);
+    let gone = scene.prints(&["execution", "drain", "e", "shipped"]).await;
+    assert_eq!(gone, "1 event named shipped thrown away\n");
+    let unknown = scene.run(&["event", "nobody", "shipped"]).await;
+    assert!(unknown.stderr.starts_with("error: not_found: "), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn operators_hold_end_and_begin_executions_anew_and_see_what_happened() {
+    let scene = Scene::start().await;
+    scene.prints(&["start", "orders", "--id", "e"]).await;
+    let execution = async |call: &'static str| scene.prints(&["execution", call, "e"]).await;
+    assert_eq!(execution("pause").await, "e is paused\n");
+    assert_eq!(execution("pause").await, "e is already paused\n");
+    assert_has(&execution("explain").await, &["an operator holds it", "`tickover execution resume e`"]);
+    assert_eq!(execution("resume").await, "e is pending\n");
+    assert_eq!(execution("cancel").await, "e is cancelled\n");
+    assert_eq!(execution("terminate").await, "e had already ended: it is cancelled\n");
+    let timeline = execution("timeline").await;
+    assert_has(&timeline, &["started", "paused", "resumed", "execution cancelled"]);
+    assert_has(&execution("explain").await, &["somebody cancelled it", "`tickover execution restart e`"]);
+    assert_has(&execution("restart").await, &["run             2", "pending"]);
+    assert_eq!(execution("terminate").await, "e is cancelled\n");
+    assert_has(&scene.prints(&["execution", "rerun", "e"]).await, &["run             3"]);
+    let unknown = scene.run(&["execution", "retry-step", "e", "label[3]"]).await;
+    assert!(unknown.stderr.starts_with("error: unknown_step: "), "{unknown:?}");
+    let json = scene.prints(&["execution", "timeline", "e", "--json"]).await;
+    assert_eq!(serde_json::from_str::<Value>(&json).expect("JSON")["run"], 3);
+}

@@ -1,0 +1,239 @@
+//! What executions cost, by `DynamoDB`'s own `ConsumedCapacity`. A change that costs more fails here.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![expect(clippy::float_cmp, reason = "whole and half units are exact")]
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, Slot};
+use tickover_core::id::{EventName, ExecutionId, Nonce, QueueName, StepName, TaskKind, WorkflowName};
+use tickover_core::payload::{Json, Payload};
+use tickover_core::retry::RetryPolicy;
+use tickover_core::timeout::Timeouts;
+use tickover_service::claim::ClaimRequest;
+use tickover_service::cost;
+use tickover_service::executions::{RemoteStep, StartRequest, Suspended, TakenTurn, Work};
+use tickover_tests::meter::{Bill, Meter};
+
+/// Steps of the fan-out.
+const FAN_OUT: u16 = 100;
+
+fn queue() -> QueueName {
+    QueueName::parse("work").unwrap()
+}
+
+fn work(max: usize) -> ClaimRequest {
+    ClaimRequest { worker: None, max, lease: Millis::from_secs(60), wait: Millis::ZERO }
+}
+
+/// A meter with the queue's record in place.
+async fn meter() -> Meter {
+    let meter = Meter::new().await.unwrap();
+    meter.scene.service.schedule(tickover_tests::scene::request("work", None, None)).await.unwrap();
+    let claimed = meter.scene.claim("work").await.unwrap().unwrap();
+    meter.scene.service.complete(&claimed.task.id, &claimed.token, None).await.unwrap();
+    meter
+}
+
+async fn started(meter: &Meter, id: &str) -> Bill {
+    let request = StartRequest {
+        id: Some(ExecutionId::parse(id).unwrap()),
+        input: Json::parse(r#"{"order":"o-1","boxes":3}"#),
+        ..StartRequest::new(WorkflowName::parse("order-fulfilment").unwrap(), queue())
+    };
+    let (answer, bill) = meter.bill(meter.scene.service.start(request)).await;
+    assert!(!answer.unwrap().existed);
+    bill
+}
+
+async fn turn(meter: &Meter) -> (TakenTurn, Bill) {
+    let request = work(1);
+    let (taken, bill) = meter.bill(meter.scene.service.next_work(&queue(), &request)).await;
+    match taken.unwrap().pop().unwrap() {
+        Work::Turn(turn) => (*turn, bill),
+        Work::Task(task) => panic!("a task: {task:?}"),
+    }
+}
+
+fn name(text: impl Into<String>) -> StepName {
+    StepName::parse(text).unwrap()
+}
+
+fn step(meter: &Meter, number: u32) -> Entry {
+    let output = Some(Payload::Inline(Json::parse(format!(r#"{{"charge":"c-{number}"}}"#)).unwrap()));
+    let outcome = StepOutcome::Completed { output };
+    let what = Happened::Step { name: name(format!("step-{number}")), outcome, attempts: Some(1) };
+    Entry { at: meter.scene.service.now(), what }
+}
+
+async fn closed(meter: &Meter, turn: &TakenTurn, execution: &Execution, entries: Vec<Entry>) -> Bill {
+    let output = Some(Payload::Inline(Json::parse(r#"{"receipt":"r-1"}"#).unwrap()));
+    let ending = Ending::Outcome(ExecutionOutcome::Completed { output });
+    let close = Close { lease: turn.lease, entries, ending, on_failure: None };
+    let (answer, bill) = meter.bill(meter.scene.service.close_turn(execution, close)).await;
+    assert!(matches!(answer.unwrap().state, ExecutionState::Ended(_)));
+    bill
+}
+
+async fn suspended(meter: &Meter, turn: &TakenTurn, execution: &Execution, with: Suspend) -> Bill {
+    let suspend =
+        Suspend { lease: turn.lease, seen_version: execution.version, seen_wakes: execution.wakes, ..with };
+    let (answer, bill) = meter.bill(meter.scene.service.suspend_turn(execution, suspend)).await;
+    assert!(matches!(answer.unwrap(), Suspended::Done));
+    bill
+}
+
+fn asleep(
+    entries: Vec<Entry>,
+    until: Option<tickover_core::time::Timestamp>,
+    awaits_others: bool,
+) -> Suspend {
+    Suspend {
+        lease: tickover_core::id::LeaseId::from_bytes([0; 16]),
+        entries,
+        seen_version: 0,
+        seen_wakes: 0,
+        until,
+        awaits_others,
+        on_failure: None,
+    }
+}
+
+#[tokio::test]
+async fn five_inline_steps_cost_ten_write_units_one_read_and_one_message() {
+    let meter = meter().await;
+    let start = started(&meter, "e-1").await;
+    assert_eq!((start.writes, start.reads, start.sends), (3.0, 0.0, 1));
+    let (turn, claim) = turn(&meter).await;
+    assert_eq!((claim.writes, claim.sends), (1.0, 0));
+    let (mut execution, mut whole) = (turn.execution.clone(), start.writes + claim.writes);
+    for number in 1..=4 {
+        let record =
+            meter.scene.service.record_turn(&execution, turn.lease, vec![step(&meter, number)], None);
+        let (answer, bill) = meter.bill(record).await;
+        execution = answer.unwrap();
+        assert_eq!(bill, Bill { writes: 1.0, reads: 0.0, sends: 0 }, "step {number}");
+        assert!(bill.within(cost::INLINE_STEP));
+        whole += bill.writes;
+    }
+    // The last result rides in the close.
+    let close = closed(&meter, &turn, &execution, vec![step(&meter, 5)]).await;
+    assert_eq!(close, Bill { writes: 2.0, reads: 0.0, sends: 0 });
+    assert!(claim.reads <= 1.0, "{claim:?}");
+    assert_eq!(whole + close.writes, 10.0);
+    assert!(start.within(cost::START) && claim.within(cost::TURN) && close.within(cost::CLOSE));
+}
+
+#[tokio::test]
+async fn a_durable_sleep_costs_five_write_units_one_read_and_one_message() {
+    let meter = meter().await;
+    started(&meter, "e-1").await;
+    let (first, _) = turn(&meter).await;
+    let until = meter.scene.service.now().plus(Millis::from_secs(300));
+    let begun =
+        Entry { at: meter.scene.service.now(), what: Happened::Until { name: name("settle"), until } };
+    let suspend = suspended(&meter, &first, &first.execution, asleep(vec![begun], Some(until), false)).await;
+    assert!(suspend.writes <= 3.0 && suspend.sends <= 1, "{suspend:?}");
+    let receipt = first.receipt.as_deref().unwrap();
+    meter.scene.service.done_with(&queue(), receipt).await;
+    meter.scene.clock.advance(Millis::from_secs(300));
+    // The queue's own record is read again every few seconds, whatever the work.
+    meter.scene.service.describe_queue(&queue()).await.unwrap();
+    let (second, wake) = turn(&meter).await;
+    assert!(wake.reads <= 1.0, "{wake:?}");
+    let whole = Bill {
+        writes: suspend.writes + wake.writes,
+        reads: suspend.reads + wake.reads,
+        sends: suspend.sends + wake.sends,
+    };
+    assert!(whole.within(cost::SLEEP), "{suspend:?} {wake:?}");
+    let close = closed(&meter, &second, &second.execution, vec![]).await;
+    assert!(close.writes <= 2.0, "{close:?}");
+}
+
+#[tokio::test]
+async fn a_wait_for_an_event_costs_five_write_units() {
+    let meter = meter().await;
+    started(&meter, "e-1").await;
+    let (first, _) = turn(&meter).await;
+    let until = meter.scene.service.now().plus(Millis::from_secs(600));
+    let begun = Entry { at: meter.scene.service.now(), what: Happened::Until { name: name("slip"), until } };
+    let suspend = suspended(&meter, &first, &first.execution, asleep(vec![begun], Some(until), false)).await;
+    let receipt = first.receipt.as_deref().unwrap();
+    meter.scene.service.done_with(&queue(), receipt).await;
+    let id = ExecutionId::parse("e-1").unwrap();
+    let event = EventName::parse("shipped").unwrap();
+    let offer = meter.scene.service.offer(&id, event.clone(), None, Json::parse(r#"{"carrier":"x"}"#));
+    let (offered, offer) = meter.bill(offer).await;
+    assert!(!offered.unwrap().duplicate);
+    let (second, wake) = turn(&meter).await;
+    assert!(suspend.writes + offer.writes + wake.writes <= 5.0, "{suspend:?} {offer:?} {wake:?}");
+    let taken = Happened::Waited { name: name("slip"), event: Some(event) };
+    let taken = Entry { at: meter.scene.service.now(), what: taken };
+    let close = closed(&meter, &second, &second.execution, vec![taken]).await;
+    assert!(close.writes <= 2.0, "{close:?}");
+}
+
+#[tokio::test]
+async fn a_fan_out_of_a_hundred_costs_six_and_a_half_write_units_a_step() {
+    let meter = meter().await;
+    let service = &meter.scene.service;
+    let ((), bill) = meter
+        .bill(Box::pin(async {
+            started(&meter, "e-1").await;
+            let (first, _) = turn(&meter).await;
+            let names: Vec<StepName> = (0..FAN_OUT).map(|place| name(format!("label[{place}]"))).collect();
+            let steps = names.iter().zip(0..).map(|(name, place)| RemoteStep {
+                name: name.clone(),
+                kind: TaskKind::parse("print-label").unwrap(),
+                queue: queue(),
+                input: Json::parse(r#"{"box":"b-1"}"#),
+                retry: RetryPolicy::default(),
+                timeouts: Timeouts::default(),
+                slot: Some(Slot { label: Nonce::from_bytes([7; 8]), item: 0, place, of: FAN_OUT }),
+            });
+            service.begin_remote(&first.execution, steps.collect()).await.unwrap();
+            let begun =
+                |name: &StepName| Entry { at: service.now(), what: Happened::Remote { name: name.clone() } };
+            let entries = names.iter().map(begun).collect();
+            suspended(&meter, &first, &first.execution, asleep(entries, None, true)).await;
+            service.done_with(&queue(), first.receipt.as_deref().unwrap()).await;
+            let mut done = 0;
+            let second = loop {
+                let mut turns = Vec::new();
+                for one in service.next_work(&queue(), &work(10)).await.unwrap() {
+                    match one {
+                        Work::Task(task) => {
+                            let output = Json::parse(r#"{"label":"l-1"}"#);
+                            service.complete(&task.task.id, &task.token, output).await.unwrap();
+                            done += 1;
+                        }
+                        Work::Turn(turn) => turns.push(*turn),
+                    }
+                }
+                if let Some(turn) = turns.pop() {
+                    break turn;
+                }
+            };
+            assert_eq!(done, FAN_OUT, "it is woken by the last one only");
+            let ended = service.remote_outcomes(&second.execution, &names).await.unwrap();
+            assert_eq!(ended.len(), usize::from(FAN_OUT));
+            let ends = ended.into_iter().map(|(name, (outcome, _))| Entry {
+                at: service.now(),
+                what: Happened::Step { name, outcome, attempts: None },
+            });
+            let execution =
+                service.record_turn(&second.execution, second.lease, ends.collect(), None).await.unwrap();
+            closed(&meter, &second, &execution, vec![]).await;
+        }))
+        .await;
+    let steps = f64::from(FAN_OUT);
+    assert!(bill.writes / steps <= 6.5, "{bill:?}");
+    assert!(bill.reads / steps <= 3.0, "{bill:?}");
+    // The execution's own start and the wait for all of them beside a message for each step.
+    assert!(
+        bill.within(cost::REMOTE_STEP.times(steps).and(cost::START).and(cost::SLEEP).and(cost::CLOSE)),
+        "{bill:?}"
+    );
+}

@@ -1,0 +1,102 @@
+//! Deadlines of executions and of runs.
+
+use serde_json::json;
+use tickover_core::execution::command::Ending;
+use tickover_core::execution::journal::Happened;
+
+use crate::worker::{Worker, completed};
+
+#[tokio::test]
+async fn an_execution_that_waits_for_ever_times_out_at_its_deadline() {
+    let worker = Worker::default();
+    worker.parked("e", json!({"execution_timeout": "10m"})).await;
+    worker.caller.pass(599).await;
+    assert_eq!(worker.seen("e").await["status"], "waiting");
+    worker.caller.pass(1).await;
+    let seen = worker.seen("e").await;
+    assert_eq!((&seen["status"], &seen["timeout_kind"]), (&json!("timed_out"), &json!("execution")));
+    assert_eq!(seen["cause"], json!({"category": "timeout", "kind": "execution"}));
+    assert_eq!(seen["error"]["code"], "timed_out");
+    assert_eq!(seen["ended_at"], worker.caller.now());
+    assert!(worker.try_take().await.is_none());
+}
+
+#[tokio::test]
+async fn of_both_deadlines_at_one_instant_the_executions_counts() {
+    let worker = Worker::default();
+    worker.parked("run", json!({"execution_timeout": "10m", "run_timeout": "1m"})).await;
+    worker.parked("both", json!({"execution_timeout": "1m", "run_timeout": "1m"})).await;
+    worker.caller.pass(60).await;
+    assert_eq!(worker.seen("run").await["timeout_kind"], "run");
+    assert_eq!(worker.seen("both").await["timeout_kind"], "execution");
+}
+
+#[tokio::test]
+async fn a_turn_after_the_deadline_is_not_begun_and_one_across_it_is_fenced() {
+    let worker = Worker::default();
+    worker.start("late", json!({"execution_timeout": "10s"})).await;
+    worker.caller.scene.clock.advance(tickover_core::duration::Millis::from_secs(10));
+    assert!(worker.try_take().await.is_none());
+    assert_eq!(worker.seen("late").await["status"], "timed_out");
+
+    worker.start("slow", json!({"execution_timeout": "10s"})).await;
+    let turn = worker.take("slow").await;
+    worker.caller.scene.clock.advance(tickover_core::duration::Millis::from_secs(10));
+    let refused = worker.try_close(&turn, vec![], completed(&json!("too late"))).await;
+    assert!(refused.is_err(), "{refused:?}");
+    let seen = worker.seen("slow").await;
+    assert_eq!((&seen["status"], &seen["output"]), (&json!("timed_out"), &json!(null)));
+}
+
+#[tokio::test]
+async fn continuing_as_new_keeps_the_executions_deadline_and_renews_the_runs() {
+    let worker = Worker::default();
+    let fields = json!({"execution_timeout": "1h", "run_timeout": "10m", "input": 1});
+    let started = worker.start("e", fields).await;
+    worker.caller.pass(300).await;
+    let turn = worker.take("e").await;
+    let input = Some(crate::worker::payload(&json!(2)));
+    let left = worker.entry(Happened::Event {
+        name: tickover_core::id::EventName::parse("more").unwrap(),
+        id: None,
+        payload: Some(crate::worker::payload(&json!("kept"))),
+    });
+    worker.close(turn, vec![], Ending::ContinueAsNew { input, events: vec![left] }).await;
+    let seen = worker.seen("e").await;
+    assert_eq!((&seen["run"], &seen["input"], &seen["status"]), (&json!(2), &json!(2), &json!("pending")));
+    assert_eq!(seen["deadline_at"], started["deadline_at"]);
+    assert_eq!(seen["run_deadline_at"], worker.caller.after(600));
+    assert_eq!((&seen["created_at"], &seen["pending_events"]), (&started["created_at"], &json!(1)));
+    let turn = worker.take("e").await;
+    assert_eq!((turn.execution.run, turn.input.unwrap().as_str()), (2, "2"));
+}
+
+#[tokio::test]
+async fn after_the_deadline_the_code_for_failures_has_its_own_time_and_may_recover() {
+    let worker = Worker::default();
+    for id in ["recovered", "given-up"] {
+        worker.start(id, json!({"execution_timeout": "10m"})).await;
+        let mut turn = worker.take(id).await;
+        let (service, entries) = (&worker.caller.scene.service, vec![worker.step("charge", &json!(1))]);
+        let budget = Some(tickover_core::duration::Millis::from_secs(60));
+        turn.execution = service.record_turn(&turn.execution, turn.lease, entries, budget).await.unwrap();
+        worker.suspend(turn, vec![], None).await;
+    }
+    worker.caller.pass(600).await;
+    let seen = worker.seen("recovered").await;
+    let cause = json!({"category": "timeout", "kind": "execution"});
+    assert_eq!((&seen["status"], &seen["failing"]["cause"]), (&json!("pending"), &cause));
+    assert_eq!(seen["failing"]["deadline_at"], worker.caller.after(60));
+    assert_eq!(seen["next"], json!({"what": "on_failure_timeout", "at": worker.caller.after(60)}));
+    let timeline = worker.get("/v1/executions/recovered/timeline").await;
+    assert_eq!(timeline["entries"][2]["kind"], "on_failure_started");
+
+    let turn = worker.take("recovered").await;
+    worker.close(turn, vec![], completed(&json!("refunded"))).await;
+    let seen = worker.seen("recovered").await;
+    assert_eq!((&seen["status"], &seen["output"]), (&json!("completed"), &json!("refunded")));
+    // Nobody dealt with the other one in time.
+    worker.caller.pass(60).await;
+    let seen = worker.seen("given-up").await;
+    assert_eq!((&seen["status"], &seen["timeout_kind"]), (&json!("timed_out"), &json!("execution")));
+}

@@ -1,0 +1,96 @@
+//! Events: offered, taken in order, counted, thrown away.
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::worker::Worker;
+
+impl Worker {
+    async fn offer(&self, event: &str, body: Value) -> Value {
+        self.caller.ok(&format!("/v1/executions/e/events/{event}"), body).await
+    }
+
+    async fn pending(&self) -> Value {
+        self.get("/v1/executions/e/events").await
+    }
+}
+
+#[tokio::test]
+async fn events_wait_in_order_by_name_are_counted_and_taken_first_in_first_out() {
+    let worker = Worker::default();
+    worker.parked("e", json!({})).await;
+    worker.offer("shipped", json!({"payload": 1})).await;
+    worker.offer("paid", json!({"payload": {"by": "card"}})).await;
+    assert_eq!(worker.offer("shipped", json!({"payload": 2})).await, json!({"pending": 3}));
+    let pending = worker.pending().await;
+    assert_eq!(pending["counts"], json!({"shipped": 2, "paid": 1}));
+    let payloads: Vec<_> = pending["events"].as_array().unwrap().iter().map(|e| &e["payload"]).collect();
+    assert_eq!(payloads, [&json!(1), &json!({"by": "card"}), &json!(2)]);
+
+    // An event wakes its execution; what its code takes is the oldest of the name.
+    let turn = worker.take("e").await;
+    assert!(!turn.journal.is_empty());
+    let taken = worker.taken("shipped");
+    worker.suspend(turn, vec![taken], None).await;
+    let pending = worker.pending().await;
+    assert_eq!(pending["counts"], json!({"shipped": 1, "paid": 1}));
+    assert_eq!(pending["events"][1]["payload"], 2);
+    assert_eq!(worker.seen("e").await["pending_events"], 2);
+}
+
+#[tokio::test]
+async fn an_event_with_an_id_counts_once() {
+    let worker = Worker::default();
+    worker.parked("e", json!({})).await;
+    let first = worker.offer("shipped", json!({"event_id": "a", "payload": 1})).await;
+    assert_eq!(first, json!({"pending": 1}));
+    let second = worker.offer("shipped", json!({"event_id": "a", "payload": 2})).await;
+    assert_eq!(second, json!({"duplicate": true, "pending": 1}));
+    let pending = worker.pending().await;
+    assert_eq!(
+        (&pending["events"][0]["payload"], &pending["events"][0]["event_id"]),
+        (&json!(1), &json!("a"))
+    );
+    // Without an id, or with another, it is another one.
+    worker.offer("shipped", json!({"event_id": "b"})).await;
+    assert_eq!(worker.offer("shipped", json!({})).await, json!({"pending": 3}));
+}
+
+#[tokio::test]
+async fn draining_throws_away_the_events_of_one_name() {
+    let worker = Worker::default();
+    worker.parked("e", json!({})).await;
+    for event in ["shipped", "paid", "shipped"] {
+        worker.offer(event, json!({})).await;
+    }
+    let drain = || worker.caller.send(Method::DELETE, "/v1/executions/e/events/shipped", None);
+    assert_eq!(drain().await, (StatusCode::OK, json!({"drained": 2})));
+    assert_eq!(worker.pending().await["counts"], json!({"paid": 1}));
+    assert_eq!(drain().await, (StatusCode::OK, json!({"drained": 0})));
+}
+
+#[tokio::test]
+async fn an_event_for_an_unknown_or_closed_execution_is_refused_as_such() {
+    let worker = Worker::default();
+    worker.ended("over", &json!(1)).await;
+    for (id, expected) in [("nobody", (404, "not_found")), ("over", (409, "already_terminal"))] {
+        let path = format!("/v1/executions/{id}/events/shipped");
+        let (status, code) = worker.caller.refused(&path, json!({"payload": 1})).await;
+        assert_eq!((status, code.as_str()), expected, "{id}");
+    }
+    let (status, _) = worker.caller.send(Method::GET, "/v1/executions/nobody/events", None).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    let refused = worker.caller.refused("/v1/executions/over/events/a%20b", json!({})).await;
+    assert_eq!(refused, (400, "invalid_request".to_owned()));
+}
+
+#[tokio::test]
+async fn an_event_that_comes_during_a_turn_keeps_it_going() {
+    let worker = Worker::default();
+    worker.start("e", json!({})).await;
+    let turn = worker.take("e").await;
+    worker.offer("shipped", json!({"payload": "now"})).await;
+    let suspended = worker.try_suspend(&turn, vec![], None, false).await.unwrap();
+    let tickover_service::executions::Suspended::GoOn(_, journal) = suspended else { panic!("it slept") };
+    assert_eq!(journal.len(), 1);
+}

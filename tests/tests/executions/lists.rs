@@ -1,0 +1,54 @@
+//! Lists of executions.
+
+use serde_json::{Value, json};
+
+use crate::worker::Worker;
+
+fn ids(answer: &Value) -> Vec<String> {
+    let executions = answer["executions"].as_array().expect("a list");
+    executions.iter().map(|execution| execution["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_list_is_of_one_workflow_latest_first_page_by_page() {
+    let worker = Worker::default();
+    for number in 0..5 {
+        worker.start(&format!("e-{number}"), json!({"labels": {"n": number.to_string()}})).await;
+        worker.caller.pass(1).await;
+    }
+    worker.caller.ok("/v1/executions", json!({"workflow": "others", "id": "other"})).await;
+    let mut found = Vec::new();
+    let mut path = "/v1/executions?workflow=orders&limit=2".to_owned();
+    for _ in 0..10 {
+        let page = worker.get(&path).await;
+        assert!(ids(&page).len() <= 2);
+        found.extend(ids(&page));
+        let Some(cursor) = page["cursor"].as_str() else { break };
+        path = format!("/v1/executions?workflow=orders&limit=2&cursor={cursor}");
+    }
+    assert_eq!(found, ["e-4", "e-3", "e-2", "e-1", "e-0"]);
+    let first = worker.get("/v1/executions?workflow=orders&limit=1").await;
+    assert_eq!(first["executions"][0]["labels"], json!({"n": "4"}));
+    let foreign = format!("/v1/executions?workflow=others&cursor={}", first["cursor"].as_str().unwrap());
+    let (status, _) = worker.caller.send(axum::http::Method::GET, &foreign, None).await;
+    assert_eq!(status.as_u16(), 400);
+}
+
+#[tokio::test]
+async fn statuses_filter_a_list_and_failed_may_include_timed_out() {
+    let worker = Worker::default();
+    worker.ended("good", &json!(1)).await;
+    worker.parked("late", json!({"execution_timeout": "10s"})).await;
+    worker.parked("parked", json!({})).await;
+    worker.caller.pass(10).await;
+    for (query, expected) in [
+        ("status=completed", vec!["good"]),
+        ("status=failed", vec![]),
+        ("status=failed&include_timed_out=true", vec!["late"]),
+        ("status=waiting,timed_out", vec!["late", "parked"]),
+    ] {
+        let mut found = ids(&worker.get(&format!("/v1/executions?workflow=orders&{query}")).await);
+        found.sort();
+        assert_eq!(found, expected, "{query}");
+    }
+}

@@ -1,0 +1,13 @@
+//! Executions as callers of the HTTP interface see them: each test shows a promise, most of them one feature row of
+//! `features.toml`. Their code is run by hand here: a worker's turn is a few calls of the service.
+#![expect(clippy::expect_used, reason = "a test's helpers may fail it")]
+
+mod deadlines;
+mod describe;
+mod events;
+mod lists;
+mod operate;
+mod remote;
+mod start;
+mod timeline;
+mod worker;

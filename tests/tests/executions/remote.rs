@@ -1,0 +1,91 @@
+//! Steps that are tasks of their own, done by workers in any language.
+
+use serde_json::json;
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Happened, StepOutcome};
+use tickover_core::id::TaskKind;
+use tickover_core::retry::RetryPolicy;
+use tickover_core::timeout::{LifeTimeout, Timeouts};
+use tickover_service::executions::{RemoteStep, Suspended};
+use tickover_tests::scene::queue_name;
+
+use crate::worker::{Worker, completed, name};
+
+fn remote(step: &str, timeout: Option<u64>) -> RemoteStep {
+    let whole = timeout.map(|seconds| LifeTimeout { after: Millis::from_secs(seconds), is_error: true });
+    RemoteStep {
+        name: name(step),
+        kind: TaskKind::parse("print-label").expect("a kind"),
+        queue: queue_name("work"),
+        input: None,
+        retry: RetryPolicy::none(),
+        timeouts: Timeouts { schedule_to_close: whole, ..Timeouts::default() },
+        slot: None,
+    }
+}
+
+impl Worker {
+    /// Starts an execution that waits for this remote step.
+    async fn waiting_for(&self, id: &str, step: RemoteStep) {
+        self.start(id, json!({})).await;
+        let turn = self.take(id).await;
+        let begun = self.entry(Happened::Remote { name: step.name.clone() });
+        self.caller.scene.service.begin_remote(&turn.execution, vec![step]).await.expect("a step");
+        let suspended = self.try_suspend(&turn, vec![begun], None, true).await.expect("a suspension");
+        assert!(matches!(suspended, Suspended::Done));
+        self.done_with(&turn).await;
+    }
+}
+
+#[tokio::test]
+async fn a_remote_step_that_completes_wakes_its_parent_with_its_result() {
+    let worker = Worker::default();
+    worker.waiting_for("e", remote("label[0]", None)).await;
+    let seen = worker.seen("e").await;
+    assert_eq!((&seen["status"], &seen["open_steps"]), (&json!("waiting"), &json!(1)));
+    assert!(worker.try_take().await.is_none());
+
+    // A worker that knows nothing of workflows does it over HTTP.
+    let task = worker.caller.claim().await.expect("a task");
+    assert_eq!((&task["kind"], &task["id"]), (&json!("print-label"), &seen["waits_for"][0]["task"]));
+    let path = format!("/v1/tasks/{}/complete", task["id"].as_str().unwrap());
+    worker.caller.ok(&path, json!({"lease": task["lease"], "output": "a label"})).await;
+
+    let turn = worker.take("e").await;
+    let service = &worker.caller.scene.service;
+    let ended = service.remote_outcomes(&turn.execution, &[name("label[0]")]).await.unwrap();
+    let (outcome, attempts) = ended[&name("label[0]")].clone();
+    assert!(matches!(&outcome, StepOutcome::Completed { output: Some(_) }), "{outcome:?}");
+    let entry = worker.entry(Happened::Step { name: name("label[0]"), outcome, attempts: None });
+    worker.close(turn, vec![entry], completed(&json!(attempts))).await;
+    let seen = worker.seen("e").await;
+    assert_eq!((&seen["output"], &seen["open_steps"]), (&json!(1), &json!(0)));
+}
+
+#[tokio::test]
+async fn a_remote_step_that_times_out_wakes_its_parent_just_as_one_that_completes() {
+    let worker = Worker::default();
+    worker.waiting_for("e", remote("label", Some(10))).await;
+    worker.caller.pass(9).await;
+    assert!(worker.try_take().await.is_none());
+    // Long before the parent would look for itself.
+    worker.caller.pass(1).await;
+    let turn = worker.take("e").await;
+    let service = &worker.caller.scene.service;
+    let ended = service.remote_outcomes(&turn.execution, &[name("label")]).await.unwrap();
+    assert_eq!(ended[&name("label")].0, StepOutcome::TimedOut);
+}
+
+#[tokio::test]
+async fn the_steps_that_an_execution_leaves_open_are_ended_with_it() {
+    let worker = Worker::default();
+    worker.waiting_for("e", remote("label", None)).await;
+    let task = worker.seen("e").await["waits_for"][0]["task"].as_str().unwrap().to_owned();
+    assert_eq!(worker.caller.task(&task).await["status"], "pending");
+    worker.operate("e", "terminate").await;
+    assert_eq!(worker.caller.task(&task).await["status"], "cancelled");
+    assert_eq!(worker.seen("e").await["closing"], json!(null));
+    let timeline = worker.get("/v1/executions/e/timeline").await;
+    let kinds: Vec<_> = timeline["entries"].as_array().unwrap().iter().map(|entry| &entry["kind"]).collect();
+    assert_eq!(kinds, ["started", "step_started", "step_cancelled", "execution_cancelled"]);
+}

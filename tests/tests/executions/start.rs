@@ -1,0 +1,92 @@
+//! Starting, and starting again.
+
+use axum::http::StatusCode;
+use serde_json::json;
+
+use crate::worker::{Worker, completed};
+
+#[tokio::test]
+async fn a_started_execution_shows_all_it_was_given_and_both_its_deadlines() {
+    let worker = Worker::default();
+    let fields = json!({
+        "input": {"boxes": 3}, "labels": {"team": "a"}, "memo": [1, null],
+        "execution_timeout": "30m", "run_timeout_seconds": 60,
+    });
+    let started = worker.start("order-7", fields).await;
+    assert_eq!(started["status"], "pending");
+    assert_eq!((&started["execution_timeout"], &started["run_timeout"]), (&json!("30m"), &json!("1m")));
+    assert_eq!(started["deadline_at"], worker.caller.after(1_800));
+    assert_eq!(started["run_deadline_at"], worker.caller.after(60));
+    let seen = worker.seen("order-7").await;
+    for field in ["input", "labels", "memo", "deadline_at", "run_deadline_at", "run", "queue"] {
+        assert_eq!(seen[field], started[field], "{field}");
+    }
+    assert_eq!((&seen["input"], &seen["labels"]), (&json!({"boxes": 3}), &json!({"team": "a"})));
+    assert_eq!((&seen["memo"], &seen["queue"]), (&json!([1, null]), &json!("workflows")));
+    assert_eq!(seen["next"], json!({"what": "run_timeout", "at": worker.caller.after(60)}));
+}
+
+#[tokio::test]
+async fn starting_with_an_id_that_exists_answers_with_what_exists_or_refuses_by_policy() {
+    let worker = Worker::default();
+    let start = |policy: &str, input: i32| json!({"workflow": "orders", "id": "one", "input": input, "policy": policy});
+    let (status, first) = worker.caller.post("/v1/executions", start("reject_duplicate", 1)).await;
+    assert_eq!(status, StatusCode::CREATED, "{first}");
+    let (status, again) = worker.caller.post("/v1/executions", start("use_existing", 2)).await;
+    assert_eq!((status, &again["execution"]["input"]), (StatusCode::OK, &json!(1)));
+    let refused = worker.caller.refused("/v1/executions", start("reject_duplicate", 1)).await;
+    assert_eq!(refused, (409, "id_conflict".to_owned()));
+    // However often it was started, it runs once.
+    let turn = worker.take("one").await;
+    worker.close(turn, vec![], completed(&json!("done"))).await;
+    assert!(worker.try_take().await.is_none());
+    let (_, ended) = worker.caller.post("/v1/executions", start("use_existing", 1)).await;
+    assert_eq!(ended["execution"]["output"], "done");
+}
+
+#[tokio::test]
+async fn timeouts_under_a_second_are_refused_by_name_with_the_minimum() {
+    let worker = Worker::default();
+    for (field, value) in [
+        ("execution_timeout", json!("999ms")),
+        ("execution_timeout_ms", json!(999)),
+        ("run_timeout", json!(1)),
+        ("run_timeout_ms", json!(500)),
+    ] {
+        let body = json!({"workflow": "orders", field: value});
+        let (status, problem) = worker.caller.post("/v1/executions", body).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::BAD_REQUEST, &json!("invalid_request")));
+        assert_eq!(problem["field"], field);
+        assert!(problem["detail"].as_str().unwrap().contains("at least 1s"), "{problem}");
+    }
+    worker.start("least", json!({"execution_timeout": "1s", "run_timeout_ms": 1000})).await;
+}
+
+#[tokio::test]
+async fn a_delayed_execution_starts_when_it_is_time_and_its_deadline_counts_from_the_start() {
+    let worker = Worker::default();
+    let started = worker.start("later", json!({"delay": "5m", "execution_timeout": "10m"})).await;
+    assert_eq!(started["available_at"], worker.caller.after(300));
+    assert_eq!(started["deadline_at"], worker.caller.after(600));
+    assert_eq!(started["next"], json!({"what": "becomes_available", "at": worker.caller.after(300)}));
+    worker.caller.pass(298).await;
+    assert!(worker.try_take().await.is_none());
+    worker.caller.pass(2).await;
+    worker.take("later").await;
+}
+
+#[tokio::test]
+async fn limits_are_named_with_value_and_maximum() {
+    let worker = Worker::default();
+    for (fields, limit) in [
+        (json!({"workflow": "w", "memo": "x".repeat(5_000)}), "memo_bytes"),
+        (json!({"workflow": "w", "input": "x".repeat(360_000)}), "input_bytes"),
+    ] {
+        let (status, problem) = worker.caller.post("/v1/executions", fields).await;
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!((&problem["code"], &problem["limit"]), (&json!("limit_exceeded"), &json!(limit)));
+        assert!(problem["value"].as_u64() > problem["maximum"].as_u64(), "{problem}");
+    }
+    let unknown = worker.caller.refused("/v1/executions", json!({"workflow": "w", "timeout": "1h"})).await;
+    assert_eq!(unknown, (400, "invalid_request".to_owned()));
+}

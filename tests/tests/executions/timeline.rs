@@ -1,0 +1,74 @@
+//! What happened, as it is told.
+
+use serde_json::{Value, json};
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::Happened;
+
+use crate::worker::{Worker, completed, name};
+
+fn kinds(timeline: &Value) -> Vec<&str> {
+    let entries = timeline["entries"].as_array().expect("a list");
+    entries.iter().map(|entry| entry["kind"].as_str().expect("a kind")).collect()
+}
+
+#[tokio::test]
+async fn a_timeline_tells_the_whole_story_in_the_order_of_time() {
+    let worker = Worker::default();
+    worker.start("e", json!({"execution_timeout": "1h", "run_timeout": "30m"})).await;
+    let started = worker.get("/v1/executions/e/timeline").await["entries"][0].clone();
+    assert_eq!((&started["execution_timeout"], &started["run_timeout"]), (&json!("1h"), &json!("30m")));
+    assert_eq!(started["deadline_at"], worker.caller.after(3_600));
+    assert_eq!(started["run_deadline_at"], worker.caller.after(1_800));
+
+    let turn = worker.take("e").await;
+    let attempt = worker.entry(Happened::Attempt {
+        name: name("charge"),
+        attempt: 1,
+        first_at: worker.entry(Happened::Patches { names: vec![] }).at,
+        error: None,
+        next_at: None,
+    });
+    worker.caller.scene.clock.advance(Millis::from_secs(2));
+    let charge = worker.step("charge", &json!("c-1"));
+    let until = charge.at.plus(Millis::from_secs(60));
+    let sleep = worker.entry(Happened::Until { name: name("settle"), until });
+    worker.suspend(turn, vec![attempt, charge, sleep], Some(until)).await;
+    worker.caller.pass(60).await;
+    worker.caller.ok("/v1/executions/e/events/shipped", json!({"payload": 1})).await;
+    let turn = worker.take("e").await;
+    worker.caller.scene.clock.advance(Millis::from_secs(1));
+    let taken = worker.taken("shipped");
+    worker.close(turn, vec![taken], completed(&json!("receipt"))).await;
+
+    let timeline = worker.get("/v1/executions/e/timeline").await;
+    let expected = [
+        "started",
+        "step_attempt_started",
+        "step_completed",
+        "timer_started",
+        "event_offered",
+        "timer_fired",
+        "wait_ended",
+        "execution_completed",
+    ];
+    let mut found = kinds(&timeline);
+    // These two are of one instant.
+    found[4..6].sort_unstable();
+    assert_eq!(found, expected);
+    assert_eq!(timeline["entries"][2]["duration_ms"], 2_000);
+    assert_eq!((&timeline["id"], &timeline["run"]), (&json!("e"), &json!(1)));
+    let (status, _) =
+        worker.caller.send(axum::http::Method::GET, "/v1/executions/nobody/timeline", None).await;
+    assert_eq!(status.as_u16(), 404);
+}
+
+#[tokio::test]
+async fn what_operators_did_is_part_of_the_timeline() {
+    let worker = Worker::default();
+    worker.parked("e", json!({})).await;
+    worker.operate("e", "pause").await;
+    worker.operate("e", "resume").await;
+    worker.operate("e", "cancel").await;
+    let timeline = worker.get("/v1/executions/e/timeline").await;
+    assert_eq!(kinds(&timeline), ["started", "paused", "resumed", "execution_cancelled"]);
+}

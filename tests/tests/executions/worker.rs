@@ -1,0 +1,187 @@
+//! A caller of the HTTP interface that is also the worker of the queue `workflows`.
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
+use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::id::{EventName, StepName};
+use tickover_core::payload::{Json, Payload};
+use tickover_core::task::Failure;
+use tickover_core::time::Timestamp;
+use tickover_service::ServiceError;
+use tickover_service::executions::{Suspended, TakenTurn, Work};
+use tickover_service::ports::Clock as _;
+use tickover_tests::http::Caller;
+use tickover_tests::scene::{claim_request, queue_name};
+
+/// Where executions go by default.
+const QUEUE: &str = "workflows";
+
+/// A caller and a worker.
+#[derive(Default)]
+pub(crate) struct Worker {
+    pub(crate) caller: Caller,
+}
+
+/// A step's name.
+pub(crate) fn name(text: &str) -> StepName {
+    StepName::parse(text).expect("a name")
+}
+
+/// A small payload.
+pub(crate) fn payload(value: &Value) -> Payload {
+    Payload::Inline(Json::parse(value.to_string()).expect("JSON"))
+}
+
+/// A result.
+pub(crate) fn completed(value: &Value) -> Ending {
+    Ending::Outcome(ExecutionOutcome::Completed { output: Some(payload(value)) })
+}
+
+/// A failure by this step.
+pub(crate) fn failed_by(step: &str) -> Ending {
+    let error = Failure::new("payment", "declined");
+    Ending::Outcome(ExecutionOutcome::Failed { error, step: Some(step.to_owned()), retries_exhausted: true })
+}
+
+impl Worker {
+    /// Starts an execution of the workflow `orders` with these further fields.
+    pub(crate) async fn start(&self, id: &str, fields: Value) -> Value {
+        let mut body = json!({"id": id, "workflow": "orders"});
+        if let (Some(body), Value::Object(fields)) = (body.as_object_mut(), fields) {
+            body.extend(fields);
+        }
+        self.caller.ok("/v1/executions", body).await["execution"].take()
+    }
+
+    /// Reads what is at this path.
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let (status, answer) = self.caller.send(Method::GET, path, None).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {answer}");
+        answer
+    }
+
+    /// The execution as it stands.
+    pub(crate) async fn seen(&self, id: &str) -> Value {
+        self.get(&format!("/v1/executions/{id}")).await["execution"].take()
+    }
+
+    /// Sends an operator's call; answers with all that it says.
+    pub(crate) async fn operate(&self, id: &str, call: &str) -> Value {
+        self.caller.ok(&format!("/v1/executions/{id}/{call}"), json!({})).await
+    }
+
+    /// Takes the next turn that there is, if there is one.
+    pub(crate) async fn try_take(&self) -> Option<TakenTurn> {
+        let work = self.caller.scene.service.next_work(&queue_name(QUEUE), &claim_request(1)).await;
+        match work.expect("an answer").pop()? {
+            Work::Turn(turn) => Some(*turn),
+            Work::Task(task) => panic!("a task: {task:?}"),
+        }
+    }
+
+    /// Takes the next turn, which must be of this execution.
+    pub(crate) async fn take(&self, id: &str) -> TakenTurn {
+        let turn = self.try_take().await.expect("a turn");
+        assert_eq!(turn.execution.id.as_str(), id);
+        turn
+    }
+
+    /// Something that happens now.
+    pub(crate) fn entry(&self, what: Happened) -> Entry {
+        Entry { at: self.caller.scene.clock.now(), what }
+    }
+
+    /// An inline step that has ended well.
+    pub(crate) fn step(&self, step: &str, output: &Value) -> Entry {
+        let outcome = StepOutcome::Completed { output: Some(payload(output)) };
+        self.entry(Happened::Step { name: name(step), outcome, attempts: Some(1) })
+    }
+
+    /// An inline step that has used up its attempts.
+    pub(crate) fn exhausted(&self, step: &str) -> Entry {
+        let error = payload(&json!({"code": "payment", "message": "declined"}));
+        let outcome = StepOutcome::Exhausted { error };
+        self.entry(Happened::Step { name: name(step), outcome, attempts: Some(3) })
+    }
+
+    /// A wait that has taken an event of its own name.
+    pub(crate) fn taken(&self, event: &str) -> Entry {
+        let event = EventName::parse(event).expect("a name");
+        self.entry(Happened::Waited { name: name(event.as_str()), event: Some(event) })
+    }
+
+    /// Writes down what a turn has brought.
+    pub(crate) async fn record(
+        &self,
+        turn: &TakenTurn,
+        entries: Vec<Entry>,
+    ) -> Result<Execution, ServiceError> {
+        self.caller.scene.service.record_turn(&turn.execution, turn.lease, entries, None).await
+    }
+
+    /// Ends a turn until that instant, or until something happens.
+    pub(crate) async fn suspend(&self, turn: TakenTurn, entries: Vec<Entry>, until: Option<Timestamp>) {
+        let suspended = self.try_suspend(&turn, entries, until, false).await.expect("a suspension");
+        assert!(matches!(suspended, Suspended::Done), "{suspended:?}");
+        self.done_with(&turn).await;
+    }
+
+    /// Tries to end a turn, which may have to go on.
+    pub(crate) async fn try_suspend(
+        &self,
+        turn: &TakenTurn,
+        entries: Vec<Entry>,
+        until: Option<Timestamp>,
+        awaits_others: bool,
+    ) -> Result<Suspended, ServiceError> {
+        let suspend = Suspend {
+            lease: turn.lease,
+            entries,
+            seen_version: turn.execution.version,
+            seen_wakes: turn.execution.wakes,
+            until,
+            awaits_others,
+            on_failure: None,
+        };
+        self.caller.scene.service.suspend_turn(&turn.execution, suspend).await
+    }
+
+    /// Ends a turn and its run.
+    pub(crate) async fn close(&self, turn: TakenTurn, entries: Vec<Entry>, ending: Ending) {
+        self.try_close(&turn, entries, ending).await.expect("a close");
+        self.done_with(&turn).await;
+    }
+
+    /// Tries to end a turn and its run.
+    pub(crate) async fn try_close(
+        &self,
+        turn: &TakenTurn,
+        entries: Vec<Entry>,
+        ending: Ending,
+    ) -> Result<Execution, ServiceError> {
+        let close = Close { lease: turn.lease, entries, ending, on_failure: None };
+        self.caller.scene.service.close_turn(&turn.execution, close).await
+    }
+
+    /// Deletes a turn's message.
+    pub(crate) async fn done_with(&self, turn: &TakenTurn) {
+        let receipt = turn.receipt.as_deref().expect("a receipt");
+        self.caller.scene.service.done_with(&turn.execution.queue, receipt).await;
+    }
+
+    /// Starts an execution and leaves it waiting for whatever may come.
+    pub(crate) async fn parked(&self, id: &str, fields: Value) {
+        self.start(id, fields).await;
+        let turn = self.take(id).await;
+        self.suspend(turn, vec![], None).await;
+    }
+
+    /// Starts an execution and ends it with this result.
+    pub(crate) async fn ended(&self, id: &str, output: &Value) {
+        self.start(id, json!({})).await;
+        let turn = self.take(id).await;
+        self.close(turn, vec![], completed(output)).await;
+    }
+}

@@ -1,0 +1,130 @@
+//! The SDK's client over the HTTP interface, on a socket, with the whole system behind it in a time of its own.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use serde::{Deserialize, Serialize};
+use tickover::Client;
+use tickover::client::{DeadlineKind, Ended, ExecutionError, ExecutionStatus, Handle, Rerun};
+use tickover::prelude::*;
+use tickover::test::TestEnv;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Order {
+    number: u32,
+}
+
+#[tickover::step(retry = "fixed(1, 1s)")]
+async fn charge(order: Order) -> Result<u32, Failure> {
+    if order.number == 13 { Err(Failure::new("declined", "no funds")) } else { Ok(order.number) }
+}
+
+#[tickover::workflow("order", timeout = "30d", run_timeout = "10d")]
+async fn fulfil(ctx: Ctx, order: Order) -> Result<String> {
+    let charged = ctx.step(charge(order)).await?;
+    let carrier: String = ctx.wait_for_event("shipped", forever()).await?;
+    Ok(format!("{charged} by {carrier}"))
+}
+
+/// A system, and a client that reaches it over HTTP only.
+struct Shop {
+    env: TestEnv,
+    client: Client,
+}
+
+impl Shop {
+    async fn open() -> Self {
+        let env = TestEnv::new().workflow(fulfil);
+        let router = tickover_api::router(env.service().clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { env, client: Client::http(&url).unwrap() }
+    }
+
+    async fn start(&self, number: u32) -> Handle<String> {
+        let start = self.client.start(&fulfil, Order { number }).id(format!("order-{number}"));
+        let handle = start.label("team", "blue").memo(vec![1, 2]).await.unwrap();
+        self.env.run_until_idle().await.unwrap();
+        handle
+    }
+
+    async fn offer(&self, handle: &Handle<String>) {
+        handle.offer("shipped", "bicycle").id("e-1").await.unwrap();
+        self.env.run_until_idle().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_execution_is_started_told_of_an_event_and_gives_its_result() {
+    let shop = Shop::open().await;
+    let handle = shop.start(7).await;
+    assert_eq!(handle.id().as_str(), "order-7");
+    let waiting = handle.describe().await.unwrap();
+    assert_eq!((waiting.status, waiting.queue.as_str()), (ExecutionStatus::Waiting, "workflows"));
+    assert_eq!(waiting.input.unwrap().as_str(), r#"{"number":7}"#);
+    assert_eq!(waiting.labels.unwrap().as_str(), r#"{"team":"blue"}"#);
+    assert_eq!(waiting.memo.unwrap().as_str(), "[1,2]");
+    assert!(waiting.deadline_at.is_some() && waiting.run_deadline_at.is_some() && waiting.outcome.is_none());
+
+    shop.offer(&handle).await;
+    assert_eq!(handle.result().await.unwrap(), "7 by bicycle");
+    let again = shop.client.start(&fulfil, Order { number: 7 }).id("order-7").reject_duplicate().await;
+    assert_eq!(again.unwrap_err().code(), Some("id_conflict"));
+}
+
+#[tokio::test]
+async fn a_client_over_http_hears_the_same_as_one_without_a_network() {
+    let shop = Shop::open().await;
+    for number in [7, 13, 14, 15] {
+        let handle = shop.start(number).await;
+        match number {
+            7 => shop.offer(&handle).await,
+            14 => assert_eq!(handle.terminate().await, Ok(Ended::Now)),
+            15 => shop.env.advance("11d").await.unwrap(),
+            _ => {}
+        }
+        shop.env.run_until_idle().await.unwrap();
+        let direct = shop.env.client().handle::<String>(handle.id().as_str()).unwrap();
+        assert_eq!(handle.describe().await.unwrap(), direct.describe().await.unwrap(), "{number}");
+        assert_eq!(handle.result().await, direct.result().await, "{number}");
+    }
+    let declined = shop.client.handle::<String>("order-13").unwrap().result().await.unwrap_err();
+    assert!(
+        matches!(&declined, ExecutionError::Failed(Cause::Step { name, retries_exhausted: true, .. }) if name == "charge"),
+        "{declined}"
+    );
+    let late = shop.client.handle::<String>("order-15").unwrap().result().await;
+    assert_eq!(late, Err(ExecutionError::TimedOut(DeadlineKind::Run)));
+    let listed = shop.client.list("order").status(ExecutionStatus::Failed).await.unwrap();
+    assert_eq!(listed.executions.len(), 1);
+}
+
+#[tokio::test]
+async fn operators_calls_and_events_go_through() {
+    let shop = Shop::open().await;
+    let handle = shop.start(7).await;
+    assert_eq!((handle.pause().await, handle.pause().await), (Ok(true), Ok(false)));
+    assert!(!handle.offer("shipped", 1).id("e-1").await.unwrap().duplicate);
+    assert!(handle.offer("shipped", 2).id("e-1").await.unwrap().duplicate);
+    let events = handle.events().await.unwrap();
+    assert_eq!((events.len(), events[0].read::<u32>().unwrap()), (1, 1));
+    assert_eq!(handle.drain("shipped").await, Ok(1));
+    assert_eq!(handle.resume().await, Ok(true));
+
+    assert!(matches!(handle.cancel().await, Ok(Ended::Now | Ended::Requested)));
+    shop.env.run_until_idle().await.unwrap();
+    assert_eq!(handle.cancel().await, Ok(Ended::Before));
+    assert_eq!(handle.restart().await.unwrap().run, 2);
+    shop.env.run_until_idle().await.unwrap();
+    handle.terminate().await.unwrap();
+    assert_eq!(handle.rerun(Rerun::Failed).await.unwrap().run, 3);
+    shop.env.run_until_idle().await.unwrap();
+    shop.offer(&handle).await;
+    assert_eq!(handle.result().await.unwrap(), "7 by bicycle");
+
+    let declined = shop.start(13).await;
+    assert_eq!(declined.retry_step("charge").await.unwrap().status, ExecutionStatus::Pending);
+    assert_eq!(declined.retry_step("nobody").await.unwrap_err().code(), Some("unknown_step"));
+    let nobody = shop.client.handle::<()>("nobody").unwrap();
+    assert!(nobody.describe().await.unwrap_err().is_not_found());
+}
