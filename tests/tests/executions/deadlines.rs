@@ -1,5 +1,7 @@
 //! Deadlines of executions and of runs.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use serde_json::json;
 use tickover_core::execution::command::Ending;
 use tickover_core::execution::journal::Happened;
@@ -71,18 +73,21 @@ async fn continuing_as_new_keeps_the_executions_deadline_and_renews_the_runs() {
     assert_eq!((turn.execution.run, turn.input.unwrap().as_str()), (2, "2"));
 }
 
+/// An execution with code for failures, whose deadline has just passed while it waited.
+async fn overdue(worker: &Worker, id: &str) {
+    worker.start(id, json!({"execution_timeout": "10m"})).await;
+    let mut turn = worker.take(id).await;
+    let (service, entries) = (&worker.caller.scene.service, vec![worker.step("charge", &json!(1))]);
+    let budget = Some(tickover_core::duration::Millis::from_secs(60));
+    turn.execution = service.record_turn(&turn.execution, turn.lease, entries, budget).await.unwrap();
+    worker.suspend(turn, vec![], None).await;
+    worker.caller.pass(600).await;
+}
+
 #[tokio::test]
 async fn after_the_deadline_the_code_for_failures_has_its_own_time_and_may_recover() {
     let worker = Worker::default();
-    for id in ["recovered", "given-up"] {
-        worker.start(id, json!({"execution_timeout": "10m"})).await;
-        let mut turn = worker.take(id).await;
-        let (service, entries) = (&worker.caller.scene.service, vec![worker.step("charge", &json!(1))]);
-        let budget = Some(tickover_core::duration::Millis::from_secs(60));
-        turn.execution = service.record_turn(&turn.execution, turn.lease, entries, budget).await.unwrap();
-        worker.suspend(turn, vec![], None).await;
-    }
-    worker.caller.pass(600).await;
+    overdue(&worker, "recovered").await;
     let seen = worker.seen("recovered").await;
     let cause = json!({"category": "timeout", "kind": "execution"});
     assert_eq!((&seen["status"], &seen["failing"]["cause"]), (&json!("pending"), &cause));
@@ -95,7 +100,8 @@ async fn after_the_deadline_the_code_for_failures_has_its_own_time_and_may_recov
     worker.close(turn, vec![], completed(&json!("refunded"))).await;
     let seen = worker.seen("recovered").await;
     assert_eq!((&seen["status"], &seen["output"]), (&json!("completed"), &json!("refunded")));
-    // Nobody dealt with the other one in time.
+    // Nobody deals with this one in time.
+    overdue(&worker, "given-up").await;
     worker.caller.pass(60).await;
     let seen = worker.seen("given-up").await;
     assert_eq!((&seen["status"], &seen["timeout_kind"]), (&json!("timed_out"), &json!("execution")));
