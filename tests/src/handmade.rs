@@ -27,6 +27,7 @@ pub fn execution(id: &str, number: u64, now: Timestamp) -> Result<Execution, Nam
         deadline_at: None,
         run_deadline_at: None,
         parent: None,
+        trace: None,
         wakes: 0,
         idle_turns: 0,
         journal: vec![],

@@ -205,6 +205,7 @@ fn request(task: u8, plan: &Plan) -> Schedule {
         fingerprint: Fingerprint::from_bytes([task; 16]),
         key: None,
         parent: None,
+        trace: None,
         blob_ids: [BlobId::from_bytes([0; 16]); 2],
     }
 }

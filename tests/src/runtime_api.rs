@@ -77,7 +77,8 @@ impl Function {
         Self::from_command(Command::new(binary(binary_name)), binary_name, env).await
     }
 
-    async fn from_command(mut command: Command, name: &str, env: &[(&str, &str)]) -> Result<Self> {
+    /// The same with a binary from anywhere, as a function of this name.
+    pub async fn from_command(mut command: Command, name: &str, env: &[(&str, &str)]) -> Result<Self> {
         let server = Server::start(name).await?;
         command.env_clear().envs(FIXED_ENVIRONMENT.iter().copied());
         command.env("AWS_LAMBDA_RUNTIME_API", server.address().to_string());
@@ -127,6 +128,11 @@ impl Function {
                 format!("no first event in {BOUND:?}; {}", self.logs()),
             ))
         })
+    }
+
+    /// Its process's id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
     /// Kills the sandbox, as a crash of its machine would.

@@ -192,5 +192,6 @@ pub fn request(queue: &str, id: Option<&str>, input: Option<&str>) -> ScheduleRe
         retry: RetryPolicy::none(),
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
+        trace: None,
     }
 }

@@ -33,7 +33,11 @@ struct Shop {
 
 impl Shop {
     async fn open() -> Self {
-        let env = TestEnv::new().workflow(fulfil);
+        Self::open_with(|env| env.workflow(fulfil)).await
+    }
+
+    async fn open_with(fill: impl FnOnce(TestEnv) -> TestEnv) -> Self {
+        let env = fill(TestEnv::new());
         let router = tickover_api::router(env.service().clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -127,4 +131,25 @@ async fn operators_calls_and_events_go_through() {
     assert_eq!(declined.retry_step("nobody").await.unwrap_err().code(), Some("unknown_step"));
     let nobody = shop.client.handle::<()>("nobody").unwrap();
     assert!(nobody.describe().await.unwrap_err().is_not_found());
+}
+
+/// Fails at its deadline, and has code for that.
+#[tickover::workflow("watched", timeout = "1h", on_failure = rescue, on_failure_timeout = "2m")]
+async fn watched(ctx: Ctx, (): ()) -> Result<String> {
+    Ok(ctx.wait_for_event("more", forever()).await?)
+}
+
+async fn rescue(_: Ctx, (): (), cause: Cause) -> Result<Option<String>> {
+    Ok(matches!(cause, Cause::ExecutionDeadline).then(|| "rescued".to_owned()))
+}
+
+#[tokio::test]
+async fn the_code_for_failures_of_an_execution_that_no_worker_had_is_known_from_its_start() {
+    let Shop { env, client } = Shop::open_with(|env| env.workflow(watched)).await;
+    // It may begin only after its deadline.
+    let handle = client.start(&watched, ()).id("watched-1").delay("2h").await.unwrap();
+    env.advance("59m").await.unwrap();
+    assert!(handle.describe().await.unwrap().is_live());
+    env.advance("2m").await.unwrap();
+    assert_eq!(handle.result().await.unwrap(), "rescued");
 }

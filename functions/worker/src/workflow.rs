@@ -16,9 +16,16 @@ pub(crate) struct Order {
     /// What it is paid with.
     #[serde(default)]
     pub(crate) card: Card,
-    /// Whether it goes out at once, without an hour for second thoughts.
+    /// Whether it goes out at once, without time for second thoughts.
     #[serde(default)]
     pub(crate) express: bool,
+    /// How long the customer may think again, such as `10s`; an hour if nothing else was agreed.
+    #[serde(default = "an_hour")]
+    pub(crate) second_thoughts: String,
+}
+
+fn an_hour() -> String {
+    "1h".to_owned()
 }
 
 /// A card, by how the bank treats it.
@@ -32,6 +39,8 @@ pub(crate) enum Card {
     Slow,
     /// Refused, however often.
     Empty,
+    /// Breaks the reader at the first attempt: a panic, which is a failed attempt like any other.
+    Bent,
 }
 
 /// Money that was taken.
@@ -78,7 +87,8 @@ pub(crate) async fn charge(order: Order) -> Result<Charge, PaymentError> {
     match order.card {
         Card::Empty => Err(PaymentError::Refused),
         Card::Slow if attempt == 1 => Err(PaymentError::Unreachable),
-        Card::Good | Card::Slow => Ok(Charge { reference: format!("charge-{}", order.number) }),
+        Card::Bent if attempt == 1 => panic!("the card reader broke"),
+        Card::Good | Card::Slow | Card::Bent => Ok(Charge { reference: format!("charge-{}", order.number) }),
     }
 }
 
@@ -110,7 +120,7 @@ pub(crate) async fn fulfil(ctx: Ctx, order: Order) -> Result<Receipt> {
     let labels = order.boxes.iter().map(|content| print_label(content.clone()));
     let labels = ctx.join_all("label", labels).await?;
     if !order.express {
-        ctx.sleep("second-thoughts", "1h").await?;
+        ctx.sleep("second-thoughts", &order.second_thoughts).await?;
     }
     let shipment: Shipment = ctx.wait_for_event("shipped", within("7d")).await?;
     Ok(Receipt { charge, labels, carrier: shipment.carrier })
@@ -134,7 +144,7 @@ mod tests {
 
     fn order(boxes: &[&str]) -> Order {
         let boxes = boxes.iter().map(|content| (*content).to_owned()).collect();
-        Order { number: 7, boxes, card: Card::Slow, express: false }
+        Order { number: 7, boxes, card: Card::Slow, express: false, second_thoughts: an_hour() }
     }
 
     fn env() -> TestEnv {
@@ -151,6 +161,16 @@ mod tests {
         assert_eq!(receipt.labels, ["label for books", "label for lamps"]);
         assert_eq!(receipt.carrier, "a bicycle");
         assert!(env.now().since(BEGINNING) >= tickover::Millis::from_secs(3_600));
+    }
+
+    #[tokio::test]
+    async fn a_step_that_panics_is_a_failed_attempt_and_the_customer_may_agree_to_less_time() {
+        let env = env();
+        let order = Order { card: Card::Bent, second_thoughts: "10s".to_owned(), ..order(&["books"]) };
+        let run = env.start(&fulfil, order).await.unwrap();
+        run.offer("shipped", Shipment { carrier: "a bicycle".to_owned() }).await.unwrap();
+        assert_eq!(run.result().await.unwrap().charge.reference, "charge-7");
+        assert!(env.now().since(BEGINNING) < tickover::Millis::from_secs(60));
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ const AT_EMULATOR: &str = "lateness-sqs";
 
 /// Builds, then runs those benchmarks whose names contain this one, or all of them. Returns how they ended.
 pub(crate) fn run(name: Option<&str>) -> Result<ExitStatus> {
-    let package = ["--release", "--locked", "--package", "tickover-tests", "--bin", "bench"];
+    let package = ["--profile", "measure", "--locked", "--package", "tickover-tests", "--bin", "bench"];
     // Nothing else is to use the processor while something is measured.
     succeed(cargo(&["build"]).args(package))?;
     let mut bench = cargo(&["run", "--quiet"]);

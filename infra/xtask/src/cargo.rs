@@ -36,7 +36,12 @@ pub(crate) fn root() -> &'static Path {
 /// `cargo ARGS` at the root, with nothing to read on its standard input.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
-    command.args(args).current_dir(root()).stdin(Stdio::null());
+    without_cargos_own(&mut command).args(args).current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+/// Takes from a command's environment what is only there because `cargo run` started us.
+pub(crate) fn without_cargos_own(command: &mut Command) -> &mut Command {
     for name in SET_BY_CARGO_RUN {
         command.env_remove(name);
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{cargo, succeed};
-use crate::{core_purity, test, tidy};
+use crate::{core_purity, deny, e2e, lint, localstack, test, tidy};
 
 /// One check, by the name under which it is announced.
 struct Step {
@@ -18,9 +18,13 @@ const STEPS: &[Step] = &[
     Step { name: "fmt", run: || succeed(&mut cargo(&["fmt", "--all", "--check"])) },
     Step { name: "tidy", run: tidy::run },
     Step { name: "core", run: core_purity::run },
+    Step { name: "deny", run: deny::run },
+    Step { name: "lint", run: lint::run },
+    Step { name: "localstack", run: localstack::check },
     Step { name: "clippy", run: clippy },
     Step { name: "docs", run: docs },
     Step { name: "test", run: tests },
+    Step { name: "e2e", run: end_to_end },
     Step { name: "demo", run: || succeed(&mut cargo(&["run", "--locked", "--", "demo"])) },
 ];
 
@@ -38,7 +42,18 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    succeed(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
+    succeed(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))?;
+    // Not among all targets, because `cargo test` must leave it alone.
+    succeed(&mut cargo(&[
+        "clippy",
+        "--workspace",
+        "--test",
+        "end_to_end",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]))
 }
 
 fn docs() -> Result<()> {
@@ -50,6 +65,14 @@ fn tests() -> Result<()> {
     let status = test::run(&[])?;
     if !status.success() {
         bail!("cargo test ended with {status}");
+    }
+    Ok(())
+}
+
+fn end_to_end() -> Result<()> {
+    let status = e2e::run(&[])?;
+    if !status.success() {
+        bail!("the tests of the deployed stack ended with {status}");
     }
     Ok(())
 }

@@ -1,8 +1,6 @@
 //! The AWS emulator that the network tests talk to: installed under `target/`, started on a free
 //! port of this machine, and stopped again however we end.
 
-mod install;
-
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -14,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo;
+use crate::test::away_from_aws;
+use crate::{cargo, python};
 
 /// Starts the emulator, which ends itself when its standard input closes. The other end of that pipe
 /// is ours, so that the emulator stops even when we are killed and can clean up nothing. The thread
@@ -53,7 +52,8 @@ impl Emulator {
     /// Installs the emulator if need be, starts it with no state, and waits until it answers.
     pub(crate) fn start() -> Result<Self> {
         let folder = cargo::target_dir()?.join("emulator");
-        let python = install::install(&folder)?;
+        let python =
+            python::install(&folder, &cargo::root().join("localstack/requirements.txt"), "ministack")?;
         let mut attempt = 1;
         loop {
             match Self::start_once(&python, &folder) {
@@ -81,7 +81,9 @@ impl Emulator {
         let output = File::create(&log).with_context(|| format!("could not write {}", log.display()))?;
         let scratch = folder.join("tmp");
         fs::create_dir_all(&scratch).with_context(|| format!("could not create {}", scratch.display()))?;
-        let child = Command::new(python)
+        // Functions that are deployed to it inherit its environment.
+        let child = away_from_aws(&mut Command::new(python))
+            .env("AWS_ENDPOINT_URL", format!("http://{address}"))
             .args(["-c", PROGRAM])
             .current_dir(folder)
             .env("BIND_HOST", address.ip().to_string())
@@ -137,14 +139,15 @@ fn free_address() -> Result<SocketAddr> {
     Ok(listener.local_addr()?)
 }
 
-fn is_healthy(address: SocketAddr) -> bool {
+/// Whether an emulator answers there: this one, or `LocalStack`, after whose path this one is called as well.
+pub(crate) fn is_healthy(address: SocketAddr) -> bool {
     status_line(address).is_ok_and(|line| line.starts_with("HTTP/1.1 200"))
 }
 
 fn status_line(address: SocketAddr) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWER_BOUND)?;
     stream.set_read_timeout(Some(ANSWER_BOUND))?;
-    stream.write_all(b"GET /_ministack/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    stream.write_all(b"GET /_localstack/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut line = [0; 12];
     stream.read_exact(&mut line)?;
     Ok(String::from_utf8_lossy(&line).into_owned())

@@ -7,6 +7,9 @@ use anyhow::Result;
 use crate::cargo::{cargo, status, succeed};
 use crate::emulator::Emulator;
 
+/// Tells the tests where the emulator listens.
+const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
+
 /// What could lead the tests to a real account.
 const REAL_AWS: &[&str] = &[
     "AWS_CA_BUNDLE",
@@ -39,19 +42,29 @@ pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
 
     let emulator = Emulator::start()?;
     println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
+    run_at(&emulator.endpoint(), args)
+}
+
+/// Runs `cargo test ARGS` against an emulator that is there. Returns how the tests ended.
+pub(crate) fn run_at(endpoint: &str, args: &[String]) -> Result<ExitStatus> {
     let mut tests = cargo(&["test", "--locked", "--no-fail-fast"]);
     if !chooses_packages(args) {
         tests.arg("--workspace");
     }
-    status(at_emulator(&mut tests, &emulator).args(args))
+    status(away_from_aws(&mut tests).env(ENDPOINT, endpoint).args(args))
 }
 
 /// Leads a command to this emulator, and away from any real account.
 pub(crate) fn at_emulator<'a>(command: &'a mut Command, emulator: &Emulator) -> &'a mut Command {
+    away_from_aws(command).env(ENDPOINT, emulator.endpoint())
+}
+
+/// Keeps a command, and what it starts, from any real account.
+pub(crate) fn away_from_aws(command: &mut Command) -> &mut Command {
     for name in REAL_AWS {
         command.env_remove(name);
     }
-    command.envs(DUMMY_AWS.iter().copied()).env("TICKOVER_TEST_ENDPOINT", emulator.endpoint())
+    command.envs(DUMMY_AWS.iter().copied())
 }
 
 /// Cargo lets `--workspace` win over `-p`, and refuses it twice.

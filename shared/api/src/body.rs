@@ -22,9 +22,20 @@ pub(crate) enum Empty {
     IsMissing,
 }
 
+/// Refuses what is larger or nests deeper than any request: before it is parsed, wherever it came in.
+pub fn check(body: &[u8]) -> Result<(), Reject> {
+    limits::check("body_bytes", body.len(), BODY_BYTES_MAX)?;
+    let depth = payload::depth(body);
+    if depth > JSON_DEPTH_MAX + ENVELOPE_DEPTH {
+        let (limit, maximum) = ("json_depth", JSON_DEPTH_MAX);
+        return Err(Reject::LimitExceeded { limit, value: depth, maximum });
+    }
+    Ok(())
+}
+
 /// A body as one JSON object with these fields and no others.
 pub(crate) fn object<'a>(body: &'a [u8], known: &[&str], empty: Empty) -> Result<Object<'a>, Reject> {
-    limits::check("body_bytes", body.len(), BODY_BYTES_MAX)?;
+    check(body)?;
     let text = std::str::from_utf8(body).map_err(|error| {
         Reject::field("body", format!("expected UTF-8, found other bytes at offset {}", error.valid_up_to()))
     })?;
@@ -36,11 +47,6 @@ pub(crate) fn object<'a>(body: &'a [u8], known: &[&str], empty: Empty) -> Result
     }
     if text.trim_ascii() == "null" && empty == Empty::IsObject {
         return Ok(Object::empty());
-    }
-    let depth = payload::depth(body);
-    if depth > JSON_DEPTH_MAX + ENVELOPE_DEPTH {
-        let (limit, maximum) = ("json_depth", JSON_DEPTH_MAX);
-        return Err(Reject::LimitExceeded { limit, value: depth, maximum });
     }
     let raw: &RawValue = serde_json::from_str(text).map_err(|error| malformed(&error))?;
     Object::read("", raw, known)

@@ -6,6 +6,7 @@
 
 pub mod executions;
 
+mod call;
 mod claim;
 mod operate;
 mod queues;
@@ -14,6 +15,7 @@ mod recurrences;
 mod report;
 mod schedule;
 
+pub use call::Call;
 pub use claim::{claim, claim_by_id};
 pub use operate::{cancel, retry};
 pub use queues::{pause, queue, queues, resume};

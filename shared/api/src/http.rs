@@ -10,9 +10,11 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
 use tickover_core::error::Reject;
+use tickover_core::trace::TraceContext;
 
 use crate::answer::Answer;
 use crate::body::BODY_BYTES_MAX;
+use crate::calls::Call;
 use crate::parse::excerpt;
 use crate::problem::Problem;
 
@@ -20,8 +22,18 @@ use crate::problem::Problem;
 /// the limit only if somebody listens.
 const LISTENED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+const TRACEPARENT: &str = "traceparent";
+const XRAY_TRACE: &str = "x-amzn-trace-id";
+
 /// A request's body, at most [`BODY_BYTES_MAX`] and declared as JSON if as anything.
-pub(crate) struct JsonBody(pub(crate) Bytes);
+pub(crate) struct JsonBody(pub(crate) Bytes, Option<TraceContext>);
+
+impl JsonBody {
+    /// The body with the trace that the request's headers name.
+    pub(crate) fn call(&self) -> Call<'_> {
+        Call { body: &self.0, trace: self.1 }
+    }
+}
 
 impl<S: Send + Sync> FromRequest<S> for JsonBody {
     type Rejection = Problem;
@@ -32,8 +44,19 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
         if !body.is_empty() {
             check_media_type(&parts.headers)?;
         }
-        Ok(Self(body))
+        Ok(Self(body, trace_of(&parts.headers)))
     }
+}
+
+/// W3C's header, or else AWS X-Ray's. One that is there twice says nothing, as the recommendation has it.
+fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
+    let text = |name| {
+        let mut values = headers.get_all(name).iter();
+        values.next().filter(|_| values.next().is_none())?.to_str().ok()
+    };
+    text(TRACEPARENT)
+        .and_then(TraceContext::parse)
+        .or_else(|| text(XRAY_TRACE).and_then(TraceContext::parse_xray))
 }
 
 async fn read(mut body: Body) -> Result<Bytes, Problem> {
@@ -165,6 +188,28 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_json(&HeaderValue::from_static(media_type)), expected, "{media_type}");
+        }
+    }
+
+    #[test]
+    fn a_trace_is_named_once_by_either_header_and_the_standards_own_counts_more() {
+        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let other = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+        let xray = "Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=b7ad6b7169203331;Sampled=0";
+        for (given, expected) in [
+            (vec![], None),
+            (vec![("traceparent", trace)], Some(trace)),
+            (vec![("x-amzn-trace-id", xray)], Some(other)),
+            (vec![("x-amzn-trace-id", xray), ("traceparent", trace)], Some(trace)),
+            (vec![("x-amzn-trace-id", xray), ("traceparent", "nonsense")], Some(other)),
+            (vec![("traceparent", trace), ("traceparent", other)], None),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in &given {
+                headers.append(*name, HeaderValue::from_static(value));
+            }
+            let found = trace_of(&headers).map(|trace| trace.traceparent());
+            assert_eq!(found.as_deref(), expected, "{given:?}");
         }
     }
 

@@ -18,5 +18,6 @@ mod problem;
 mod routes;
 
 pub use answer::Answer;
+pub use body::check;
 pub use problem::Problem;
 pub use routes::router;

@@ -57,6 +57,20 @@ impl Problem {
         self.code
     }
 
+    /// What happened, without what the caller sent: for logs. Of an invalid request that is the field, and what was
+    /// expected there; what was found may be anything, and isn't told.
+    pub fn told(&self) -> String {
+        let Some(field) = &self.field else { return self.detail.to_string() };
+        let problem = self.detail.strip_prefix(&**field).and_then(|rest| rest.strip_prefix(": "));
+        let ours = |text: &str| ["`", "\"", "'", "found"].iter().filter_map(|mark| text.find(mark)).min();
+        let expected = problem.map(|text| text.get(..ours(text).unwrap_or(text.len())).unwrap_or_default());
+        let expected = expected.unwrap_or_default().trim_end_matches([' ', ',', ';', ':']);
+        // What follows the first name may be one that the caller made, such as a label's.
+        let name = field.split(['.', '[']).next().unwrap_or_default();
+        let expected = if expected.is_empty() { "expected something else" } else { expected };
+        format!("{name}: {expected}")
+    }
+
     /// Whether the same call may succeed later: throttling, contention, or an outage.
     pub fn is_retryable(&self) -> bool {
         self.retry_after.is_some()
@@ -107,7 +121,8 @@ impl Problem {
     }
 
     pub(crate) fn corrupt(reason: &str) -> Self {
-        tracing::error!(reason, "a stored record can't be used");
+        let remedy = "left alone; if another build wrote it, deploy that one here as well";
+        tracing::error!(reason, remedy, "a stored record can't be used");
         Self::new(500, "corrupt_record", "Corrupt record", "a stored record can't be read; it was left alone")
     }
 
@@ -185,6 +200,26 @@ mod tests {
 
     fn of(error: ServiceError) -> Problem {
         error.into()
+    }
+
+    #[test]
+    fn a_log_hears_what_was_expected_and_not_what_was_sent() {
+        for (field, problem, told) in [
+            ("labels.hunter2", "expected a string, found the number `7`", "labels: expected a string"),
+            ("retry.delay[2]", "`hunter2` is not a duration: it is empty", "retry: expected something else"),
+            (
+                "error.hunter2",
+                "unknown field; expected only code",
+                "error: unknown field; expected only code",
+            ),
+            ("type", "expected task, fail; found \"hunter2\"", "type: expected task, fail"),
+            ("kind", "must consist of A-Z only, not 'h'", "kind: must consist of A-Z only, not"),
+            ("body", "expected a JSON object, found nothing", "body: expected a JSON object"),
+        ] {
+            assert_eq!(Problem::from(Reject::field(field, problem)).told(), told);
+        }
+        let limit = Reject::LimitExceeded { limit: "batch", value: 7, maximum: 5 };
+        assert_eq!(Problem::from(limit).told(), "batch: 7 is more than the maximum of 5");
     }
 
     #[test]

@@ -93,6 +93,8 @@ pub struct ScheduleRequest {
     pub deadline: Option<SteepTimeout>,
     /// Steep's name for `retry`.
     pub retries: Option<RetryPolicy>,
+    /// The trace that it belongs to, instead of the header of that name: W3C's trace context. What isn't one is ignored.
+    pub traceparent: Option<String>,
 }
 
 /// Many requests at once, at most 100.

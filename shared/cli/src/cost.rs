@@ -12,7 +12,12 @@ use crate::show::{print, print_json};
 
 /// Ticks of a month of 30 days.
 const TICKS: f64 = 43_200.0;
+/// Lambda reads an idle queue with five long polls of 20 s at a time: so many requests a month (`cargo xtask bench
+/// idle`).
+const POLLS: f64 = 648_000.0;
 const MILLION: f64 = 1_000_000.0;
+const MB_OF_GB: f64 = 1_024.0;
+const MS_OF_S: f64 = 1_000.0;
 
 /// The workload of a month, and the prices to reckon it at.
 #[derive(Args, Debug)]
@@ -53,6 +58,21 @@ pub(crate) struct CostArgs {
     /// Requests to SQS for each message beside the one that sends it: receiving and deleting, less in batches
     #[arg(long, default_value_t = 2.0, value_name = "COUNT")]
     requests_per_message: f64,
+    /// Queues that Lambda polls, whether there is anything in them or not
+    #[arg(long, default_value_t = 4, value_name = "COUNT")]
+    queues: u16,
+    /// Requests to the HTTP API a month
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    http_requests: u64,
+    /// Invocations for each message; 1 is the worst, and a full batch of ten makes it 0.1
+    #[arg(long, default_value_t = 1.0, value_name = "COUNT")]
+    invocations_per_message: f64,
+    /// How long an invocation takes, your own code included
+    #[arg(long, default_value_t = 50.0, value_name = "MS")]
+    invocation_ms: f64,
+    /// The memory of a function
+    #[arg(long, default_value_t = 256.0, value_name = "MB")]
+    memory_mb: f64,
     /// US dollars for a million write units; this and the other prices are those of us-east-1, on demand
     #[arg(long, default_value_t = 0.625, value_name = "USD")]
     write_price: f64,
@@ -62,6 +82,18 @@ pub(crate) struct CostArgs {
     /// US dollars for a million requests to SQS
     #[arg(long, default_value_t = 0.40, value_name = "USD")]
     message_price: f64,
+    /// US dollars for a million requests to an HTTP API
+    #[arg(long, default_value_t = 1.0, value_name = "USD")]
+    http_price: f64,
+    /// US dollars for a million invocations
+    #[arg(long, default_value_t = 0.20, value_name = "USD")]
+    invocation_price: f64,
+    /// US dollars for a million GB-seconds of functions on arm64
+    #[arg(long, default_value_t = 13.3334, value_name = "USD")]
+    compute_price: f64,
+    /// US dollars for a million times that a schedule invokes the tick
+    #[arg(long, default_value_t = 1.0, value_name = "USD")]
+    scheduler_price: f64,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -74,6 +106,7 @@ struct Line {
     write_units: f64,
     read_units: f64,
     sqs_requests: f64,
+    invocations: f64,
     usd: f64,
 }
 
@@ -86,13 +119,14 @@ pub(crate) fn run(args: &CostArgs) -> anyhow::Result<()> {
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["", "write units", "read units", "SQS requests", "USD a month"]);
+    table.set_header(["", "write units", "read units", "SQS requests", "invocations", "USD a month"]);
     for line in &lines {
         table.add_row([
             line.what.to_owned(),
             format!("{:.0}", line.write_units),
             format!("{:.0}", line.read_units),
             format!("{:.0}", line.sqs_requests),
+            format!("{:.0}", line.invocations),
             format!("{:.2}", line.usd),
         ]);
     }
@@ -101,36 +135,53 @@ pub(crate) fn run(args: &CostArgs) -> anyhow::Result<()> {
         String::new(),
         String::new(),
         String::new(),
+        String::new(),
         format!("{usd:.2}"),
     ]);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let note =
-        "Payloads over 1 KB cost their size once in and once out on top; Lambda's time is your work's own.\n";
+    let note = "Payloads over 1 KB cost their size once in and once out on top. How many invocations there are, and \
+        how long they take, is what the arguments say. Logs, and what stays stored, come on top.\n";
     print(&format!("{table}\n{note}"))
 }
 
 fn bill(args: &CostArgs) -> Vec<Line> {
-    let tasks = count(args.tasks);
-    let executions = count(args.executions);
-    let line = |what, units: Units| {
+    let line = |what, units: Units, invocations: f64| {
         let sqs_requests = units.sends * (1.0 + args.requests_per_message);
-        let usd = (units.writes * args.write_price
+        let usd = units.writes * args.write_price
             + units.reads * args.read_price
-            + sqs_requests * args.message_price)
-            / MILLION;
-        Line { what, write_units: units.writes, read_units: units.reads, sqs_requests, usd }
+            + sqs_requests * args.message_price
+            + invocations * of_invocation(args);
+        let usd = usd / MILLION;
+        Line { what, write_units: units.writes, read_units: units.reads, sqs_requests, invocations, usd }
     };
     let mut lines = Vec::new();
-    if args.tasks > 0 {
-        lines.push(line("tasks", of_task(args).times(tasks)));
+    for (what, number, each) in
+        [("tasks", args.tasks, of_task(args)), ("executions", args.executions, of_execution(args))]
+    {
+        if number > 0 {
+            let units = each.times(count(number));
+            lines.push(line(what, units, units.sends * args.invocations_per_message));
+        }
     }
-    if args.executions > 0 {
-        lines.push(line("executions", of_execution(args).times(executions)));
+    if args.http_requests > 0 {
+        let requests = count(args.http_requests);
+        let http = line("HTTP requests", Units::default(), requests);
+        lines.push(Line { usd: http.usd + requests * args.http_price / MILLION, ..http });
     }
-    lines.push(line("ticks", IDLE_SHARD.times(f64::from(args.shards) * TICKS)));
+    let ticks = line("ticks", IDLE_SHARD.times(f64::from(args.shards) * TICKS), TICKS);
+    lines.push(Line { usd: ticks.usd + TICKS * args.scheduler_price / MILLION, ..ticks });
+    let polls = f64::from(args.queues) * POLLS;
+    let polling = line("polling", Units::default(), 0.0);
+    lines.push(Line { sqs_requests: polls, usd: polls * args.message_price / MILLION, ..polling });
     lines
+}
+
+/// US dollars for a million invocations, their time included.
+fn of_invocation(args: &CostArgs) -> f64 {
+    let gb_seconds = args.memory_mb / MB_OF_GB * args.invocation_ms / MS_OF_S;
+    args.invocation_price + gb_seconds * args.compute_price
 }
 
 /// The whole life of one task.
@@ -184,12 +235,16 @@ mod tests {
 
     #[test]
     fn a_workload_costs_its_units_at_their_prices() {
-        let ticks = 16.0 * 0.5 * 43_200.0 * 0.125 / 1e6;
-        is_about(usd(&[]), ticks);
-        // 5 write units, a read and a message of three requests each.
-        is_about(usd(&["--tasks", "1000000"]) - ticks, 5.0 * 0.625 + 0.125 + 3.0 * 0.40);
+        let invocation = 0.20 + 0.25 * 0.05 * 13.3334;
+        let ticks = 43_200.0 * (16.0 * 0.5 * 0.125 + 1.0 + invocation) / 1e6;
+        let idle = ticks + 4.0 * 648_000.0 * 0.40 / 1e6;
+        is_about(usd(&[]), idle);
+        // 5 write units, a read, and a message of three requests and one invocation.
+        is_about(usd(&["--tasks", "1000000"]) - idle, 5.0 * 0.625 + 0.125 + 3.0 * 0.40 + invocation);
         // Ten write units, a read and a message.
-        is_about(usd(&["--executions", "1000000"]) - ticks, 10.0 * 0.625 + 0.125 + 3.0 * 0.40);
+        is_about(usd(&["--executions", "1000000"]) - idle, 10.0 * 0.625 + 0.125 + 3.0 * 0.40 + invocation);
+        is_about(usd(&["--http-requests", "1000000"]) - idle, 1.0 + invocation);
+        is_about(usd(&["--queues", "0"]), ticks);
     }
 
     #[test]
@@ -201,6 +256,7 @@ mod tests {
             vec!["--heartbeats", "2"],
             vec!["--deadlines"],
             vec!["--attempt-timeouts"],
+            vec!["--invocation-ms", "51"],
         ] {
             let arguments: Vec<&str> = ["--tasks", "1000"].into_iter().chain(more).collect();
             assert!(usd(&arguments) > plain, "{arguments:?}");

@@ -8,6 +8,7 @@ use clap::Args;
 use tickover_core::duration::Millis;
 use tickover_core::limits::Limits;
 use tickover_embedded::{Local, Storage, Ticks};
+use tickover_service::config::Surroundings;
 use tokio::net::TcpListener;
 
 /// Options of `tickover dev`.
@@ -42,7 +43,8 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let listener =
         TcpListener::bind(args.listen).await.with_context(|| format!("can't listen on {}", args.listen))?;
     let storage = args.data.map_or(Storage::Memory, Storage::File);
-    let local = Local::open(&storage, Limits::default()).await?;
+    let carry_trace = Surroundings::from_env().carry_trace;
+    let local = Local::open(&storage, Limits { carry_trace, ..Limits::default() }).await?;
     // Only now: whoever reads this line may call.
     println!("listening on http://{}", listener.local_addr()?);
     if let Storage::File(path) = &storage {

@@ -10,6 +10,7 @@ use crate::retry::RetryPolicy;
 use crate::task::Failure;
 use crate::time::Timestamp;
 use crate::timeout::Timeouts;
+use crate::trace::TraceContext;
 
 /// Something asked of a task.
 #[derive(Clone, Debug)]
@@ -72,6 +73,8 @@ pub struct Schedule {
     pub key: Option<Key>,
     /// The execution it is a remote step of.
     pub parent: Option<Parent>,
+    /// The trace that it belongs to.
+    pub trace: Option<TraceContext>,
     /// Random keys for payloads that don't fit: the input's, then the labels'.
     pub blob_ids: [BlobId; 2],
 }

@@ -62,10 +62,13 @@ pub fn shard_of(id: &TaskId, shards: u16) -> u16 {
 
 /// The same for a record of another sort.
 pub fn shard_of_name(id: &str, shards: u16) -> u16 {
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    u16::try_from(hash % u64::from(shards.max(1))).unwrap_or(0)
+    u16::try_from(fnv1a(id) % u64::from(shards.max(1))).unwrap_or(0)
+}
+
+/// A digest that is the same in every build.
+pub(crate) fn fnv1a(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The earliest instant at which something a user can see happens to this task by itself.

@@ -15,6 +15,7 @@ use crate::id::{Incarnation, QueueName, TaskId, TaskKind, WorkerName};
 use crate::task::{Ending, Status};
 use crate::time::Timestamp;
 use crate::timeout::TimeoutKind;
+use crate::trace::TraceContext;
 
 pub use derive::{events, records};
 
@@ -41,6 +42,9 @@ pub struct Event {
     pub task_kind: TaskKind,
     /// Number of the attempt that the event is about; 0 before the first.
     pub attempt: u32,
+    /// The trace that it belongs to, as in a `traceparent` header, where traces are carried.
+    #[serde(rename = "traceparent", serialize_with = "wire::trace", skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// When.
     #[serde(serialize_with = "wire::instant")]
     pub at: Timestamp,
@@ -264,9 +268,9 @@ pub(crate) mod wire {
         reason = "the signatures that serde asks for"
     )]
 
-    use serde::Serializer;
+    use serde::{Serialize as _, Serializer};
 
-    use super::{Ending, TimeoutKind, Timestamp};
+    use super::{Ending, TimeoutKind, Timestamp, TraceContext};
 
     pub(crate) fn instant<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&at.to_rfc3339())
@@ -277,6 +281,10 @@ pub(crate) mod wire {
             Some(at) => instant(at, to),
             None => to.serialize_none(),
         }
+    }
+
+    pub(crate) fn trace<S: Serializer>(trace: &Option<TraceContext>, to: S) -> Result<S::Ok, S::Error> {
+        trace.map(|trace| trace.traceparent()).serialize(to)
     }
 
     pub(crate) fn timeout<S: Serializer>(kind: &TimeoutKind, to: S) -> Result<S::Ok, S::Error> {

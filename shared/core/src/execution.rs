@@ -2,6 +2,7 @@
 //!
 //! The short serialised names are a wire format: the record is stored in this shape.
 
+mod attempts;
 mod closing;
 pub mod command;
 pub mod decide;
@@ -26,8 +27,10 @@ use crate::id::{ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName
 use crate::payload::Payload;
 use crate::task::Failure;
 use crate::time::Timestamp;
+use crate::trace::TraceContext;
 use journal::{Entry, Sealed};
 
+pub use attempts::{GRACE, UnderWay};
 pub use status::ExecutionStatus;
 
 /// The version of the stored format. Readers refuse another one loudly and never rewrite it.
@@ -87,6 +90,9 @@ pub struct Execution {
     /// The execution it is a child of.
     #[serde(rename = "par", default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// The trace that it belongs to, as its caller said; its remote steps and children belong to it as well.
+    #[serde(rename = "tr", default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// Times it was told that something it may wait for has happened. Added to without a decision, so that many
     /// can do it at once; suspending is conditional on it.
     #[serde(rename = "wak", default)]
@@ -252,6 +258,9 @@ pub struct Turn {
     /// Until when the worker counts as alive.
     #[serde(rename = "x")]
     pub lease_expires_at: Timestamp,
+    /// Attempts that must be over by some instant, also if the worker never says anything again.
+    #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
+    pub under_way: Vec<UnderWay>,
 }
 
 /// An execution that waits.

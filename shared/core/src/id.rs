@@ -3,10 +3,12 @@
 //! Random bits come from outside: this module only gives them types and a text form.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq as _;
 
 use crate::limits;
 
@@ -235,9 +237,9 @@ impl fmt::Display for RecordId {
 }
 
 macro_rules! random_id {
-    ($(#[$doc:meta])* $name:ident, $bytes:expr) => {
+    ($(#[$doc:meta])* $name:ident, $bytes:expr, $shown:expr) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $name([u8; $bytes]);
 
@@ -253,6 +255,19 @@ macro_rules! random_id {
             /// Its bytes.
             pub const fn as_bytes(&self) -> &[u8; $bytes] {
                 &self.0
+            }
+        }
+
+        /// In constant time: some of these are secrets, and a guess must learn nothing from how long it takes.
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.0.as_slice().ct_eq(other.0.as_slice()).into()
+            }
+        }
+
+        impl Hash for $name {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                self.0.hash(state);
             }
         }
 
@@ -278,36 +293,46 @@ macro_rules! random_id {
 
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!(stringify!($name), "({})"), self)
+                let text: String = self.to_string().chars().take($shown).collect();
+                write!(f, concat!(stringify!($name), "({})"), text)
             }
         }
     };
 }
 
+/// As much of an id as its debug text shows: all of it, or of a secret just so much that two can be told apart.
+const WHOLE: usize = usize::MAX;
+const OF_A_SECRET: usize = 4;
+
 random_id!(
     /// Tells two records apart that had the same id one after the other: part of all that belongs to a record.
     Incarnation,
-    8
+    8,
+    WHOLE
 );
 random_id!(
     /// Marks one decision's write, so that a write whose answer was lost can be recognised.
     Nonce,
-    8
+    8,
+    WHOLE
 );
 random_id!(
     /// The fence of one attempt: every write of its worker carries it.
     LeaseId,
-    16
+    16,
+    OF_A_SECRET
 );
 random_id!(
     /// The key of a payload that didn't fit into a control record.
     BlobId,
-    16
+    16,
+    WHOLE
 );
 random_id!(
     /// A digest of what a caller asked for, to tell a repetition from a different request under the same id.
     Fingerprint,
-    16
+    16,
+    WHOLE
 );
 
 #[cfg(test)]

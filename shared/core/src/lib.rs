@@ -28,6 +28,7 @@ pub mod tick;
 pub mod time;
 pub mod timeout;
 pub mod timer;
+pub mod trace;
 mod transition;
 
 pub use decide::decide;

@@ -85,6 +85,8 @@ pub struct Limits {
     pub memo_bytes: usize,
     /// Turns in a row that may end without progress before the execution counts as poisoned.
     pub idle_turns: u32,
+    /// Whether the trace that work belongs to is kept with it and handed on.
+    pub carry_trace: bool,
 }
 
 impl Default for Limits {
@@ -106,6 +108,7 @@ impl Default for Limits {
             open_steps: 2_000,
             memo_bytes: 4 * 1024,
             idle_turns: 10,
+            carry_trace: false,
         }
     }
 }

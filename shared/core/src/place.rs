@@ -109,10 +109,13 @@ pub(crate) fn armed<R: Placed>(record: &R, place: Due, now: Timestamp) -> (Due, 
 }
 
 /// The bound that a record's place must keep. A message in a worker's hands stands in for the backstop, so a plain
-/// claim or heartbeat has no need to touch the index: only instants that users can see count.
+/// claim or heartbeat has no need to touch the index: only instants that users can see count. But it can be lost as
+/// well: a record that lies further ahead than any look for a lost one, because it waited for something far away, is
+/// moved all the same.
 fn bound<R: Placed>(after: &R, context: &Context<'_>) -> Option<Due> {
     let latest = after.latest(context.now, context.limits)?;
-    match after.due().filter(|_| after.is_in_hands()) {
+    let farthest = context.now.plus(context.limits.backstop_max);
+    match after.due().filter(|due| after.is_in_hands() && due.at <= farthest) {
         Some(current) => {
             Some(after.visible_at().map_or(current, |at| Due { at, kind: DueKind::Instant, ..latest }))
         }

@@ -14,6 +14,7 @@ use crate::payload::{BlobRef, Payload};
 use crate::retry::RetryPolicy;
 use crate::time::Timestamp;
 use crate::timeout::{TimeoutKind, Timeouts};
+use crate::trace::TraceContext;
 
 /// The version of the stored format. Readers refuse another one loudly and never rewrite it.
 pub const FORMAT: u8 = 1;
@@ -51,6 +52,9 @@ pub struct Task {
     /// The execution it is a remote step of, which is told of its end.
     #[serde(rename = "par", default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// The trace that it belongs to, as its caller said. Kept for as long as there is room for it.
+    #[serde(rename = "tr", default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// The idempotency key it was scheduled with.
     #[serde(rename = "key", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<HeldKey>,

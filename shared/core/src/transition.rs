@@ -230,7 +230,7 @@ pub(crate) fn finish(task: &mut Task, outcome: Outcome, context: &Context<'_>) {
 /// The least that remains has room beside every task that scheduling accepts.
 pub(crate) fn fit(task: &mut Task) {
     cut_outcome(task, ERROR_BYTES);
-    let steps: [fn(&mut Task); 12] = [
+    let steps: [fn(&mut Task); 13] = [
         |task| cut_history(task, 60),
         |task| cut_history(task, 20),
         |task| cut_history(task, 0),
@@ -242,6 +242,7 @@ pub(crate) fn fit(task: &mut Task) {
         drop_worker,
         |task| task.progress = None,
         |task| task.history.iter_mut().for_each(|past| past.claimed_at = None),
+        |task| task.trace = None,
         |task| cut_outcome(task, 0),
     ];
     for step in steps {

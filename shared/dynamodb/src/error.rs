@@ -103,16 +103,38 @@ fn answered(error: SdkServiceError) -> Failure {
         | SdkServiceError::ProvisionedThroughputExceededException(_)
         | SdkServiceError::RequestLimitExceeded(_)
         | SdkServiceError::ThrottlingException(_) => StoreError::Throttled,
-        SdkServiceError::ResourceNotFoundException(_) => {
-            unavailable(format!("{told} (is the table's name right, and its region? Has it been created?)"))
-        }
-        _ => match code.as_str() {
-            "AccessDeniedException" | "UnrecognizedClientException" | "ExpiredTokenException" => {
-                unavailable(format!("{told} (the credentials in use may not do this to the table)"))
-            }
-            _ => unavailable(told),
-        },
+        SdkServiceError::ResourceNotFoundException(_) => unavailable(format!("{told}; {NO_TABLE}")),
+        _ => unavailable(match remedy(&code) {
+            Some(remedy) => format!("{told}; {remedy}"),
+            None => told,
+        }),
     })
+}
+
+const NO_TABLE: &str = "there is no such table in this account and region: correct TICKOVER_TABLE, or deploy the stack \
+     that makes the table";
+
+/// What to do about a refusal that isn't going to pass by itself.
+fn remedy(code: &str) -> Option<&'static str> {
+    match code {
+        "AccessDeniedException" => Some(
+            "this function's role may not do this: allow it for the table and its indexes, as infra/template.yaml does",
+        ),
+        "ExpiredTokenException"
+        | "IncompleteSignature"
+        | "InvalidSignatureException"
+        | "MissingAuthenticationToken"
+        | "MissingAuthenticationTokenException"
+        | "UnrecognizedClientException" => Some(
+            "the credentials are wrong or no longer valid: renew them, and see that this machine's clock is right",
+        ),
+        // Requests are made by this build alone, so what they don't fit is the table.
+        "ValidationException" => Some(
+            "the table has other keys or indexes than this build asks for: TICKOVER_TABLE must name a table of \
+             Tickover's, brought up to date by deploying its stack",
+        ),
+        _ => None,
+    }
 }
 
 /// A request that could not even be built: a fault of this crate's.
@@ -124,3 +146,6 @@ pub(crate) fn unbuildable(error: &BuildError) -> StoreError {
 pub(crate) fn unavailable(reason: String) -> StoreError {
     StoreError::Unavailable { reason }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,7 @@
 
 mod connector;
 mod dispatch;
+mod line;
 #[cfg(test)]
 mod tests;
 
@@ -82,9 +83,9 @@ pub enum Error {
 impl Embedded {
     /// Opens an empty database that lives in memory and is forgotten with its last clone.
     ///
-    /// Requests run on the calling thread: they take tens of microseconds and never wait on a disk.
+    /// Requests run on the threads of their callers: they take tens of microseconds and never wait on a disk.
     pub fn memory() -> Result<Self, Error> {
-        Ok(Self::new(Database::memory()?, Placement::Inline))
+        Ok(Self::new(Database::memory()?, Placement::inline()))
     }
 
     /// Opens the database in `path`, creating the file (not its folder) if there is none.

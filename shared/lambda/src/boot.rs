@@ -1,11 +1,9 @@
 //! The cold start: configuration, logs, one set of AWS clients, and the service over them.
 
+use std::panic::Location;
 use std::sync::Arc;
-use std::time::Duration;
 
-use aws_config::retry::RetryConfig;
-use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, SdkConfig};
+use aws_config::SdkConfig;
 use tickover_dynamodb::DynamoStore;
 use tickover_service::config::{Config, ConfigError};
 use tickover_service::system::{SystemClock, SystemIds};
@@ -15,22 +13,8 @@ use tickover_sqs::SqsQueue;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::aws;
 use crate::metrics::Metrics;
-
-/// Times the SDK sends a request, the first one included. The service repeats what is worth more patience.
-const ATTEMPTS: u32 = 3;
-/// The wait between two of them, on average twice as long each time.
-const BACKOFF: Duration = Duration::from_millis(50);
-const BACKOFF_MAX: Duration = Duration::from_secs(1);
-/// A connection within a region takes milliseconds: a longer wait is for a packet that is lost.
-const CONNECT: Duration = Duration::from_secs(2);
-/// One try of a request that answers at once.
-const ATTEMPT: Duration = Duration::from_secs(4);
-/// All tries of it.
-const OPERATION: Duration = Duration::from_secs(10);
-/// A long poll for messages takes up to 20 s, which is no fault.
-const LONG_POLL_ATTEMPT: Duration = Duration::from_secs(25);
-const LONG_POLL_OPERATION: Duration = Duration::from_secs(30);
 
 /// Where logs go below `info`, the crates that log whole requests are kept from it: payloads are never logged.
 /// The runtime's span with the request id is at `info`.
@@ -66,8 +50,17 @@ impl BootError {
     }
 }
 
-/// Reads the environment, sets up logs and metrics, and builds the service over AWS. Reaches no network yet.
+/// Reads the environment, sets up logs and metrics, and builds the service over AWS, reached from wherever this is.
 pub async fn app() -> Result<App, BootError> {
+    over(aws::anywhere).await
+}
+
+/// The same from inside Lambda. Reaches no network yet.
+pub(crate) async fn app_in_lambda() -> Result<App, BootError> {
+    over(aws::in_lambda).await
+}
+
+async fn over<F: Future<Output = SdkConfig>>(reach: impl FnOnce() -> F) -> Result<App, BootError> {
     let config = match Config::from_env() {
         Ok(config) => config,
         Err(error) => {
@@ -76,10 +69,11 @@ pub async fn app() -> Result<App, BootError> {
         }
     };
     telemetry::init(&without_noise(&config.log), LogFormat::Json);
+    std::panic::set_hook(Box::new(|panic| log_panic(panic.location())));
     let metrics = Metrics::install(config.function.as_deref());
-    let aws = aws().await;
+    let aws = reach().await;
     let store = DynamoStore::new(aws_sdk_dynamodb::Client::new(&aws), &config.table);
-    let queue = SqsQueue::new(long_polling(&aws), config.queue_urls());
+    let queue = SqsQueue::new(aws::queues(&aws), config.queue_urls());
     let ports = Ports {
         store: Arc::new(store),
         queue: Arc::new(queue),
@@ -90,31 +84,11 @@ pub async fn app() -> Result<App, BootError> {
     Ok(App { service, config: Arc::new(config), metrics })
 }
 
-async fn aws() -> SdkConfig {
-    let timeouts = TimeoutConfig::builder()
-        .connect_timeout(CONNECT)
-        .operation_attempt_timeout(ATTEMPT)
-        .operation_timeout(OPERATION)
-        .build();
-    let retries = RetryConfig::standard()
-        .with_max_attempts(ATTEMPTS)
-        .with_initial_backoff(BACKOFF)
-        .with_max_backoff(BACKOFF_MAX);
-    aws_config::defaults(BehaviorVersion::latest())
-        .retry_config(retries)
-        .timeout_config(timeouts)
-        .load()
-        .await
-}
-
-fn long_polling(aws: &SdkConfig) -> aws_sdk_sqs::Client {
-    let timeouts = TimeoutConfig::builder()
-        .connect_timeout(CONNECT)
-        .operation_attempt_timeout(LONG_POLL_ATTEMPT)
-        .operation_timeout(LONG_POLL_OPERATION)
-        .build();
-    let config = aws_sdk_sqs::config::Builder::from(aws).timeout_config(timeouts).build();
-    aws_sdk_sqs::Client::from_conf(config)
+/// A panic's place, in a line like any other. What it says may hold parts of a payload: a step's own is in the failure
+/// of its attempt.
+fn log_panic(location: Option<&Location<'_>>) {
+    let location = location.map(ToString::to_string);
+    tracing::error!(location, "panicked");
 }
 
 /// The directives, with a flood kept out of the logs, and where they ask for more than `info` payloads as well.

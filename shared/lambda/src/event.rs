@@ -3,6 +3,8 @@
 use aws_lambda_events::sqs::SqsEvent;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tickover_core::limits::JSON_DEPTH_MAX;
+use tickover_core::payload;
 use tickover_core::time::Timestamp;
 
 use crate::answer::Failure;
@@ -51,14 +53,18 @@ struct BusEvent {
     time: Option<Box<RawValue>>,
 }
 
+/// Levels that an event may have: a body's, and some around it. Deeper ones aren't looked into.
+const DEPTH_MAX: usize = 2 * JSON_DEPTH_MAX;
+
 /// As much of a field that is no instant as is shown.
 const SHOWN_CHARS: usize = 40;
 
 impl Event {
     /// Tells what came. Whatever bears no service's marks was sent directly.
     pub fn read(raw: Box<RawValue>) -> Self {
-        // An array would pass for a struct of its elements.
-        if !raw.get().trim_ascii_start().starts_with('{') {
+        // Whoever takes bodies refuses what nests too deep, by its limit. An array would pass for a struct of its elements.
+        let is_too_deep = payload::depth(raw.get().as_bytes()) > DEPTH_MAX;
+        if is_too_deep || !raw.get().trim_ascii_start().starts_with('{') {
             return Self::Invoke(raw);
         }
         let Ok(marks) = serde_json::from_str::<Marks<'_>>(raw.get()) else { return Self::Invoke(raw) };
@@ -147,6 +153,13 @@ mod tests {
         for text in ["{}", r#"{ "queue":"emails" }"#, "[1, 2, 3, 4]", "null", "7", r#"{"Records":null}"#] {
             assert!(matches!(read(text), Event::Invoke(raw) if raw.get() == text), "{text}");
         }
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_left_to_the_limit_of_bodies() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let text = format!(r#"{{"Records":{deep}}}"#);
+        assert!(matches!(read(&text), Event::Invoke(raw) if raw.get() == text));
     }
 
     #[test]

@@ -12,8 +12,9 @@ use tickover_core::error::Reject;
 pub struct Fields(Vec<(String, Box<RawValue>)>);
 
 impl Fields {
-    /// Reads an object. `path` names it in errors.
+    /// Reads an object, unless it is too large or nests too deep. `path` names it in errors.
     pub fn read(path: &str, text: &str) -> Result<Self, Reject> {
+        tickover_api::check(text.as_bytes())?;
         if !text.trim_ascii_start().starts_with('{') {
             return Err(Reject::field(path, "expected a JSON object"));
         }
@@ -113,6 +114,16 @@ mod tests {
         assert_eq!(twice.to_string(), "id: is given more than once");
         let number = fields(r#"{"id":7}"#).take_text("id").unwrap_err();
         assert_eq!(number.to_string(), "id: expected a string");
+    }
+
+    #[test]
+    fn size_and_depth_are_limited_before_anything_is_parsed() {
+        let deep = format!("{{\"a\":{}", "[".repeat(1_000_000));
+        let refused = Fields::read("body", &deep).unwrap_err();
+        assert_eq!(refused, Reject::LimitExceeded { limit: "json_depth", value: 1_000_001, maximum: 64 });
+        let large = format!("{{\"a\":\"{}", "x".repeat(6 * 1024 * 1024));
+        let refused = Fields::read("body", &large).unwrap_err();
+        assert!(matches!(refused, Reject::LimitExceeded { limit: "body_bytes", .. }), "{refused}");
     }
 
     #[test]

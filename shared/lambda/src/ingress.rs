@@ -3,8 +3,10 @@
 
 use serde_json::Number;
 use serde_json::value::RawValue;
-use tickover_api::{Answer, Problem, calls};
+use tickover_api::calls::{self, Call};
+use tickover_api::{Answer, Problem};
 use tickover_core::error::Reject;
+use tickover_core::trace::TraceContext;
 use tickover_service::Service;
 
 use crate::fields::Fields;
@@ -74,6 +76,8 @@ pub struct Request {
     pub kind: Kind,
     /// The body as it was written, not looked into yet.
     pub body: Box<RawValue>,
+    /// The trace that its transport named.
+    pub trace: Option<TraceContext>,
 }
 
 impl Inlet {
@@ -83,7 +87,7 @@ impl Inlet {
         if let Some(kind) = self.bare
             && !ENVELOPE.iter().any(|name| fields.has(name))
         {
-            return Ok(Request { kind, body: fields.to_json()? });
+            return Ok(Request { kind, body: fields.to_json()?, trace: None });
         }
         self.check_version(fields.take("v")?.as_deref())?;
         let kind = self.kind(fields.take_text("type")?.as_deref())?;
@@ -92,7 +96,7 @@ impl Inlet {
             return Err(Reject::field(unknown, "unknown field: an envelope has v, type and body"));
         }
         match body {
-            Some(body) if body.get().starts_with('{') => Ok(Request { kind, body }),
+            Some(body) if body.get().starts_with('{') => Ok(Request { kind, body, trace: None }),
             Some(_) | None => Err(Reject::field("body", "expected a JSON object, as over HTTP")),
         }
     }
@@ -128,7 +132,7 @@ impl Inlet {
 impl Request {
     /// Does what is asked for.
     pub async fn carry_out(&self, service: &Service) -> Result<Answer, Problem> {
-        let whole = self.body.get().as_bytes();
+        let whole = Call { body: self.body.get().as_bytes(), trace: self.trace };
         match self.kind {
             Kind::Task => calls::schedule(service, whole).await,
             Kind::Execution => calls::executions::start(service, whole).await,

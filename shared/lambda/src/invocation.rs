@@ -29,7 +29,7 @@ impl From<LambdaEvent<Box<RawValue>>> for Invocation {
 
 /// The cold start. Where it fails, every problem is logged and told to Lambda; all that is left to do is to end.
 pub async fn prepare() -> Result<App, BootError> {
-    let booted = boot::app().await;
+    let booted = boot::app_in_lambda().await;
     if let Err(error) = &booted {
         tracing::error!(code = error.code(), %error, "the function can't start");
         init_error::report(error).await;

@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod sqs;
 pub mod timer;
 
+mod aws;
 mod init_error;
 
 pub use answer::Failure;

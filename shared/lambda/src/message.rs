@@ -4,6 +4,7 @@ use aws_lambda_events::sqs::SqsMessage;
 use sha2::{Digest as _, Sha256};
 use tickover_api::Problem;
 use tickover_core::error::Reject;
+use tickover_core::trace::TraceContext;
 use tickover_service::Service;
 
 use crate::fields::Fields;
@@ -16,18 +17,26 @@ const TOO_LATE: [&str; 3] = ["lease_lost", "deadline_exceeded", "already_termina
 /// Carries out what a message asks for. A report or an event that comes too late is logged and done with: it isn't the
 /// message's fault, and whoever sees it again, or finds it among the dead letters, could do nothing about it.
 pub async fn take(service: &Service, inlet: &Inlet, message: SqsMessage) -> Result<(), Problem> {
+    let trace = trace_of(&message);
     let id = message.message_id.unwrap_or_default();
     let text = message.body.unwrap_or_default();
-    let request = named_after_its_message(inlet.read(&text)?, &id, &text)?;
+    let request = named_after_its_message(Request { trace, ..inlet.read(&text)? }, &id, &text)?;
     match request.carry_out(service).await {
         Ok(_) => Ok(()),
         Err(problem) if request.kind.may_be_late() && TOO_LATE.contains(&problem.code()) => {
             let (kind, code) = (request.kind.as_str(), problem.code());
-            tracing::warn!({ MESSAGE_ID } = id, kind, code, reason = problem.detail, "late report dropped");
+            tracing::warn!({ MESSAGE_ID } = id, kind, code, reason = problem.told(), "late report dropped");
             Ok(())
         }
         Err(problem) => Err(problem),
     }
+}
+
+/// The trace that a message's attributes name: the sender's own in W3C's words, or what AWS X-Ray puts there.
+fn trace_of(message: &SqsMessage) -> Option<TraceContext> {
+    let own = message.message_attributes.get("traceparent").and_then(|value| value.string_value.as_deref());
+    let xray = || message.attributes.get("AWSTraceHeader").map(String::as_str);
+    own.and_then(TraceContext::parse).or_else(|| xray().and_then(TraceContext::parse_xray))
 }
 
 /// SQS delivers a message at least once, so what has no name of its own (a task, an execution, an event) gets one
@@ -77,6 +86,21 @@ mod tests {
         assert_eq!(named("m-1", text), first);
         assert_ne!(named("m-2", text), first);
         assert_ne!(named("m-1", r#"{"queue":"p","id":null}"#), first);
+    }
+
+    #[test]
+    fn a_trace_is_taken_from_the_senders_attribute_or_from_x_rays() {
+        let named = |attributes: serde_json::Value| {
+            let message: SqsMessage = serde_json::from_value(attributes).unwrap();
+            trace_of(&message).map(|trace| trace.traceparent())
+        };
+        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let own = serde_json::json!({"traceparent": {"stringValue": trace, "dataType": "String"}});
+        assert_eq!(named(serde_json::json!({"messageAttributes": own})).as_deref(), Some(trace));
+        let xray = "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Parent=00f067aa0ba902b7;Sampled=1";
+        let system = serde_json::json!({"AWSTraceHeader": xray});
+        assert_eq!(named(serde_json::json!({"attributes": system})).as_deref(), Some(trace));
+        assert_eq!(named(serde_json::json!({"attributes": {"AWSTraceHeader": "Root=1"}})), None);
     }
 
     #[test]

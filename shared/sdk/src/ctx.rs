@@ -257,6 +257,12 @@ impl Ctx {
         self.shared.lock().facts.execution.to_string()
     }
 
+    /// The trace that the execution belongs to, as in a `traceparent` header, and so do its remote steps and
+    /// children. `None` where traces aren't carried, or whoever started it named none.
+    pub fn traceparent(&self) -> Option<String> {
+        self.shared.lock().facts.trace.map(|trace| trace.traceparent())
+    }
+
     /// Which run of the execution this is, from 1.
     pub fn run(&self) -> u32 {
         self.shared.lock().facts.run

@@ -19,6 +19,8 @@ use crate::lease::LeaseToken;
 use crate::ports::StoreError;
 use crate::service::Service;
 
+pub(crate) use hinted::WHILE_PAUSED;
+
 /// Batches of messages looked at in one call that doesn't wait, where all of them led to nothing.
 const ROUNDS_MAX: usize = 10;
 /// The last stretch before a start is waited out here, because SQS counts delays in whole seconds.
@@ -180,6 +182,7 @@ impl Service {
         let Some(running) = task.running() else { return Err(ServiceError::Contended) };
         let token = LeaseToken { incarnation: task.incarnation, lease: running.lease, receipt }.encode();
         let (lease_expires_at, deadline_at) = (running.lease_expires_at, attempt_deadline(&task));
+        let task = Task { trace: self.carried(task.trace), ..task };
         Ok(ClaimedTask { task, input, token, lease_expires_at, deadline_at })
     }
 

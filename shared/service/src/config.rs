@@ -8,15 +8,22 @@ use tickover_core::id::QueueName;
 use tickover_core::limits::{LEASE_RANGE, Limits, SPAN_MAX};
 use tracing_subscriber::EnvFilter;
 
+const TABLE: &str = "TICKOVER_TABLE";
+const QUEUES: &str = "TICKOVER_QUEUES";
+const QUEUE_URLS: &str = "TICKOVER_QUEUE_URLS";
 const TIMERS: &str = "TICKOVER_TIMERS";
 const EVENTS: &str = "TICKOVER_EVENTS";
+const TRACE: &str = "TICKOVER_TRACE";
+/// Stands for a queue's name in `TICKOVER_QUEUE_URLS`.
+const NAME_IN_URL: &str = "{name}";
 
 /// What a function needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// `TICKOVER_TABLE`: the table's name.
     pub table: String,
-    /// `TICKOVER_QUEUES`: logical name to URL, as `emails=https://…,reports=https://…`.
+    /// `TICKOVER_QUEUES`: logical name to URL, as `emails=https://…,reports=https://…`. Names alone will do where
+    /// `TICKOVER_QUEUE_URLS` says what the URLs of such queues look like, as `https://…/tickover-work-{name}`.
     pub queues: BTreeMap<QueueName, String>,
     /// `TICKOVER_TIMERS`: URL of the queue of timers, which makes deadlines precise to a second.
     pub timers: String,
@@ -29,7 +36,7 @@ pub struct Config {
     /// `TICKOVER_LOG`: log directives, `info` by default.
     pub log: String,
     /// Limits, from `TICKOVER_LEASE`, `TICKOVER_RETENTION`, `TICKOVER_DUE_SHARDS`, `TICKOVER_PAYLOAD_BYTES`,
-    /// `TICKOVER_BATCH` and `TICKOVER_MAX_LOSSES`.
+    /// `TICKOVER_BATCH`, `TICKOVER_MAX_LOSSES` and `TICKOVER_TRACE`, which is `off` by default, or `carry`.
     pub limits: Limits,
 }
 
@@ -51,7 +58,8 @@ impl fmt::Display for ConfigError {
 pub struct Surroundings {
     /// Whether `AWS_LAMBDA_RUNTIME_API` is set, which Lambda does.
     pub in_lambda: bool,
-    /// Whether `TICKOVER_TABLE` is set: then a [`Config`] is to be read, and nothing is local.
+    /// Whether `TICKOVER_TABLE`, `TICKOVER_QUEUES` or `TICKOVER_TIMERS` is set: then a [`Config`] is to be read, and
+    /// nothing is local. Were it told by one of them, one that is forgotten would make a system of its own.
     pub on_aws: bool,
     /// `TICKOVER_DATA`: the file that a local system keeps its data in; without it, they live in memory.
     pub data: Option<String>,
@@ -59,6 +67,8 @@ pub struct Surroundings {
     pub listen: Option<String>,
     /// `TICKOVER_LOG`: log directives.
     pub log: Option<String>,
+    /// Whether `TICKOVER_TRACE` is `carry`: then a local system carries traces as well.
+    pub carry_trace: bool,
 }
 
 impl Surroundings {
@@ -73,10 +83,11 @@ impl Surroundings {
         let reader = Reader { lookup, problems: vec![] };
         Self {
             in_lambda: reader.optional("AWS_LAMBDA_RUNTIME_API").is_some(),
-            on_aws: reader.optional("TICKOVER_TABLE").is_some(),
+            on_aws: [TABLE, QUEUES, TIMERS].into_iter().any(|name| reader.optional(name).is_some()),
             data: reader.optional("TICKOVER_DATA"),
             listen: reader.optional("TICKOVER_LISTEN"),
             log: reader.optional("TICKOVER_LOG"),
+            carry_trace: reader.optional(TRACE).is_some_and(|mode| mode == "carry"),
         }
     }
 }
@@ -94,8 +105,8 @@ impl Config {
         let defaults = Limits::default();
         let year = SPAN_MAX;
         let second = Millis::from_secs(1);
-        let table = reader.required("TICKOVER_TABLE");
-        let queues = reader.queues("TICKOVER_QUEUES");
+        let table = reader.required(TABLE);
+        let queues = reader.queues(QUEUES);
         let (timers, events) = reader.own_queues(&queues);
         let config = Self {
             table,
@@ -117,6 +128,7 @@ impl Config {
                 ),
                 batch: reader.number("TICKOVER_BATCH", defaults.batch, 1, 1_000),
                 losses: reader.number("TICKOVER_MAX_LOSSES", defaults.losses, 0, 1_000),
+                carry_trace: reader.carries_trace(),
                 ..defaults
             },
         };
@@ -187,18 +199,34 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         }
     }
 
+    fn carries_trace(&mut self) -> bool {
+        let text = self.optional(TRACE).unwrap_or_else(|| "off".to_owned());
+        match text.as_str() {
+            "carry" => true,
+            "off" => false,
+            other => {
+                self.problems.push(format!("{TRACE} must be off or carry, not {other:?}"));
+                false
+            }
+        }
+    }
+
     fn queues(&mut self, name: &str) -> BTreeMap<QueueName, String> {
         let text = self.required(name);
         let mut queues = BTreeMap::new();
         if !text.is_empty() && text.split(',').all(|entry| entry.trim().is_empty()) {
             self.problems.push(format!("{name} names no queue: {text:?}"));
         }
+        let pattern = self.url_pattern();
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-            let parsed =
-                entry.split_once('=').map(|(queue, url)| (QueueName::parse(queue.trim()), url.trim()));
+            let named = |pattern: &String| (QueueName::parse(entry), pattern.replace(NAME_IN_URL, entry));
+            let parsed = match entry.split_once('=') {
+                Some((queue, url)) => Some((QueueName::parse(queue.trim()), url.trim().to_owned())),
+                None => pattern.as_ref().map(named),
+            };
             match parsed {
-                Some((Ok(queue), url)) if is_url(url) => {
-                    if queues.insert(queue, url.to_owned()).is_some() {
+                Some((Ok(queue), url)) if is_url(&url) => {
+                    if queues.insert(queue, url).is_some() {
                         self.problems.push(format!("{name} has the queue of {entry:?} twice"));
                     }
                 }
@@ -211,6 +239,20 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
             }
         }
         queues
+    }
+
+    /// What the URL of a queue looks like that is only named: a template of infrastructure can list names, but has no
+    /// means to write each of them beside its URL.
+    fn url_pattern(&mut self) -> Option<String> {
+        let pattern = self.optional(QUEUE_URLS)?;
+        if is_url(&pattern) && pattern.contains(NAME_IN_URL) {
+            return Some(pattern);
+        }
+        self.problems.push(format!(
+            "{QUEUE_URLS} must be a queue's URL with {NAME_IN_URL} in place of its name, not {pattern:?}"
+        ));
+        // Not one more problem for each of the names.
+        Some(format!("http://{NAME_IN_URL}"))
     }
 
     /// The queues that hold no tasks: the one of timers, and the one of events if there is any. Each has to itself
@@ -277,12 +319,14 @@ mod tests {
             ("TICKOVER_TIMERS", "http://q/1/timers"),
             ("TICKOVER_LEASE", "5m"),
             ("TICKOVER_DUE_SHARDS", "32"),
+            ("TICKOVER_TRACE", "carry"),
         ])
         .unwrap();
         assert_eq!(config.queues.len(), 2);
         assert_eq!((config.timers.as_str(), config.events), ("http://q/1/timers", None));
         assert_eq!(config.limits.lease, Millis::from_secs(300));
         assert_eq!(config.limits.due_shards, 32);
+        assert!(config.limits.carry_trace && !Limits::default().carry_trace);
     }
 
     #[test]
@@ -293,9 +337,11 @@ mod tests {
             ("TICKOVER_RETENTION", "2y"),
             ("TICKOVER_DUE_SHARDS", "0"),
             ("TICKOVER_LOG", "tickover=loud"),
+            ("TICKOVER_TRACE", "on"),
         ])
         .unwrap_err();
-        assert_eq!(error.problems.len(), 9, "{error}");
+        assert_eq!(error.problems.len(), 10, "{error}");
+        assert!(error.to_string().contains("TICKOVER_TRACE must be off or carry, not \"on\""));
         assert!(error.to_string().contains("TICKOVER_TABLE is missing"));
         assert!(error.to_string().contains("1 fortnight"));
         assert!(error.to_string().contains("tickover=loud"));
@@ -306,6 +352,30 @@ mod tests {
         let timers = ("TICKOVER_TIMERS", "http://q/1/timers");
         let error = read(&[("TICKOVER_TABLE", "t"), ("TICKOVER_QUEUES", " , "), timers]).unwrap_err();
         assert_eq!(error.problems, [r#"TICKOVER_QUEUES names no queue: ",""#]);
+    }
+
+    #[test]
+    fn queues_that_are_only_named_have_urls_alike() {
+        let of = |queues, pattern| {
+            let timers = ("TICKOVER_TIMERS", "http://q/1/timers");
+            read(&[
+                ("TICKOVER_TABLE", "t"),
+                ("TICKOVER_QUEUES", queues),
+                ("TICKOVER_QUEUE_URLS", pattern),
+                timers,
+            ])
+        };
+        let urls = of("emails, reports, bills=http://q/2/b", "http://q/1/work-{name}").unwrap().queues;
+        let urls: Vec<_> = urls.iter().map(|(name, url)| format!("{name} {url}")).collect();
+        let expected =
+            ["bills http://q/2/b", "emails http://q/1/work-emails", "reports http://q/1/work-reports"];
+        assert_eq!(urls, expected);
+        let problems = of("emails,a b", "http://q/1/work").unwrap_err().problems;
+        assert_eq!(
+            problems[0],
+            "TICKOVER_QUEUE_URLS must be a queue's URL with {name} in place of its name, not \"http://q/1/work\""
+        );
+        assert!(problems[1].starts_with("TICKOVER_QUEUES: a queue's name "), "{problems:?}");
     }
 
     fn read_own(timers: &str, events: &str) -> Result<Config, ConfigError> {

@@ -25,6 +25,7 @@ use tickover_core::id::{ExecutionId, LeaseId, QueueName, StepName, TaskKind, Wor
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
+use tickover_core::trace::TraceContext;
 
 pub use describe::Described;
 pub(crate) use drive::KnownExecution;
@@ -56,6 +57,8 @@ pub struct StartRequest {
     pub delay: Millis,
     /// Whom it tells of its end.
     pub parent: Option<Parent>,
+    /// The trace that it belongs to; of no account where traces aren't carried.
+    pub trace: Option<TraceContext>,
     /// What happens if the id is taken.
     pub policy: StartPolicy,
 }
@@ -74,6 +77,7 @@ impl StartRequest {
             on_failure: None,
             delay: Millis::ZERO,
             parent: None,
+            trace: None,
             policy: StartPolicy::default(),
         }
     }

@@ -29,6 +29,7 @@ const EXECUTIONS_ENDED: &str = "tickover_executions_ended_total";
 const EXECUTION_TIMEOUTS: &str = "tickover_execution_timeouts_total";
 const TURNS: &str = "tickover_turns_total";
 const STEPS_ENDED: &str = "tickover_steps_ended_total";
+const OCCURRENCES: &str = "tickover_schedule_occurrences_total";
 const STORE_CONFLICTS: &str = "tickover_store_conflicts_total";
 const TICKS: &str = "tickover_ticks_total";
 const TICK_RECORDS: &str = "tickover_tick_records_total";
@@ -45,7 +46,7 @@ const QUEUE_DEPTH: &str = "tickover_queue_depth";
 const ACTIVE_HEARTBEATS: &str = "tickover_active_heartbeats";
 
 /// A metric that only grows.
-const COUNTERS: [(&str, &str); 17] = [
+const COUNTERS: [(&str, &str); 18] = [
     (TASKS_SCHEDULED, "Tasks made."),
     (TASKS_ENDED, "Tasks that ended, by outcome."),
     (TASK_TIMEOUTS, "Deadlines and timeouts enforced, by kind."),
@@ -60,6 +61,10 @@ const COUNTERS: [(&str, &str); 17] = [
     (EXECUTION_TIMEOUTS, "Deadlines of executions and runs enforced, by kind."),
     (TURNS, "Turns of executions taken by workers."),
     (STEPS_ENDED, "Steps of executions that ended, by outcome."),
+    (
+        OCCURRENCES,
+        "Occurrences of recurring schedules, by what they came to: started, refused, or why skipped.",
+    ),
     (STORE_CONFLICTS, "Decisions taken again because others changed the record meanwhile."),
     (TICKS, "Ticks: done or out_of_time."),
     (TICK_RECORDS, "Records that ticks dealt with, by what they did."),
@@ -203,6 +208,11 @@ pub(crate) fn turn_taken(queue: &QueueName, waited: Millis) {
 /// A step of an execution ended like this.
 pub(crate) fn step_ended(queue: &QueueName, outcome: &'static str) {
     counter!(STEPS_ENDED, "queue" => label(queue), "outcome" => outcome).increment(1);
+}
+
+/// An occurrence of a recurring schedule came to this.
+pub(crate) fn occurrence(result: &'static str) {
+    counter!(OCCURRENCES, "result" => result).increment(1);
 }
 
 /// When this life of a task began: an operator's retry begins another.

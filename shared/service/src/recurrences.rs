@@ -7,6 +7,7 @@
 mod drive;
 mod request;
 mod runs;
+mod tell;
 
 use tickover_core::error::Reject;
 use tickover_core::id::RecurrenceId;

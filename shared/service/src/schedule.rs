@@ -12,6 +12,7 @@ use tickover_core::queue::KeyRecord;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Task;
 use tickover_core::timeout::Timeouts;
+use tickover_core::trace::TraceContext;
 
 use crate::drive::{Driven, Known, Try};
 use crate::error::{ServiceError, unknown_queue};
@@ -45,6 +46,8 @@ pub struct ScheduleRequest {
     pub timeouts: Timeouts,
     /// From when.
     pub start: Start,
+    /// The trace that it belongs to; of no account where traces aren't carried.
+    pub trace: Option<TraceContext>,
 }
 
 /// A task that exists now.
@@ -203,6 +206,7 @@ impl Service {
             fingerprint: fingerprint(request),
             key,
             parent: None,
+            trace: self.carried(request.trace),
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
         }))
     }

@@ -13,6 +13,7 @@ use tickover_core::id::{BlobId, ExecutionId, Incarnation, LeaseId, Nonce, TaskId
 use tickover_core::limits::Limits;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
+use tickover_core::trace::TraceContext;
 
 use crate::executions::Waiters;
 use crate::ports::{Clock, Ids, Queue, Store};
@@ -145,6 +146,11 @@ impl Service {
         let text = format!("{:032x}", u128::from_be_bytes(self.random()));
         #[expect(clippy::expect_used, reason = "hexadecimal digits are allowed in every id")]
         ExecutionId::parse(text).expect("hexadecimal is a name")
+    }
+
+    /// A trace, where this deployment carries traces; else none, also where a record still has one.
+    pub fn carried(&self, trace: Option<TraceContext>) -> Option<TraceContext> {
+        trace.filter(|_| self.limits.carry_trace)
     }
 
     /// Waits a random while below a bound that doubles with each try: others are at the same record or store.

@@ -41,3 +41,29 @@ impl Ids for SystemIds {
         rand::rng().fill_bytes(bytes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tickover_core::id::LeaseId;
+
+    use super::*;
+
+    #[test]
+    fn leases_have_128_bits_none_of_which_is_ever_fixed_and_none_comes_twice() {
+        let leases: Vec<[u8; LeaseId::LEN]> = (0..1_000)
+            .map(|_| {
+                let mut bytes = [0; LeaseId::LEN];
+                SystemIds.fill(&mut bytes);
+                bytes
+            })
+            .collect();
+        assert_eq!(LeaseId::LEN * 8, 128);
+        assert_eq!(leases.iter().collect::<BTreeSet<_>>().len(), leases.len());
+        for bit in 0..128 {
+            let set = leases.iter().filter(|lease| lease[bit / 8] >> (bit % 8) & 1 == 1).count();
+            assert!((300..700).contains(&set), "bit {bit} was set {set} times of 1000");
+        }
+    }
+}

@@ -40,6 +40,8 @@ pub mod field {
     pub const ERROR_CODE: &str = "error.code";
     /// Who claimed.
     pub const WORKER: &str = "worker";
+    /// The trace that it belongs to, where traces are carried.
+    pub const TRACE_ID: &str = "trace.id";
     /// From when a task may be claimed again.
     pub const RETRY_AT: &str = "retry_at";
 }
@@ -62,6 +64,7 @@ pub(crate) fn log_event(event: &Event) {
                 { field::ERROR_CODE } = event.what.error_code(),
                 { field::WORKER } = worker(event),
                 { field::RETRY_AT } = retry_at(event),
+                { field::TRACE_ID } = event.trace.map(|trace| trace.trace_id()),
                 "{}",
                 event.what.name()
             )
@@ -96,6 +99,7 @@ pub(crate) fn log_execution(event: &ExecutionEvent) {
                 { field::LATENESS_MS } = deadline(&event.what).map(|(_, _, lateness)| lateness),
                 { field::STEP_NAME } = failure(&event.what).and_then(|(_, step)| step),
                 { field::ERROR_CODE } = failure(&event.what).map(|(code, _)| code),
+                { field::TRACE_ID } = event.trace.map(|trace| trace.trace_id()),
                 "{}",
                 event.what.name()
             )

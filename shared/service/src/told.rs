@@ -48,7 +48,8 @@ impl Service {
     pub(crate) fn tell(&self, writes: &[Write], now: Timestamp) {
         let is_wanted = self.ports.queue.knows(&QueueName::events());
         for (before, after) in writes.iter().filter_map(records) {
-            for event in events(before, after, now) {
+            for mut event in events(before, after, now) {
+                event.trace = self.carried(event.trace);
                 telemetry::log_event(&event);
                 metric::event(&event, metric::born_at(before, after));
                 if is_wanted {
@@ -61,7 +62,8 @@ impl Service {
             if let Some(waited) = of_executions::turn_taken(before, after) {
                 metric::turn_taken(&after.queue, waited);
             }
-            for event in of_executions::events(before, after, now) {
+            for mut event in of_executions::events(before, after, now) {
+                event.trace = self.carried(event.trace);
                 telemetry::log_execution(&event);
                 metric::execution(&event, after.created_at);
                 if event.what.ended_as().is_some() {

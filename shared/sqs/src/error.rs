@@ -5,6 +5,7 @@ use std::error::Error;
 use aws_sdk_sqs::config::http::HttpResponse;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use tickover_service::ports::QueueError;
+use tickover_service::telemetry::field::QUEUE_NAME;
 
 /// There is no queue at this URL. The long forms are the codes of SQS's older protocol, which it still sends in a
 /// header that the SDK prefers.
@@ -35,6 +36,24 @@ const THROTTLED: &[&str] = &[
     "TooManyRequestsException",
 ];
 
+/// The role in use lacks a permission: for the queue, or for the key that its messages are encrypted with.
+const DENIED: &[&str] = &["AccessDenied", "AccessDeniedException"];
+const DENIED_KEY: &[&str] = &["KMS.AccessDeniedException", "KmsAccessDenied"];
+
+/// The credentials in use are nobody's, or nobody's any more.
+const BAD_CREDENTIALS: &[&str] = &[
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "IncompleteSignature",
+    "InvalidClientTokenId",
+    "InvalidSecurity",
+    "InvalidSignatureException",
+    "MissingAuthenticationToken",
+    "RequestExpired",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+];
+
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// What a failed call means. `queue` is the name that the caller knows.
@@ -45,12 +64,41 @@ where
     let code = error.code().unwrap_or_default();
     let status = error.raw_response().map(|response| response.status().as_u16());
     if NO_QUEUE.contains(&code) {
+        // The caller knows the queue by its name only. Whoever configured it should know what is wrong.
+        tracing::error!(
+            { QUEUE_NAME } = queue,
+            code,
+            "SQS has no queue at the URL configured for this name: correct TICKOVER_QUEUES, TICKOVER_QUEUE_URLS, \
+             TICKOVER_TIMERS or TICKOVER_EVENTS, or deploy the stack that makes the queue"
+        );
         QueueError::Unknown { queue: queue.to_owned() }
     } else if THROTTLED.contains(&code) || status == Some(TOO_MANY_REQUESTS) {
         QueueError::Throttled
     } else {
-        QueueError::Unavailable { reason: reason(error) }
+        let reason = reason(error);
+        let reason = match remedy(queue, code) {
+            Some(remedy) => format!("{reason}; {remedy}"),
+            None => reason,
+        };
+        QueueError::Unavailable { reason }
     }
+}
+
+/// What to do about a refusal that isn't going to pass by itself.
+fn remedy(queue: &str, code: &str) -> Option<String> {
+    if DENIED.contains(&code) {
+        return Some(format!(
+            "this function's role may not do this with the queue {queue:?}: allow it, as infra/template.yaml does"
+        ));
+    }
+    if DENIED_KEY.contains(&code) {
+        return Some(format!(
+            "this function's role may not use the key that the queue {queue:?} is encrypted with: allow it in the \
+             key's policy"
+        ));
+    }
+    let advice = "the credentials are wrong or no longer valid: renew them, and see that this machine's clock is right";
+    BAD_CREDENTIALS.contains(&code).then(|| advice.to_owned())
 }
 
 /// As [`classify`], for the calls that take a receipt.

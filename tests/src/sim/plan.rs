@@ -122,6 +122,7 @@ fn request(dice: &Dice) -> ScheduleRequest {
         retry: retry(dice),
         timeouts: timeouts(dice),
         start: start(dice),
+        trace: None,
     }
 }
 

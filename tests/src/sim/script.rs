@@ -9,6 +9,8 @@ use super::dice::Dice;
 
 /// Names of the events that scripts wait for.
 pub const EVENTS: [&str; 2] = ["go", "news"];
+/// Names of the operations, in order.
+pub const STEPS: [&str; 4] = ["s0", "s1", "s2", "s3"];
 
 /// A workflow's code.
 #[derive(Clone, Debug)]
@@ -25,6 +27,8 @@ pub struct Script {
     pub runs: u32,
     /// What it does about its failure, if anything.
     pub on_failure: Option<OnFailure>,
+    /// Places of its join items: few, so that a fan-out already takes several.
+    pub places: u16,
 }
 
 /// One operation.
@@ -38,7 +42,11 @@ pub enum Op {
         pause: Millis,
         /// Bytes of its result, about.
         size: usize,
+        /// Whether it fails for good in the end, until an operator has it run again.
+        exhausts: bool,
     },
+    /// A step within the turn that has so much time, whatever becomes of its worker.
+    Timed(Millis),
     /// A sleep.
     Sleep(Millis),
     /// A wait for an event.
@@ -87,12 +95,21 @@ impl Script {
     pub fn of(seed: u64, is_child: bool) -> Self {
         let dice = Dice::new(seed, "script");
         let count = dice.between(1, if is_child { 2 } else { 4 });
-        let ops = (0..count).map(|_| op(&dice, is_child)).collect();
+        let mut ops: Vec<Op> = (0..count).map(|_| op(&dice, is_child)).collect();
+        let more = Dice::new(seed, "more of the script");
+        let places = more.pick([2, 3, 4, 5]);
+        for op in &mut ops {
+            match op {
+                Op::Step { .. } if more.chance(300) => *op = Op::Timed(more.millis(1_000, 30_000)),
+                Op::Step { exhausts, .. } => *exhausts = more.chance(500),
+                Op::Timed(_) | Op::Sleep(_) | Op::Wait { .. } | Op::Remote { .. } | Op::Child { .. } => {}
+            }
+        }
         let end = if dice.chance(200) { End::Fails } else { End::Completes };
         let runs = if dice.chance(200) { dice.pick([2, 3]) } else { 1 };
         let on_failure =
             dice.chance(300).then(|| OnFailure { budget: dice.secs(20, 300), recovers: dice.chance(500) });
-        Self { seed, is_child, ops, end, runs, on_failure }
+        Self { seed, is_child, ops, end, runs, on_failure, places }
     }
 
     /// The input that says which one it is.
@@ -120,13 +137,13 @@ fn op(dice: &Dice, is_child: bool) -> Op {
         0..=2 => {
             let failures = if dice.chance(250) { dice.pick([1, 2]) } else { 0 };
             let size = dice.pick([5, 5, 30, 150, 400]);
-            Op::Step { failures, pause: dice.millis(0, 40_000), size }
+            Op::Step { failures, pause: dice.millis(0, 40_000), size, exhausts: false }
         }
         3 | 4 => Op::Sleep(nap(dice)),
         5 | 6 => Op::Wait { event: dice.pick(EVENTS), timeout: Some(nap(dice)) },
         7 => Op::Wait { event: dice.pick(EVENTS), timeout: None },
         8 => Op::Remote { count: dice.pick([1, 1, 2]), joined: false },
-        9 | 10 => Op::Remote { count: dice.pick([2, 3, 4]), joined: true },
+        9 | 10 => Op::Remote { count: dice.pick([2, 3, 4, 6, 7]), joined: true },
         _ => {
             let policy = dice.pick([
                 ParentClosePolicy::Abandon,

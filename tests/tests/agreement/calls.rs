@@ -204,6 +204,7 @@ fn request() -> impl Strategy<Value = ScheduleRequest> {
             retry,
             timeouts,
             start,
+            trace: None,
         },
     )
 }

@@ -182,6 +182,7 @@ impl New {
             fingerprint: Fingerprint::from_bytes([1; 16]),
             key,
             parent: None,
+            trace: None,
             blob_ids: [BlobId::from_bytes([8; 16]); 2],
         }))
     }

@@ -78,7 +78,9 @@ async fn the_document_has_every_route_and_every_documented_route_answers() {
         let method: Method = method.to_uppercase().parse().unwrap();
         let path = path.replace("{id}", "t").replace("{queue}", "q").replace("{name}", "n");
         let reply = send(api.request(method.clone(), &path)).await;
-        assert_ne!(reply.body["code"], "not_found", "{method} {path}: {}", reply.text);
+        // Everything that the paths name is there but the step, whose absence has a code of its own.
+        let is_missing = reply.status == 404 && reply.body["code"] != "unknown_step";
+        assert!(!is_missing, "{method} {path}: {}", reply.text);
         assert!(reply.status != 405 && reply.status < 500, "{method} {path}: {}", reply.text);
     }
 }
@@ -215,7 +217,7 @@ async fn answers_of_an_executions_life_are_as_the_document_says() {
     };
     let start = json!({
         "workflow": "w", "id": "e", "input": {"a": [1]}, "labels": {"l": "x"}, "memo": 7, "execution_timeout": "1h",
-        "run_timeout": "30m", "delay": "1s",
+        "run_timeout": "30m", "on_failure_timeout": "5m", "delay": "1s",
     });
     call("/v1/executions", "", Some(start.clone())).await;
     call("/v1/executions", "", Some(start)).await;

@@ -13,6 +13,8 @@ mod document;
 #[cfg(test)]
 mod failing;
 #[cfg(test)]
+mod failure_code;
+#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod limits;

@@ -24,9 +24,11 @@ fn assert_has(text: &str, parts: &[&str]) {
 async fn a_started_execution_is_shown_described_explained_and_listed() {
     let scene = Scene::start().await;
     let options = ["--input", r#"{"boxes": 3}"#, "--memo", "[1]", "--label", "team=a", "--timeout", "1h"];
-    let start = [&["start", "orders", "--id", "order-7", "--run-timeout", "30m"][..], &options].concat();
+    let limits = ["--run-timeout", "30m", "--on-failure-timeout", "5m"];
+    let start = [&["start", "orders", "--id", "order-7"][..], &limits, &options].concat();
     let started = scene.prints(&start).await;
     assert_has(&started, &["order-7", "orders", "pending", "team=a", r#"{"boxes": 3}"#, "(1h)", "(30m)"]);
+    assert_has(&started, &["on failure      5m"]);
     // Starting it again shows what is there.
     assert_has(&scene.prints(&["start", "orders", "--id", "order-7"]).await, &[r#"{"boxes": 3}"#]);
     let refused = scene.run(&["start", "orders", "--id", "order-7", "--reject-duplicate"]).await;
@@ -61,8 +63,12 @@ async fn a_start_that_waits_tells_by_its_status_whether_there_is_a_result() {
     assert_eq!(open.status.code(), Some(1));
     assert_has(&open.stderr, &["open hasn't ended after 10ms"]);
     assert_eq!(serde_json::from_str::<Value>(&open.stdout).expect("JSON")["status"], "pending");
-    let short = scene.run(&["start", "orders", "--run-timeout", "10ms"]).await;
-    assert_has(&short.stderr, &["error: invalid_request: run_timeout: expected a duration of at least 1s"]);
+    for (option, field) in [("--run-timeout", "run_timeout"), ("--on-failure-timeout", "on_failure_timeout")]
+    {
+        let short = scene.run(&["start", "orders", option, "10ms"]).await;
+        let problem = format!("error: invalid_request: {field}: expected a duration of at least 1s");
+        assert_has(&short.stderr, &[&problem]);
+    }
 }
 
 #[tokio::test]

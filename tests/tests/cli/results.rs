@@ -36,6 +36,18 @@ async fn the_environment_says_which_task_it_is_and_by_when_it_must_be_done() {
 }
 
 #[tokio::test]
+async fn a_commands_environment_names_the_trace_where_traces_are_carried() {
+    let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let task = json!({"queue": "work", "kind": "send", "traceparent": traceparent});
+    for (mode, seen) in [("carry", traceparent), ("off", "unset")] {
+        let scene = Scene::start_in(&[("TICKOVER_TRACE", mode)]).await;
+        let _worker = scene.worker(&[], r#"printf '"%s"' "${TRACEPARENT-unset}""#);
+        let id = scene.schedule(&task).await;
+        assert_eq!(scene.until_status(&id, "completed").await["output"], seen, "{mode}");
+    }
+}
+
+#[tokio::test]
 async fn a_task_without_input_has_an_empty_one_and_null_is_an_input() {
     let scene = Scene::start().await;
     let _worker = scene.worker(&[], "wc -c");

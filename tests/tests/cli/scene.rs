@@ -23,8 +23,14 @@ pub(crate) struct Scene {
 impl Scene {
     /// Its tick comes once a minute, and late, as on AWS: nothing here may depend on it.
     pub(crate) async fn start() -> Self {
-        let server =
-            Process::tickover(&["dev", "--listen", "127.0.0.1:0", "--tick-late", "40s"]).expect("a server");
+        Self::start_in(&[]).await
+    }
+
+    /// The same with these variables in the server's environment.
+    pub(crate) async fn start_in(environment: &[(&str, &str)]) -> Self {
+        let mut server = Command::new(tickover_tests::process::binary("tickover"));
+        server.args(["dev", "--listen", "127.0.0.1:0", "--tick-late", "40s"]);
+        let server = Process::from_command(server.envs(environment.iter().copied())).expect("a server");
         let endpoint = server.address().await.expect("an address");
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
         Self { server, endpoint, http, folder: tempfile::tempdir().expect("a folder") }

@@ -4,7 +4,6 @@
 
 use serde_json::json;
 use tickover_core::execution::command::Ending;
-use tickover_core::execution::journal::Happened;
 
 use crate::worker::{Worker, completed};
 
@@ -56,14 +55,11 @@ async fn continuing_as_new_keeps_the_executions_deadline_and_renews_the_runs() {
     let fields = json!({"execution_timeout": "1h", "run_timeout": "10m", "input": 1});
     let started = worker.start("e", fields).await;
     worker.caller.pass(300).await;
+    worker.caller.ok("/v1/executions/e/events/more", json!({"payload": "kept"})).await;
     let turn = worker.take("e").await;
     let input = Some(crate::worker::payload(&json!(2)));
-    let left = worker.entry(Happened::Event {
-        name: tickover_core::id::EventName::parse("more").unwrap(),
-        id: None,
-        payload: Some(crate::worker::payload(&json!("kept"))),
-    });
-    worker.close(turn, vec![], Ending::ContinueAsNew { input, events: vec![left] }).await;
+    let events = turn.journal.clone();
+    worker.close(turn, vec![], Ending::ContinueAsNew { input, events }).await;
     let seen = worker.seen("e").await;
     assert_eq!((&seen["run"], &seen["input"], &seen["status"]), (&json!(2), &json!(2), &json!("pending")));
     assert_eq!(seen["deadline_at"], started["deadline_at"]);

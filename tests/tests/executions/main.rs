@@ -2,11 +2,13 @@
 //! `features.toml`. Their code is run by hand here: a worker's turn is a few calls of the service.
 #![expect(clippy::expect_used, reason = "a test's helpers may fail it")]
 
+mod again;
 mod deadlines;
 mod describe;
 mod events;
 mod lists;
 mod operate;
+mod paused;
 mod remote;
 mod start;
 mod timeline;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tickover_core::duration::Millis;
+use tickover_core::execution::command::Ending;
 use tickover_core::execution::journal::Happened;
 
 use crate::worker::{Worker, completed, name};
@@ -71,4 +72,28 @@ async fn what_operators_did_is_part_of_the_timeline() {
     worker.operate("e", "cancel").await;
     let timeline = worker.get("/v1/executions/e/timeline").await;
     assert_eq!(kinds(&timeline), ["started", "paused", "resumed", "execution_cancelled"]);
+}
+
+#[tokio::test]
+async fn of_earlier_runs_the_beginning_and_the_last_handing_over_are_told() {
+    let worker = Worker::default();
+    worker.start("e", json!({})).await;
+    for _ in 0..2 {
+        worker.caller.scene.clock.advance(Millis::from_secs(10));
+        let turn = worker.take("e").await;
+        worker.close(turn, vec![], Ending::ContinueAsNew { input: None, events: vec![] }).await;
+    }
+    let turn = worker.take("e").await;
+    worker.suspend(turn, vec![], None).await;
+    let timeline = worker.get("/v1/executions/e/timeline").await;
+    assert_eq!(kinds(&timeline), ["started", "run_continued", "run_started", "event_awaited"]);
+    let runs: Vec<_> = (0..3).map(|place| &timeline["entries"][place]["run"]).collect();
+    assert_eq!(runs, [&json!(1), &json!(2), &json!(3)]);
+    assert_eq!(timeline["entries"][1]["at"], timeline["entries"][2]["at"]);
+
+    worker.operate("e", "cancel").await;
+    worker.operate("e", "restart").await;
+    let timeline = worker.get("/v1/executions/e/timeline").await;
+    assert_eq!(kinds(&timeline), ["started", "run_started", "restarted"]);
+    assert_eq!(timeline["entries"][1]["run"], 4);
 }

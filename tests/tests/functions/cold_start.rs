@@ -44,3 +44,21 @@ async fn a_store_that_cannot_be_reached_is_an_error_so_that_lambda_repeats_the_e
         assert_eq!(error.error_type, "unavailable", "{name}: {error}");
     }
 }
+
+#[tokio::test]
+async fn a_table_or_a_queue_that_does_not_exist_is_told_with_what_to_do() {
+    let nothing = Deployment::empty();
+    let schedule = nothing.start("schedule").await;
+    let error = schedule.invoke(json!({"queue": "emails", "kind": "send-email"})).await.unwrap_err();
+    assert_eq!(error.error_type, "unavailable", "{error}");
+    let logs = schedule.logs();
+    assert!(logs.contains("ResourceNotFoundException") && logs.contains("correct TICKOVER_TABLE"), "{logs}");
+
+    // A table there is, but no queue at the URL of that name.
+    let half = Deployment::without_queues().await;
+    let claim = half.start("claim").await;
+    let answer = claim.invoke(json!({"queue": "emails", "worker": "worker-1"})).await.unwrap();
+    assert_eq!((&answer["status"], &answer["code"]), (&json!(404), &json!("unknown_queue")), "{answer}");
+    let logs = claim.logs();
+    assert!(logs.contains("no queue at the URL configured") && logs.contains("emails"), "{logs}");
+}

@@ -43,6 +43,19 @@ impl Deployment {
         Self { table: "t".to_owned(), emails: url("emails"), timers: url("timers") }
     }
 
+    /// A deployment that was never made: where its table and its queues should be, there is nothing.
+    pub(crate) fn empty() -> Self {
+        let name = unique("nothing");
+        let url = |queue| format!("{}/000000000000/{name}-{queue}", endpoint());
+        Self { emails: url("emails"), timers: url("timers"), table: name }
+    }
+
+    /// A deployment that has its table, and no queue at all.
+    pub(crate) async fn without_queues() -> Self {
+        let whole = Self::new().await;
+        Self { table: whole.table, ..Self::empty() }
+    }
+
     /// The URL of the queue `emails`.
     pub(crate) fn emails(&self) -> &str {
         &self.emails
@@ -100,16 +113,22 @@ impl Deployment {
 
     /// Starts the function, pointed at any endpoint.
     pub(crate) async fn start_at(&self, function: &str, endpoint: &str) -> Function {
-        let environment = [
-            ("AWS_ENDPOINT_URL", endpoint),
-            ("TICKOVER_TABLE", &self.table),
-            ("TICKOVER_QUEUES", &format!("emails={}", self.emails)),
-            ("TICKOVER_TIMERS", &self.timers),
-            ("TICKOVER_DUE_SHARDS", "2"),
-            // Everything the functions would ever log: tests look for payloads in it.
-            ("TICKOVER_LOG", "trace"),
-        ];
+        let environment = self.environment(endpoint);
+        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Function::start(&format!("tickover-{function}"), &environment).await.unwrap()
+    }
+
+    /// What whoever works with it is configured with.
+    pub(crate) fn environment(&self, endpoint: &str) -> [(&'static str, String); 6] {
+        [
+            ("AWS_ENDPOINT_URL", endpoint.to_owned()),
+            ("TICKOVER_TABLE", self.table.clone()),
+            ("TICKOVER_QUEUES", format!("emails={}", self.emails)),
+            ("TICKOVER_TIMERS", self.timers.clone()),
+            ("TICKOVER_DUE_SHARDS", "2".to_owned()),
+            // Everything that would ever be logged: tests look for payloads in it.
+            ("TICKOVER_LOG", "trace".to_owned()),
+        ]
     }
 }
 

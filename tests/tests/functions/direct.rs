@@ -151,6 +151,11 @@ async fn an_event_of_another_sort_is_refused_with_what_was_expected() {
             "expected a direct invocation with a report",
         ),
         ("tick", ["s3_put", "http_api_get_task", "direct_schedule"], "expected the event of a schedule"),
+        (
+            "worker",
+            ["s3_put", "events_rule", "direct_schedule"],
+            "expected a batch of messages from a queue of workflows",
+        ),
     ] {
         let function = deployment.start(name).await;
         for sort in events {

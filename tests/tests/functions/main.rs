@@ -1,5 +1,5 @@
 //! The Lambda functions as AWS runs them: the real binaries, fed with events as its services send them, against
-//! tables and queues over the network.
+//! tables and queues over the network; and a worker outside of Lambda, beside the same ones.
 
 #[cfg(test)]
 mod cold_start;
@@ -17,6 +17,8 @@ mod messages;
 mod metrics;
 #[cfg(test)]
 mod newer_records;
+#[cfg(test)]
+mod polling;
 #[cfg(test)]
 mod tick;
 #[cfg(test)]

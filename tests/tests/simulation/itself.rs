@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use tickover_core::decision::DueReply;
 use tickover_core::error::Reject;
 use tickover_core::execution::decision::{ExecutionReply, SuspendReply};
+use tickover_core::execution::due::attempt_over_at;
+use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, ExecutionStatus};
 use tickover_core::task::{Ending, Outcome, Task};
 use tickover_service::timers::Fired;
-use tickover_tests::sim::history::execution::{Done, Happening};
+use tickover_tests::sim::history::execution::{Done, Happening, Ruling};
 use tickover_tests::sim::history::{Answer, Fate, Fault, What};
 use tickover_tests::sim::search::replay;
 use tickover_tests::sim::{Run, bugs::Bug, run, trace};
@@ -31,7 +34,7 @@ fn a_failure_names_the_command_that_replays_it() {
 #[test]
 fn everything_that_can_happen_happens_within_a_few_runs() {
     let mut seen = BTreeSet::new();
-    for seed in 1..=60 {
+    for seed in 1..=100 {
         seen.extend(happenings(&run(seed, None)));
     }
     let all = [
@@ -77,6 +80,10 @@ fn everything_that_can_happen_happens_within_a_few_runs() {
         "sealed",
         "joined",
         "join full",
+        "wide join full",
+        "attempt given up",
+        "step retried",
+        "rerun with results",
         "child completed",
         "child terminated",
         "child cancelled",
@@ -138,11 +145,17 @@ fn of_execution(happening: &Happening) -> Vec<&'static str> {
             Ok(ExecutionReply::Suspended(SuspendReply::GoOn)) => vec!["went on"],
             Ok(ExecutionReply::Offered { duplicate: true }) => vec!["event repeated"],
             Ok(ExecutionReply::Drained(count)) if *count > 0 => vec!["events thrown away"],
+            Ok(ExecutionReply::Due(DueReply::TimedOut)) if gives_up_an_attempt(ruling) => {
+                vec!["attempt given up"]
+            }
             Err(Reject::TurnLost) => vec!["turn lost"],
             Err(Reject::IdConflict) => vec!["start refused"],
             Ok(_) | Err(_) => vec![],
         },
         Happening::Sealed { .. } => vec!["sealed"],
+        Happening::Joined { marked, of, .. } if marked == of && *of > 2 => {
+            vec!["join full", "wide join full"]
+        }
         Happening::Joined { marked, of, .. } => vec![if marked == of { "join full" } else { "joined" }],
         Happening::Did(deed) => match &deed.what {
             Done::Began(_) => vec![],
@@ -150,6 +163,11 @@ fn of_execution(happening: &Happening) -> Vec<&'static str> {
         },
         Happening::Stored(change) => changed(change.before.as_ref(), &change.after),
     }
+}
+
+/// Whether a turn is taken from a worker that let the time of an attempt pass.
+fn gives_up_an_attempt(ruling: &Ruling) -> bool {
+    ruling.seen.as_deref().and_then(attempt_over_at).is_some_and(|at| at <= ruling.now)
 }
 
 fn changed(before: Option<&Execution>, after: &Execution) -> Vec<&'static str> {
@@ -172,7 +190,8 @@ fn changed(before: Option<&Execution>, after: &Execution) -> Vec<&'static str> {
         && matches!(closed, Some(one) if one.outcome.status() == ExecutionStatus::Completed);
     let taken_over =
         before.turn().is_some() && has_turn(after).is_some() && has_turn(before) != has_turn(after);
-    let reopened = before.closed().is_some() && after.closed().is_none();
+    let is_same = before.incarnation == after.incarnation;
+    let reopened = is_same && before.closed().is_some() && after.closed().is_none();
     [
         ended,
         new(before.incarnation != after.incarnation, false, "execution's id reused"),
@@ -181,12 +200,18 @@ fn changed(before: Option<&Execution>, after: &Execution) -> Vec<&'static str> {
         new(recovered, false, "recovered"),
         new(after.paused, before.paused, "paused"),
         new(taken_over, false, "turn taken over"),
-        new(reopened, false, "restarted"),
+        new(reopened && after.run > before.run, false, "restarted"),
+        new(reopened && after.run == before.run, false, "step retried"),
+        new(reopened && after.run > before.run && keeps_results(after), false, "rerun with results"),
         new(after.run > before.run && !reopened, false, "continued as new"),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+fn keeps_results(execution: &Execution) -> bool {
+    execution.journal.iter().any(|entry| matches!(entry.what, Happened::Step { .. }))
 }
 
 const fn fault_name(fault: Fault) -> Option<&'static str> {

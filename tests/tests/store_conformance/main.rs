@@ -120,6 +120,7 @@ fn scheduled(key: Option<Key>) -> Decision {
         fingerprint: Fingerprint::from_bytes([2; 16]),
         key,
         parent: None,
+        trace: None,
         blob_ids: [BlobId::from_bytes([3; 16]), BlobId::from_bytes([4; 16])],
     };
     decided(None, &Command::Schedule(Box::new(schedule)), 1)
@@ -237,5 +238,8 @@ async fn a_store_without_its_table_says_what_to_look_for() {
     let client = Embedded::memory().expect("a database in memory").client();
     let store = DynamoStore::new(client, "nowhere");
     let error = store.task(&TaskId::parse("a").expect("an id")).await.expect_err("there is no table");
-    assert!(matches!(&error, StoreError::Unavailable { reason } if reason.contains("created?")), "{error}");
+    assert!(
+        matches!(&error, StoreError::Unavailable { reason } if reason.contains("correct TICKOVER_TABLE")),
+        "{error}"
+    );
 }

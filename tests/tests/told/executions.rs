@@ -21,7 +21,7 @@ use crate::lines::Log;
 use crate::measures::{found, has};
 use crate::stage::{SECRET, events, types, with_events};
 
-fn queue() -> QueueName {
+pub(crate) fn queue() -> QueueName {
     QueueName::parse("work").unwrap()
 }
 
@@ -36,19 +36,24 @@ async fn start(service: &Service, id: &str, timeouts: ExecutionTimeouts) {
     service.start(request).await.unwrap();
 }
 
-async fn next(service: &Service) -> Option<Work> {
+pub(crate) async fn next(service: &Service) -> Option<Work> {
     let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
     service.next_work(&queue(), &request).await.unwrap().pop()
 }
 
-async fn turn(service: &Service) -> TakenTurn {
+pub(crate) async fn turn(service: &Service) -> TakenTurn {
     match next(service).await {
         Some(Work::Turn(turn)) => *turn,
         other => panic!("no turn: {other:?}"),
     }
 }
 
-async fn close(service: &Service, turn: &TakenTurn, entries: Vec<Entry>, outcome: ExecutionOutcome) {
+pub(crate) async fn close(
+    service: &Service,
+    turn: &TakenTurn,
+    entries: Vec<Entry>,
+    outcome: ExecutionOutcome,
+) {
     let close = Close { lease: turn.lease, entries, ending: Ending::Outcome(outcome), on_failure: None };
     service.close_turn(&turn.execution, close).await.unwrap();
     service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
@@ -60,7 +65,7 @@ fn step(service: &Service, name: &str, outcome: StepOutcome) -> Entry {
 }
 
 /// Ends a turn in which a remote step was begun.
-async fn begin(service: &Service, turn: &TakenTurn, name: &str, timeout: Option<Millis>) {
+pub(crate) async fn begin(service: &Service, turn: &TakenTurn, name: &str, timeout: Option<Millis>) {
     let name = StepName::parse(name).unwrap();
     let schedule_to_close = timeout.map(|after| LifeTimeout { after, is_error: true });
     let step = RemoteStep {

@@ -30,7 +30,7 @@ impl Log {
         LOG.set(Some(vec![]));
     }
 
-    fn text() -> String {
+    pub(crate) fn text() -> String {
         String::from_utf8(LOG.with_borrow(|log| log.clone().unwrap())).unwrap()
     }
 

@@ -8,9 +8,10 @@ pub use operate::{cancel, pause, rerun, restart, resume, retry_step, terminate};
 
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
-use tickover_service::executions::{Described, Started};
+use tickover_service::executions::{Described, StartRequest, Started};
 use tickover_service::{Service, ServiceError};
 
+use super::Call;
 use crate::answer::Answer;
 use crate::body::{self, Empty};
 use crate::parse::{self, START_FIELDS};
@@ -18,9 +19,11 @@ use crate::problem::Problem;
 use crate::view::{ExecutionAnswer, ExecutionView, ExecutionsAnswer, TimelineAnswer, timeline};
 
 /// Starts an execution: 201 for a new one, 200 for the one that has the id.
-pub async fn start(service: &Service, body: &[u8]) -> Result<Answer, Problem> {
+pub async fn start(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
+    let Call { body, trace } = call.into();
     let object = body::object(body, START_FIELDS, Empty::IsMissing)?;
     let request = parse::start(&object)?;
+    let request = StartRequest { trace: request.trace.or(trace), ..request };
     let (input, labels, memo) = (request.input.clone(), request.labels.clone(), request.memo.clone());
     let Started { execution, existed } = service.start(request).await?;
     // Whoever repeats a start may be after the result, and the one that was there may have been asked for

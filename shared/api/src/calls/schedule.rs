@@ -1,6 +1,7 @@
 //! Scheduling tasks.
 
 use tickover_core::error::Reject;
+use tickover_core::trace::TraceContext;
 use tickover_service::describe::Described;
 use tickover_service::schedule::{ScheduleRequest, Scheduled};
 use tickover_service::{Service, ServiceError};
@@ -11,21 +12,23 @@ use crate::parse::{self, Field, SCHEDULE_FIELDS};
 use crate::problem::Problem;
 use crate::view::{BatchAnswer, BatchResult, TaskAnswer, TaskView};
 
-use super::entries;
+use super::{Call, entries};
 
 /// Schedules a task: 201 for a new one, 200 for the one that the same request made before.
-pub async fn schedule(service: &Service, body: &[u8]) -> Result<Answer, Problem> {
+pub async fn schedule(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
+    let Call { body, trace } = call.into();
     let object = body::object(body, SCHEDULE_FIELDS, Empty::IsMissing)?;
-    let request = parse::schedule(&object, service.now())?;
+    let request = traced(parse::schedule(&object, service.now())?, trace);
     let (status, answer) = scheduled(service, service.schedule(request).await?).await?;
     Answer::new(status, &answer)
 }
 
 /// Schedules many tasks: one result each, in order. A wrong entry fails alone.
-pub async fn schedule_batch(service: &Service, body: &[u8]) -> Result<Answer, Problem> {
+pub async fn schedule_batch(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
+    let Call { body, trace } = call.into();
     let now = service.now();
     let read = |entry: &Field<'_>| -> Result<ScheduleRequest, Reject> {
-        parse::schedule(&entry.entry(SCHEDULE_FIELDS)?, now)
+        Ok(traced(parse::schedule(&entry.entry(SCHEDULE_FIELDS)?, now)?, trace))
     };
     let parsed: Vec<_> = entries(body, service.limits().batch)?.iter().map(read).collect();
     let good = parsed.iter().filter_map(|request| request.as_ref().ok()).cloned().collect();
@@ -47,6 +50,10 @@ pub async fn schedule_batch(service: &Service, body: &[u8]) -> Result<Answer, Pr
         });
     }
     Answer::ok(&BatchAnswer { results })
+}
+
+fn traced(request: ScheduleRequest, trace: Option<TraceContext>) -> ScheduleRequest {
+    ScheduleRequest { trace: request.trace.or(trace), ..request }
 }
 
 async fn scheduled(service: &Service, scheduled: Scheduled) -> Result<(u16, TaskAnswer), Problem> {

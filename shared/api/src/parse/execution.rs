@@ -7,16 +7,17 @@ use tickover_core::execution::{ExecutionStatus, ExecutionTimeouts};
 use tickover_core::id::{EventId, EventName, ExecutionId, NameError, StepName, WorkflowName};
 use tickover_core::limits::WAIT_MAX;
 use tickover_core::payload::Json;
+use tickover_core::trace::TraceContext;
 use tickover_service::executions::StartRequest;
 
 use super::query::{LIMIT_DEFAULT, flag, limit};
-use super::schedule::labels;
+use super::schedule::{labels, trace};
 use super::timeouts::{duration, span};
 use super::{Object, excerpt, queue_name};
 
 /// Where executions go that don't say where.
 const QUEUE_DEFAULT: &str = "workflows";
-/// Shortest timeout of an execution or a run.
+/// Shortest timeout of an execution, a run, or the code that deals with a failure.
 const TIMEOUT_MIN: Millis = Millis::from_secs(1);
 
 /// All fields of a start.
@@ -33,15 +34,19 @@ pub(crate) const START_FIELDS: &[&str] = &[
     "run_timeout",
     "run_timeout_seconds",
     "run_timeout_ms",
+    "on_failure_timeout",
+    "on_failure_timeout_seconds",
+    "on_failure_timeout_ms",
     "delay",
     "delay_seconds",
     "delay_ms",
     "policy",
+    "traceparent",
 ];
 /// The fields of an event.
-pub(crate) const EVENT_FIELDS: &[&str] = &["payload", "event_id"];
+pub(crate) const EVENT_FIELDS: &[&str] = &["payload", "event_id", "traceparent"];
 /// The fields of an event that comes by message, and so has no path to say whose it is.
-pub(crate) const EVENT_MESSAGE_FIELDS: &[&str] = &["id", "name", "payload", "event_id"];
+pub(crate) const EVENT_MESSAGE_FIELDS: &[&str] = &["id", "name", "payload", "event_id", "traceparent"];
 /// The fields of a rerun.
 pub(crate) const RERUN_FIELDS: &[&str] = &["steps", "preserve"];
 
@@ -62,8 +67,10 @@ pub(crate) fn start(object: &Object<'_>) -> Result<StartRequest, Reject> {
             execution: timeout(object, "execution_timeout")?,
             run: timeout(object, "run_timeout")?,
         },
+        on_failure: timeout(object, "on_failure_timeout")?,
         delay: duration(object, "delay", ZeroRule::Allow)?.unwrap_or_default(),
         policy: object.get("policy").map_or(Ok(StartPolicy::default()), |field| field.word(&policies))?,
+        trace: trace(object),
         ..StartRequest::new(workflow.name(WorkflowName::parse)?, queue)
     })
 }
@@ -114,6 +121,7 @@ fn reachable<'t, T>(
 pub(crate) struct EventBody {
     pub(crate) id: Option<EventId>,
     pub(crate) payload: Option<Json>,
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// Reads an event's body.
@@ -121,6 +129,7 @@ pub(crate) fn event(object: &Object<'_>) -> Result<EventBody, Reject> {
     Ok(EventBody {
         id: object.get("event_id").map(|field| field.name(EventId::parse)).transpose()?,
         payload: object.get_with_null("payload").map(|field| field.payload()),
+        trace: trace(object),
     })
 }
 

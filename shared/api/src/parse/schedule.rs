@@ -9,6 +9,7 @@ use tickover_core::limits::{self, SPAN_MAX};
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::time::Timestamp;
+use tickover_core::trace::TraceContext;
 use tickover_service::schedule::ScheduleRequest;
 
 use super::object::{pairs, twice};
@@ -54,6 +55,7 @@ pub(crate) const SCHEDULE_FIELDS: &[&str] = &[
     "maxRuntime",
     "deadline",
     "retries",
+    "traceparent",
 ];
 
 /// Reads the request. The time is only needed to hold `run_at` to a year.
@@ -71,7 +73,13 @@ pub(crate) fn schedule(object: &Object<'_>, now: Timestamp) -> Result<ScheduleRe
         retry: retry(object)?,
         timeouts: timeouts(object)?,
         start: start(object, now)?,
+        trace: trace(object),
     })
+}
+
+/// The trace that work belongs to. What isn't one is ignored, as W3C's recommendation asks for.
+pub(super) fn trace(object: &Object<'_>) -> Option<TraceContext> {
+    object.get("traceparent").and_then(|field| TraceContext::parse(&field.text().ok()?))
 }
 
 fn key(field: &Field<'_>) -> Result<String, Reject> {

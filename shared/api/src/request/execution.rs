@@ -42,6 +42,14 @@ pub struct StartRequest {
     pub run_timeout_seconds: Option<u64>,
     /// `run_timeout` in whole milliseconds.
     pub run_timeout_ms: Option<u64>,
+    /// The time of its own that the workflow's code for failures has, beyond every deadline: 1 s to a year. Only
+    /// needed where there may be no worker in time, since a worker that takes the execution says it as well. A
+    /// workflow without such code ends as it would have, once a worker has taken it or this time is over.
+    pub on_failure_timeout: Option<Duration>,
+    /// `on_failure_timeout` in whole seconds.
+    pub on_failure_timeout_seconds: Option<u64>,
+    /// `on_failure_timeout` in whole milliseconds.
+    pub on_failure_timeout_ms: Option<u64>,
     /// From when on a worker may take it, counted from now: at most a year.
     pub delay: Option<Duration>,
     /// `delay` in whole seconds.
@@ -51,6 +59,8 @@ pub struct StartRequest {
     /// What happens if the id is taken: `use_existing` (default) answers with the one that has it, whatever was
     /// asked for; `reject_duplicate` refuses.
     pub policy: Option<String>,
+    /// The trace that it belongs to, instead of the header of that name: W3C's trace context. What isn't one is ignored.
+    pub traceparent: Option<String>,
 }
 
 /// A new run with results of the last one.
@@ -73,4 +83,6 @@ pub struct EventRequest {
     /// Makes the call repeatable: of two events with one id, the first stands.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9._:-]+$")]
     pub event_id: Option<String>,
+    /// The trace that it belongs to, instead of the header of that name: the execution's own, if that has none yet.
+    pub traceparent: Option<String>,
 }

@@ -30,7 +30,7 @@ pub(super) async fn offer(
     names: Names,
     body: JsonBody,
 ) -> Result<Answer, Problem> {
-    executions::offer(&service, &names.0, &names.1, &body.0).await
+    executions::offer(&service, &names.0, &names.1, body.call()).await
 }
 
 /// List and count the events that wait for an execution.

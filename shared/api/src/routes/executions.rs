@@ -28,7 +28,7 @@ use crate::view::{
     ),
 )]
 pub(super) async fn start(State(service): State<Service>, body: JsonBody) -> Result<Answer, Problem> {
-    executions::start(&service, &body.0).await
+    executions::start(&service, body.call()).await
 }
 
 /// Describe an execution.

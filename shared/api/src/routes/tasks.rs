@@ -27,7 +27,7 @@ use crate::view::{BatchAnswer, CancelAnswer, ListAnswer, TaskAnswer};
     ),
 )]
 pub(super) async fn schedule(State(service): State<Service>, body: JsonBody) -> Result<Answer, Problem> {
-    calls::schedule(&service, &body.0).await
+    calls::schedule(&service, body.call()).await
 }
 
 /// Schedule many tasks.
@@ -44,7 +44,7 @@ pub(super) async fn schedule_batch(
     State(service): State<Service>,
     body: JsonBody,
 ) -> Result<Answer, Problem> {
-    calls::schedule_batch(&service, &body.0).await
+    calls::schedule_batch(&service, body.call()).await
 }
 
 /// Describe a task.

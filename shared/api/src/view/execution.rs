@@ -69,6 +69,10 @@ pub struct ExecutionView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
     pub run_deadline_at: Option<String>,
+    /// The time that the workflow's own code has after a failure, as far as is known that there is such code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub on_failure_timeout: Option<String>,
     /// While running: who has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -181,6 +185,7 @@ impl ExecutionView {
             deadline_at: text(execution.deadline_at),
             run_timeout: execution.timeouts.run.map(|span| span.to_string()),
             run_deadline_at: text(execution.run_deadline_at),
+            on_failure_timeout: execution.on_failure.map(|span| span.to_string()),
             worker: turn.and_then(|turn| turn.worker.as_ref()).map(ToString::to_string),
             claimed_at: text(turn.map(|turn| turn.claimed_at)),
             lease_expires_at: text(turn.map(|turn| turn.lease_expires_at)),

@@ -183,6 +183,10 @@ pub struct ClaimedView {
     pub input: Option<Verbatim>,
     /// Number of this attempt, from 1.
     pub attempt: u32,
+    /// The trace that it belongs to, where traces are carried: W3C's trace context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub traceparent: Option<String>,
     /// The token to report with: opaque.
     pub lease: String,
     /// Until when the worker counts as alive; a heartbeat renews it.
@@ -206,6 +210,7 @@ impl ClaimedView {
             kind: claimed.task.kind.to_string(),
             input: claimed.input.map(Verbatim),
             attempt: claimed.task.attempt,
+            traceparent: claimed.task.trace.map(|trace| trace.traceparent()),
             lease: claimed.token,
             lease_expires_at: claimed.lease_expires_at.to_rfc3339(),
             deadline_at: claimed.deadline_at.map(Timestamp::to_rfc3339),

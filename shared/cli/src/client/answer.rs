@@ -61,6 +61,8 @@ pub(crate) struct ClaimedTask {
     pub(crate) input: Option<Box<RawValue>>,
     /// The number of this attempt, from 1.
     pub(crate) attempt: u32,
+    /// The trace that it belongs to, if the server carries traces.
+    pub(crate) traceparent: Option<String>,
     /// The token to report with.
     pub(crate) lease: String,
     /// By when the attempt must be done, as the server wrote it.

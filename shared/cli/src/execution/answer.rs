@@ -128,6 +128,8 @@ pub(crate) struct Execution {
     /// When this run must have ended.
     #[serde(default, deserialize_with = "instant")]
     pub(super) run_deadline_at: Option<Timestamp>,
+    /// The time that its own code has after a failure.
+    pub(super) on_failure_timeout: Option<String>,
     /// Who has it.
     pub(super) worker: Option<String>,
     /// When its turn was taken.

@@ -30,7 +30,12 @@ pub(crate) fn execution(execution: &Execution) -> String {
             line(name, &format!("{}{length}", at.to_rfc3339()));
         }
     }
-    for (name, value) in [("worker", &execution.worker), ("timed out", &execution.timeout_kind)] {
+    let texts = [
+        ("on failure", &execution.on_failure_timeout),
+        ("worker", &execution.worker),
+        ("timed out", &execution.timeout_kind),
+    ];
+    for (name, value) in texts {
         if let Some(value) = value {
             line(name, value);
         }

@@ -46,6 +46,10 @@ pub(crate) struct StartArgs {
     /// How long each run may take
     #[arg(long, value_name = "DURATION")]
     run_timeout: Option<String>,
+    /// How long the workflow's code for failures may take, known from the start: so it runs even if no worker takes
+    /// the execution in time
+    #[arg(long, value_name = "DURATION")]
+    on_failure_timeout: Option<String>,
     /// How long to wait before a worker may take it
     #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
@@ -81,6 +85,7 @@ pub(crate) async fn run(args: StartArgs, client: &Client) -> anyhow::Result<Exit
         ("queue", args.queue.as_ref().map(QueueName::as_str)),
         ("execution_timeout", args.timeout.as_deref()),
         ("run_timeout", args.run_timeout.as_deref()),
+        ("on_failure_timeout", args.on_failure_timeout.as_deref()),
         ("delay", args.delay.as_deref()),
         ("policy", args.reject_duplicate.then_some("reject_duplicate")),
     ];

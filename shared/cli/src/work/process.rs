@@ -145,9 +145,12 @@ fn environment(command: &mut Command, worker: &Worker, task: &ClaimedTask) {
         .env("TICKOVER_KIND", task.kind.as_str())
         .env("TICKOVER_QUEUE", worker.queue.as_str())
         .env("TICKOVER_ENDPOINT", worker.client.endpoint());
-    match &task.deadline_at {
-        Some(deadline_at) => command.env("TICKOVER_DEADLINE_AT", deadline_at),
-        // A worker may itself run as some task's command.
-        None => command.env_remove("TICKOVER_DEADLINE_AT"),
-    };
+    let optional = [("TICKOVER_DEADLINE_AT", &task.deadline_at), ("TRACEPARENT", &task.traceparent)];
+    for (name, value) in optional {
+        match value {
+            Some(value) => command.env(name, value),
+            // A worker may itself run as some task's command.
+            None => command.env_remove(name),
+        };
+    }
 }

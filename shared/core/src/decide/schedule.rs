@@ -103,6 +103,7 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
             expires_at: key_expiry(deadline_at, available_at, context),
         }),
         parent: schedule.parent.clone(),
+        trace: schedule.trace,
         input: None,
         labels: None,
         retry: schedule.retry.clone(),

@@ -59,6 +59,7 @@ fn told_of(task: &Task, attempt: u32, what: What, at: Timestamp) -> Event {
         queue: task.queue.clone(),
         task_kind: task.kind.clone(),
         attempt,
+        trace: task.trace,
         at,
     }
 }

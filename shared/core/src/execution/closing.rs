@@ -90,5 +90,5 @@ pub(super) fn leaves_something(execution: &Execution) -> bool {
 /// back in time to have that seen.
 pub(super) fn lease_end(execution: &Execution, length: Millis, now: Timestamp) -> Timestamp {
     let full = now.plus(length);
-    due::visible_at(execution).map_or(full, |at| at.min(full))
+    due::deadline_at(execution).map_or(full, |at| at.min(full))
 }

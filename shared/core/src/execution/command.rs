@@ -10,6 +10,7 @@ use crate::id::{
 use crate::payload::{Json, Payload};
 use crate::queue::QueueView;
 use crate::time::Timestamp;
+use crate::trace::TraceContext;
 
 /// Something asked of an execution.
 #[derive(Clone, Debug)]
@@ -99,6 +100,8 @@ pub struct Start {
     pub delay: Millis,
     /// Whom it tells of its end.
     pub parent: Option<Parent>,
+    /// The trace that it belongs to.
+    pub trace: Option<TraceContext>,
     /// What happens if the id is taken.
     pub policy: StartPolicy,
     /// Digest of the request's content.
@@ -183,7 +186,7 @@ pub enum Ending {
     ContinueAsNew {
         /// The next run's input.
         input: Option<Payload>,
-        /// Events of this run that nobody has taken: they wait in the next one.
+        /// Events of this run that nobody has taken, all of them, oldest first: they wait in the next one.
         events: Vec<Entry>,
     },
 }
@@ -202,6 +205,8 @@ pub struct Offer {
     /// How many segments that part had when it was looked at. With another number of them nothing is done, and the
     /// answer is that nothing changed: it has to be looked at again.
     pub seen_segments: u32,
+    /// The trace that it belongs to: the execution's own, if that has none yet.
+    pub trace: Option<TraceContext>,
 }
 
 /// A new run of an execution that ended.

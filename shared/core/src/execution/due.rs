@@ -1,7 +1,7 @@
 //! When the tick has to look at an execution: early is harmless, late never happens.
 
 use crate::due::{Due, DueKind, START_LEAD, shard_of_name};
-use crate::execution::{Execution, ExecutionState, Waiting};
+use crate::execution::{Execution, ExecutionState, Waiting, attempts};
 use crate::id::RecordId;
 use crate::limits::Limits;
 use crate::place::{self, Placed};
@@ -12,18 +12,34 @@ pub fn visible_at(execution: &Execution) -> Option<Timestamp> {
     earliest(instants(execution))
 }
 
-/// The deadlines that count: while a failure is dealt with, only that of the code which deals with it.
+/// The deadline that comes first.
+pub fn deadline_at(execution: &Execution) -> Option<Timestamp> {
+    earliest(deadlines(execution))
+}
+
+/// The deadlines that count, and the time of the first attempt that must be over by then.
 fn instants(execution: &Execution) -> [Option<Timestamp>; 3] {
+    let [whole, run] = deadlines(execution);
+    [whole, run, attempts::over_at(execution)]
+}
+
+/// The deadlines that count: while a failure is dealt with, only that of the code which deals with it.
+fn deadlines(execution: &Execution) -> [Option<Timestamp>; 2] {
     match (&execution.state, &execution.failing) {
-        (ExecutionState::Closing(_) | ExecutionState::Ended(_), _) => [None; 3],
+        (ExecutionState::Closing(_) | ExecutionState::Ended(_), _) => [None; 2],
         (
             ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_),
             Some(failing),
-        ) => [Some(failing.deadline_at), None, None],
+        ) => [Some(failing.deadline_at), None],
         (ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_), None) => {
-            [execution.deadline_at, execution.run_deadline_at, None]
+            [execution.deadline_at, execution.run_deadline_at]
         }
     }
+}
+
+/// When somebody else has to see that the time of an attempt is over whose worker hasn't said so.
+pub fn attempt_over_at(execution: &Execution) -> Option<Timestamp> {
+    attempts::over_at(execution)
 }
 
 /// When the hint that was sent for this execution arrives, if one should be on its way or in its queue.

@@ -12,6 +12,7 @@ use crate::event::wire;
 use crate::execution::{DeadlineKind, Execution, ExecutionOutcome, ExecutionState, ExecutionStatus};
 use crate::id::{ExecutionId, Incarnation, QueueName, WorkflowName};
 use crate::time::Timestamp;
+use crate::trace::TraceContext;
 
 /// Something that happened to an execution. No two events have the same execution, incarnation, version and type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,6 +34,9 @@ pub struct ExecutionEvent {
     pub workflow: WorkflowName,
     /// Number of the run.
     pub run: u32,
+    /// The trace that it belongs to, as in a `traceparent` header, where traces are carried.
+    #[serde(rename = "traceparent", serialize_with = "wire::trace", skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// When.
     #[serde(serialize_with = "wire::instant")]
     pub at: Timestamp,
@@ -186,6 +190,7 @@ pub fn events(before: Option<&Execution>, after: &Execution, now: Timestamp) -> 
         queue: after.queue.clone(),
         workflow: after.workflow.clone(),
         run: after.run,
+        trace: after.trace,
         at: now,
     };
     changes.into_iter().map(event).collect()

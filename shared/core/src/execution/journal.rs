@@ -89,7 +89,7 @@ pub enum Happened {
         /// What went wrong; absent before it runs.
         #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
         error: Option<Failure>,
-        /// When the next attempt may begin.
+        /// When the next attempt may begin; before it runs, when its own time is over.
         #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
         next_at: Option<Timestamp>,
     },

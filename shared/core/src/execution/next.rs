@@ -1,5 +1,6 @@
 //! What happens next to an execution by itself, and when: the answer to "why is it still there?".
 
+use crate::execution::due::attempt_over_at;
 use crate::execution::{DeadlineKind, Execution, ExecutionState, Waiting};
 use crate::time::Timestamp;
 
@@ -21,6 +22,8 @@ pub enum NextStep {
     Turn,
     /// Its worker counts as lost from then on, and another may take it over.
     LeaseExpiry,
+    /// The time of an attempt at a step is over; should its worker not say so, another one takes it over.
+    StepTimeout,
     /// A sleep ends, a wait times out, or a step is tried again.
     WakeUp,
     /// It looks whether the steps and children it waits for have ended, in case their word was lost.
@@ -46,6 +49,7 @@ impl NextStep {
             Self::Available => "becomes_available",
             Self::Turn => "waits_for_worker",
             Self::LeaseExpiry => "lease_expires",
+            Self::StepTimeout => "step_times_out",
             Self::WakeUp => "wakes_up",
             Self::Recheck => "looks_again",
             Self::Others => "waits_for_others",
@@ -71,7 +75,8 @@ pub fn next(execution: &Execution, now: Timestamp) -> Next {
         ExecutionState::Closing(_) => Next { what: NextStep::Closing, at: None },
         ExecutionState::Ended(closed) => Next { what: NextStep::Deletion, at: Some(closed.expires_at) },
         ExecutionState::Running(turn) => {
-            first_of(&[at(NextStep::LeaseExpiry, Some(turn.lease_expires_at))], NextStep::Turn)
+            let step = at(NextStep::StepTimeout, attempt_over_at(execution));
+            first_of(&[step, at(NextStep::LeaseExpiry, Some(turn.lease_expires_at))], NextStep::Turn)
         }
         ExecutionState::Pending(_) | ExecutionState::Waiting(_) if execution.is_held() => {
             first_of(&[], NextStep::Operator)
@@ -115,8 +120,13 @@ fn is_woken(execution: &Execution, waiting: &Waiting, now: Timestamp) -> bool {
 mod tests {
     use super::*;
     use crate::duration::Millis;
-    use crate::execution::{Closed, ExecutionOutcome, ExecutionTimeouts, FORMAT, Failing, Ready, Turn};
-    use crate::id::{ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, WorkflowName};
+    use crate::execution::journal::{Entry, Happened};
+    use crate::execution::{
+        Closed, ExecutionOutcome, ExecutionTimeouts, FORMAT, Failing, Ready, Turn, attempts,
+    };
+    use crate::id::{
+        ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, StepName, WorkflowName,
+    };
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -143,6 +153,7 @@ mod tests {
             deadline_at: None,
             run_deadline_at: None,
             parent: None,
+            trace: None,
             wakes: 0,
             idle_turns: 0,
             journal: vec![],
@@ -227,8 +238,19 @@ mod tests {
             claimed_at: NOW,
             lease_length: Millis::from_secs(60),
             lease_expires_at: later(60),
+            under_way: vec![],
         };
-        says(&execution(ExecutionState::Running(turn)), NextStep::LeaseExpiry, Some(later(60)));
+        let mut running = execution(ExecutionState::Running(turn));
+        says(&running, NextStep::LeaseExpiry, Some(later(60)));
+        let what = Happened::Attempt {
+            name: StepName::parse("charge").unwrap(),
+            attempt: 1,
+            first_at: NOW,
+            error: None,
+            next_at: Some(later(30)),
+        };
+        attempts::note(&mut running, &[Entry { at: NOW, what }]);
+        says(&running, NextStep::StepTimeout, Some(later(31)));
         let outcome = ExecutionOutcome::Cancelled { terminated: false };
         let closed = Closed { outcome, ended_at: NOW, expires_at: later(90) };
         says(&execution(ExecutionState::Closing(closed.clone())), NextStep::Closing, None);

@@ -64,6 +64,8 @@ pub struct Replay {
     untouched: bool,
     /// Steps that an operator has had run again, and how often that was.
     reopened: BTreeMap<StepName, u32>,
+    /// Remote steps that were begun in this run.
+    begun: BTreeSet<StepName>,
     /// The widest fan-out since the turn began.
     widest: usize,
     /// Entries that are stored.
@@ -86,6 +88,7 @@ impl Replay {
             patches: None,
             untouched: true,
             reopened: BTreeMap::new(),
+            begun: BTreeSet::new(),
             widest: 0,
             stored: 0,
             fresh: vec![],
@@ -196,6 +199,11 @@ impl Replay {
         self.reopened.contains_key(name)
     }
 
+    /// Whether a step's result was there when the run began: kept from an earlier run, so that nobody will tell of it.
+    pub fn was_kept(&self, name: &StepName) -> bool {
+        matches!(self.standing(name), Standing::Ended { .. }) && !self.begun.contains(name)
+    }
+
     /// What has come near its limit since the last time: four fifths of it.
     pub fn warnings(&mut self) -> Vec<Warning> {
         let pending = self.events.values().map(events::Line::len).sum();
@@ -248,6 +256,9 @@ impl Replay {
             | Happened::Captured { .. }
             | Happened::Until { .. }) => {
                 if let Some((name, standing)) = Standing::after(what) {
+                    if standing == Standing::Remote {
+                        self.begun.insert(name.clone());
+                    }
                     self.standings.insert(name, standing);
                 }
             }

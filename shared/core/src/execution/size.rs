@@ -5,7 +5,7 @@ use crate::command::Context;
 use crate::due::{Due, DueKind};
 use crate::duration::Millis;
 use crate::execution::journal::{Segment, SegmentKey};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, Turn, entries};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, Turn, attempts, entries};
 use crate::id::{LeaseId, WorkerName};
 use crate::limits::{CONTROL_RECORD_BYTES, ERROR_BYTES, LEASE_RANGE};
 use crate::size;
@@ -23,8 +23,13 @@ pub(super) fn fit(execution: &mut Execution, context: &Context<'_>) -> Vec<(Segm
         return vec![];
     }
     let segments = entries::seal(execution, context);
-    let steps: [fn(&mut Execution); 4] =
-        [|execution| cut_errors(execution, 60), drop_worker, |execution| cut_errors(execution, 0), drop_step];
+    let steps: [fn(&mut Execution); 5] = [
+        |execution| cut_errors(execution, 60),
+        drop_worker,
+        |execution| cut_errors(execution, 0),
+        drop_step,
+        attempts::keep_first,
+    ];
     for step in steps {
         if fits(execution) {
             break;
@@ -53,6 +58,7 @@ fn at_its_largest(execution: &Execution) -> Execution {
                 claimed_at: instant,
                 lease_length: Millis::new(LEASE_RANGE.1.as_u64() - 1),
                 lease_expires_at: instant,
+                under_way: vec![],
             });
         }
         ExecutionState::Running(_) | ExecutionState::Closing(_) => {}

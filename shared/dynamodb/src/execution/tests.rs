@@ -15,6 +15,7 @@ use tickover_core::limits::{
 use tickover_core::payload::{BlobRef, Json, Payload};
 use tickover_core::size;
 use tickover_core::task::Failure;
+use tickover_core::trace::TraceContext;
 
 use super::*;
 use crate::attribute::{DUE_AT, DUE_KIND, DUE_SHARD, SK};
@@ -43,6 +44,7 @@ pub(crate) fn pending() -> Execution {
         deadline_at: None,
         run_deadline_at: None,
         parent: None,
+        trace: None,
         wakes: 0,
         idle_turns: 0,
         journal: vec![],
@@ -149,6 +151,7 @@ fn largest() -> Execution {
         deadline_at: Some(NOW),
         run_deadline_at: Some(NOW),
         parent: Some(parent),
+        trace: TraceContext::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         wakes: 9_999_999_999,
         idle_turns: u32::MAX,
         journal: entries(),
@@ -196,6 +199,7 @@ fn states() -> [ExecutionState; 5] {
         claimed_at: NOW,
         lease_length: Millis::from_secs(12 * 3_600),
         lease_expires_at: NOW,
+        under_way: vec![],
     };
     let waiting = Waiting {
         since: NOW,

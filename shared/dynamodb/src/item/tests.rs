@@ -21,6 +21,7 @@ use tickover_core::retry::{Delay, Jitter, MAX_CODES_BYTES, MAX_LISTED_DELAYS, Ma
 use tickover_core::size;
 use tickover_core::task::{Failure, Status};
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_core::trace::TraceContext;
 
 use super::*;
 use crate::expression::{Placeholders, difference};
@@ -50,6 +51,7 @@ fn schedule() -> Schedule {
         fingerprint: Fingerprint::from_bytes([2; 16]),
         key: None,
         parent: None,
+        trace: None,
         blob_ids: [BlobId::from_bytes([3; 16]), BlobId::from_bytes([4; 16])],
     }
 }
@@ -173,6 +175,7 @@ fn largest(on_timeout: OnTimeout) -> Schedule {
             start_to_close: attempt,
         },
         key: Some(IdempotencyKey { digest: Fingerprint::from_bytes([0xff; 16]), replaces: None }),
+        trace: TraceContext::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         ..schedule()
     }
 }

@@ -52,8 +52,8 @@ async fn refusals_are_told_apart_by_their_codes() {
         assert!(matches!(store.task(&id).await, Err(StoreError::Throttled)), "{code}");
     }
     for (status, code, says) in [
-        (400, "ResourceNotFoundException", "Has it been created?"),
-        (400, "AccessDeniedException", "credentials"),
+        (400, "ResourceNotFoundException", "correct TICKOVER_TABLE"),
+        (400, "AccessDeniedException", "role may not do this"),
         (400, "ValidationException", "ValidationException: why"),
         (500, "InternalServerError", "InternalServerError"),
     ] {

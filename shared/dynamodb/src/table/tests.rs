@@ -93,3 +93,34 @@ async fn another_table_of_the_name_is_refused_with_the_difference() {
         assert_eq!(script.requests().len(), 2);
     }
 }
+
+#[test]
+fn the_infrastructures_template_makes_the_same_table() {
+    let template = include_str!("../../../../infra/template.yaml");
+    let template = template.split_whitespace().collect::<Vec<_>>().join(" ");
+    let key = |[hash, range]: [&str; 2]| {
+        format!(
+            "KeySchema: - {{ AttributeName: {hash}, KeyType: HASH }} - {{ AttributeName: {range}, KeyType: RANGE }}"
+        )
+    };
+    let attributes = KEYS.map(|(name, kind)| {
+        let kind = kind.as_str();
+        format!("- {{ AttributeName: {name}, AttributeType: {kind} }}")
+    });
+    let indexes = INDEXES.map(|(name, names)| {
+        let projection = if name == DUE_INDEX {
+            format!("INCLUDE, NonKeyAttributes: [{DUE_KIND}]")
+        } else {
+            "KEYS_ONLY".to_owned()
+        };
+        format!("- IndexName: {name} {} Projection: {{ ProjectionType: {projection} }}", key(names))
+    });
+    let table = format!(
+        "BillingMode: PAY_PER_REQUEST AttributeDefinitions: {} {} GlobalSecondaryIndexes: {} \
+         TimeToLiveSpecification: {{ AttributeName: {TTL}, Enabled: true }}",
+        attributes.join(" "),
+        key([PK, SK]),
+        indexes.join(" "),
+    );
+    assert!(template.contains(&table), "infra/template.yaml has no table with {table}");
+}

@@ -17,6 +17,7 @@ use dynoxide::Database;
 use tokio::sync::Semaphore;
 
 use super::dispatch::{self, Answer};
+use super::line::Line;
 
 const TARGET_HEADER: &str = "x-amz-target";
 const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
@@ -27,11 +28,13 @@ const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 const TURNS: usize = 2;
 
 /// Where a request runs.
-#[derive(Debug)]
 pub(super) enum Placement {
-    /// On the caller's thread: right while nothing waits on a disk, as moving to another thread
-    /// and back costs about as much as the request.
-    Inline,
+    /// On the thread of one of the callers: right while nothing waits on a disk, as moving to
+    /// another thread and back costs about as much as the request.
+    Inline {
+        /// Those that wait for the engine.
+        line: Line<Result<HttpResponse, ConnectorError>>,
+    },
     /// On one of Tokio's blocking threads, in the order of arrival: a write waits for the disk.
     BlockingThread {
         /// Requests that may run now.
@@ -40,6 +43,10 @@ pub(super) enum Placement {
 }
 
 impl Placement {
+    pub(super) fn inline() -> Self {
+        Self::Inline { line: Line::new() }
+    }
+
     pub(super) fn blocking_thread() -> Self {
         Self::BlockingThread { turns: Arc::new(Semaphore::new(TURNS)) }
     }
@@ -71,14 +78,17 @@ struct Connector {
 
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connector").field("placement", &self.placement).finish_non_exhaustive()
+        f.debug_struct("Connector").finish_non_exhaustive()
     }
 }
 
 impl HttpConnector for Connector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         match &self.placement {
-            Placement::Inline => HttpConnectorFuture::ready(respond(&self.database, &request)),
+            Placement::Inline { line } => {
+                let database = self.database.clone();
+                HttpConnectorFuture::new(line.request(move || respond(&database, &request)))
+            }
             Placement::BlockingThread { turns } => HttpConnectorFuture::new(respond_on_blocking_thread(
                 self.database.clone(),
                 Arc::clone(turns),

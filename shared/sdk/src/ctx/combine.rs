@@ -53,22 +53,30 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         Self { shared: Arc::clone(shared), label, members, outcomes, checked: false }
     }
 
-    /// Remote steps that are all waited for tell of their ends together.
+    /// Remote steps that are all waited for tell of their ends together; not those whose results are kept from an
+    /// earlier run, as nobody would tell of them.
     fn told_together(mut self) -> Self {
-        let remote = |step: &Awaited<StepOperation<T, E>>| {
-            matches!(step.operation.step.options.place, Place::Remote { .. })
+        let state = self.shared.lock();
+        let tells = |index: usize, step: &Awaited<StepOperation<T, E>>| {
+            let is_remote = matches!(step.operation.step.options.place, Place::Remote { .. });
+            let name = StepName::parse(format!("{}[{index}]", self.label));
+            is_remote && !name.is_ok_and(|name| state.replay.was_kept(&name))
         };
-        let count = self.members.iter().flatten().filter(|step| remote(step)).count();
-        if count < 2 {
+        let members = self.members.iter().enumerate();
+        let telling: Vec<usize> = members
+            .filter_map(|(index, step)| step.as_ref().is_some_and(|step| tells(index, step)).then_some(index))
+            .collect();
+        drop(state);
+        if telling.len() < 2 {
             return self;
         }
         let label = digest(&self.label);
         let most = usize::from(JOIN_MAX);
-        let members = self.members.iter_mut().flatten().filter(|step| remote(step));
-        for (index, step) in members.enumerate() {
-            let (item, place) = (index / most, index % most);
-            let of = (count - item * most).min(most);
-            step.operation.slot = slot(label, item, place, of);
+        for (place, index) in telling.iter().enumerate() {
+            let (item, of) = (place / most, (telling.len() - place / most * most).min(most));
+            if let Some(Some(step)) = self.members.get_mut(*index) {
+                step.operation.slot = slot(label, item, place % most, of);
+            }
         }
         self
     }

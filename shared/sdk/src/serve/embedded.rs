@@ -49,7 +49,8 @@ impl System {
             problem: format!("can't listen on {listen} (TICKOVER_LISTEN): {error}"),
         })?;
         let storage = surroundings.data.map_or(Storage::Memory, |path| Storage::File(PathBuf::from(path)));
-        let local = Local::open(&storage, Limits::default()).await.map_err(|error| system(&error))?;
+        let limits = Limits { carry_trace: surroundings.carry_trace, ..Limits::default() };
+        let local = Local::open(&storage, limits).await.map_err(|error| system(&error))?;
         let worker = Worker::new(local.service().clone(), registry, settings)?;
         Ok(Self { local, listener, worker })
     }

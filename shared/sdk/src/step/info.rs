@@ -16,6 +16,9 @@ pub struct StepInfo {
     pub attempt: u32,
     /// The step's name in the run.
     pub name: String,
+    /// The trace that the work belongs to, as in a `traceparent` header: for calls to others, and for spans of one's
+    /// own. `None` where traces aren't carried, or nobody named one.
+    pub traceparent: Option<String>,
 }
 
 /// What is known of the step that calls this. `None` outside of a step, and in what a step has spawned.
@@ -36,7 +39,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_sees_itself_and_nobody_else_does() {
-        let info = StepInfo { idempotency_key: "k".to_owned(), attempt: 2, name: "charge".to_owned() };
+        let (key, name) = ("k".to_owned(), "charge".to_owned());
+        let info = StepInfo { idempotency_key: key, attempt: 2, name, traceparent: None };
         let seen = info.clone().scope(async { step_info() }).await;
         assert_eq!(seen, Some(info));
         assert_eq!(step_info(), None);

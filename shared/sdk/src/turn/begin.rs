@@ -210,7 +210,8 @@ type Started = Result<(StepName, ExecutionId, ParentClosePolicy, Result<(), task
 
 async fn start(service: &Service, record: &Execution, (name, start, policy): ToStart) -> Option<Started> {
     let id = start.id.clone()?;
-    let started = match service.start(*start).await {
+    let start = StartRequest { trace: record.trace, ..*start };
+    let started = match service.start(start).await {
         Ok(started) if !started.existed => Ok(()),
         // Ours, begun before a worker was lost, or somebody else's.
         Ok(started) => {

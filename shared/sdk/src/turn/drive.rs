@@ -100,7 +100,7 @@ pub(super) enum Halt {
     /// The service can't do what is needed.
     Broken(ServiceError),
     /// The code panicked.
-    Panicked(String),
+    Panicked,
     /// The code waited too long for what isn't durable.
     Foreign,
     /// The run is larger than it may be.
@@ -131,7 +131,8 @@ impl Driver {
         };
         let workflow = workflow.clone();
         let replay = Replay::new(&journal, service.limits());
-        let facts = Facts::of(&record, settings.limit_at, workflow.options.patches, replay.reopened());
+        let mut facts = Facts::of(&record, settings.limit_at, workflow.options.patches, replay.reopened());
+        facts.trace = service.carried(facts.trace);
         let bell = Bell::new();
         let state = State::new(replay, facts, bell.waker().clone());
         let shared = Shared::new(state, Arc::clone(service.clock()));
@@ -257,9 +258,9 @@ impl Driver {
                 self.body = None;
                 self.stop_steps();
             }
-            Err(panic) => {
+            Err(_) => {
                 self.body = None;
-                return Err(Halt::Panicked(super::inline::panic_text(&*panic)));
+                return Err(Halt::Panicked);
             }
         }
         for warning in self.shared.lock().replay.warnings() {

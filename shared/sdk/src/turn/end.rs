@@ -139,7 +139,7 @@ impl Driver {
             (Err(error), None) => failed(&error),
             (Err(error), Some(outcome)) => {
                 tracing::warn!(
-                    { field::EXECUTION_ID } = %self.record.id, %error,
+                    { field::EXECUTION_ID } = %self.record.id, { field::ERROR_CODE } = error.code(),
                     "what was to be done about the failure failed itself"
                 );
                 outcome
@@ -172,8 +172,9 @@ impl Driver {
 
     /// A stored result doesn't fit the code: the execution waits for an operator, with all that it has.
     pub(super) async fn park(&mut self, failure: task::Failure) -> Result<TurnEnd, Halt> {
+        // Its message may quote the result.
         tracing::error!(
-            { field::EXECUTION_ID } = %self.record.id, problem = failure.message,
+            { field::EXECUTION_ID } = %self.record.id, { field::ERROR_CODE } = failure.code,
             "a stored result can't be read; the execution waits for an operator"
         );
         self.keep_fresh().await?;
@@ -213,9 +214,8 @@ impl Driver {
                 tracing::warn!({ field::EXECUTION_ID } = %id, %error, "turn broken off");
                 return self.release(SOON, None).await;
             }
-            Halt::Panicked(panic) => {
-                tracing::error!({ field::EXECUTION_ID } = %id, panic, "the workflow's code panicked");
-            }
+            // What it says may hold parts of a payload, so it isn't repeated here.
+            Halt::Panicked => tracing::error!({ field::EXECUTION_ID } = %id, "the workflow's code panicked"),
             Halt::Limit(reject) => return self.end_by_limit(&reject).await,
             Halt::Foreign => {
                 let open = self.open_needs();

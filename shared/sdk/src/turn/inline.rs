@@ -145,7 +145,12 @@ impl Driver {
         let run = Attempt {
             service: self.service.clone(),
             runner: Arc::clone(&inline.runner),
-            info: StepInfo { idempotency_key: format!("{key}:{name}"), attempt, name: inline.shown.clone() },
+            info: StepInfo {
+                idempotency_key: format!("{key}:{name}"),
+                attempt,
+                name: inline.shown.clone(),
+                traceparent: self.service.carried(self.record.trace).map(|trace| trace.traceparent()),
+            },
             timeout_at: inline.policy.timeout.map(|timeout| from.plus(timeout)),
             stop_at: earliest([deadline_of(&self.record), self.settings.limit_at]),
         };

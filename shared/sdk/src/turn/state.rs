@@ -14,6 +14,7 @@ use tickover_core::id::{BlobId, ExecutionId, Incarnation, NameError, QueueName, 
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task;
 use tickover_core::time::{Timestamp, earliest};
+use tickover_core::trace::TraceContext;
 use tickover_service::executions::{RemoteStep, StartRequest};
 use tickover_service::ports::Clock;
 
@@ -82,6 +83,7 @@ pub(crate) struct Facts {
     pub(crate) incarnation: Incarnation,
     /// Where remote steps go that name no queue.
     pub(crate) queue: QueueName,
+    pub(crate) trace: Option<TraceContext>,
     /// When the run, the execution, or the code for a failure must be done.
     pub(crate) deadline_at: Option<Timestamp>,
     /// When the invocation that the turn runs in ends.
@@ -351,6 +353,7 @@ impl Facts {
             seed,
             incarnation: record.incarnation,
             queue: record.queue.clone(),
+            trace: record.trace,
             deadline_at: None,
             limit_at,
             cancelled: false,

@@ -1,3 +1,5 @@
+mod limits;
+
 use std::sync::Arc;
 
 use futures::FutureExt as _;

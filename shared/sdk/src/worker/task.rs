@@ -57,6 +57,7 @@ impl Worker {
             idempotency_key: id.to_string(),
             attempt: claimed.task.attempt,
             name: step.kind.to_owned(),
+            traceparent: claimed.task.trace.map(|trace| trace.traceparent()),
         };
         let step = step.clone();
         let body = AssertUnwindSafe(info.scope(async move { step.run(&input).await })).catch_unwind();

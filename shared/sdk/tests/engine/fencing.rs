@@ -13,7 +13,7 @@ use tickover_service::ports::Clock as _;
 use crate::scene::{Count, Scene, clock};
 
 /// A worker that can be frozen: it goes on only while it is lent time.
-async fn lend(scene: &Scene, worker: &mut (impl Future<Output = ()> + Unpin), span: Millis) {
+pub(crate) async fn lend(scene: &Scene, worker: &mut (impl Future<Output = ()> + Unpin), span: Millis) {
     let until = scene.after(span);
     let both = async {
         match select(worker, pin!(until)).await {
@@ -25,7 +25,7 @@ async fn lend(scene: &Scene, worker: &mut (impl Future<Output = ()> + Unpin), sp
 }
 
 /// The version of the record: nothing can be written without it moving.
-async fn version(scene: &Scene, id: &str) -> u64 {
+pub(crate) async fn version(scene: &Scene, id: &str) -> u64 {
     let id = crate::scene::execution_id(id);
     scene.service.execution(&id).await.unwrap().unwrap().execution.version
 }

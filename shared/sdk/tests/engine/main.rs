@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a workflow of a test that can't go on has failed")]
 
 mod combine;
+mod durable;
 mod endings;
 mod events;
 mod executions;
@@ -13,3 +14,4 @@ mod scene;
 mod strange;
 mod thin;
 mod time;
+mod trace;

@@ -3,6 +3,7 @@
 use tickover::Registry;
 use tickover::prelude::*;
 use tickover_core::duration::Millis;
+use tickover_core::execution::journal::Happened;
 use tickover_core::payload::Json;
 use tickover_core::task;
 use tickover_service::executions::Work;
@@ -121,4 +122,35 @@ async fn an_operator_has_a_remote_step_run_again() {
     scene.service.retry_step(&crate::scene::execution_id("mended"), step).await.unwrap();
     let ended = scene.with(&mender, scene.finish(&worker, "mended")).await;
     assert_eq!(ended.output::<u32>(), 7);
+}
+
+static ATTEMPTS: Count = Count::new();
+
+/// Of four, two fail the first time.
+#[tickover::step(queue = "menders")]
+async fn mend_one(number: u32) -> Result<u32, PrintError> {
+    if number % 2 == 1 && ATTEMPTS.add() < 2 { Err(PrintError::Paper) } else { Ok(number) }
+}
+
+#[tickover::workflow("mended-many")]
+async fn mended_many(ctx: Ctx, (): ()) -> Result<u32> {
+    let all = ctx.join_all("one", (0..4).map(|number| mend_one(number).retry("none"))).await?;
+    Ok(all.into_iter().sum())
+}
+
+#[tokio::test]
+async fn a_join_of_a_rerun_waits_for_those_that_run_again_and_is_told_of_the_last() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(mended_many), "workflows");
+    let mender = scene.worker(Registry::new().with_step::<mend_one>());
+    scene.start(&mended_many, "many", &()).await;
+    let failed = scene.with(&mender, scene.finish(&worker, "many")).await;
+    assert_eq!(failed.code(), "paper");
+
+    scene.service.rerun(&crate::scene::execution_id("many"), &[], true).await.unwrap();
+    let ended = scene.with(&mender, scene.finish(&worker, "many")).await;
+    assert_eq!(ended.output::<u32>(), 6);
+    assert_eq!(ended.count(|what| matches!(what, Happened::Remote { .. })), 2);
+    // Untold, it would have looked for itself after a minute.
+    assert!(ended.took() - failed.took() < 30_000, "{}", ended.took() - failed.took());
 }

@@ -3,8 +3,9 @@
 use tickover::prelude::*;
 use tickover::{Failure, Registry, Timestamp};
 use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Happened, StepOutcome};
 
-use crate::scene::{START, Scene};
+use crate::scene::{START, Scene, clock};
 
 #[tickover::step]
 async fn echo(number: u32) -> Result<u32, Failure> {
@@ -94,4 +95,45 @@ async fn what_remains_is_up_to_the_nearest_deadline() {
     let (before, after) = scene.finish(&worker, "budget").await.output::<(u64, u64)>();
     assert_eq!(before, 600_000);
     assert!((479_000..=480_000).contains(&after), "{after}");
+}
+
+#[tickover::step]
+async fn scan(seconds: u64) -> Result<u64, Failure> {
+    clock().after(Millis::from_secs(seconds)).await;
+    Ok(seconds)
+}
+
+/// What a policy for retries has no word for: each time, there is twice as much time.
+#[tickover::workflow("patience")]
+async fn patience(ctx: Ctx, (seconds, elsewhere): (u64, bool)) -> Result<(u32, u64)> {
+    let mut limit = Millis::from_secs(60);
+    for time in 1..=3 {
+        let step = scan(seconds).named(format!("scan[{time}]")).timeout(limit);
+        match ctx.step(if elsewhere { step.remote() } else { step }).await {
+            Err(StepError::TimedOut { .. }) => limit = limit.saturating_mul(2),
+            ended => return Ok((time, ended?)),
+        }
+    }
+    Err(Error::new("too_slow", "it isn't done in four minutes"))
+}
+
+#[tokio::test]
+async fn a_step_that_timed_out_is_tried_again_with_more_time_by_the_workflows_code() {
+    for elsewhere in [false, true] {
+        let scene = Scene::new();
+        let worker = scene.worker(Registry::new().with(patience).with_step::<scan>());
+        scene.start(&patience, "enough", &(200, elsewhere)).await;
+        let ended = scene.inside(scene.finish(&worker, "enough")).await;
+        assert_eq!(ended.output::<(u32, u64)>(), (3, 200));
+        let timed_out =
+            |what: &Happened| matches!(what, Happened::Step { outcome: StepOutcome::TimedOut, .. });
+        assert_eq!(ended.count(timed_out), 2);
+        // A minute, two minutes, and what it takes.
+        let expected = (60 + 120 + 200) * 1_000;
+        assert!((expected..expected + 5_000).contains(&ended.took()), "{}", ended.took());
+
+        scene.start(&patience, "never", &(300, elsewhere)).await;
+        let ended = scene.inside(scene.finish(&worker, "never")).await;
+        assert_eq!(ended.code(), "too_slow");
+    }
 }

@@ -15,7 +15,7 @@ use crate::ports::Outgoing;
 use crate::service::Service;
 
 /// How soon a message comes back whose queue is paused.
-const WHILE_PAUSED: Millis = Millis::from_secs(60);
+pub(crate) const WHILE_PAUSED: Millis = Millis::from_secs(60);
 
 impl Service {
     /// Takes the task that a message is of. `None` if it led to nothing and isn't needed any more: the task is gone or
@@ -60,7 +60,13 @@ impl Service {
         }
     }
 
-    async fn send_hint(&self, queue: &QueueName, body: &str, after: Millis) -> Result<(), ServiceError> {
+    /// Has a fresh message stand for one that somebody else received and will delete.
+    pub(crate) async fn send_hint(
+        &self,
+        queue: &QueueName,
+        body: &str,
+        after: Millis,
+    ) -> Result<(), ServiceError> {
         let again = Outgoing { body: body.to_owned(), delay: after.min(QUEUE_DELAY_MAX) };
         for sent in self.ports.queue.send(queue, &[again]).await? {
             sent?;

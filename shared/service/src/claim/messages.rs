@@ -1,6 +1,6 @@
 //! The messages behind claims: what each leads to, and what becomes of it then.
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use tickover_core::command::HintedRecord;
 use tickover_core::decision::ClaimReply;
 use tickover_core::duration::Millis;
@@ -33,21 +33,20 @@ impl Service {
         let (of_turns, of_tasks): (Vec<_>, Vec<_>) =
             messages.iter().partition(|message| TurnHint::is_one(&message.body));
         let hinted = parse_turns(queue, &of_turns);
-        let (mut work, mut trouble) = (Vec::new(), None);
-        if turns && !hinted.is_empty() {
-            let patient = of_tasks.is_empty();
-            let (taken, problem) = self.take_turns(queue, hinted, request, patient).await;
-            work.extend(taken.into_iter().map(|turn| Work::Turn(Box::new(turn))));
-            trouble = problem;
-        } else {
+        let patient = of_tasks.is_empty();
+        let take_turns = async {
+            if turns && !hinted.is_empty() {
+                return self.take_turns(queue, hinted, request, patient).await;
+            }
             self.leave_turns(queue, hinted).await;
-        }
-        if !of_tasks.is_empty() {
-            let (tasks, problem) = self.claim_messages(queue, &of_tasks, request).await;
-            work.extend(tasks.into_iter().map(|task| Work::Task(Box::new(task))));
-            trouble = problem.or(trouble);
-        }
-        (work, trouble)
+            (vec![], None)
+        };
+        // Neither waits for the other.
+        let claim_tasks = self.claim_messages(queue, &of_tasks, request);
+        let ((taken, trouble), (tasks, problem)) = join(take_turns, claim_tasks).await;
+        let turns = taken.into_iter().map(|turn| Work::Turn(Box::new(turn)));
+        let tasks = tasks.into_iter().map(|task| Work::Task(Box::new(task)));
+        (turns.chain(tasks).collect(), problem.or(trouble))
     }
 
     /// What messages received together lead to. Those that start within a second are only waited for if nothing

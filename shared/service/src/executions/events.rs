@@ -9,6 +9,7 @@ use tickover_core::id::{EventId, EventName, ExecutionId};
 use tickover_core::limits;
 use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
+use tickover_core::trace::TraceContext;
 
 use super::drive::KnownExecution;
 use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX};
@@ -46,6 +47,18 @@ impl Service {
         event_id: Option<EventId>,
         payload: Option<Json>,
     ) -> Result<Offered, ServiceError> {
+        self.offer_traced(id, name, event_id, payload, None).await
+    }
+
+    /// The same for an event that belongs to a trace. An execution that has none yet belongs to it from now on.
+    pub async fn offer_traced(
+        &self,
+        id: &ExecutionId,
+        name: EventName,
+        event_id: Option<EventId>,
+        payload: Option<Json>,
+        trace: Option<TraceContext>,
+    ) -> Result<Offered, ServiceError> {
         let bytes = payload.as_ref().map_or(0, Json::len);
         limits::check("payload_bytes", bytes, self.limits.payload_bytes)?;
         let depth = payload.as_ref().map_or(0, Json::depth);
@@ -64,7 +77,8 @@ impl Service {
             }
             let seen_segments = execution.sealed.map_or(0, |sealed| sealed.segments);
             let (name, event_id, payload) = (name.clone(), event_id.clone(), kept.clone());
-            let offer = Offer { name, id: event_id, payload, known, seen_segments };
+            let trace = self.carried(trace);
+            let offer = Offer { name, id: event_id, payload, known, seen_segments, trace };
             let record = KnownExecution::Record(Box::new(execution));
             let driven = self.drive_execution(id, record, &ExecutionCommand::Offer(offer)).await?;
             let (execution, reply) = driven.answer()?;

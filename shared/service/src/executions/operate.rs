@@ -166,33 +166,28 @@ const fn is_failure(entry: &Entry) -> bool {
 
 /// What a new run begins with: of steps only those that ended well and aren't to run again.
 fn preserved(journal: &[Entry], steps: &[StepName], preserve: bool) -> Vec<Entry> {
-    let latest_is_good = |name: &StepName| {
+    let latest = |name: &StepName| {
         let ends = |entry: &&Entry| matches!(&entry.what, Happened::Step { name: of, .. } | Happened::Reopened { name: of } if of == name);
-        journal
-            .iter()
-            .rfind(ends)
-            .is_some_and(|entry| matches!(entry.what, Happened::Step { .. }) && !is_failure(entry))
+        journal.iter().rfind(ends)
     };
-    let stays = |entry: &&Entry| match (&entry.what, step_of(entry)) {
-        (Happened::Captured { .. }, _) => true,
-        (_, Some(name)) => preserve && !steps.contains(name) && latest_is_good(name),
-        (
-            Happened::Until { .. }
-            | Happened::Event { .. }
-            | Happened::Waited { .. }
-            | Happened::Drained { .. },
-            None,
-        ) => preserve,
-        (
-            Happened::Attempt { .. }
-            | Happened::Remote { .. }
-            | Happened::Child { .. }
-            | Happened::Step { .. }
-            | Happened::Reopened { .. }
-            | Happened::Note { .. }
-            | Happened::Patches { .. },
-            None,
-        ) => false,
+    // Of a step that was run again, the last result counts.
+    let is_good = |entry: &Entry, name: &StepName| {
+        !is_failure(entry) && latest(name).is_some_and(|last| std::ptr::eq(last, entry))
+    };
+    let stays = |entry: &&Entry| match &entry.what {
+        Happened::Captured { .. } => true,
+        Happened::Step { name, .. } => preserve && !steps.contains(name) && is_good(entry, name),
+        Happened::Until { .. }
+        | Happened::Event { .. }
+        | Happened::Waited { .. }
+        | Happened::Drained { .. } => preserve,
+        // How a result came about is the old run's story: in the new one, nothing of it was begun.
+        Happened::Attempt { .. }
+        | Happened::Remote { .. }
+        | Happened::Child { .. }
+        | Happened::Reopened { .. }
+        | Happened::Note { .. }
+        | Happened::Patches { .. } => false,
     };
     journal.iter().filter(stays).cloned().collect()
 }

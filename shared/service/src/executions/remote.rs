@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use futures::stream::{self, StreamExt as _};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::command::{Command, Schedule, Start};
 use tickover_core::error::Reject;
 use tickover_core::execution::journal::{StepOutcome, TYPED_ERROR};
@@ -25,7 +25,7 @@ use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// Tasks written at once.
+/// Tasks written, and results read, at once.
 const AT_ONCE: usize = 16;
 /// Records of one batch read.
 const READ_MAX: usize = 100;
@@ -94,6 +94,7 @@ impl Service {
             fingerprint: Fingerprint::from_bytes(hash(&[id.as_str().as_bytes()])),
             key: None,
             parent: Some(parent),
+            trace: self.carried(execution.trace),
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
         }));
         let driven = self.drive_quietly(&id, Known::Absent, &command).await?;
@@ -113,9 +114,11 @@ impl Service {
         let mut outcomes = BTreeMap::new();
         for ids in ids.chunks(READ_MAX) {
             let (tasks, _) = self.load_each(ids).await?;
-            for task in tasks {
-                let Some(name) = by_id.get(&task.id) else { continue };
-                if let Some(outcome) = self.outcome_of(&task).await? {
+            // Each large result is read and kept apart, which for many one after the other would take long.
+            let reads: Vec<_> = tasks.iter().map(|task| self.outcome_of(task)).collect();
+            let read: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
+            for (task, outcome) in tasks.iter().zip(read) {
+                if let (Some(name), Some(outcome)) = (by_id.get(&task.id), outcome) {
                     outcomes.insert((*name).clone(), (outcome, task.attempt));
                 }
             }
@@ -186,13 +189,13 @@ impl Service {
         for children in children.chunks(READ_MAX) {
             let ids: Vec<ExecutionId> = children.iter().map(|(_, id)| id.clone()).collect();
             let found = self.patiently(|| self.ports.store.executions(&ids)).await?;
-            for (name, id) in children {
-                let Some(closed) = found.iter().find(|child| child.id == *id).and_then(Execution::closed)
-                else {
-                    continue;
-                };
-                outcomes.insert(name.clone(), self.outcome_of_child(&closed.outcome).await?);
-            }
+            let by_id: BTreeMap<&ExecutionId, &Execution> =
+                found.iter().map(|child| (&child.id, child)).collect();
+            let closed = children.iter().filter_map(|(name, id)| Some((name, by_id.get(id)?.closed()?)));
+            let (names, reads): (Vec<_>, Vec<_>) =
+                closed.map(|(name, closed)| (name, self.outcome_of_child(&closed.outcome))).unzip();
+            let read: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
+            outcomes.extend(names.into_iter().cloned().zip(read));
         }
         Ok(outcomes)
     }

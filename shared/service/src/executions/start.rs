@@ -14,7 +14,7 @@ use crate::error::ServiceError;
 use crate::schedule::{digest, minified};
 use crate::service::Service;
 
-/// Shortest timeout of an execution or a run.
+/// Shortest timeout of an execution, a run, or the code that deals with a failure.
 const TIMEOUT_MIN: tickover_core::duration::Millis = tickover_core::duration::Millis::from_secs(1);
 /// Inputs from this size on make it worth a read to see whether the execution is there already.
 const LARGE_BYTES: usize = 1024;
@@ -50,6 +50,7 @@ impl Service {
             on_failure: request.on_failure,
             delay: request.delay,
             parent: request.parent,
+            trace: self.carried(request.trace),
             policy: request.policy,
             fingerprint,
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
@@ -64,8 +65,11 @@ impl Service {
         for json in [&request.input, &request.memo].into_iter().flatten() {
             limits::check("json_depth", json.depth(), limits::JSON_DEPTH_MAX)?;
         }
-        let timeouts =
-            [("execution_timeout", request.timeouts.execution), ("run_timeout", request.timeouts.run)];
+        let timeouts = [
+            ("execution_timeout", request.timeouts.execution),
+            ("run_timeout", request.timeouts.run),
+            ("on_failure_timeout", request.on_failure),
+        ];
         for (name, timeout) in timeouts {
             if timeout.is_some_and(|timeout| timeout < TIMEOUT_MIN) {
                 return Err(Reject::field(name, "must be at least 1s"));

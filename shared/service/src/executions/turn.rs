@@ -12,7 +12,7 @@ use tickover_core::payload::{BlobRef, Json, Payload};
 
 use super::drive::KnownExecution;
 use super::{Suspended, TakenTurn};
-use crate::claim::{ClaimRequest, WAITED_OUT};
+use crate::claim::{ClaimRequest, WAITED_OUT, WHILE_PAUSED};
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
@@ -35,19 +35,25 @@ impl Service {
     /// there is nothing to do; then, and once the turn has ended, the message is to be deleted.
     pub async fn take_turn(
         &self,
-        hint: &str,
+        body: &str,
         request: &ClaimRequest,
     ) -> Result<Option<TakenTurn>, ServiceError> {
-        let Ok(hint) = TurnHint::parse(hint) else {
+        let Ok(hint) = TurnHint::parse(body) else {
             return Err(Reject::field("hint", "isn't the hint of a turn").into());
         };
-        match self.take_hinted(&hint.turn, request, true).await? {
+        let Some(execution) = self.load_execution(&hint.turn.id).await? else { return Ok(None) };
+        let queue = execution.queue.clone();
+        let is_open = execution.incarnation == hint.turn.inc && execution.closed().is_none();
+        if is_open && self.is_paused(&queue).await? {
+            self.send_hint(&queue, body, WHILE_PAUSED).await?;
+            return Ok(None);
+        }
+        let known = KnownExecution::Record(Box::new(execution));
+        match self.take_hinted(&hint.turn, known, request, true).await? {
             Taken::Turn(turn) => Ok(Some(*turn)),
             Taken::Early(left) => {
-                // It came too early for us to wait: a fresh message stands for it.
-                if let Some(execution) = self.load_execution(&hint.turn.id).await? {
-                    self.send_turn(&execution.queue, &hint, left).await;
-                }
+                // It came too early for us to wait.
+                self.send_hint(&queue, body, left).await?;
                 Ok(None)
             }
             Taken::Spent => Ok(None),
@@ -58,6 +64,7 @@ impl Service {
     pub(crate) async fn take_hinted(
         &self,
         hint: &Turned,
+        mut known: KnownExecution,
         request: &ClaimRequest,
         patient: bool,
     ) -> Result<Taken, ServiceError> {
@@ -67,7 +74,6 @@ impl Service {
             length: request.lease,
             incarnation: Some(hint.inc),
         });
-        let mut known = KnownExecution::Unread;
         loop {
             let driven = self.drive_execution(&hint.id, known, &command).await?;
             let Ok(ExecutionReply::Take(reply)) = driven.outcome else { return Ok(Taken::Spent) };

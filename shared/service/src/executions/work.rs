@@ -5,8 +5,8 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::QueueName;
 
-use super::TakenTurn;
 use super::turn::Taken;
+use super::{KnownExecution, TakenTurn};
 use crate::claim::{ClaimRequest, ClaimedTask, WAITED_OUT};
 use crate::error::ServiceError;
 use crate::ports::Received;
@@ -97,7 +97,7 @@ impl Service {
         request: &ClaimRequest,
         patient: bool,
     ) -> Result<Message, ServiceError> {
-        let taken = self.take_hinted(&hint.turn, request, patient).await;
+        let taken = self.take_hinted(&hint.turn, KnownExecution::Unread, request, patient).await;
         let done = match taken {
             Ok(Taken::Turn(turn)) => {
                 let receipt = Some(message.receipt.clone());

@@ -11,6 +11,7 @@ use tickover_core::recurrence::run::Occurrence;
 use tickover_core::recurrence::{Recurrence, decide};
 use tickover_core::timer::Timer;
 
+use super::tell;
 use crate::error::ServiceError;
 use crate::metric;
 use crate::ports::StoreError;
@@ -134,8 +135,8 @@ impl Service {
         }
         let wrote = write.is_some();
         if let Some(change) = write {
-            let replaces = change.before.map(|before| before.nonce);
-            let put = [Write::PutRecurrence { record: change.after, replaces }];
+            let replaces = change.before.as_ref().map(|before| before.nonce);
+            let put = [Write::PutRecurrence { record: change.after.clone(), replaces }];
             match self.patiently(|| self.ports.store.commit(&put)).await {
                 Ok(()) => {}
                 Err(StoreError::Conflict { .. }) => {
@@ -144,6 +145,7 @@ impl Service {
                 }
                 Err(error) => return Err(error.into()),
             }
+            tell::tell(&change, self.now());
             if let Some(at) = change.forgotten {
                 let extend = [Write::ExtendBlob { at }];
                 // Nothing points to it any more: all that can happen is that it is kept for good.

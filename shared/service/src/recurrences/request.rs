@@ -148,6 +148,8 @@ impl Stored {
                 retry: self.parsed.retry.clone(),
                 timeouts: self.parsed.timeouts,
                 start: Start::After(self.parsed.delay),
+                // Each run begins a trace of its own, if its worker does.
+                trace: None,
             })),
             Target::Execution { workflow } => {
                 let queue = self.parsed.queue.clone().ok_or(Reject::field("queue", "required"))?;

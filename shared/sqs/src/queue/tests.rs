@@ -146,6 +146,26 @@ async fn refusals_are_told_apart_by_code_and_status() {
 }
 
 #[tokio::test]
+async fn a_refusal_that_will_not_pass_says_what_to_do() {
+    for (code, advice) in [
+        ("AccessDenied", "this function's role may not do this with the queue \"work\""),
+        ("AccessDeniedException", "this function's role may not do this with the queue \"work\""),
+        ("KMS.AccessDeniedException", "may not use the key that the queue \"work\" is encrypted with"),
+        ("InvalidClientTokenId", "the credentials are wrong or no longer valid"),
+        ("ExpiredToken", "the credentials are wrong or no longer valid"),
+    ] {
+        let depth = Script::new([(403, error(code))]).queue().depth(&work()).await;
+        let Err(QueueError::Unavailable { reason }) = depth else { panic!("{code}: {depth:?}") };
+        assert!(reason.starts_with(code) && reason.contains(advice), "{reason}");
+    }
+    let passing = Script::new([(500, error("InternalError"))]).queue().depth(&work()).await;
+    assert!(
+        matches!(&passing, Err(QueueError::Unavailable { reason }) if !reason.contains(';')),
+        "{passing:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_bad_receipt_is_stale_for_a_change_and_nothing_to_a_deletion() {
     for code in ["ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterValue"] {
         let script = Script::new([(400, error(code)), (400, error(code))]);

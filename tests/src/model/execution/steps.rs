@@ -35,6 +35,7 @@ impl Course {
             on_failure: None,
             delay: Millis::ZERO,
             parent: None,
+            trace: None,
             policy: StartPolicy::UseExisting,
             fingerprint: Fingerprint::from_bytes([1; 16]),
             blob_ids: [BlobId::from_bytes([0; 16]); 2],
@@ -132,6 +133,7 @@ impl Course {
                     payload: None,
                     known: false,
                     seen_segments: 0,
+                    trace: None,
                 };
                 self.outside(state, &ExecutionCommand::Offer(offer));
             }

@@ -1,6 +1,6 @@
 //! Cancels, retries, pauses and resumes at random while it storms, and leaves every queue and execution running.
 
-use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::id::ExecutionId;
 
 use crate::sim::history::execution::Operation;
@@ -8,7 +8,7 @@ use crate::sim::plan::{QUEUES, next_minute};
 use crate::sim::process::Process;
 use crate::sim::process::execution::event_name;
 use crate::sim::progress::Progress;
-use crate::sim::script::EVENTS;
+use crate::sim::script::{EVENTS, STEPS};
 use crate::sim::world::queue;
 
 /// Does odd things until the storm is over.
@@ -54,12 +54,20 @@ pub async fn operator(process: Process, progress: &Progress) {
 /// What comes of it is for the checks to judge, here as well.
 async fn meddle(process: &Process, id: &ExecutionId) {
     let dice = &process.gate.dice;
-    let operation = match dice.between(0, 13) {
+    let failed = failed_step(process, id);
+    let operation = match dice.between(0, 16) {
+        // What has failed isn't left at that, mostly.
+        _ if failed.is_some_and(|_| dice.chance(900)) => Operation::RetryStep(failed.unwrap_or(STEPS[0])),
         0 => Operation::Cancel,
         1 => Operation::Terminate,
         2..=4 => Operation::Restart,
         5 => Operation::Drain(dice.pick(EVENTS)),
         6 => Operation::Resume,
+        7 => Operation::RetryStep(dice.pick(STEPS)),
+        8 | 9 => {
+            let step = dice.chance(400).then(|| dice.pick(STEPS));
+            Operation::Rerun { step, preserve: dice.chance(700) }
+        }
         _ => {
             drop(process.operate(id, Operation::Pause).await);
             process.sleep(dice.secs(1, 300)).await;
@@ -67,6 +75,13 @@ async fn meddle(process: &Process, id: &ExecutionId) {
         }
     };
     drop(process.operate(id, operation).await);
+}
+
+/// The step by which an execution has failed.
+fn failed_step(process: &Process, id: &ExecutionId) -> Option<&'static str> {
+    let execution = process.world.ledger.execution(id)?;
+    let ExecutionOutcome::Failed { step, .. } = &execution.closed()?.outcome else { return None };
+    STEPS.into_iter().find(|name| step.as_deref() == Some(*name))
 }
 
 /// Lets an execution go on that nobody else will.

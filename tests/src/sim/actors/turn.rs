@@ -2,6 +2,7 @@
 //! slow, lost or gone.
 
 mod ops;
+mod timed;
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -69,6 +70,8 @@ enum Flow {
     Next,
     /// It can't go on for now.
     Blocked(Block),
+    /// A step has failed for good.
+    Failed(StepName),
 }
 
 /// What a script waits for.
@@ -158,6 +161,12 @@ impl Hand<'_> {
             };
             match flow {
                 Flow::Next => return self.end().await,
+                Flow::Failed(step) => {
+                    let error = Failure::new("exhausted", "as planned");
+                    let step = Some(step.to_string());
+                    let outcome = ExecutionOutcome::Failed { error, step, retries_exhausted: true };
+                    return self.close(Ending::Outcome(outcome)).await;
+                }
                 Flow::Blocked(block) => {
                     if self.suspend(block).await? {
                         return Ok(());
@@ -190,7 +199,7 @@ impl Hand<'_> {
         for (number, op) in self.script.ops.clone().into_iter().enumerate() {
             match self.op(number, op).await? {
                 Flow::Next => {}
-                blocked @ Flow::Blocked(_) => return Ok(blocked),
+                stops @ (Flow::Blocked(_) | Flow::Failed(_)) => return Ok(stops),
             }
         }
         Ok(Flow::Next)
@@ -198,7 +207,7 @@ impl Hand<'_> {
 
     async fn deal_with_failure(&mut self) -> Result<Flow, Stop> {
         let name = step("failure");
-        if self.has_ended(&name) { Ok(Flow::Next) } else { self.step(name, 0, Millis::ZERO, 5).await }
+        if self.has_ended(&name) { Ok(Flow::Next) } else { self.step(name, 0, Millis::ZERO, Some(5)).await }
     }
 
     async fn end(&mut self) -> Result<(), Stop> {

@@ -3,7 +3,7 @@
 use tickover_core::command::Context;
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, Ending, ExecutionCommand, Offer, Record, Suspend};
+use tickover_core::execution::command::{Close, ExecutionCommand, Offer, Record, Suspend};
 use tickover_core::execution::decide::decide;
 use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply};
 use tickover_core::execution::journal::{Entry, Happened};
@@ -31,7 +31,7 @@ pub fn decide_execution(
         Bug::SleepersNeverLate => core(command, &before.before_its_deadline()),
         Bug::EventNotTaken => core(&before.without_taken_events(), context),
         Bug::EventIdsForgotten => before.offer_anew(core(command, context)),
-        Bug::EventsLeftBehind => core(&before.without_carried_events(), context),
+        Bug::EventsLeftBehind => before.leave_events_behind(core(command, context)),
         Bug::ClosesAtOnce => edited(core(command, context), close_at_once),
         Bug::PauseForgotten => before.take_unpaused(),
         Bug::LateAfterTheEnd => before.expire_the_ended(core(command, context)),
@@ -126,6 +126,8 @@ impl<'a> Before<'a> {
     }
 
     /// The time, unless a tick or timer looks and a deadline has passed by an execution that sleeps.
+    /// Only for who is to find it, the tick and timers: a worker that came by would be let in too late, which is another
+    /// bug than this one.
     fn before_its_deadline(&self) -> Context<'a> {
         let looks = matches!(self.command, ExecutionCommand::Due(_) | ExecutionCommand::Timer { .. });
         let is_asleep = looks && matches!(self.execution.state, ExecutionState::Waiting(_));
@@ -179,17 +181,17 @@ impl<'a> Before<'a> {
         edited(decision, |after| named(&mut after.journal))
     }
 
-    fn without_carried_events(&self) -> ExecutionCommand {
-        match self.command {
-            ExecutionCommand::Close(close) => {
-                let mut close = close.clone();
-                if let Ending::ContinueAsNew { events, .. } = &mut close.ending {
-                    events.clear();
-                }
-                ExecutionCommand::Close(close)
-            }
-            other => other.clone(),
+    fn leave_events_behind(&self, mut decision: ExecutionDecision) -> ExecutionDecision {
+        let began = decision.execution.as_ref().is_some_and(|after| after.run > self.execution.run);
+        if !began || !matches!(self.command, ExecutionCommand::Close(_)) {
+            return decision;
         }
+        decision.segments.clear();
+        edited(decision, |after| {
+            after.sealed = None;
+            after.pending_events = 0;
+            after.journal.clear();
+        })
     }
 
     fn take_unpaused(&self) -> ExecutionDecision {

@@ -26,7 +26,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
         found.extend(turns::of_step(step));
         found.extend(families::of_step(step, &stories));
     }
-    found.extend(turns::each_lease_is_granted_once(&stories));
+    found.extend(turns::each_lease_is_granted_once(&stories, run));
     found.extend(journals::of_run(&stories));
     found.extend(events::of_run(&stories, run));
     found.extend(calls::of_run(&stories, run));

@@ -154,6 +154,15 @@ pub enum Operation {
     Resume,
     /// Begin a new run of it.
     Restart,
+    /// Begin a new run of it with what the last one had, but for this step and those that failed.
+    Rerun {
+        /// The step.
+        step: Option<&'static str>,
+        /// Whether results of steps are kept.
+        preserve: bool,
+    },
+    /// Have a step run again by which it failed.
+    RetryStep(&'static str),
     /// Throw away its waiting events of a name.
     Drain(&'static str),
 }

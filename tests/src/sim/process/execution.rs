@@ -103,6 +103,11 @@ impl Process {
                 Operation::Pause => drop(service.pause(id).await?),
                 Operation::Resume => drop(service.resume(id).await?),
                 Operation::Restart => drop(service.restart(id).await?),
+                Operation::Rerun { step, preserve } => {
+                    let steps: Vec<StepName> = step.map(step_name).into_iter().collect();
+                    drop(service.rerun(id, &steps, preserve).await?);
+                }
+                Operation::RetryStep(step) => drop(service.retry_step(id, step_name(step)).await?),
                 Operation::Drain(name) => {
                     return Ok(Told::Drained(service.drain(id, event_name(name)).await?));
                 }
@@ -241,6 +246,16 @@ impl Process {
         let request = Request::OfExecution(Asked::Turn(turn.clone(), asked));
         self.call(request, |value| Answer::OfExecution(told(value)), carry_out).await
     }
+}
+
+/// A step's name.
+///
+/// # Panics
+///
+/// If a constant of ours is none.
+#[expect(clippy::expect_used, reason = "our own constants")]
+fn step_name(name: &str) -> StepName {
+    StepName::parse(name).expect("a step's name")
 }
 
 /// An event's name.

@@ -1,30 +1,39 @@
 //! Events: offered to executions, looked at, and thrown away.
 
 use tickover_core::id::{EventName, ExecutionId};
+use tickover_core::trace::TraceContext;
 use tickover_service::Service;
 
 use crate::answer::Answer;
 use crate::body::{self, Empty};
+use crate::calls::Call;
 use crate::parse::{self, EVENT_FIELDS, EVENT_MESSAGE_FIELDS, EventBody};
 use crate::problem::Problem;
 use crate::view::{DrainAnswer, EventsAnswer, OfferAnswer};
 
 /// Offers an event: it waits until the execution takes it.
-pub async fn offer(service: &Service, id: &str, name: &str, body: &[u8]) -> Result<Answer, Problem> {
+pub async fn offer(
+    service: &Service,
+    id: &str,
+    name: &str,
+    call: impl Into<Call<'_>>,
+) -> Result<Answer, Problem> {
+    let Call { body, trace } = call.into();
     let id = parse::execution_id("id", id)?;
     let name = parse::event_name("name", name)?;
     let event = parse::event(&body::object(body, EVENT_FIELDS, Empty::IsObject)?)?;
-    take(service, &id, name, event).await
+    take(service, &id, name, event, trace).await
 }
 
 /// The same, with the execution's `id` and the event's `name` in the body: for events that come by message.
-pub async fn event(service: &Service, body: &[u8]) -> Result<Answer, Problem> {
+pub async fn event(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
+    let Call { body, trace } = call.into();
     let object = body::object(body, EVENT_MESSAGE_FIELDS, Empty::IsMissing)?;
     let id = object.require("id", "the execution's id")?;
     let id = parse::execution_id(id.path(), &id.text()?)?;
     let name = object.require("name", "the event's name")?;
     let name = parse::event_name(name.path(), &name.text()?)?;
-    take(service, &id, name, parse::event(&object)?).await
+    take(service, &id, name, parse::event(&object)?, trace).await
 }
 
 async fn take(
@@ -32,8 +41,10 @@ async fn take(
     id: &ExecutionId,
     name: EventName,
     event: EventBody,
+    trace: Option<TraceContext>,
 ) -> Result<Answer, Problem> {
-    let offered = service.offer(id, name, event.id, event.payload).await?;
+    let trace = event.trace.or(trace);
+    let offered = service.offer_traced(id, name, event.id, event.payload, trace).await?;
     Answer::ok(&OfferAnswer { duplicate: offered.duplicate.then_some(true), pending: offered.pending })
 }
 

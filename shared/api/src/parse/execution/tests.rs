@@ -24,11 +24,12 @@ fn a_timeout_is_taken_under_each_of_its_names() {
     let expected =
         ExecutionTimeouts { execution: Some(Millis::from_secs(90)), run: Some(Millis::from_secs(2)) };
     for body in [
-        r#"{"workflow":"w","execution_timeout":"1m 30s","run_timeout":2000}"#,
-        r#"{"workflow":"w","execution_timeout_seconds":90,"run_timeout_seconds":2}"#,
-        r#"{"workflow":"w","execution_timeout_ms":90000,"run_timeout_ms":2000}"#,
+        r#"{"workflow":"w","execution_timeout":"1m 30s","run_timeout":2000,"on_failure_timeout":"1m"}"#,
+        r#"{"workflow":"w","execution_timeout_seconds":90,"run_timeout_seconds":2,"on_failure_timeout_seconds":60}"#,
+        r#"{"workflow":"w","execution_timeout_ms":90000,"run_timeout_ms":2000,"on_failure_timeout_ms":60000}"#,
     ] {
-        assert_eq!(read(body).unwrap().timeouts, expected, "{body}");
+        let request = read(body).unwrap();
+        assert_eq!((request.timeouts, request.on_failure), (expected, Some(Millis::from_secs(60))), "{body}");
     }
 }
 
@@ -39,6 +40,8 @@ fn a_timeout_under_one_second_is_refused_by_its_name_with_the_minimum() {
         ("execution_timeout_ms", "1"),
         ("run_timeout", "500"),
         ("run_timeout_ms", "999"),
+        ("on_failure_timeout", "\"1ms\""),
+        ("on_failure_timeout_ms", "999"),
     ] {
         let refused = refused(&format!(r#"{{"workflow":"w","{field}":{value}}}"#));
         let expected = format!("{field}: expected a duration of at least 1s, found");
@@ -46,7 +49,12 @@ fn a_timeout_under_one_second_is_refused_by_its_name_with_the_minimum() {
     }
     assert!(read(r#"{"workflow":"w","run_timeout":"1s"}"#).is_ok());
     assert!(refused(r#"{"workflow":"w","run_timeout":0}"#).starts_with("run_timeout: "));
-    assert!(refused(r#"{"workflow":"w","execution_timeout":"366 days"}"#).contains("at most a year"));
+    for field in ["execution_timeout", "on_failure_timeout"] {
+        let too_long = refused(&format!(r#"{{"workflow":"w","{field}":"366 days"}}"#));
+        assert!(too_long.starts_with(field) && too_long.contains("at most a year"), "{too_long}");
+    }
+    let twice = r#"{"workflow":"w","on_failure_timeout":"1m","on_failure_timeout_ms":60000}"#;
+    assert!(refused(twice).contains("found both"), "{}", refused(twice));
 }
 
 #[test]

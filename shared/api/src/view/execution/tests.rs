@@ -40,6 +40,7 @@ fn execution(state: ExecutionState) -> Execution {
         deadline_at: Some(later(5400)),
         run_deadline_at: Some(later(60)),
         parent: None,
+        trace: None,
         wakes: 0,
         idle_turns: 0,
         journal: vec![],
@@ -188,6 +189,13 @@ fn kinds(execution: Execution, journal: &[Entry], now: Timestamp) -> Vec<String>
 }
 
 #[test]
+fn a_wait_without_timeout_is_told_while_it_lasts() {
+    assert_eq!(kinds(waiting(None), &[], later(20)), ["started", "event_awaited"]);
+    assert_eq!(kinds(waiting(Some(later(60))), &[], later(20)), ["started"]);
+    assert_eq!(kinds(waiting(None), &[remote(1, "label")], later(20)), ["started", "step_started"]);
+}
+
+#[test]
 fn a_fan_out_is_announced_once_and_its_steps_have_durations() {
     let journal = [remote(1, "label[0]"), remote(1, "label[1]"), remote(2, "pack"), completed(5, "label[1]")];
     let entries = timeline(&Described::inline(pending()), &journal, later(9));
@@ -225,8 +233,11 @@ fn a_later_run_shows_its_own_beginning_and_the_end_closes_the_timeline() {
     let second = Execution { run: 2, run_started_at: later(3), parent: Some(parent), ..closed(outcome) };
     assert_eq!(seen(second.clone(), None)["parent"], serde_json::json!({"id": "parent", "run": 3}));
     let note = entry(9, Happened::Note { kind: "step_cancelled".to_owned(), name: Some(step("pack")) });
-    let expected = ["started", "run_started", "step_cancelled", "execution_timed_out"];
-    assert_eq!(kinds(second, &[note], later(20)), expected);
+    let expected = ["started", "run_continued", "run_started", "step_cancelled", "execution_timed_out"];
+    assert_eq!(kinds(second.clone(), std::slice::from_ref(&note), later(20)), expected);
+    let restarted = entry(3, Happened::Note { kind: "restarted".to_owned(), name: None });
+    let expected = ["started", "run_started", "restarted", "step_cancelled", "execution_timed_out"];
+    assert_eq!(kinds(second, &[restarted, note], later(20)), expected);
 }
 
 #[test]

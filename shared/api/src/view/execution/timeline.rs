@@ -5,8 +5,8 @@ mod steps;
 use std::borrow::Cow;
 
 use serde::Serialize;
-use tickover_core::execution::journal::Entry;
-use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::Described;
@@ -16,6 +16,7 @@ use crate::view::attempt::ErrorView;
 use crate::view::verbatim::Verbatim;
 
 use super::outcome::{self, CauseView};
+use super::waits;
 use steps::Steps;
 
 /// Something that happened. What doesn't apply to its kind is absent.
@@ -24,12 +25,12 @@ pub struct TimelineEntryView {
     /// When.
     #[schema(format = DateTime)]
     pub at: String,
-    /// What: `started`, `run_started`, `turn_started`, `patched`, `step_attempt_started`, `step_attempt_failed`,
-    /// `step_started`, `step_completed`, `step_failed`, `step_exhausted`, `step_timed_out`,
+    /// What: `started`, `run_continued` (an earlier run made way for the next), `run_started`, `turn_started`,
+    /// `patched`, `step_attempt_started`, `step_attempt_failed`, `step_started`, `step_completed`, `step_failed`, `step_exhausted`, `step_timed_out`,
     /// `step_deadline_exceeded`, `step_cancelled`, `step_reopened`, the same with `child_` for `step_`,
     /// `child_abandoned`, `child_cancel_requested`, `child_terminated`, `fan_out_started`,
     /// `captured`, `timer_started`, `timer_fired`,
-    /// `timer_cancelled`, `event_offered`, `events_drained`,
+    /// `timer_cancelled`, `event_offered`, `events_drained`, `event_awaited` (it waits for an event without a time limit),
     /// `wait_ended`, `wait_timed_out`, `on_failure_started`, `execution_completed`, `execution_failed`,
     /// `execution_timed_out`, `execution_cancelled`, or an operator's word such as `paused`.
     #[schema(value_type = String)]
@@ -38,7 +39,7 @@ pub struct TimelineEntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub name: Option<String>,
-    /// The run, where one begins.
+    /// The run, where one begins or is continued by the next; not in an execution's only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub run: Option<u32>,
@@ -147,10 +148,11 @@ impl TimelineEntryView {
     }
 }
 
-/// The timeline of an execution's last run, with its beginning and, where it has one, its end.
+/// The timeline of an execution's last run, with its beginning and, where it has one, its end. Of earlier runs only
+/// what the record still knows: when the first began, and when the last of them made way.
 pub fn timeline(described: &Described, journal: &[Entry], now: Timestamp) -> Vec<TimelineEntryView> {
     let execution = &described.execution;
-    let mut made: Vec<(Timestamp, TimelineEntryView)> = beginning(execution);
+    let mut made: Vec<(Timestamp, TimelineEntryView)> = beginning(execution, journal);
     let mut steps = Steps::of(execution, journal);
     for entry in journal {
         made.extend(steps.entries(entry).into_iter().map(|view| (entry.at, view)));
@@ -160,15 +162,17 @@ pub fn timeline(described: &Described, journal: &[Entry], now: Timestamp) -> Vec
     if let Some(ended_at) = ended_at {
         made.extend(steps.left_open(journal, ended_at));
     }
+    made.extend(awaited(execution, journal, now));
     made.extend(end(described));
     // What is of one instant stays in the order of the journal.
     made.sort_by_key(|(at, _)| *at);
     made.into_iter().map(|(_, view)| view).collect()
 }
 
-fn beginning(execution: &Execution) -> Vec<(Timestamp, TimelineEntryView)> {
+fn beginning(execution: &Execution, journal: &[Entry]) -> Vec<(Timestamp, TimelineEntryView)> {
     let text = |instant: Option<Timestamp>| instant.map(Timestamp::to_rfc3339);
     let started = TimelineEntryView {
+        run: (execution.run > 1).then_some(1),
         execution_timeout: execution.timeouts.execution.map(|span| span.to_string()),
         deadline_at: text(execution.deadline_at),
         run_timeout: execution.timeouts.run.map(|span| span.to_string()),
@@ -177,6 +181,11 @@ fn beginning(execution: &Execution) -> Vec<(Timestamp, TimelineEntryView)> {
     };
     let mut entries = vec![(execution.created_at, started)];
     if execution.run > 1 {
+        if !was_restarted(journal) {
+            let view = TimelineEntryView::new(execution.run_started_at, "run_continued");
+            entries
+                .push((execution.run_started_at, TimelineEntryView { run: Some(execution.run - 1), ..view }));
+        }
         let run = TimelineEntryView {
             run: Some(execution.run),
             run_timeout: execution.timeouts.run.map(|span| span.to_string()),
@@ -186,6 +195,22 @@ fn beginning(execution: &Execution) -> Vec<(Timestamp, TimelineEntryView)> {
         entries.push((execution.run_started_at, run));
     }
     entries
+}
+
+/// Whether an operator began the last run, after the one before had ended: that is an entry of its own.
+fn was_restarted(journal: &[Entry]) -> bool {
+    journal.iter().any(|entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == "restarted"))
+}
+
+/// A wait without a time limit leaves no entry before it is over.
+fn awaited(
+    execution: &Execution,
+    journal: &[Entry],
+    now: Timestamp,
+) -> Option<(Timestamp, TimelineEntryView)> {
+    let ExecutionState::Waiting(waiting) = &execution.state else { return None };
+    let is_awaited = waits::of(execution, journal, now).iter().any(|wait| wait.kind == waits::EVENT);
+    is_awaited.then(|| (waiting.since, TimelineEntryView::new(waiting.since, "event_awaited")))
 }
 
 /// The turn under way, the dealing with a failure, and the outcome.

@@ -10,6 +10,9 @@ use tickover_core::time::Timestamp;
 use tickover_service::executions::remote_id;
 use utoipa::ToSchema;
 
+/// The kind of a wait for an event without a time limit.
+pub(super) const EVENT: &str = "event";
+
 /// Something begun that isn't over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct WaitView {
@@ -81,7 +84,7 @@ pub(super) fn of(execution: &Execution, journal: &[Entry], now: Timestamp) -> Ve
     }
     let mut waits: Vec<_> = open.into_values().collect();
     if waits.is_empty() && waits_without_end(execution) {
-        waits.push(WaitView { kind: "event", name: None, task: None, execution: None, until: None });
+        waits.push(WaitView { kind: EVENT, name: None, task: None, execution: None, until: None });
     }
     waits
 }

@@ -82,6 +82,7 @@ pub(crate) fn task() -> Plan {
         fingerprint: Fingerprint::from_bytes([2; 16]),
         key: None,
         parent: None,
+        trace: None,
         blob_ids: [blob("input"), blob("labels")],
     };
     Plan { schedule, limits: Limits::default() }

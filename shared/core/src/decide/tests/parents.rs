@@ -55,3 +55,14 @@ fn nothing_is_told_of_a_step_that_goes_on() {
     scene.claim("c").sends_nothing();
     task().scheduled().claim("a").complete("a").sends_nothing();
 }
+
+#[test]
+fn a_step_that_is_begun_again_after_its_end_tells_of_it_again() {
+    let scene = task().step().scheduled().claim("a").complete("a");
+    tells(scene.schedule_again().changes_nothing());
+    // One that goes on tells when it ends.
+    task().step().scheduled().schedule_again().sends_hint_for("0s");
+    task().step().scheduled().claim("a").schedule_again().sends_nothing();
+    // And one that nobody waits for has nobody to tell.
+    task().scheduled().claim("a").complete("a").schedule_again().sends_nothing();
+}

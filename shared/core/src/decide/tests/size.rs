@@ -11,10 +11,12 @@ use crate::payload::{Json, Payload};
 use crate::retry::{self, Delay, Jitter, MaxAttempts, RetryPolicy};
 use crate::task::{Failure, Outcome, Status};
 use crate::timeout::OnTimeout;
+use crate::trace::TraceContext;
 
 use super::fixture::{Plan, Scene, blob, json, lease, span, t, task};
 
 const ALMOST_A_YEAR: &str = "364d 23h 59m 59s 999ms";
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// A JSON string of exactly that many bytes.
 fn text(bytes: usize) -> String {
@@ -27,6 +29,7 @@ fn largest() -> Plan {
     plan.schedule.id = TaskId::parse("i".repeat(limits::ID_MAX)).unwrap();
     plan.schedule.queue = QueueName::parse("q".repeat(limits::QUEUE_NAME_MAX)).unwrap();
     plan.schedule.kind = TaskKind::parse("k".repeat(limits::KIND_MAX)).unwrap();
+    plan.schedule.trace = TraceContext::parse(TRACE);
     plan.schedule.retry = RetryPolicy {
         max_attempts: MaxAttempts::Limited(NonZeroU32::MAX),
         delay: Delay::Listed(vec![span(ALMOST_A_YEAR); retry::MAX_LISTED_DELAYS]),
@@ -225,6 +228,19 @@ fn an_output_that_fits_is_inline_and_a_larger_one_is_written_aside_and_outlives_
     assert_eq!(scene.decision().blobs[0].at, *at);
     assert_eq!(scene.decision().blobs[0].body.as_str(), text(2_000));
     assert!(at.expires_at > scene.record().ended().unwrap().expires_at);
+}
+
+#[test]
+fn a_trace_stays_as_long_as_anything_else_can_give_way() {
+    let mut plan = task().attempts(-1).input(&text(400)).labels(&text(100));
+    plan.schedule.trace = TraceContext::parse(TRACE);
+    let mut scene = aged(plan);
+    for name in ["a", "b", "c"] {
+        let available_at = scene.pending().available_at;
+        scene =
+            fail(progress(claim(scene.at_instant(available_at), name), name), name, &"m".repeat(500), true);
+        assert_eq!(scene.record().trace, TraceContext::parse(TRACE));
+    }
 }
 
 #[test]

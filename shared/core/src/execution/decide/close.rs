@@ -5,7 +5,7 @@ use crate::decision::Write;
 use crate::error::Reject;
 use crate::execution::command::{Close, Ending};
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
-use crate::execution::journal::{Entry, Happened};
+use crate::execution::journal::Entry;
 use crate::execution::update::{held_by, settled_or_unchanged, update};
 use crate::execution::{Execution, ExecutionOutcome, closing, entries, parts};
 use crate::payload::{BlobRef, Payload};
@@ -39,13 +39,12 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
                 closing::conclude(&mut after, failing.outcome.clone(), context);
                 return update(execution, after, context, closed);
             }
-            let Some(unseen) = unseen_events(execution, &after, events) else {
-                // They lie in a sealed part: whoever takes the next turn sees them.
+            if !are_all(events, &after) {
+                // Whoever takes the next turn reads the journal anew, and brings along those as well.
                 return ExecutionDecision::refuse(Some(execution), Reject::TurnLost);
-            };
-            let events = [events.as_slice(), &unseen].concat();
+            }
             let old = after.clone();
-            begin_anew(&mut after, input.as_ref(), &events, context);
+            begin_anew(&mut after, input.as_ref(), events, context);
             let expiries = let_go(&old, &after, context);
             let mut decision = update(execution, after, context, closed);
             decision.writes.splice(0..0, expiries);
@@ -54,15 +53,11 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
     }
 }
 
-/// Events that were offered after the turn last saw the record: as many as there are more than it knows of, and the
-/// latest, since it has seen all before them. `None` if they aren't all at hand.
-fn unseen_events(before: &Execution, after: &Execution, known: &[Entry]) -> Option<Vec<Entry>> {
-    let pending = usize::try_from(after.pending_events).ok()?;
-    let count = pending.saturating_sub(known.len());
-    let offered = before.journal.iter().rev().filter(|entry| matches!(entry.what, Happened::Event { .. }));
-    let mut unseen: Vec<Entry> = offered.take(count).cloned().collect();
-    unseen.reverse();
-    (unseen.len() == count).then_some(unseen)
+/// Whether the events that a turn brings along are as many as the record says are waiting. Its caller counts them by
+/// the whole journal, anew each time that others have written; should it have overlooked some all the same, they must
+/// not be lost.
+fn are_all(events: &[Entry], execution: &Execution) -> bool {
+    u32::try_from(events.len()).is_ok_and(|count| count == execution.pending_events)
 }
 
 /// The next run. The execution's deadline stays, a run's begins anew.

@@ -6,7 +6,7 @@ use crate::due::Due;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
 use crate::execution::due::{hint_needed_at, latest, recheck_at, starts_later, waits_since};
 use crate::execution::update::{turn, update_placed};
-use crate::execution::{Execution, ExecutionState, Ready, Waiting, closing};
+use crate::execution::{Execution, ExecutionState, Ready, Waiting, attempts, closing};
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::place::{self, Look, Placement};
 use crate::queue::QueueView;
@@ -16,6 +16,9 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     let nothing =
         || ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Due(DueReply::Nothing)));
     if let Some(after) = closing::settle(execution, context) {
+        return moved(execution, after, DueReply::TimedOut, context);
+    }
+    if let Some(after) = lost_in_an_attempt(execution, context) {
         return moved(execution, after, DueReply::TimedOut, context);
     }
     let Some(due) = execution.due.filter(|due| due.at <= now) else { return nothing() };
@@ -38,6 +41,15 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
         Some(needed_at) => look_for_hint(execution, needed_at, due, queue, context),
         None => rearm(execution, latest, context),
     }
+}
+
+/// A turn whose worker let the time of an attempt pass: another one is to write down what became of it.
+pub(super) fn lost_in_an_attempt(execution: &Execution, context: &Context<'_>) -> Option<Execution> {
+    attempts::is_overdue(execution, context.now).then(|| {
+        let mut after = execution.clone();
+        closing::give_back(&mut after, context.now, context.now);
+        after
+    })
 }
 
 fn look_for_hint(

@@ -28,6 +28,7 @@ pub(super) fn decide(execution: &Execution, offer: &Offer, context: &Context<'_>
         return repeat(execution, settled, context);
     }
     let mut after = current.clone();
+    after.trace = current.trace.or(offer.trace);
     let what =
         Happened::Event { name: offer.name.clone(), id: offer.id.clone(), payload: offer.payload.clone() };
     if let Err(reject) = entries::record(&mut after, &[Entry { at: context.now, what }], context) {

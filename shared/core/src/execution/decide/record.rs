@@ -7,7 +7,7 @@ use crate::execution::command::Record;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
 use crate::execution::journal::Entry;
 use crate::execution::update::{held_by, settled_or_unchanged, update};
-use crate::execution::{Execution, closing, entries};
+use crate::execution::{Execution, attempts, closing, entries};
 
 pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'_>) -> ExecutionDecision {
     let settled = closing::settle(execution, context);
@@ -37,6 +37,7 @@ pub(super) fn with(
 pub(super) fn goes_on(execution: &mut Execution, brought: &[Entry], on_failure: Option<Millis>) {
     execution.on_failure = on_failure.or(execution.on_failure);
     execution.stuck = None;
+    attempts::note(execution, brought);
     if !brought.is_empty() {
         execution.idle_turns = 0;
     }

@@ -97,6 +97,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         deadline_at: start.timeouts.execution.map(|timeout| now.plus(timeout)),
         run_deadline_at: start.timeouts.run.map(|timeout| available_at.plus(timeout)),
         parent: start.parent.clone(),
+        trace: start.trace,
         wakes: 0,
         idle_turns: 0,
         journal: vec![],

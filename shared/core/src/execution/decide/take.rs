@@ -5,10 +5,10 @@ use crate::duration::Millis;
 use crate::execution::command::Take;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply, TakeReply};
 use crate::execution::update::{settled_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Turn, closing, due};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Turn, attempts, closing, due};
 use crate::task::Failure;
 
-/// How much too early the hint of a wait's end may come. One that comes earlier is none of it, but left from
+/// How much too early the hint of a wait's or a lease's end may come. One that comes earlier is none of it, but left from
 /// something that has been seen to: kept until the end, one more would be left by each.
 const EARLY: Millis = Millis::from_secs(10);
 
@@ -26,7 +26,14 @@ pub(super) fn decide(execution: &Execution, take: &Take, context: &Context<'_>) 
         ExecutionState::Ended(_) => closed_by(refuse(TakeReply::Spent)),
         ExecutionState::Closing(_) => refuse(TakeReply::Closing),
         ExecutionState::Running(turn) if turn.lease == take.lease => refuse(TakeReply::Taken),
-        ExecutionState::Running(turn) if turn.lease_expires_at > now => refuse(TakeReply::Held),
+        // The message of a worker that was lost shows again shortly before its lease is over.
+        ExecutionState::Running(turn)
+            if turn.lease_expires_at > now && !attempts::is_overdue(current, now) =>
+        {
+            let available_at = turn.lease_expires_at;
+            let is_soon = available_at <= now.plus(EARLY);
+            refuse(if is_soon { TakeReply::Early { available_at } } else { TakeReply::Held })
+        }
         // An operator's word brings another hint.
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_)
             if current.is_held() =>
@@ -74,6 +81,7 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Execution
         claimed_at: context.now,
         lease_length: take.length,
         lease_expires_at: closing::lease_end(execution, take.length, context.now),
+        under_way: vec![],
     });
     update(execution, after, context, Ok(ExecutionReply::Take(TakeReply::Taken)))
 }

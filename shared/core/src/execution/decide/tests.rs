@@ -1,5 +1,6 @@
 //! The rules of an execution's life, told as scenes: it is started, time passes, workers and operators act.
 
+mod attempts;
 mod ends;
 mod events;
 mod fixture;

@@ -14,6 +14,9 @@ pub(super) fn decide(execution: &Execution, due_at: Timestamp, context: &Context
     if let Some(after) = closing::settle(execution, context) {
         return super::due::moved(execution, after, DueReply::TimedOut, context);
     }
+    if let Some(after) = super::due::lost_in_an_attempt(execution, context) {
+        return super::due::moved(execution, after, DueReply::TimedOut, context);
+    }
     let nothing = Ok(ExecutionReply::Due(DueReply::Nothing));
     let mut decision = ExecutionDecision::unchanged(Some(execution), nothing);
     // As with tasks: whoever moved the record has sent another timer, or left it to a tick.

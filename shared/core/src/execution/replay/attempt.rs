@@ -86,8 +86,14 @@ impl StepPolicy {
             Standing::Begun { attempt, .. } if self.at_most_once => {
                 return Next::Interrupted { attempt: *attempt };
             }
+            // Its time was its own, and is over though whoever ran it was lost.
+            Standing::Begun { attempt, timeout_at: Some(at), .. }
+                if self.scope == TimeoutScope::PerAttempt && *at <= now =>
+            {
+                return Next::End { outcome: StepOutcome::TimedOut, attempts: *attempt };
+            }
             // Whoever ran it was lost: that attempt doesn't count.
-            Standing::Begun { attempt, first_at } => (*attempt, *first_at, None),
+            Standing::Begun { attempt, first_at, .. } => (*attempt, *first_at, None),
             Standing::Failed { attempt, first_at, next_at, .. } => {
                 (attempt.saturating_add(1), *first_at, Some(*next_at))
             }

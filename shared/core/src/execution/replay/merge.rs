@@ -50,6 +50,7 @@ impl Replay {
         self.patches = None;
         self.untouched = true;
         self.reopened.clear();
+        self.begun.clear();
         self.stored = journal.len();
         self.in_flight.clear();
         for entry in journal {

@@ -18,6 +18,8 @@ pub enum Standing {
         attempt: u32,
         /// When the step was first begun.
         first_at: Timestamp,
+        /// When its time is over, if it has one.
+        timeout_at: Option<Timestamp>,
     },
     /// An attempt of an inline step failed, and another one will follow.
     Failed {
@@ -99,7 +101,7 @@ impl Standing {
             Happened::Attempt { name, attempt, first_at, error, next_at } => {
                 let (attempt, first_at) = (*attempt, *first_at);
                 let standing = match error {
-                    None => Self::Begun { attempt, first_at },
+                    None => Self::Begun { attempt, first_at, timeout_at: *next_at },
                     Some(error) => Self::Failed {
                         attempt,
                         first_at,

@@ -60,6 +60,16 @@ fn a_name_stands_where_its_latest_entry_says() {
 }
 
 #[test]
+fn a_result_is_kept_from_an_earlier_run_if_nothing_of_it_was_begun_in_this_one() {
+    let begun = Happened::Remote { name: name("label[1]") };
+    let mut replay = replay([completed("label[0]"), begun, completed("label[1]")]);
+    assert!(replay.was_kept(&name("label[0]")));
+    assert!(!replay.was_kept(&name("label[1]")) && !replay.was_kept(&name("never")));
+    replay.rebuild(&journal([Happened::Remote { name: name("label[0]") }, completed("label[0]")]));
+    assert!(!replay.was_kept(&name("label[0]")));
+}
+
+#[test]
 fn a_name_can_be_used_once_whether_or_not_it_has_a_result() {
     let mut replay = replay([completed("pack")]);
     for used in ["pack", "fresh"] {
@@ -227,10 +237,20 @@ mod policy {
 
     #[test]
     fn a_lost_attempt_runs_again_unless_it_may_run_only_once() {
-        let begun = Standing::Begun { attempt: 2, first_at: NOW };
+        let begun = Standing::Begun { attempt: 2, first_at: NOW, timeout_at: None };
         let mut policy = policy(RetryPolicy::fixed(9, Millis::ZERO), None, TimeoutScope::Global);
         assert!(matches!(policy.next(&begun, at(9)), Next::Run { attempt: 2, first_at: NOW, .. }));
         policy.at_most_once = true;
         assert_eq!(policy.next(&begun, at(9)), Next::Interrupted { attempt: 2 });
+    }
+
+    #[test]
+    fn the_time_of_an_attempt_that_was_written_down_passes_though_its_worker_is_lost() {
+        let begun = Standing::Begun { attempt: 2, first_at: NOW, timeout_at: Some(at(150)) };
+        let each = policy(RetryPolicy::fixed(9, Millis::ZERO), Some(100), TimeoutScope::PerAttempt);
+        let again = Next::Run { attempt: 2, first_at: NOW, timeout_at: Some(at(249)) };
+        assert_eq!(each.next(&begun, at(149)), again);
+        let over = Next::End { outcome: StepOutcome::TimedOut, attempts: 2 };
+        assert_eq!(each.next(&begun, at(150)), over);
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Start<'a> {
     execution_timeout_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     run_timeout_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_failure_timeout_ms: Option<u64>,
     delay_ms: u64,
     policy: &'static str,
 }
@@ -45,6 +47,7 @@ pub(super) fn start(request: &StartRequest) -> Start<'_> {
         memo: raw(request.memo.as_ref()),
         execution_timeout_ms: request.timeouts.execution.map(u64::from),
         run_timeout_ms: request.timeouts.run.map(u64::from),
+        on_failure_timeout_ms: request.on_failure.map(u64::from),
         delay_ms: request.delay.as_u64(),
         policy: match request.policy {
             StartPolicy::UseExisting => "use_existing",

@@ -66,6 +66,7 @@ impl World {
             fingerprint: Fingerprint::from_bytes([9; 16]),
             key: None,
             parent: None,
+            trace: None,
             blob_ids: [self.blob_id(), self.blob_id()],
         }
     }

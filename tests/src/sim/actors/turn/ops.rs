@@ -1,7 +1,7 @@
 //! The operations of a script, each by what the journal says of it.
 
 use tickover_core::duration::Millis;
-use tickover_core::execution::journal::{Happened, StepOutcome, pending_events};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome, pending_events};
 use tickover_core::execution::{Execution, ExecutionTimeouts, Parent, ParentClosePolicy, Slot};
 use tickover_core::id::{ExecutionId, Nonce, StepName};
 use tickover_core::payload::Json;
@@ -20,17 +20,24 @@ use crate::sim::process::execution::event_name;
 use crate::sim::script::Op;
 use crate::sim::world::queue;
 
-/// Places of a join item: few, so that a fan-out already takes several.
-const PLACES: u16 = 2;
-
 impl Hand<'_> {
     pub(super) async fn op(&mut self, number: usize, op: Op) -> Result<Flow, Stop> {
         let name = step(&format!("s{number}"));
         if self.has_ended(&name) {
-            return Ok(Flow::Next);
+            let last = self.last(&name);
+            let failed = matches!(last, Some(Happened::Step { outcome: StepOutcome::Exhausted { .. }, .. }));
+            return Ok(if failed { Flow::Failed(name) } else { Flow::Next });
         }
         match op {
-            Op::Step { failures, pause, size } => self.step(name, failures, pause, size).await,
+            Op::Step { failures, pause, size, exhausts } => {
+                // Once an operator has had it run again, it works.
+                let again =
+                    |entry: &Entry| matches!(&entry.what, Happened::Reopened { name: of } if *of == name);
+                let exhausts = exhausts && !self.journal.iter().any(again);
+                let size = (!exhausts).then_some(size);
+                self.step(name, failures, pause, size).await
+            }
+            Op::Timed(within) => self.timed(name, within).await,
             Op::Sleep(span) => Ok(self.sleep(name, span)),
             Op::Wait { event, timeout } => self.wait(name, event, timeout).await,
             Op::Remote { count, joined } => self.remote(number, count, joined).await,
@@ -39,7 +46,7 @@ impl Hand<'_> {
     }
 
     /// Whether nothing new may begin.
-    fn held(&self) -> Option<Flow> {
+    pub(super) fn held(&self) -> Option<Flow> {
         self.execution.paused.then(|| Flow::Blocked(Block::default()))
     }
 
@@ -48,7 +55,7 @@ impl Hand<'_> {
         name: StepName,
         failures: u32,
         pause: Millis,
-        size: usize,
+        size: Option<usize>,
     ) -> Result<Flow, Stop> {
         let now = self.process.now();
         let (mut attempt, mut begun_at) = (1, now);
@@ -74,18 +81,21 @@ impl Hand<'_> {
             return Ok(Block::until(next_at));
         }
         let dice = &self.process.gate.dice;
-        let output = Json::string(&format!("{:x} {}", dice.roll(), "x".repeat(size)));
-        let output = Some(self.process.keep(output).await?);
-        let outcome = StepOutcome::Completed { output };
-        self.push(Happened::Step { name, outcome, attempts: Some(attempt) });
+        let output = Json::string(&format!("{:x} {}", dice.roll(), "x".repeat(size.unwrap_or(0))));
+        let output = self.process.keep(output).await?;
+        let outcome = match size {
+            Some(_) => StepOutcome::Completed { output: Some(output) },
+            None => StepOutcome::Exhausted { error: output },
+        };
+        self.push(Happened::Step { name: name.clone(), outcome, attempts: Some(attempt) });
         if self.habit == Habit::Careful {
             self.record().await?;
         }
-        Ok(Flow::Next)
+        Ok(if size.is_some() { Flow::Next } else { Flow::Failed(name) })
     }
 
     /// A step's body: it takes its time.
-    async fn work(&mut self) -> Result<(), Stop> {
+    pub(super) async fn work(&mut self) -> Result<(), Stop> {
         let dice = &self.process.gate.dice;
         let lease = self.execution.turn().map_or(Millis::ZERO, |turn| turn.lease_length);
         if !self.process.world.is_stormy() || !dice.chance(300) {
@@ -153,8 +163,7 @@ impl Hand<'_> {
 
     async fn remote(&mut self, number: usize, count: u16, joined: bool) -> Result<Flow, Stop> {
         let names: Vec<StepName> = (0..count).map(|place| step(&format!("s{number}[{place}]"))).collect();
-        let unknown: Vec<(u16, StepName)> =
-            (0..).zip(names.iter().cloned()).filter(|(_, name)| self.last(name).is_none()).collect();
+        let unknown: Vec<StepName> = names.iter().filter(|name| self.last(name).is_none()).cloned().collect();
         if !unknown.is_empty() {
             if let Some(held) = self.held() {
                 return Ok(held);
@@ -165,18 +174,20 @@ impl Hand<'_> {
             }
             self.maybe_fall_silent()?;
             let label = Nonce::from_bytes([u8::try_from(number).unwrap_or(0); Nonce::LEN]);
+            // Of a run that begins with results of another one, some may have ended already: they never tell.
+            let (places, count) = (self.script.places, u16::try_from(unknown.len()).unwrap_or(0));
             let slot = |place: u16| Slot {
                 label,
-                item: place / PLACES,
-                place: place % PLACES,
-                of: PLACES.min(count - place / PLACES * PLACES),
+                item: place / places,
+                place: place % places,
+                of: places.min(count - place / places * places),
             };
-            let steps = unknown
-                .iter()
-                .map(|(place, name)| self.remote_step(name.clone(), joined.then(|| slot(*place))));
+            let steps = (0..)
+                .zip(&unknown)
+                .map(|(place, name)| self.remote_step(name.clone(), joined.then(|| slot(place))));
             let steps: Vec<RemoteStep> = steps.collect();
             self.process.begin_remote(&self.turn, &self.execution, steps).await?;
-            for (_, name) in unknown {
+            for name in unknown {
                 self.push(Happened::Remote { name });
             }
         }

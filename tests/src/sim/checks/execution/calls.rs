@@ -48,7 +48,8 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
                 let Some(request) = asked.remove(call) else { continue };
                 let wrong = match (request, answer) {
                     (Asked::Offer { id, .. }, answer) => {
-                        an_offer_is_made_once(&offered, *call, id.is_some(), answer)
+                        let is_told_apart = id.is_some() || run.plan.weather.is_fair();
+                        an_offer_is_made_once(&offered, *call, is_told_apart, answer)
                     }
                     (Asked::Turn(_, TurnCall::Record(_)), Answer::OfExecution(Told::Written(version))) => {
                         what_is_written_is_there(stories, *call, *version)
@@ -85,11 +86,11 @@ fn times_offered(stories: &Stories<'_>) -> BTreeMap<u64, u32> {
 }
 
 /// Without an id of its own, nothing tells an event from another one: where an answer was lost and others wrote over
-/// it, it is offered again.
+/// it, it is offered again. Where no answer is lost, each is offered once all the same.
 fn an_offer_is_made_once(
     offered: &BTreeMap<u64, u32>,
     call: u64,
-    has_id: bool,
+    is_told_apart: bool,
     answer: &Answer,
 ) -> Option<String> {
     let times = offered.get(&call).copied().unwrap_or(0);
@@ -97,7 +98,7 @@ fn an_offer_is_made_once(
         Answer::OfExecution(Told::Offered { duplicate: false }) if times == 0 => {
             Some("it was told that its event waits, and it doesn't".to_owned())
         }
-        _ if has_id && times > 1 => Some(format!("its event was written {times} times")),
+        _ if is_told_apart && times > 1 => Some(format!("its event was written {times} times")),
         _ => None,
     }
 }

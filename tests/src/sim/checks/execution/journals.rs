@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::execution::command::{Ending, ExecutionCommand};
-use tickover_core::execution::journal::{Entry, Happened, pending_events};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome, pending_events};
 use tickover_core::id::StepName;
 
 use super::found;
@@ -42,7 +42,12 @@ fn it_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violation> {
         let Ending::ContinueAsNew { .. } = close.ending else { return None };
         let whole: Vec<Entry> = old.iter().copied().chain(&close.entries).cloned().collect();
         expected.extend(pending_events(&whole).into_iter().cloned());
-    } else if !matches!(ruling.command, ExecutionCommand::Restart(_)) {
+    } else if let ExecutionCommand::Restart(rerun) = &ruling.command {
+        if let Some(entry) = rerun.preserved.iter().find(|entry| !may_be_kept(entry, old)) {
+            return Some(found(Invariant::Journal, after, format!("it begins with {entry:?}")));
+        }
+        expected.extend(rerun.preserved.iter().cloned());
+    } else {
         return Some(found(Invariant::Journal, after, "nobody began a new run"));
     }
     let carried: Vec<String> =
@@ -52,6 +57,24 @@ fn it_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violation> {
     (carried != expected).then(|| found(Invariant::Journal, after, what()))
 }
 
+/// Whether a run may begin with an entry of the one before: of steps, only with those that ended well.
+fn may_be_kept(kept: &Entry, old: &[&Entry]) -> bool {
+    let is_same = |one: &&Entry| one.at == kept.at && entry(one) == entry(kept);
+    if is_note(kept) || !old.iter().any(is_same) {
+        return false;
+    }
+    let (Happened::Step { name, .. }
+    | Happened::Attempt { name, .. }
+    | Happened::Remote { name }
+    | Happened::Child { name, .. }) = &kept.what
+    else {
+        return true;
+    };
+    let ends = |one: &&&Entry| matches!(&one.what, Happened::Step { name: of, .. } | Happened::Reopened { name: of } if of == name);
+    let last = old.iter().rfind(ends).map(|one| &one.what);
+    matches!(last, Some(Happened::Step { outcome: StepOutcome::Completed { .. }, .. }))
+}
+
 const fn is_note(entry: &Entry) -> bool {
     matches!(entry.what, Happened::Note { .. })
 }
@@ -59,15 +82,15 @@ const fn is_note(entry: &Entry) -> bool {
 /// What an entry is of, where there can be only one such entry.
 fn once(entry: &Entry) -> Option<(&'static str, &StepName, u32)> {
     match &entry.what {
-        Happened::Attempt { name, attempt, error, .. } => {
-            Some((if error.is_some() { "failure" } else { "attempt" }, name, *attempt))
-        }
+        Happened::Attempt { name, attempt, error: Some(_), .. } => Some(("failure", name, *attempt)),
         Happened::Remote { name } | Happened::Child { name, .. } => Some(("beginning", name, 0)),
         Happened::Step { name, .. } => Some(("result", name, 0)),
         Happened::Captured { name, .. } => Some(("value", name, 0)),
         Happened::Until { name, .. } => Some(("instant", name, 0)),
         Happened::Waited { name, .. } => Some(("wait's end", name, 0)),
-        Happened::Reopened { .. }
+        // An attempt that is written down before it runs is written down again when its worker was lost.
+        Happened::Attempt { error: None, .. }
+        | Happened::Reopened { .. }
         | Happened::Event { .. }
         | Happened::Drained { .. }
         | Happened::Patches { .. }

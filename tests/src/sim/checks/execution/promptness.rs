@@ -1,6 +1,7 @@
-//! What must hold of the time at which an execution's deadlines are noticed, parked or not.
+//! What must hold of the time at which an execution's deadlines are noticed, parked or not, and that of an attempt
+//! whose worker is lost.
 
-use super::story::{Stories, visible_instant};
+use super::story::{Stories, watched_instant};
 use crate::sim::Run;
 use crate::sim::checks::timeliness::{Passing, of_instants};
 use crate::sim::trace::execution::brief;
@@ -11,7 +12,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     for steps in stories.executions() {
         let ends = steps.iter().skip(1).map(|step| step.at).chain([run.ended_at]);
         all.extend(steps.iter().zip(ends).filter_map(|(step, until)| {
-            let instant = visible_instant(step.after)?;
+            let instant = watched_instant(step.after)?;
             Some(Passing { since: step.at, instant, until, brief: brief(step.after) })
         }));
     }

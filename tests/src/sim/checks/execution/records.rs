@@ -3,14 +3,16 @@
 
 use tickover_core::due::START_LEAD;
 use tickover_core::execution::command::ExecutionCommand;
-use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, Waiting};
+use tickover_core::execution::due::attempt_over_at;
+use tickover_core::execution::journal::Happened;
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, GRACE, Waiting};
 use tickover_core::limits::CONTROL_RECORD_BYTES;
 use tickover_core::payload::Payload;
 use tickover_core::size;
 use tickover_core::time::Timestamp;
 
 use super::found;
-use super::story::{Step, visible_instant};
+use super::story::{Step, visible_instant, watched_instant};
 use crate::sim::Run;
 use crate::sim::trace::clock;
 use crate::sim::trace::execution::brief;
@@ -23,6 +25,7 @@ pub(super) fn of_step(step: &Step<'_>, run: &Run) -> Vec<Violation> {
         i3_open_records_have_a_place_where_something_is_to_be_done(step, run),
         i4_no_place_is_later_than_what_users_see(step),
         i4_no_place_is_later_than_what_is_to_be_done(step, run),
+        i4_an_attempt_that_is_written_down_is_watched(step),
         i6_an_outcome_stays(step),
         i6_an_id_is_used_again_only_after_retention(step),
         i8_a_record_keeps_its_kilobyte(step),
@@ -71,7 +74,7 @@ fn i3_open_records_have_a_place_where_something_is_to_be_done(
 }
 
 fn i4_no_place_is_later_than_what_users_see(step: &Step<'_>) -> Option<Violation> {
-    let (visible_at, due) = (visible_instant(step.after)?, step.after.due?);
+    let (visible_at, due) = (watched_instant(step.after)?, step.after.due?);
     let late = due.at > visible_at;
     late.then(|| found(Invariant::I4, step, format!("{} would pass unseen", clock(visible_at))))
 }
@@ -80,6 +83,17 @@ fn i4_no_place_is_later_than_what_is_to_be_done(step: &Step<'_>, run: &Run) -> O
     let (look_by, due) = (look_by(step, run)?, step.after.due?);
     let late = due.at > look_by;
     late.then(|| found(Invariant::I4, step, format!("it is to be looked at by {}", clock(look_by))))
+}
+
+fn i4_an_attempt_that_is_written_down_is_watched(step: &Step<'_>) -> Option<Violation> {
+    let ruling = step.ruling.filter(|ruling| ruling.outcome.is_ok())?;
+    step.after.turn()?;
+    // Of one name, the last word counts; a script has one step under way at a time.
+    let brought = super::calls::brought(&ruling.command).last()?;
+    let Happened::Attempt { error: None, next_at: Some(timeout_at), .. } = &brought.what else { return None };
+    let is_watched = attempt_over_at(step.after).is_some_and(|at| at <= timeout_at.plus(GRACE));
+    let what = || format!("nobody would see {} pass", clock(*timeout_at));
+    (!is_watched).then(|| found(Invariant::I4, step, what()))
 }
 
 /// When a tick must look at the latest: to send what is to be sent later, or again because it may have been lost.
@@ -96,8 +110,7 @@ fn look_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) if held => None,
         ExecutionState::Pending(ready) if ready.hint_later => Some(ready.available_at.minus(START_LEAD)),
         ExecutionState::Pending(ready) => Some(from(ready.available_at)),
-        // Its message stands in for the backstop: the place may be what it was.
-        ExecutionState::Running(_) if step.before.is_some_and(|before| before.due == after.due) => None,
+        // Its message stands in for the backstop, so the place may be what it was: no later than any look may lie.
         ExecutionState::Running(turn) => Some(from(turn.lease_expires_at).plus(limits.backstop)),
         ExecutionState::Waiting(waiting) => wait_look_by(after, waiting, from),
         ExecutionState::Closing(closed) => Some(from(closed.ended_at)),

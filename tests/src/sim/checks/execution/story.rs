@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tickover_core::execution::Execution;
+use tickover_core::execution::due::attempt_over_at;
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::id::{ExecutionId, Incarnation, Nonce};
 use tickover_core::task::Task;
-use tickover_core::time::Timestamp;
+use tickover_core::time::{Timestamp, earliest};
 
 use crate::sim::Run;
 use crate::sim::history::What;
@@ -145,7 +146,12 @@ fn journal<'a>(
     Some(sealed.chain(&execution.journal).collect())
 }
 
-/// The earliest instant that a user can see pass on this record.
+/// The earliest instant by which somebody has to see to this record: a deadline, or the end of an attempt's time.
+pub(super) fn watched_instant(execution: &Execution) -> Option<Timestamp> {
+    earliest([visible_instant(execution), attempt_over_at(execution)])
+}
+
+/// The earliest deadline that a user can see pass on this record.
 pub(super) fn visible_instant(execution: &Execution) -> Option<Timestamp> {
     if execution.closed().is_some() {
         return None;

@@ -231,3 +231,18 @@ fn an_execution_that_ends_by_itself_sends_nothing_but_the_word_to_its_parent() {
     let scene = execution().child().deadline("1m").started().at("1m").tick().closes_later();
     assert!(!scene.decision().effects.iter().any(|effect| matches!(effect, Effect::Turn { .. })));
 }
+
+#[test]
+fn a_child_that_is_started_again_after_its_end_tells_its_parent_again() {
+    let ended = || execution().child().started().take("a").complete("a").finish().tells_its_parent();
+    ended().start_again().changes_nothing().tells_its_parent();
+    ended().start_repeated().changes_nothing().tells_its_parent();
+    // Somebody else who wants the id has nothing to do with it.
+    let strangers = ended().started_by(None).changes_nothing();
+    strangers.sends_nothing();
+    // Before its end there is nothing to tell.
+    let closing = execution().child().started().take("a").complete("a").closes_later();
+    closing.start_again().sends_nothing();
+    execution().child().started().take("a").start_again().sends_nothing();
+    execution().started().take("a").complete("a").start_again().sends_nothing();
+}

@@ -5,9 +5,10 @@ use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
 use crate::execution::command::{ExecutionCommand, Offer};
 use crate::execution::decision::ExecutionReply as Reply;
+use crate::execution::journal::{Entry, Happened, pending_events};
 
-use super::fixture::{event, event_id, execution, waited};
-use super::life::{SUSPENDED, TAKEN};
+use super::fixture::{Scene, done, event, event_id, execution, t, waited};
+use super::life::{CLOSED, SUSPENDED, TAKEN};
 
 const OFFERED: Reply = Reply::Offered { duplicate: false };
 const KNOWN: Reply = Reply::Offered { duplicate: true };
@@ -41,8 +42,14 @@ fn an_event_with_an_id_is_offered_once() {
     let scene = scene.take("b").record_entries("b", vec![waited("wait", "go")]);
     let scene = scene.offer_once("go", "1").replies(KNOWN).changes_nothing().sends_nothing();
     scene.offer_once("go", "2").replies(OFFERED);
-    let known =
-        Offer { name: event("go"), id: Some(event_id("3")), payload: None, known: true, seen_segments: 0 };
+    let known = Offer {
+        name: event("go"),
+        id: Some(event_id("3")),
+        payload: None,
+        known: true,
+        seen_segments: 0,
+        trace: None,
+    };
     execution().started().tell(&ExecutionCommand::Offer(known)).replies(KNOWN).changes_nothing();
 }
 
@@ -76,4 +83,69 @@ fn an_execution_that_has_ended_takes_no_events() {
         .changes_nothing()
         .drain("go", 1)
         .refuses(closed);
+}
+
+// ---- into the next run
+
+/// A turn in whose time three events of a name and one of another were offered, of which it took the first; and the
+/// rest as its worker knows them.
+fn with_some_left() -> (Scene, Vec<Entry>) {
+    let scene = execution().started().take("a").offer_once("go", "1").at("1s").offer_once("go", "2");
+    let scene = scene.record_entries("a", vec![waited("wait", "go")]).at("2s").offer_once("stop", "3");
+    let scene = scene.at("3s").offer_once("go", "4");
+    let left = pending_events(&scene.journal()).into_iter().cloned().collect();
+    (scene, left)
+}
+
+/// The ids of the events that a journal has, in order.
+fn ids(journal: &[Entry]) -> Vec<&str> {
+    let mut ids = Vec::new();
+    for entry in journal {
+        if let Happened::Event { id: Some(id), .. } = &entry.what {
+            ids.push(id.as_str());
+        }
+    }
+    ids
+}
+
+#[test]
+fn what_nobody_took_waits_in_the_next_run_in_the_order_in_which_it_was_offered() {
+    let (scene, left) = with_some_left();
+    let scene = scene.at("1m").continue_as_new("a", left).replies(CLOSED);
+    assert_eq!((scene.record().run, scene.record().pending_events), (2, 3));
+    assert_eq!(ids(&scene.journal()), ["2", "3", "4"]);
+    assert_eq!(scene.journal()[0].at, t("1s"));
+    // One that comes now is behind them, and one that is known by its id comes only once.
+    let scene = scene.offer_once("go", "5").replies(OFFERED).offer_once("go", "4").replies(KNOWN);
+    let scene = scene.take("b").replies(TAKEN).record_entries("b", vec![waited("wait", "go")]);
+    let journal = scene.journal();
+    let free: Vec<Entry> = pending_events(&journal).into_iter().cloned().collect();
+    assert_eq!((ids(&free), scene.record().pending_events), (vec!["3", "4", "5"], 3));
+    let scene = scene.continue_as_new("b", free).replies(CLOSED);
+    assert_eq!(ids(&scene.journal()), ["3", "4", "5"]);
+}
+
+#[test]
+fn a_turn_does_not_go_on_in_the_next_run_without_an_event_that_it_has_not_seen() {
+    let (scene, left) = with_some_left();
+    let scene = scene.offer_once("go", "5").continue_as_new("a", left.clone());
+    let scene = scene.refuses(Reject::TurnLost).changes_nothing().is(Status::Running);
+    let all = pending_events(&scene.journal()).into_iter().cloned().collect();
+    let scene = scene.continue_as_new("a", all).replies(CLOSED);
+    assert_eq!(ids(&scene.journal()), ["2", "3", "4", "5"]);
+    // Nor with one that was thrown away since.
+    let (scene, left) = with_some_left();
+    let scene = scene.drain("go", 2).continue_as_new("a", left);
+    scene.refuses(Reject::TurnLost).changes_nothing();
+}
+
+#[test]
+fn events_survive_the_next_run_though_its_first_part_is_sealed() {
+    let (scene, _) = with_some_left();
+    let large = |index: usize| done(&format!("large[{index}]"), &format!("\"{}\"", "x".repeat(200)));
+    let scene = scene.record_entries("a", (0..6).map(large).collect());
+    assert!(scene.record().sealed.is_some());
+    let left = pending_events(&scene.journal()).into_iter().cloned().collect();
+    let scene = scene.continue_as_new("a", left).replies(CLOSED);
+    assert_eq!((ids(&scene.journal()), scene.record().sealed), (vec!["2", "3", "4"], None));
 }

@@ -39,6 +39,7 @@ pub(super) fn execution() -> Plan {
         on_failure: None,
         delay: Millis::ZERO,
         parent: None,
+        trace: None,
         policy: StartPolicy::UseExisting,
         fingerprint: Fingerprint::from_bytes([2; 16]),
         blob_ids: [blob("input"), blob("details")],
@@ -155,4 +156,15 @@ pub(super) fn ended(text: &str) -> Entry {
 /// A wait has ended with an event of that name.
 pub(super) fn waited(text: &str, of: &str) -> Entry {
     entry(Happened::Waited { name: name(text), event: Some(event(of)) })
+}
+
+/// An attempt that was written down before it runs, and must be over that long after the beginning.
+pub(super) fn begun(text: &str, until: &str) -> Entry {
+    let (first_at, next_at) = (t("0s"), Some(t(until)));
+    entry(Happened::Attempt { name: name(text), attempt: 1, first_at, error: None, next_at })
+}
+
+/// The end of a step by its own timeout.
+pub(super) fn ends_attempt(text: &str) -> Entry {
+    entry(Happened::Step { name: name(text), outcome: StepOutcome::TimedOut, attempts: Some(1) })
 }

@@ -7,7 +7,7 @@ mod steps;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-use super::fixture::{Ledger, Plan, t};
+use super::fixture::{Ledger, Plan, ends_attempt, name, t};
 use crate::command::Context;
 use crate::decision::Effect;
 use crate::execution::command::{
@@ -16,7 +16,7 @@ use crate::execution::command::{
 use crate::execution::decide::decide;
 use crate::execution::decision::ExecutionReply as Reply;
 use crate::execution::due::visible_at;
-use crate::execution::journal::{Entry, pending_events};
+use crate::execution::journal::{Entry, Happened, pending_events};
 use crate::execution::{Execution, ExecutionState};
 use crate::id::{Incarnation, LeaseId, Nonce};
 use crate::queue::QueueView;
@@ -92,6 +92,17 @@ impl Life {
             Step::Record(whose, entries) => {
                 Command::Record(Record { lease: self.lease(*whose), entries: at(entries), on_failure: None })
             }
+            Step::Begin(whose, number, ms) => {
+                let next_at = Some(Timestamp::from_millis(self.now.as_millis() + ms));
+                let name = name(&format!("attempt-{number}"));
+                let what = Happened::Attempt { name, attempt: 1, first_at: self.now, error: None, next_at };
+                let entries = vec![Entry { at: self.now, what }];
+                Command::Record(Record { lease: self.lease(*whose), entries, on_failure: None })
+            }
+            Step::EndAttempt(whose, number) => {
+                let entries = vec![ends_attempt(&format!("attempt-{number}"))];
+                Command::Record(Record { lease: self.lease(*whose), entries, on_failure: None })
+            }
             Step::Suspend { whose, entries, until, awaits_others, unseen } => Command::Suspend(Suspend {
                 lease: self.lease(*whose),
                 entries: at(entries),
@@ -107,10 +118,13 @@ impl Life {
                 ending: Ending::Outcome(outcome.clone()),
                 on_failure: None,
             }),
-            Step::ContinueAsNew(whose) => {
+            Step::ContinueAsNew { whose, overlooks } => {
                 let journal =
                     self.record.as_ref().map(|record| self.ledger.journal(record)).unwrap_or_default();
-                let events = pending_events(&journal).into_iter().cloned().collect();
+                let mut events: Vec<Entry> = pending_events(&journal).into_iter().cloned().collect();
+                if *overlooks {
+                    events.pop();
+                }
                 let ending = Ending::ContinueAsNew { input: None, events };
                 Command::Close(Close { lease: self.lease(*whose), entries: vec![], ending, on_failure: None })
             }
@@ -122,7 +136,7 @@ impl Life {
                 let sealed = self.record.as_ref().and_then(|record| record.sealed);
                 let seen_segments = sealed.map_or(0, |sealed| sealed.segments);
                 let (name, id) = (name.clone(), id.clone());
-                Command::Offer(Offer { name, id, payload: None, known: false, seen_segments })
+                Command::Offer(Offer { name, id, payload: None, known: false, seen_segments, trace: None })
             }
             Step::Drain(name, count) => {
                 Command::Drain { name: name.clone(), count: *count, seen_version: version }

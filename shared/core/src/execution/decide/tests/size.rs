@@ -8,10 +8,12 @@ use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, WorkerName, Workflow
 use crate::limits;
 use crate::payload::Payload;
 use crate::task::Failure;
+use crate::trace::TraceContext;
 
 use super::fixture::{Plan, Scene, done, event, execution, json, lease, remote, span};
 
 const ALMOST_A_YEAR: &str = "364d 23h 59m 59s 999ms";
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// A JSON string of exactly that many bytes.
 fn text(bytes: usize) -> String {
@@ -25,6 +27,7 @@ fn largest() -> Plan {
     start.id = ExecutionId::parse("i".repeat(limits::EXECUTION_ID_MAX)).unwrap();
     start.queue = QueueName::parse("q".repeat(limits::QUEUE_NAME_MAX)).unwrap();
     start.workflow = WorkflowName::parse("w".repeat(limits::WORKFLOW_MAX)).unwrap();
+    start.trace = TraceContext::parse(TRACE);
     start.timeouts =
         ExecutionTimeouts { execution: Some(span(ALMOST_A_YEAR)), run: Some(span(ALMOST_A_YEAR)) };
     start.on_failure = Some(span(ALMOST_A_YEAR));

@@ -1,5 +1,6 @@
 //! Turns: who may take one, who holds it, and what becomes of those that come to nothing.
 
+use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
 use crate::execution::command::{ExecutionCommand, Take};
@@ -8,15 +9,21 @@ use crate::execution::{ExecutionOutcome, Stuck};
 use crate::id::Incarnation;
 use crate::task::Failure;
 
-use super::fixture::{Scene, done, execution, lease, span, t};
+use super::fixture::{EMPTY, Scene, done, execution, lease, span, t};
 use super::life::{SPENT, TAKEN};
 
 const HELD: Reply = Reply::Take(TakeReply::Held);
 
 #[test]
 fn while_somebody_alive_has_it_others_are_sent_away() {
-    let scene = execution().started().take_for("a", "1m").at("59s").take("b").replies(HELD).changes_nothing();
+    let scene = execution().started().take_for("a", "1m").at("49s").take("b").replies(HELD).changes_nothing();
     scene.take("a").replies(TAKEN).changes_nothing();
+    // Shortly before the lease is over, it is worth coming back: perhaps nobody renews it any more.
+    let early = Reply::Take(TakeReply::Early { available_at: t("1m") });
+    for at in ["50s", "59s 999ms"] {
+        let scene = execution().started().take_for("a", "1m").at(at);
+        scene.take("b").replies(early.clone()).changes_nothing();
+    }
 }
 
 #[test]
@@ -133,4 +140,19 @@ fn an_execution_whose_journal_cannot_be_read_waits_for_an_operator() {
     assert!(scene.replies(Reply::Changed { changed: true }).record().failing.is_some());
     let scene = stuck().at("1h").retry_step("charge").replies(Reply::Changed { changed: true });
     scene.sends_hint_for("1h").take("b").replies(TAKEN);
+}
+
+#[test]
+fn a_turn_of_what_lay_far_ahead_in_the_index_is_looked_at_before() {
+    // It waits for an event, and a child that it doesn't wait for has ended.
+    let parked = || execution().deadline("300d").started().take("a").wait("a").next_tick();
+    let scene = parked().due("300d", DueKind::Instant).at("1d").wake().take("b").replies(TAKEN);
+    let scene = scene.due("1d 10m", DueKind::Backstop);
+    // Should its worker and its message be lost, the tick finds it.
+    let scene = scene.next_tick_seeing(EMPTY).next_tick_seeing(EMPTY).next_tick_seeing(EMPTY);
+    let scene = scene.sends_hint_for("1d 12m");
+    scene.take("c").replies(TAKEN);
+    // What lies where looks are anyway stays there.
+    let near = execution().deadline("300d").started().take("a").due("10m", DueKind::Backstop);
+    near.record_entries("a", vec![done("step", "1")]).due("10m", DueKind::Backstop);
 }

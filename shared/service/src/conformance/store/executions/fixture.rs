@@ -38,6 +38,7 @@ impl World {
             deadline_at: None,
             run_deadline_at: None,
             parent: None,
+            trace: None,
             wakes: 0,
             idle_turns: 0,
             journal: vec![],
@@ -183,6 +184,7 @@ pub(super) fn running() -> ExecutionState {
         claimed_at: NOW,
         lease_length: Millis::from_secs(60),
         lease_expires_at: later(60),
+        under_way: vec![],
     })
 }
 

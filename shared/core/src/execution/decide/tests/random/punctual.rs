@@ -12,6 +12,7 @@ use crate::duration::Millis;
 use crate::execution::command::ExecutionCommand as Command;
 use crate::execution::due::visible_at;
 use crate::execution::{Execution, ExecutionState};
+use crate::id::LeaseId;
 use crate::limits::Limits;
 use crate::queue::QueueView;
 use crate::tick::slot_end;
@@ -36,6 +37,8 @@ struct Punctual {
     lateness: Vec<u64>,
     ticks: usize,
     hinted_at: Option<Timestamp>,
+    /// The turn under way, and where the record lay when it was taken.
+    taken: Option<(LeaseId, Timestamp)>,
 }
 
 impl Punctual {
@@ -44,8 +47,16 @@ impl Punctual {
         let next_tick = Timestamp::from_millis(minute);
         let first = std::mem::take(&mut life.effects);
         let (on_their_way, hinted_at) = (vec![], None);
-        let mut begun =
-            Self { life, on_their_way, next_tick, handed_until: next_tick, lateness, ticks: 0, hinted_at };
+        let mut begun = Self {
+            life,
+            on_their_way,
+            next_tick,
+            handed_until: next_tick,
+            lateness,
+            ticks: 0,
+            hinted_at,
+            taken: None,
+        };
         begun.receive(first);
         begun
     }
@@ -65,6 +76,10 @@ impl Punctual {
         self.life.tell(command);
         let effects = std::mem::take(&mut self.life.effects);
         self.receive(effects);
+        let lease = self.life.record.as_ref().and_then(|record| Some((record.turn()?.lease, record.due?.at)));
+        if lease.map(|one| one.0) != self.taken.map(|one| one.0) {
+            self.taken = lease;
+        }
     }
 
     fn next_tick_at(&self) -> Timestamp {
@@ -124,12 +139,20 @@ impl Punctual {
     fn check_found(&self) {
         let Some(record) = &self.life.record else { return };
         let Some(since) = acted_on_from(record).filter(|since| *since <= self.life.now) else { return };
-        // A turn leaves the record where it lies, because its own message brings it back; and the looks at what
-        // lived long have become ever more seldom by then.
-        let seldom = if record.turn().is_some() { Limits::default().backstop_max } else { Millis::ZERO };
-        let within = FOUND_WITHIN.saturating_add(seldom);
         let since = self.hinted_at.map_or(since, |hinted| hinted.max(since));
+        let within = FOUND_WITHIN.saturating_add(self.left_alone_for(record, since));
         assert!(self.life.now.since(since) <= within, "nobody looks at {record:#?}");
+    }
+
+    /// How much later a turn may be found whose worker is lost. Its own message brings it back, so it leaves the
+    /// record where it lies; and a look at one that is alive is followed by another one after four times as long.
+    fn left_alone_for(&self, record: &Execution, since: Timestamp) -> Millis {
+        let Some(turn) = record.turn() else { return Millis::ZERO };
+        let lay_at = self.taken.map_or(since, |(_, place)| place);
+        let lived = turn.lease_expires_at.since(turn.claimed_at);
+        let most = Limits::default().backstop_max;
+        assert!(lay_at <= turn.claimed_at.plus(most), "taken, and left where nobody looks: {record:#?}");
+        lay_at.since(since).max(lived.saturating_mul(4).min(most))
     }
 }
 
@@ -171,19 +194,8 @@ proptest! {
             match step {
                 // The tick looks when it looks.
                 Step::Due { .. } => {}
-                // Nobody tells an execution that waits for nobody.
-                Step::Wake => {
-                    let awaits = world.life.record.as_ref().is_some_and(|record| match &record.state {
-                        ExecutionState::Waiting(waiting) => waiting.recheck.is_some(),
-                        ExecutionState::Pending(_)
-                        | ExecutionState::Running(_)
-                        | ExecutionState::Closing(_)
-                        | ExecutionState::Ended(_) => true,
-                    });
-                    if awaits {
-                        world.life.wake();
-                    }
-                }
+                // Also one that waits for no others may be told, of a child that it doesn't wait for.
+                Step::Wake => world.life.wake(),
                 step => {
                     let command = world.life.command(step);
                     world.tell(&command);

@@ -32,12 +32,28 @@ pub(super) enum Whose {
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    StartAgain { same_call: bool },
-    Take { length: Millis },
+    StartAgain {
+        same_call: bool,
+    },
+    Take {
+        length: Millis,
+    },
     Record(Whose, Vec<Entry>),
-    Suspend { whose: Whose, entries: Vec<Entry>, until: Option<i64>, awaits_others: bool, unseen: bool },
+    /// An attempt is written down that must be over so many milliseconds from now.
+    Begin(Whose, u8, i64),
+    EndAttempt(Whose, u8),
+    Suspend {
+        whose: Whose,
+        entries: Vec<Entry>,
+        until: Option<i64>,
+        awaits_others: bool,
+        unseen: bool,
+    },
     Close(Whose, Vec<Entry>, ExecutionOutcome),
-    ContinueAsNew(Whose),
+    ContinueAsNew {
+        whose: Whose,
+        overlooks: bool,
+    },
     Renew(Whose),
     Release(Whose, Millis, Option<Stuck>),
     Offer(EventName, Option<EventId>),
@@ -45,7 +61,10 @@ pub(super) enum Step {
     Wake,
     Plain(Command),
     Restart(Vec<Entry>),
-    Due { looks_empty: bool, watermark: Option<i64> },
+    Due {
+        looks_empty: bool,
+        watermark: Option<i64>,
+    },
 }
 
 pub(super) fn passing() -> impl Strategy<Value = Passing> {
@@ -114,13 +133,16 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => any::<bool>().prop_map(|same_call| Step::StartAgain { same_call }),
         10 => length().prop_map(|length| Step::Take { length }),
         6 => (whose(), entries()).prop_map(|(whose, entries)| Step::Record(whose, entries)),
+        3 => (whose(), 0_u8..8, -1_000_i64..900_000).prop_map(|(whose, n, ms)| Step::Begin(whose, n, ms)),
+        2 => (whose(), 0_u8..8).prop_map(|(whose, n)| Step::EndAttempt(whose, n)),
         6 => (whose(), entries(), until(), any::<bool>(), proptest::bool::weighted(0.1)).prop_map(
             |(whose, entries, until, awaits_others, unseen)| {
                 Step::Suspend { whose, entries, until, awaits_others, unseen }
             }
         ),
         2 => (whose(), entries(), outcome()).prop_map(|(whose, entries, how)| Step::Close(whose, entries, how)),
-        1 => whose().prop_map(Step::ContinueAsNew),
+        1 => (whose(), proptest::bool::weighted(0.2))
+            .prop_map(|(whose, overlooks)| Step::ContinueAsNew { whose, overlooks }),
         2 => whose().prop_map(Step::Renew),
         2 => (whose(), length(), stuck()).prop_map(|(whose, after, stuck)| Step::Release(whose, after, stuck)),
         3 => (of(), id()).prop_map(|(name, id)| Step::Offer(name, id)),

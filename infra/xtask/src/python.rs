@@ -1,4 +1,4 @@
-//! Puts the emulator into a Python environment of its own, with whatever this machine's Python offers.
+//! Puts tools written in Python into environments of their own, with whatever this machine's Python offers.
 //!
 //! Distributions split Python differently: some come without `ensurepip`, some without `pip`, and
 //! `python3 -m venv` then leaves a folder behind that looks whole and isn't. So the environment is
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::{output, root};
+use crate::cargo::output;
 
 /// The last resort for a Python without any pip. It is a program that runs from within its wheel.
 const PIP_WHEEL: &str = "https://files.pythonhosted.org/packages/py3/p/pip/pip-25.3-py3-none-any.whl";
@@ -26,30 +26,31 @@ if hashlib.sha256(content).hexdigest() != expected:
 open(path, 'wb').write(content)
 ";
 
-/// Returns the Python that can import the emulator. Does nothing if the installation is up to date.
-pub(super) fn install(folder: &Path) -> Result<PathBuf> {
+/// Installs a file of pinned requirements into `folder/venv`, and returns the Python that can `import` the named
+/// module. Its console scripts are beside it. Does nothing if the installation is up to date.
+pub(crate) fn install(folder: &Path, requirements: &Path, module: &str) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
     // Two runs at once must not install over each other. The lock goes with the file handle.
     let lock = File::create(folder.join("lock"))?;
-    lock.lock().context("could not lock the emulator's folder")?;
+    lock.lock().with_context(|| format!("could not lock {}", folder.display()))?;
 
-    let requirements = root().join("localstack/requirements.txt");
-    let wanted = fs::read_to_string(&requirements)
+    let wanted = fs::read_to_string(requirements)
         .with_context(|| format!("could not read {}", requirements.display()))?;
+    let check = format!("import {module}");
     let stamp = folder.join("stamp");
     let python = folder.join("venv/bin/python");
     let is_stamped = fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted);
     // The stamp outlives an update of the system's Python; the environment doesn't.
-    if is_stamped && works(&python, &["-c", "import ministack"]) {
+    if is_stamped && works(&python, &["-c", &check]) {
         return Ok(python);
     }
 
-    println!("emulator: installing into {}", folder.display());
+    println!("xtask: installing {} into {}", requirements.display(), folder.display());
     drop(fs::remove_file(&stamp));
     make_environment(&folder.join("venv"))?;
-    install_requirements(&python, &requirements, folder)?;
-    if !works(&python, &["-c", "import ministack"]) {
-        bail!("{} was installed, but Python cannot import it", wanted.trim());
+    install_requirements(&python, requirements, folder)?;
+    if !works(&python, &["-c", &check]) {
+        bail!("{} was installed, but Python cannot import {module}", requirements.display());
     }
     fs::write(&stamp, wanted)?;
     Ok(python)
@@ -61,14 +62,15 @@ fn make_environment(venv: &Path) -> Result<()> {
     }
     let mut command = Command::new("python3");
     command.args(["-m", "venv", "--without-pip"]).arg(venv).stdin(Stdio::null());
-    output(&mut command).context("the tests need Python 3 with its `venv` module")?;
+    output(&mut command).context("this needs Python 3 with its `venv` module")?;
     Ok(())
 }
 
 fn install_requirements(python: &Path, requirements: &Path, folder: &Path) -> Result<()> {
     let mut pip = find_pip(python, folder)?;
     pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-input", "--requirement"]);
-    output(pip.arg(requirements)).context("pip could not install the emulator")?;
+    output(pip.arg(requirements))
+        .with_context(|| format!("pip could not install {}", requirements.display()))?;
     Ok(())
 }
 

@@ -1,0 +1,90 @@
+//! `cargo xtask build`: the functions as they are deployed, all of them in one go.
+//!
+//! `sam build` asks cargo-lambda for one function after the other. All of them have the same dependencies with the
+//! same features, so whoever comes second finds everything built.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+
+use crate::cargo::{cargo, root, succeed, target_dir};
+use crate::python;
+
+/// The packages of the functions, which are also the names of their binaries.
+pub(crate) const FUNCTIONS: [&str; 6] = [
+    "tickover-schedule",
+    "tickover-claim",
+    "tickover-complete",
+    "tickover-tick",
+    "tickover-gateway",
+    "tickover-worker",
+];
+/// The function that does nothing, which the others are compared with, and the package it is an example of.
+pub(crate) const EMPTY: (&str, &str) = ("empty", "tickover-lambda");
+
+/// What a function runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Architecture {
+    #[value(name = "arm64")]
+    Arm64,
+    #[value(name = "x86_64")]
+    X86,
+}
+
+impl Architecture {
+    /// That of this machine, on which emulators run functions.
+    pub(crate) fn here() -> Self {
+        if std::env::consts::ARCH == "aarch64" { Self::Arm64 } else { Self::X86 }
+    }
+
+    /// Its name in the template.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Arm64 => "arm64",
+            Self::X86 => "x86_64",
+        }
+    }
+
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Arm64 => "--arm64",
+            Self::X86 => "--x86-64",
+        }
+    }
+}
+
+/// Builds all functions. They are in the folder returned, each as `NAME/bootstrap`.
+pub(crate) fn run(architecture: Architecture) -> Result<PathBuf> {
+    build(architecture, &[])
+}
+
+/// The same, with the empty function beside them, as `examples/NAME/bootstrap`.
+pub(crate) fn with_empty(architecture: Architecture) -> Result<PathBuf> {
+    let (name, package) = EMPTY;
+    build(architecture, &["--package", package, "--example", name])
+}
+
+fn build(architecture: Architecture, more: &[&str]) -> Result<PathBuf> {
+    // A folder for each: cargo-lambda would put them into the same one.
+    let folder = target_dir()?.join("functions").join(architecture.name());
+    let mut build = cargo(&["lambda", "build", "--release", "--locked", architecture.flag(), "--bins"]);
+    for package in FUNCTIONS {
+        build.args(["--package", package]);
+    }
+    build.args(more).arg("--lambda-dir").arg(&folder).env("PATH", path()?);
+    succeed(&mut build).context("the functions could not be built")?;
+    Ok(folder)
+}
+
+/// `PATH` with cargo-lambda on it, which is installed if need be.
+pub(crate) fn path() -> Result<OsString> {
+    let folder = target_dir()?.join("cargo-lambda");
+    let python = python::install(&folder, &root().join("infra/tools/cargo-lambda.txt"), "ziglang")?;
+    let ours = python.parent().context("a program without a folder")?.to_owned();
+    #[expect(clippy::disallowed_methods, reason = "where programs are is no configuration of the service")]
+    let theirs = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(ours).chain(std::env::split_paths(&theirs));
+    std::env::join_paths(folders).context("PATH has a folder with a colon in its name")
+}

@@ -1,0 +1,96 @@
+//! What may be in the dependency graph: licences, sources, bans, and no crate that an advisory warns of.
+//!
+//! The list of advisories is a repository on GitHub. Where that can't be reached, and only then, it isn't consulted,
+//! which is said out loud: a laptop in a train and a sealed-off build machine check all the rest.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo::{cargo, succeed, target_dir};
+
+/// The tool's version: another one may know other rules.
+const VERSION: &str = "0.20.2";
+/// Where the advisories are, as the tool has it.
+const ADVISORIES: &str = "https://github.com/RustSec/advisory-db";
+/// A connection that brings less than a byte a second for so many seconds is none.
+const PATIENCE_SECS: u32 = 20;
+
+pub(crate) fn run() -> Result<()> {
+    let tool = install()?;
+    check(&tool, &["licenses", "bans", "sources"])?;
+    match reach(ADVISORIES)? {
+        Ok(()) => check(&tool, &["advisories"]),
+        Err(why) => {
+            println!("==> ci deny: NO ADVISORIES CHECKED, {ADVISORIES} can't be reached: {why}");
+            Ok(())
+        }
+    }
+}
+
+/// Builds the tool under `target/` unless it is there. It takes a few minutes, once.
+fn install() -> Result<PathBuf> {
+    let folder = target_dir()?.join("tools");
+    let tool = folder.join("bin/cargo-deny");
+    if installed(&tool).as_deref() == Some(VERSION) {
+        return Ok(tool);
+    }
+    println!("xtask: installing cargo-deny {VERSION} into {}", folder.display());
+    let package = format!("cargo-deny@{VERSION}");
+    let mut install = cargo(&["install", "--locked", "--force", "--quiet", &package, "--root"]);
+    succeed(install.arg(&folder))?;
+    Ok(tool)
+}
+
+/// The version of the tool that is there, if one is.
+fn installed(tool: &Path) -> Option<String> {
+    let said = Command::new(tool).arg("--version").output().ok()?;
+    String::from_utf8_lossy(&said.stdout).split_whitespace().nth(1).map(str::to_owned)
+}
+
+fn check(tool: &Path, which: &[&str]) -> Result<()> {
+    let mut deny = Command::new(tool);
+    deny.current_dir(crate::cargo::root()).args(["--locked", "--workspace", "--all-features", "check"]);
+    succeed(deny.args(["--hide-inclusion-graph"]).args(which))
+}
+
+/// Whether a repository answers; if it doesn't, what git says of it.
+fn reach(repository: &str) -> Result<Result<(), String>> {
+    let mut git = Command::new("git");
+    git.args(["-c", "http.lowSpeedLimit=1", "-c"]).arg(format!("http.lowSpeedTime={PATIENCE_SECS}"));
+    // Nobody is there to be asked for a password.
+    git.args(["ls-remote", "--quiet", repository, "HEAD"]).env("GIT_TERMINAL_PROMPT", "0");
+    let output = git.stdin(Stdio::null()).output().context("could not start git")?;
+    if output.status.success() {
+        if output.stdout.is_empty() {
+            bail!("{repository} has no HEAD: is that still where the advisories are?");
+        }
+        return Ok(Ok(()));
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Ok(Err(said.lines().last().unwrap_or("git said nothing").trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_that_cannot_be_reached_is_told_from_one_that_is_there() {
+        let nowhere = reach("https://127.0.0.1:9/none").unwrap().unwrap_err();
+        assert!(nowhere.contains("127.0.0.1"), "{nowhere}");
+        let empty = std::env::temp_dir().join(format!("xtask-deny-{}", std::process::id()));
+        let made = Command::new("git").args(["init", "--quiet", "--bare"]).arg(&empty).status().unwrap();
+        assert!(made.success());
+        // It answers, so this is no reason to leave advisories out: something is wrong with it.
+        let answered = reach(&empty.to_string_lossy()).map_err(|error| error.to_string());
+        std::fs::remove_dir_all(&empty).unwrap();
+        assert!(answered.unwrap_err().contains("has no HEAD"));
+    }
+
+    #[test]
+    fn a_tool_that_is_not_there_has_no_version() {
+        assert_eq!(installed(Path::new("/nowhere/cargo-deny")), None);
+    }
+}

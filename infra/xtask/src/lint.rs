@@ -1,0 +1,66 @@
+//! `cargo xtask lint`: what SAM and cfn-lint say of the infrastructure's template, neither of which asks AWS, and
+//! whether the metrics are recorded that it watches.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cargo::{root, succeed, target_dir, without_cargos_own};
+use crate::python;
+use crate::test::away_from_aws;
+
+const TEMPLATE: &str = "template.yaml";
+/// What the name of each of our metrics begins with.
+const METRIC: &str = "tickover_";
+
+/// Checks `infra/template.yaml`. A warning fails it as well.
+pub(crate) fn run() -> Result<()> {
+    check_metrics()?;
+    let target = target_dir()?;
+    let python = python::install(&target.join("sam"), &root().join("infra/tools/sam.txt"), "samcli")?;
+    let tool = |name: &str| {
+        let mut command = Command::new(python.with_file_name(name));
+        without_cargos_own(&mut command).current_dir(root().join("infra")).stdin(Stdio::null());
+        away_from_aws(&mut command).env("SAM_CLI_TELEMETRY", "0");
+        // What it would otherwise keep in the user's own folder.
+        command.env("__SAM_CLI_APP_DIR", target.join("sam/home"));
+        command
+    };
+    succeed(tool("cfn-lint").arg(TEMPLATE)).context("cfn-lint has found something")?;
+    succeed(tool("sam").args(["validate", "--lint", "--template-file", TEMPLATE]))
+        .context("SAM has found something")
+}
+
+/// An alarm on a metric that nobody records would be silent for good.
+fn check_metrics() -> Result<()> {
+    let read =
+        |path: &str| fs::read_to_string(root().join(path)).with_context(|| format!("could not read {path}"));
+    let (template, recorded) = (read("infra/template.yaml")?, read("shared/service/src/metric.rs")?);
+    let watched = metrics(&template);
+    ensure!(!watched.is_empty(), "infra/template.yaml watches none of our metrics");
+    let unknown: Vec<&str> =
+        watched.into_iter().filter(|name| !recorded.contains(&format!("\"{name}\""))).collect();
+    ensure!(unknown.is_empty(), "infra/template.yaml watches what nobody records: {}", unknown.join(", "));
+    Ok(())
+}
+
+/// The names of metrics in a text.
+fn metrics(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    words.filter(|word| word.starts_with(METRIC)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_watches_what_is_recorded() {
+        let names =
+            metrics("MetricName: tickover_a_total\n[\"tickover_b\", \"other\"] ${AWS::StackName}-tickover");
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["tickover_a_total", "tickover_b"]);
+        check_metrics().unwrap();
+    }
+}

@@ -1,0 +1,52 @@
+//! `cargo xtask measure-functions`: how large the functions are as they are deployed, how long they take to start,
+//! and how much memory they use. Fails where a figure is beyond its bound.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use crate::build::{self, Architecture, FUNCTIONS};
+use crate::cargo::{cargo, output, succeed, target_dir};
+use crate::emulator::Emulator;
+use crate::test::at_emulator;
+
+/// What Lambda fetches when a function starts cold: its archive.
+const ZIP_BYTES_MAX: u64 = 3 * 1024 * 1024;
+
+/// Arguments: a file. Prints how large an archive of it alone is, made as SAM makes it.
+const ZIP: &str = r"
+import io, sys, zipfile
+archive = io.BytesIO()
+with zipfile.ZipFile(archive, 'w', zipfile.ZIP_DEFLATED) as zip: zip.write(sys.argv[1], 'bootstrap')
+print(archive.tell())
+";
+
+/// Builds the functions and the program that measures them, and prints one JSON line a figure.
+pub(crate) fn run() -> Result<()> {
+    let folder = build::with_empty(Architecture::here())?;
+    let too_large = sizes(&folder)?;
+    // As `cargo xtask test` builds it: whatever is built already is built for both.
+    succeed(&mut cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]))?;
+    let emulator = Emulator::start()?;
+    let mut measure = Command::new(target_dir()?.join("debug/measure"));
+    succeed(at_emulator(measure.arg(&folder), &emulator)).context("the functions were measured")?;
+    ensure!(too_large.is_empty(), "archives of more than {ZIP_BYTES_MAX} bytes: {}", too_large.join(", "));
+    Ok(())
+}
+
+/// Prints the sizes, and returns what is too large.
+fn sizes(folder: &Path) -> Result<Vec<&'static str>> {
+    let mut too_large = Vec::new();
+    for name in FUNCTIONS {
+        let file = folder.join(name).join("bootstrap");
+        let bytes = file.metadata().with_context(|| format!("no {}", file.display()))?.len();
+        let zip_bytes: u64 = output(Command::new("python3").args(["-c", ZIP]).arg(&file))?.trim().parse()?;
+        println!("{}", json!({"name": "size", "function": name, "bytes": bytes, "zip_bytes": zip_bytes}));
+        if zip_bytes > ZIP_BYTES_MAX {
+            too_large.push(name);
+        }
+    }
+    Ok(too_large)
+}

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Makes the table and the queues of infra/template.yaml in an emulator, and nothing else.
+
+That is what a worker on this machine, the command line and experiments need; functions, schedule and HTTP interface
+come with `sam deploy`. Names begin with "tickover-local", so a deployed stack called "tickover" is not in the way.
+
+What is made is read from the template, so there is no second list of it. What is there already is left as it is: run it
+as often as you like. It runs wherever boto3 is: in LocalStack's container, and beside the emulator without Docker.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import boto3
+import yaml
+
+PREFIX = os.environ.get("TICKOVER_LOCAL_NAME", "tickover-local")
+HERE = Path(__file__).resolve().parent
+# In the container both files lie side by side.
+PLACES = [HERE.parent / "infra" / "template.yaml", HERE / "template.yaml", Path("/etc/tickover/template.yaml")]
+
+
+class Loader(yaml.SafeLoader):
+    """YAML whose tags are CloudFormation's functions: `!Sub x` is {"Sub": x}."""
+
+
+def function(loader, tag, node):
+    if isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        value = loader.construct_mapping(node, deep=True)
+    return {tag: value}
+
+
+Loader.add_multi_constructor("!", function)
+
+
+def text(value, names):
+    """A text with the names filled in, given as it is or as `!Sub`."""
+    value = value["Sub"] if isinstance(value, dict) else value
+    names = {"AWS::StackName": PREFIX, **names}
+    return re.sub(r"\$\{([^}]+)\}", lambda found: names.get(found[1], found[0]), value)
+
+
+def resources(template):
+    """Every resource with the names that hold in it, loops unrolled over the parameters' defaults."""
+    for key, value in template["Resources"].items():
+        if not key.startswith("Fn::ForEach::"):
+            yield key, value, {}
+            continue
+        name, collection, fragment = value
+        if isinstance(collection, dict):
+            collection = template["Parameters"][collection["Ref"]]["Default"].split(",")
+        for each in collection:
+            names = {name: each}
+            for logical_id, resource in fragment.items():
+                yield text(logical_id, names), resource, names
+
+
+def target(policy, names):
+    """The logical id of the queue for dead letters, given as `!GetAtt Id.Arn` or `!GetAtt [!Sub …, Arn]`."""
+    attribute = policy["deadLetterTargetArn"]["GetAtt"]
+    return attribute.removesuffix(".Arn") if isinstance(attribute, str) else text(attribute[0], names)
+
+
+def make_table(dynamodb, properties):
+    try:
+        dynamodb.create_table(
+            TableName=PREFIX,
+            BillingMode=properties["BillingMode"],
+            AttributeDefinitions=properties["AttributeDefinitions"],
+            KeySchema=properties["KeySchema"],
+            GlobalSecondaryIndexes=properties["GlobalSecondaryIndexes"],
+        )
+        print("made table", PREFIX)
+    except dynamodb.exceptions.ResourceInUseException:
+        pass
+    dynamodb.get_waiter("table_exists").wait(TableName=PREFIX, WaiterConfig={"Delay": 1})
+    expiry = dynamodb.describe_time_to_live(TableName=PREFIX)["TimeToLiveDescription"]
+    if expiry["TimeToLiveStatus"] not in ("ENABLED", "ENABLING"):
+        dynamodb.update_time_to_live(
+            TableName=PREFIX, TimeToLiveSpecification=properties["TimeToLiveSpecification"]
+        )
+
+
+def make_queue(sqs, name, attributes):
+    try:
+        return sqs.get_queue_url(QueueName=name)["QueueUrl"]
+    except sqs.exceptions.QueueDoesNotExist:
+        url = sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+        print("made queue", name)
+        return url
+
+
+def make_queues(sqs, queues):
+    """Those for dead letters first: the others name them."""
+    urls = {}
+    for logical_id, properties, names in sorted(queues, key=lambda queue: "RedrivePolicy" in queue[1]):
+        attributes = {
+            name: str(properties[name])
+            for name in ("VisibilityTimeout", "MessageRetentionPeriod")
+            if name in properties
+        }
+        policy = properties.get("RedrivePolicy")
+        if policy:
+            dead = urls[target(policy, names)]
+            found = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]
+            attributes["RedrivePolicy"] = '{"deadLetterTargetArn":"%s","maxReceiveCount":"%d"}' % (
+                found["QueueArn"],
+                policy["maxReceiveCount"],
+            )
+        urls[logical_id] = make_queue(sqs, text(properties["QueueName"], names), attributes)
+    return urls
+
+
+def main():
+    place = next((place for place in PLACES if place.exists()), None)
+    if place is None:
+        sys.exit("bootstrap: no template.yaml in " + ", ".join(map(str, PLACES)))
+    template = yaml.load(place.read_text(), Loader)
+    settings = {
+        "endpoint_url": os.environ.get("AWS_ENDPOINT_URL", "http://127.0.0.1:4566"),
+        "region_name": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
+        # An emulator takes any; without these, real ones would be looked for.
+        "aws_access_key_id": "test",
+        "aws_secret_access_key": "test",
+    }
+    found = list(resources(template))
+    make_table(boto3.client("dynamodb", **settings), template["Resources"]["Table"]["Properties"])
+    queues = [
+        (logical_id, resource["Properties"], names)
+        for logical_id, resource, names in found
+        if resource["Type"] == "AWS::SQS::Queue"
+    ]
+    make_queues(boto3.client("sqs", **settings), queues)
+    print("bootstrap: ready")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+//! A line before an engine that serves one at a time. Whoever finds the engine free also serves those who wait in
+//! line, so nobody's thread sleeps for the engine's lock: waking a thread takes longer than many a request.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+/// Most requests that one caller serves, its own among them, before it goes on with its own business.
+const SERVED_AT_ONCE: usize = 32;
+
+type Job<A> = Box<dyn FnOnce() -> A + Send>;
+
+/// The line. Cheap to clone.
+pub(super) struct Line<A>(Arc<Mutex<Waiting<A>>>);
+
+struct Waiting<A> {
+    places: VecDeque<Arc<Place<A>>>,
+    is_served: bool,
+}
+
+/// A place in line.
+struct Place<A>(Mutex<Standing<A>>);
+
+enum Standing<A> {
+    Waits(Job<A>, Option<Waker>),
+    /// With the engine.
+    Served(Option<Waker>),
+    /// An answer, or the panic that came instead.
+    Done(thread::Result<A>),
+    /// Whoever asked has the answer, or has gone.
+    Left,
+}
+
+/// A request on its way: in line from its first poll on. If it is dropped before its turn, it isn't served.
+pub(super) struct Request<A> {
+    line: Line<A>,
+    place: Arc<Place<A>>,
+    is_in_line: bool,
+}
+
+impl<A> Clone for Line<A> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<A> Line<A> {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Waiting { places: VecDeque::new(), is_served: false })))
+    }
+
+    /// A request that isn't in line yet.
+    pub(super) fn request(&self, job: impl FnOnce() -> A + Send + 'static) -> Request<A> {
+        let place = Place(Mutex::new(Standing::Waits(Box::new(job), None)));
+        Request { line: self.clone(), place: Arc::new(place), is_in_line: false }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting<A>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves those at the front, if nobody is at it.
+    fn serve(&self) {
+        if std::mem::replace(&mut self.lock().is_served, true) {
+            return;
+        }
+        for _ in 0..SERVED_AT_ONCE {
+            let Some(place) = self.lock().places.pop_front() else { break };
+            place.serve();
+        }
+        self.lock().is_served = false;
+        self.call_first();
+    }
+
+    /// Nobody serves: whoever is first is to see to it.
+    fn call_first(&self) {
+        let first = {
+            let waiting = self.lock();
+            if waiting.is_served { None } else { waiting.places.front().map(Arc::clone) }
+        };
+        if let Some(waker) = first.and_then(|first| first.waker()) {
+            waker.wake();
+        }
+    }
+}
+
+impl<A> Place<A> {
+    fn lock(&self) -> MutexGuard<'_, Standing<A>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(&self) {
+        let job = {
+            let mut standing = self.lock();
+            match std::mem::replace(&mut *standing, Standing::Left) {
+                Standing::Waits(job, waker) => {
+                    *standing = Standing::Served(waker);
+                    job
+                }
+                other @ (Standing::Served(_) | Standing::Done(_) | Standing::Left) => {
+                    *standing = other;
+                    return;
+                }
+            }
+        };
+        // A panic is for whoever asked, not for whoever happens to serve.
+        let answer = catch_unwind(AssertUnwindSafe(job));
+        let waker = match &mut *self.lock() {
+            standing @ Standing::Served(_) => match std::mem::replace(standing, Standing::Done(answer)) {
+                Standing::Served(waker) => waker,
+                Standing::Waits(..) | Standing::Done(_) | Standing::Left => None,
+            },
+            Standing::Waits(..) | Standing::Done(_) | Standing::Left => None,
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn waker(&self) -> Option<Waker> {
+        match &*self.lock() {
+            Standing::Waits(_, waker) | Standing::Served(waker) => waker.clone(),
+            Standing::Done(_) | Standing::Left => None,
+        }
+    }
+
+    /// The answer, if it is there; else remembers whom to wake.
+    fn look(&self, context: &Context<'_>) -> Option<A> {
+        let mut standing = self.lock();
+        match &mut *standing {
+            Standing::Waits(_, waker) | Standing::Served(waker) => {
+                *waker = Some(context.waker().clone());
+                None
+            }
+            Standing::Done(_) | Standing::Left => match std::mem::replace(&mut *standing, Standing::Left) {
+                Standing::Done(Ok(answer)) => Some(answer),
+                Standing::Done(Err(panic)) => {
+                    drop(standing);
+                    resume_unwind(panic)
+                }
+                Standing::Waits(..) | Standing::Served(_) | Standing::Left => None,
+            },
+        }
+    }
+}
+
+impl<A> Future for Request<A> {
+    type Output = A;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<A> {
+        if let Some(answer) = self.place.look(context) {
+            return Poll::Ready(answer);
+        }
+        if !std::mem::replace(&mut self.is_in_line, true) {
+            let place = Arc::clone(&self.place);
+            self.line.lock().places.push_back(place);
+        }
+        self.line.serve();
+        match self.place.look(context) {
+            Some(answer) => Poll::Ready(answer),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<A> Drop for Request<A> {
+    fn drop(&mut self) {
+        let was_waiting = {
+            let mut standing = self.place.lock();
+            matches!(std::mem::replace(&mut *standing, Standing::Left), Standing::Waits(..))
+        };
+        if was_waiting && self.is_in_line {
+            self.line.lock().places.retain(|place| !Arc::ptr_eq(place, &self.place));
+            // It may have been this one that was called to serve.
+            self.line.call_first();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Bell(AtomicUsize);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    impl Bell {
+        fn rung(&self) -> usize {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    /// Requests that were polled and wait.
+    type InLine = Arc<Mutex<Vec<Request<usize>>>>;
+
+    fn poll<A>(request: &mut Request<A>, bell: &Arc<Bell>) -> Poll<A> {
+        Pin::new(request).poll(&mut Context::from_waker(&Waker::from(Arc::clone(bell))))
+    }
+
+    /// A request that, while it is served, polls the others: they find the engine taken and stay in line.
+    fn busy_with(line: &Line<usize>, others: Vec<(Request<usize>, Arc<Bell>)>) -> (Request<usize>, InLine) {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let keep = Arc::clone(&kept);
+        let request = line.request(move || {
+            for (mut other, bell) in others {
+                assert!(poll(&mut other, &bell).is_pending(), "the engine serves one at a time");
+                keep.lock().unwrap().push(other);
+            }
+            0
+        });
+        (request, kept)
+    }
+
+    #[test]
+    fn who_finds_the_engine_free_serves_all_in_line_and_wakes_them() {
+        let line = Line::new();
+        let bells: Vec<_> = (1..=3).map(|_| Arc::new(Bell::default())).collect();
+        let others = bells.iter().zip(1..).map(|(bell, n)| (line.request(move || n), Arc::clone(bell)));
+        let (mut first, kept) = busy_with(&line, others.collect());
+        assert_eq!(poll(&mut first, &Arc::default()), Poll::Ready(0));
+        for ((request, bell), n) in kept.lock().unwrap().iter_mut().zip(&bells).zip(1..) {
+            assert_eq!(bell.rung(), 1);
+            assert_eq!(poll(request, bell), Poll::Ready(n), "in the order of their coming");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_left_to_the_first_who_waits() {
+        let line = Line::new();
+        let bells: Vec<_> = (0..=SERVED_AT_ONCE).map(|_| Arc::new(Bell::default())).collect();
+        let others = bells.iter().zip(1..).map(|(bell, n)| (line.request(move || n), Arc::clone(bell)));
+        let (mut first, kept) = busy_with(&line, others.collect());
+        assert_eq!(poll(&mut first, &Arc::default()), Poll::Ready(0));
+        let mut kept = kept.lock().unwrap();
+        let unserved = kept.split_off(SERVED_AT_ONCE - 1);
+        assert_eq!(unserved.len(), 2);
+        assert_eq!((bells[SERVED_AT_ONCE - 1].rung(), bells[SERVED_AT_ONCE].rung()), (1, 0));
+
+        // The one who was called goes away: the next one is called in its place, and serves itself.
+        let mut unserved = unserved.into_iter();
+        drop(unserved.next());
+        assert_eq!(bells[SERVED_AT_ONCE].rung(), 1);
+        let mut last = unserved.next().unwrap();
+        assert_eq!(poll(&mut last, &bells[SERVED_AT_ONCE]), Poll::Ready(SERVED_AT_ONCE + 1));
+    }
+
+    #[test]
+    fn a_request_dropped_before_its_turn_is_not_served() {
+        let line = Line::new();
+        let served = Arc::new(AtomicBool::new(false));
+        let mark = Arc::clone(&served);
+        let mut waiting = line.request(move || mark.fetch_or(true, Ordering::SeqCst));
+        let mut busy = line.request(move || {
+            assert!(poll(&mut waiting, &Arc::default()).is_pending());
+            drop(waiting);
+            true
+        });
+        assert_eq!(poll(&mut busy, &Arc::default()), Poll::Ready(true));
+        assert!(!served.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn a_panic_is_for_whoever_asked_and_does_not_close_the_line() {
+        let line = Line::new();
+        let (mut first, kept) =
+            busy_with(&line, vec![(line.request(|| panic!("on purpose")), Arc::default())]);
+        assert_eq!(poll(&mut first, &Arc::default()), Poll::Ready(0));
+        let mut bad = kept.lock().unwrap().remove(0);
+        assert!(catch_unwind(AssertUnwindSafe(|| poll(&mut bad, &Arc::default()))).is_err());
+        assert_eq!(poll(&mut line.request(|| 7), &Arc::default()), Poll::Ready(7));
+    }
+}

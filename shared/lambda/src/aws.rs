@@ -1,0 +1,80 @@
+//! How AWS is reached: where from, with which credentials, and with how much patience.
+
+use aws_config::environment::{EnvironmentVariableCredentialsProvider, EnvironmentVariableRegionProvider};
+use aws_config::meta::region::ProvideRegion as _;
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_dynamodb::config::SharedCredentialsProvider;
+use std::time::Duration;
+
+/// Times the SDK sends a request, the first one included. The service repeats what is worth more patience.
+const ATTEMPTS: u32 = 3;
+/// The wait between two of them, on average twice as long each time.
+const BACKOFF: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// A connection within a region takes milliseconds: a longer wait is for a packet that is lost.
+const CONNECT: Duration = Duration::from_secs(2);
+/// One try of a request that answers at once.
+const ATTEMPT: Duration = Duration::from_secs(4);
+/// All tries of it.
+const OPERATION: Duration = Duration::from_secs(10);
+/// A long poll for messages takes up to 20 s, which is no fault.
+const LONG_POLL_ATTEMPT: Duration = Duration::from_secs(25);
+const LONG_POLL_OPERATION: Duration = Duration::from_secs(30);
+
+/// From inside Lambda, which puts all there is to know into the environment. The SDK's own search would also ask
+/// files, containers and other services, and would bring the code for it into every function's archive.
+pub(crate) async fn in_lambda() -> SdkConfig {
+    let credentials = SharedCredentialsProvider::new(EnvironmentVariableCredentialsProvider::new());
+    let mut aws = SdkConfig::builder();
+    aws.set_endpoint_url(variable("AWS_ENDPOINT_URL"))
+        .set_use_fips(switch("AWS_USE_FIPS_ENDPOINT"))
+        .set_use_dual_stack(switch("AWS_USE_DUALSTACK_ENDPOINT"));
+    aws.behavior_version(BehaviorVersion::latest())
+        .region(EnvironmentVariableRegionProvider::new().region().await)
+        .credentials_provider(credentials)
+        .retry_config(retries())
+        .timeout_config(timeouts(ATTEMPT, OPERATION))
+        .build()
+}
+
+/// From any other place: whatever the SDK finds there.
+pub(crate) async fn anywhere() -> SdkConfig {
+    aws_config::defaults(BehaviorVersion::latest())
+        .retry_config(retries())
+        .timeout_config(timeouts(ATTEMPT, OPERATION))
+        .load()
+        .await
+}
+
+/// A client for queues, whose polls may take their time.
+pub(crate) fn queues(aws: &SdkConfig) -> aws_sdk_sqs::Client {
+    let timeouts = timeouts(LONG_POLL_ATTEMPT, LONG_POLL_OPERATION);
+    let config = aws_sdk_sqs::config::Builder::from(aws).timeout_config(timeouts).build();
+    aws_sdk_sqs::Client::from_conf(config)
+}
+
+fn retries() -> RetryConfig {
+    RetryConfig::standard()
+        .with_max_attempts(ATTEMPTS)
+        .with_initial_backoff(BACKOFF)
+        .with_max_backoff(BACKOFF_MAX)
+}
+
+fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .connect_timeout(CONNECT)
+        .operation_attempt_timeout(attempt)
+        .operation_timeout(operation)
+        .build()
+}
+
+#[expect(clippy::disallowed_methods, reason = "where AWS is reached is no configuration of the service")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn switch(name: &str) -> Option<bool> {
+    variable(name).map(|value| value.eq_ignore_ascii_case("true"))
+}

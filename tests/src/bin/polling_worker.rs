@@ -1,0 +1,89 @@
+//! A worker as it runs in a container: a process of its own that polls its queues. Its steps wait at gates, which
+//! are files, so that a test decides what happens while one of them runs.
+//!
+//! ```text
+//! polling_worker LEASE GRACE     such as `polling_worker 10m 20s`
+//! ```
+
+#![expect(clippy::print_stderr, reason = "it says why it can't start")]
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tickover::prelude::*;
+use tickover::{Millis, WorkerSettings};
+
+/// How often a gate is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A poll that is over before a worker that is told to stop gives up on it.
+const POLL: Millis = Millis::from_secs(1);
+
+/// What is to be brought where.
+#[derive(Clone, Serialize, Deserialize)]
+struct Errand {
+    /// What is in the way before anything is carried.
+    gate: Option<PathBuf>,
+    /// What is carried, piece by piece.
+    parcels: Vec<Parcel>,
+}
+
+/// Something to carry.
+#[derive(Clone, Serialize, Deserialize)]
+struct Parcel {
+    name: String,
+    /// What is in its way.
+    gate: Option<PathBuf>,
+}
+
+/// Says in the file that somebody stands there, and waits until the file with `.open` behind its name is made.
+async fn stand_at(gate: &Path) -> Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(gate)?;
+    file.write_all(b"here\n")?;
+    let open = gate.with_extension("open");
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    while !open.exists() {
+        looks.tick().await;
+    }
+    Ok(())
+}
+
+#[tickover::step]
+async fn pass(gate: Option<PathBuf>) -> Result<String> {
+    if let Some(gate) = gate {
+        stand_at(&gate).await?;
+    }
+    Ok("passed".to_owned())
+}
+
+#[tickover::step(remote)]
+async fn carry(parcel: Parcel) -> Result<String> {
+    if let Some(gate) = &parcel.gate {
+        stand_at(gate).await?;
+    }
+    Ok(format!("{} carried", parcel.name))
+}
+
+#[tickover::workflow("errand", queue = "emails", timeout = "1h")]
+async fn run_errand(ctx: Ctx, errand: Errand) -> Result<Vec<String>> {
+    let mut log = vec![ctx.step(pass(errand.gate)).await?];
+    log.extend(ctx.join_all("carry", errand.parcels.into_iter().map(carry)).await?);
+    let name: String = ctx.wait_for_event("signed", within("1h")).await?;
+    log.push(format!("signed by {name}"));
+    Ok(log)
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let spans: Vec<_> = std::env::args().skip(1).map(|text| Millis::parse(&text)).collect();
+    let [Ok(lease), Ok(grace)] = spans[..] else {
+        eprintln!("usage: polling_worker LEASE GRACE");
+        return ExitCode::from(2);
+    };
+    let settings = WorkerSettings { lease, grace, wait: POLL, ..WorkerSettings::default() };
+    tickover::serve((run_errand,)).settings(settings).step::<carry>().await;
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,38 @@
+//! A step whose time is written down before it begins: it passes though its worker is lost, or never looks up.
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Happened, StepOutcome};
+use tickover_core::id::StepName;
+
+use super::{Flow, Habit, Hand, Stop};
+use crate::sim::history::execution::Done;
+
+impl Hand<'_> {
+    /// Its body doesn't look at the time: whether it was too late turns out when it is done, if nobody has come before.
+    pub(super) async fn timed(&mut self, name: StepName, within: Millis) -> Result<Flow, Stop> {
+        let now = self.process.now();
+        let begun_at = match self.last(&name) {
+            Some(Happened::Attempt { first_at, .. }) => *first_at,
+            Some(_) | None => now,
+        };
+        if let Some(held) = self.held() {
+            return Ok(held);
+        }
+        let timeout_at = begun_at.plus(within);
+        if now < timeout_at {
+            let (attempt, first_at, next_at) = (1, begun_at, Some(timeout_at));
+            self.push(Happened::Attempt { name: name.clone(), attempt, first_at, error: None, next_at });
+            self.record().await?;
+            self.maybe_fall_silent()?;
+            self.did(Done::Began(name.clone()));
+            self.work().await?;
+        }
+        let in_time = self.process.now() < timeout_at;
+        let outcome = if in_time { StepOutcome::Completed { output: None } } else { StepOutcome::TimedOut };
+        self.push(Happened::Step { name, outcome, attempts: Some(1) });
+        if self.habit == Habit::Careful {
+            self.record().await?;
+        }
+        Ok(Flow::Next)
+    }
+}

@@ -1,0 +1,40 @@
+//! Deadlines that pass while nobody is there.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::stack::{Stack, task};
+
+/// Further ahead than what a deadline's writer sends a timer for: a tick has to.
+const BEYOND_WRITERS: &str = "210s";
+/// That, and the time that a busy machine takes.
+const PASSED: Duration = Duration::from_mins(5);
+
+#[tokio::test]
+async fn deadlines_pass_that_only_a_tick_knows_of_and_a_late_result_is_refused() {
+    let stack = Stack::deployed().await;
+    let parked = task("parked", "default", json!({"timeout": BEYOND_WRITERS}));
+    stack.post("/v1/tasks", parked).await;
+    let silent = task("silent", "default", json!({"start_to_close_timeout": BEYOND_WRITERS}));
+    stack.post("/v1/tasks", silent).await;
+    // Its worker takes it for longer than it may have it, and is never heard of in time.
+    let claimed = stack.post("/v1/tasks/silent/claim", json!({"worker": "w", "lease": "10m"})).await;
+    let lease = &claimed["tasks"][0]["lease"];
+    assert!(lease.is_string(), "{claimed}");
+
+    let (parked, silent) = tokio::join!(
+        stack.status("parked", "timed_out", PASSED),
+        stack.status("silent", "timed_out", PASSED)
+    );
+    assert_eq!(parked["attempts"], json!([]), "nobody ever had it");
+    for task in [&parked, &silent] {
+        assert_eq!(task["error"]["code"], "timed_out", "{task}");
+    }
+
+    let report = json!({"lease": lease, "output": "too late"});
+    let (status, problem) = stack.call(Method::POST, "/v1/tasks/silent/complete", Some(report)).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("deadline_exceeded")), "{problem}");
+    assert_eq!(stack.task("silent").await.unwrap()["status"], "timed_out");
+}

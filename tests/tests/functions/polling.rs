@@ -1,0 +1,224 @@
+//! A worker outside of Lambda: a process that polls the queues itself, is told to stop, and dies.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tickover_core::execution::{Execution, ExecutionStatus};
+use tickover_core::id::{EventName, ExecutionId, QueueName, WorkflowName};
+use tickover_core::payload::Json;
+use tickover_service::Service;
+use tickover_service::executions::StartRequest;
+use tickover_tests::emulator::{REGION, endpoint};
+use tickover_tests::process::{Ended, Process, binary};
+use tokio::process::Command;
+
+use crate::deployment::Deployment;
+
+/// How long what is waited for may take.
+const BOUND: Duration = Duration::from_mins(1);
+/// How often it is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// A lease that no test outlasts, and one that is over soon.
+const LONG: &str = "1h";
+const SHORT: &str = "2s";
+/// Enough time to finish in, and as good as none.
+const PATIENT: &str = "40s";
+const HASTY: &str = "1ms";
+
+/// A table and its queues, and what they are seen through.
+struct Yard {
+    deployment: Deployment,
+    service: Service,
+    /// The gates that steps wait at.
+    gates: TempDir,
+}
+
+impl Yard {
+    async fn open() -> Self {
+        let deployment = Deployment::new().await;
+        let service = deployment.service().await;
+        Self { deployment, service, gates: TempDir::new().unwrap() }
+    }
+
+    fn worker(&self, lease: &str, grace: &str) -> Process {
+        let environment = self.deployment.environment(&endpoint());
+        worker(&environment, &[lease, grace])
+    }
+
+    fn gate(&self, name: &str) -> PathBuf {
+        self.gates.path().join(name)
+    }
+
+    async fn start(&self, id: &str, input: Value) {
+        let workflow = WorkflowName::parse("errand").unwrap();
+        let mut request = StartRequest::new(workflow, QueueName::parse("emails").unwrap());
+        request.id = Some(ExecutionId::parse(id).unwrap());
+        request.input = Json::parse(input.to_string());
+        self.service.start(request).await.unwrap();
+    }
+
+    async fn record(&self, id: &str) -> Execution {
+        self.service.execution(&ExecutionId::parse(id).unwrap()).await.unwrap().unwrap().execution
+    }
+
+    /// Signs for it once it waits for that, and answers what it comes to.
+    async fn sign(&self, id: &str) -> Value {
+        let waits = async || {
+            let record = self.record(id).await;
+            assert!(record.closed().is_none(), "{record:?}");
+            record.status() == ExecutionStatus::Waiting && record.open_steps == 0
+        };
+        until("it waits for the signature", waits).await;
+        let (id, event) = (ExecutionId::parse(id).unwrap(), EventName::parse("signed").unwrap());
+        self.service.offer(&id, event, None, Json::parse(r#""Ada Bicycle""#)).await.unwrap();
+        let output = async || self.service.execution(&id).await.unwrap().unwrap().output.is_some();
+        until("it ends", output).await;
+        let output = self.service.execution(&id).await.unwrap().unwrap().output.unwrap();
+        serde_json::from_str(output.as_str()).unwrap()
+    }
+}
+
+/// The worker's binary outside of Lambda, with this environment and nothing of ours.
+fn worker(environment: &[(&str, String)], args: &[&str]) -> Process {
+    let mut command = Command::new(binary("polling_worker"));
+    command.env_clear().envs([("AWS_REGION", REGION), ("AWS_EC2_METADATA_DISABLED", "true")]);
+    command.envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")]);
+    command.envs(environment.iter().map(|(name, value)| (*name, value))).args(args);
+    Process::from_command(&mut command).unwrap()
+}
+
+async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let looking = async {
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        while !is_so().await {
+            looks.tick().await;
+        }
+    };
+    assert!(tokio::time::timeout(BOUND, looking).await.is_ok(), "it took too long until {what}");
+}
+
+/// How often a step has come to a gate.
+fn visits(gate: &Path) -> usize {
+    std::fs::read_to_string(gate).map_or(0, |text| text.lines().count())
+}
+
+fn open(gate: &Path) {
+    std::fs::write(gate.with_extension("open"), "").unwrap();
+}
+
+/// Tells it to stop, as whoever runs containers does, while a step of it runs.
+async fn terminate(worker: &Process) -> Ended {
+    worker.signal("TERM").await.unwrap();
+    worker.ended().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_worker_of_its_own_takes_turns_and_remote_steps_off_its_queue_and_stops_when_told() {
+    let yard = Yard::open().await;
+    let worker = yard.worker(LONG, PATIENT);
+    yard.start("errand-1", json!({"parcels": [{"name": "books"}, {"name": "lamps"}]})).await;
+    let log = yard.sign("errand-1").await;
+    assert_eq!(log, json!(["passed", "books carried", "lamps carried", "signed by Ada Bicycle"]));
+    let ended = terminate(&worker).await;
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("tickover_steps_ended_total"), "no metrics: {ended:?}");
+    for payload in ["Bicycle", "lamps"] {
+        assert!(!ended.stderr.contains(payload), "a payload is logged: {}", ended.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_is_told_to_stop_finishes_the_step_that_runs_and_begins_nothing_new() {
+    let yard = Yard::open().await;
+    let (first, later) = (yard.gate("first"), yard.gate("later"));
+    let worker = yard.worker(LONG, PATIENT);
+    yard.start("errand-2", json!({"gate": first, "parcels": [{"name": "books", "gate": later}]})).await;
+    until("a step runs", async || visits(&first) == 1).await;
+    worker.signal("TERM").await.unwrap();
+    open(&first);
+    let ended = worker.ended().await.unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(!ended.stderr.contains("not everything could be finished"), "{}", ended.stderr);
+    assert_eq!((visits(&first), visits(&later)), (1, 0), "the remote step is for others");
+
+    let _next = yard.worker(LONG, PATIENT);
+    open(&later);
+    assert_eq!(yard.sign("errand-2").await[1], json!("books carried"));
+    assert_eq!((visits(&first), visits(&later)), (1, 1), "nothing ran twice");
+}
+
+#[tokio::test]
+async fn a_worker_whose_time_is_over_gives_back_what_it_has_in_hand() {
+    let yard = Yard::open().await;
+    let (inline, remote) = (yard.gate("inline"), yard.gate("remote"));
+    let worker = yard.worker(LONG, HASTY);
+    yard.start("errand-3", json!({"gate": inline, "parcels": []})).await;
+    yard.start("errand-4", json!({"parcels": [{"name": "books", "gate": remote}]})).await;
+    until("both steps run", async || visits(&inline) == 1 && visits(&remote) == 1).await;
+    let ended = terminate(&worker).await;
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("given back"), "{}", ended.stderr);
+
+    // Its leases last longer than this test: who goes on got the work back from it.
+    let _next = yard.worker(LONG, PATIENT);
+    open(&inline);
+    open(&remote);
+    assert_eq!(yard.sign("errand-3").await[0], json!("passed"));
+    assert_eq!(yard.sign("errand-4").await[1], json!("books carried"));
+    assert_eq!((visits(&inline), visits(&remote)), (2, 2));
+}
+
+#[tokio::test]
+async fn of_a_worker_that_dies_another_takes_over_once_its_leases_are_over() {
+    let yard = Yard::open().await;
+    let (inline, remote) = (yard.gate("inline"), yard.gate("remote"));
+    let worker = yard.worker(SHORT, PATIENT);
+    yard.start("errand-5", json!({"gate": inline, "parcels": []})).await;
+    yard.start("errand-6", json!({"parcels": [{"name": "books", "gate": remote}]})).await;
+    until("both steps run", async || visits(&inline) == 1 && visits(&remote) == 1).await;
+    worker.kill().await.unwrap();
+    let held = yard.record("errand-5").await;
+    assert!(held.turn().is_some(), "nobody gave it back: {held:?}");
+
+    let (_next, tick) = (yard.worker(SHORT, PATIENT), yard.deployment.start("tick").await);
+    let taken_over = async || {
+        tick.invoke(json!({})).await.unwrap();
+        visits(&inline) == 2 && visits(&remote) == 2
+    };
+    until("another has taken over", taken_over).await;
+    open(&inline);
+    open(&remote);
+    assert_eq!(yard.sign("errand-5").await[0], json!("passed"));
+    assert_eq!(yard.sign("errand-6").await[1], json!("books carried"));
+}
+
+#[tokio::test]
+async fn an_environment_that_is_not_set_up_ends_it_with_all_that_is_wrong() {
+    let without = |left_out: &[&str], more: &[(&'static str, &str)]| {
+        let environment = Deployment::unreachable().environment("http://127.0.0.1:1");
+        let kept = environment.into_iter().filter(|(name, _)| !left_out.contains(name));
+        kept.chain(more.iter().map(|(name, value)| (*name, (*value).to_owned()))).collect::<Vec<_>>()
+    };
+    let cases = [
+        // None of them alone makes it believe that it is to be a system of its own.
+        (without(&["TICKOVER_TABLE"], &[]), vec!["TICKOVER_TABLE is missing"]),
+        (without(&["TICKOVER_QUEUES"], &[]), vec!["TICKOVER_QUEUES is missing"]),
+        (
+            without(&["TICKOVER_TABLE", "TICKOVER_TIMERS"], &[("TICKOVER_LEASE", "a fortnight")]),
+            vec!["TICKOVER_TABLE is missing", "TICKOVER_TIMERS is missing", "a fortnight"],
+        ),
+        (
+            without(&["TICKOVER_QUEUES"], &[("TICKOVER_QUEUES", "letters=http://127.0.0.1:1/letters")]),
+            vec!["TICKOVER_QUEUES has no URL for", "emails"],
+        ),
+    ];
+    for (environment, problems) in cases {
+        let ended = worker(&environment, &[LONG, PATIENT]).ended().await.unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+        for problem in problems {
+            assert!(ended.stderr.contains(problem), "{problem:?} isn't named: {}", ended.stderr);
+        }
+    }
+}
