@@ -2,7 +2,7 @@
 //! It fails where a figure is beyond its bound; bounds are on counts, sizes and ratios, never on time.
 //!
 //! ```text
-//! measure FOLDER    the functions are there as NAME/bootstrap, the empty one as examples/empty/bootstrap
+//! measure FOLDER    the functions are there as NAME/bootstrap, the empty one as empty/bootstrap
 //! ```
 
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
@@ -32,7 +32,7 @@ impl Built {
     }
 
     fn empty(&self) -> PathBuf {
-        self.0.join("examples/empty/bootstrap")
+        self.0.join("empty/bootstrap")
     }
 }
 
