@@ -78,24 +78,8 @@ impl Emulator {
     fn start_once(python: &Path, folder: &Path) -> Result<Self> {
         let address = free_address()?;
         let log = folder.join("log");
-        let output = File::create(&log).with_context(|| format!("could not write {}", log.display()))?;
-        let scratch = folder.join("tmp");
-        fs::create_dir_all(&scratch).with_context(|| format!("could not create {}", scratch.display()))?;
-        // Functions that are deployed to it inherit its environment.
-        let child = away_from_aws(&mut Command::new(python))
-            .env("AWS_ENDPOINT_URL", format!("http://{address}"))
-            .args(["-c", PROGRAM])
-            .current_dir(folder)
-            .env("BIND_HOST", address.ip().to_string())
-            .env("GATEWAY_PORT", address.port().to_string())
-            // Listeners that it would open on fixed ports beside the one we asked for.
-            .envs([("IOT_MTLS_ENABLED", "0"), ("SFTP_ENABLED", "0")])
-            .env("TMPDIR", scratch)
+        let child = command(python, PROGRAM, address, folder, &log)?
             .stdin(Stdio::piped())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            // Ctrl-C reaches the tests at once; the emulator stays until they are gone.
-            .process_group(0)
             .spawn()
             .with_context(|| format!("could not start {}", python.display()))?;
         let mut emulator = Self { child, address, log };
@@ -132,6 +116,35 @@ impl Drop for Emulator {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+/// What runs the emulator at an address, with what it says in the log. Nothing of this machine's AWS reaches it.
+pub(crate) fn command(
+    python: &Path,
+    program: &str,
+    address: SocketAddr,
+    folder: &Path,
+    log: &Path,
+) -> Result<Command> {
+    let output = File::create(log).with_context(|| format!("could not write {}", log.display()))?;
+    let scratch = folder.join("tmp");
+    fs::create_dir_all(&scratch).with_context(|| format!("could not create {}", scratch.display()))?;
+    let mut command = Command::new(python);
+    away_from_aws(&mut command)
+        .args(["-c", program])
+        .current_dir(folder)
+        .env("BIND_HOST", address.ip().to_string())
+        .env("GATEWAY_PORT", address.port().to_string())
+        // Functions that are deployed to it inherit its environment.
+        .env("AWS_ENDPOINT_URL", format!("http://{address}"))
+        // Listeners that it would open on fixed ports beside the one we asked for.
+        .envs([("IOT_MTLS_ENABLED", "0"), ("SFTP_ENABLED", "0")])
+        .env("TMPDIR", scratch)
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        // Ctrl-C reaches whoever works with it at once; the emulator stays until they are gone.
+        .process_group(0);
+    Ok(command)
 }
 
 fn free_address() -> Result<SocketAddr> {

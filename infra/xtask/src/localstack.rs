@@ -3,9 +3,8 @@
 //! `up` doesn't wait for anything once it is ready: the emulator goes on alone, and `down` ends it by the process id
 //! that it left behind. With Docker, `localstack/compose.yaml` is the other way to the same.
 
-use std::fs::{self, File};
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
@@ -97,23 +96,8 @@ fn install() -> Result<PathBuf> {
 fn start(python: &Path) -> Result<()> {
     let folder = folder()?;
     let log = folder.join("localstack.log");
-    let written = File::create(&log).with_context(|| format!("could not write {}", log.display()))?;
-    let scratch = folder.join("tmp");
-    fs::create_dir_all(&scratch)?;
-    let mut child = away_from_aws(&mut Command::new(python))
-        .args(["-c", PROGRAM])
-        .current_dir(&folder)
-        .env("BIND_HOST", address().ip().to_string())
-        .env("GATEWAY_PORT", PORT.to_string())
-        // Functions that are deployed to it inherit its environment.
-        .env("AWS_ENDPOINT_URL", endpoint())
-        .envs([("IOT_MTLS_ENABLED", "0"), ("SFTP_ENABLED", "0")])
-        .env("TMPDIR", scratch)
+    let mut child = emulator::command(python, PROGRAM, address(), &folder, &log)?
         .stdin(Stdio::null())
-        .stdout(written.try_clone()?)
-        .stderr(written)
-        // It outlives us and the terminal's Ctrl-C.
-        .process_group(0)
         .spawn()
         .with_context(|| format!("could not start {}", python.display()))?;
     fs::write(pid_file()?, child.id().to_string())?;

@@ -215,3 +215,29 @@ pub struct Rerun {
     /// Entries of the last run that the new one begins with: results that are kept.
     pub preserved: Vec<Entry>,
 }
+
+impl ExecutionCommand {
+    /// What a turn brings with it to be written down; nothing with any other command.
+    pub fn entries(&self) -> &[Entry] {
+        match self {
+            Self::Record(record) => &record.entries,
+            Self::Suspend(suspend) => &suspend.entries,
+            Self::Close(close) => &close.entries,
+            Self::Start(_)
+            | Self::Take(_)
+            | Self::Renew { .. }
+            | Self::Release { .. }
+            | Self::Offer(_)
+            | Self::Drain { .. }
+            | Self::Cancel
+            | Self::Terminate
+            | Self::Pause
+            | Self::Resume
+            | Self::Restart(_)
+            | Self::RetryStep { .. }
+            | Self::Finish
+            | Self::Due(_)
+            | Self::Timer { .. } => &[],
+        }
+    }
+}

@@ -174,27 +174,7 @@ impl Service {
 
 /// Counts the steps whose end a worker has just written down.
 fn count_steps(execution: &Execution, command: &ExecutionCommand) {
-    let entries = match command {
-        ExecutionCommand::Record(record) => &record.entries,
-        ExecutionCommand::Suspend(suspend) => &suspend.entries,
-        ExecutionCommand::Close(close) => &close.entries,
-        ExecutionCommand::Start(_)
-        | ExecutionCommand::Take(_)
-        | ExecutionCommand::Renew { .. }
-        | ExecutionCommand::Release { .. }
-        | ExecutionCommand::Offer(_)
-        | ExecutionCommand::Drain { .. }
-        | ExecutionCommand::Cancel
-        | ExecutionCommand::Terminate
-        | ExecutionCommand::Pause
-        | ExecutionCommand::Resume
-        | ExecutionCommand::Restart(_)
-        | ExecutionCommand::RetryStep { .. }
-        | ExecutionCommand::Finish
-        | ExecutionCommand::Due(_)
-        | ExecutionCommand::Timer { .. } => return,
-    };
-    for entry in entries {
+    for entry in command.entries() {
         if let Happened::Step { outcome, .. } = &entry.what {
             metric::step_ended(&execution.queue, outcome.as_str());
         }

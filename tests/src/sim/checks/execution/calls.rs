@@ -3,37 +3,12 @@
 use std::collections::BTreeMap;
 
 use tickover_core::execution::command::{ExecutionCommand, Offer};
-use tickover_core::execution::journal::Entry;
 
 use super::story::Stories;
 use crate::sim::Run;
 use crate::sim::history::execution::{Asked, Told, TurnCall};
 use crate::sim::history::{Answer, Request, What};
 use crate::sim::violation::{Invariant, Violation};
-
-/// What a turn brings with a command.
-pub(super) fn brought(command: &ExecutionCommand) -> &[Entry] {
-    match command {
-        ExecutionCommand::Record(record) => &record.entries,
-        ExecutionCommand::Suspend(suspend) => &suspend.entries,
-        ExecutionCommand::Close(close) => &close.entries,
-        ExecutionCommand::Start(_)
-        | ExecutionCommand::Take(_)
-        | ExecutionCommand::Renew { .. }
-        | ExecutionCommand::Release { .. }
-        | ExecutionCommand::Offer(_)
-        | ExecutionCommand::Drain { .. }
-        | ExecutionCommand::Cancel
-        | ExecutionCommand::Terminate
-        | ExecutionCommand::Pause
-        | ExecutionCommand::Resume
-        | ExecutionCommand::Restart(_)
-        | ExecutionCommand::RetryStep { .. }
-        | ExecutionCommand::Finish
-        | ExecutionCommand::Due(_)
-        | ExecutionCommand::Timer { .. } => &[],
-    }
-}
 
 pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     let offered = times_offered(stories);

@@ -29,7 +29,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
 fn each_wait_takes_the_oldest(step: &Step<'_>, finds: &Finds<'_>, run: &Run) -> Option<Violation> {
     let (before, journal) = (step.before?, step.journal.as_ref()?);
     let lease = before.turn()?.lease;
-    let brought = step.ruling.map(|ruling| super::calls::brought(&ruling.command))?;
+    let brought = step.ruling.map(|ruling| ruling.command.entries())?;
     let mut free: BTreeMap<&EventName, VecDeque<&Entry>> = BTreeMap::new();
     for entry in journal {
         if let Happened::Event { name, .. } = &entry.what {

@@ -89,7 +89,7 @@ fn i4_an_attempt_that_is_written_down_is_watched(step: &Step<'_>) -> Option<Viol
     let ruling = step.ruling.filter(|ruling| ruling.outcome.is_ok())?;
     step.after.turn()?;
     // Of one name, the last word counts; a script has one step under way at a time.
-    let brought = super::calls::brought(&ruling.command).last()?;
+    let brought = ruling.command.entries().last()?;
     let Happened::Attempt { error: None, next_at: Some(timeout_at), .. } = &brought.what else { return None };
     let is_watched = attempt_over_at(step.after).is_some_and(|at| at <= timeout_at.plus(GRACE));
     let what = || format!("nobody would see {} pass", clock(*timeout_at));
