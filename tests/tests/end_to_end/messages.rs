@@ -19,7 +19,7 @@ async fn of_a_batch_the_bad_message_ends_among_the_dead_letters_and_the_others_a
         stack.status(id, "pending", SOON).await;
     }
 
-    let dead = stack.queue_url("ingress-dead").await;
+    let dead = stack.queue_url("dead-ingress").await;
     let letter = until("the dead letter", SOON, async || {
         let received = stack.sqs.receive_message().queue_url(&dead).send().await.unwrap();
         received.messages.unwrap_or_default().pop()
