@@ -8,6 +8,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::Credentials;
+use tickover_lambda::https_client;
 
 /// Where `cargo xtask test` tells us the emulator's address.
 const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
@@ -35,6 +36,7 @@ pub fn endpoint() -> String {
 /// As [`endpoint`] does.
 pub async fn aws_config() -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest())
+        .http_client(https_client())
         .endpoint_url(endpoint())
         .region(Region::new(REGION))
         .credentials_provider(Credentials::new("test", "test", None, None, "tickover-tests"))

@@ -4,7 +4,8 @@ mod handler;
 
 use std::process::ExitCode;
 
-#[tokio::main]
+// One event at a time, on a share of one core.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     tickover_lambda::start(|app| tickover_lambda::serve(app, handler::handle)).await
 }

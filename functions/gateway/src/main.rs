@@ -1,18 +1,21 @@
 //! The function `gateway`: the whole HTTP API behind API Gateway or a function URL.
 
+mod answer;
 mod handler;
 
 use std::process::ExitCode;
 
+use answer::Whole;
 use lambda_http::tower::ServiceExt as _;
 
-#[tokio::main]
+// One event at a time, on a share of one core.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     tickover_lambda::start(|app| {
         let routes = handler::routes(app.service);
         lambda_http::run(routes.map_response(move |answer| {
             app.metrics.flush();
-            answer
+            Whole(answer)
         }))
     })
     .await

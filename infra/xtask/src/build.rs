@@ -21,8 +21,8 @@ pub(crate) const FUNCTIONS: [&str; 6] = [
     "tickover-gateway",
     "tickover-worker",
 ];
-/// The function that does nothing, which the others are compared with, and the package it is an example of.
-pub(crate) const EMPTY: (&str, &str) = ("empty", "tickover-lambda");
+/// The function that does nothing, which the others are compared with.
+const EMPTY: &str = "tickover-empty";
 
 /// What a function runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -57,23 +57,23 @@ impl Architecture {
 
 /// Builds all functions. They are in the folder returned, each as `NAME/bootstrap`.
 pub(crate) fn run(architecture: Architecture) -> Result<PathBuf> {
-    build(architecture, &[])
+    build(architecture, &FUNCTIONS)
 }
 
-/// The same, with the empty function beside them, as `examples/NAME/bootstrap`.
+/// The same, with the empty function beside them.
 pub(crate) fn with_empty(architecture: Architecture) -> Result<PathBuf> {
-    let (name, package) = EMPTY;
-    build(architecture, &["--package", package, "--example", name])
+    let packages: Vec<_> = FUNCTIONS.into_iter().chain([EMPTY]).collect();
+    build(architecture, &packages)
 }
 
-fn build(architecture: Architecture, more: &[&str]) -> Result<PathBuf> {
+fn build(architecture: Architecture, packages: &[&str]) -> Result<PathBuf> {
     // A folder for each: cargo-lambda would put them into the same one.
     let folder = target_dir()?.join("functions").join(architecture.name());
     let mut build = cargo(&["lambda", "build", "--release", "--locked", architecture.flag(), "--bins"]);
-    for package in FUNCTIONS {
+    for package in packages {
         build.args(["--package", package]);
     }
-    build.args(more).arg("--lambda-dir").arg(&folder).env("PATH", path()?);
+    build.arg("--lambda-dir").arg(&folder).env("PATH", path()?);
     succeed(&mut build).context("the functions could not be built")?;
     Ok(folder)
 }

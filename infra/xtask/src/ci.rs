@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{cargo, succeed};
-use crate::{core_purity, deny, e2e, lint, localstack, test, tidy};
+use crate::{core_purity, deny, e2e, lint, localstack, measure, test, tidy};
 
 /// One check, by the name under which it is announced.
 struct Step {
@@ -25,6 +25,7 @@ const STEPS: &[Step] = &[
     Step { name: "docs", run: docs },
     Step { name: "test", run: tests },
     Step { name: "e2e", run: end_to_end },
+    Step { name: "functions", run: measure::run },
     Step { name: "demo", run: || succeed(&mut cargo(&["run", "--locked", "--", "demo"])) },
 ];
 

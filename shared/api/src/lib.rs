@@ -19,5 +19,6 @@ mod routes;
 
 pub use answer::Answer;
 pub use body::check;
+pub use openapi::document;
 pub use problem::Problem;
 pub use routes::router;

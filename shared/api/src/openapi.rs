@@ -1,9 +1,8 @@
-//! The `OpenAPI` document: made once from the routes themselves, so that neither can have what the other hasn't.
+//! The `OpenAPI` document: made from the routes themselves, so that neither can have what the other hasn't, and kept
+//! in a file: making it costs a function's start more than all the rest of it.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
-use bytes::Bytes;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi};
 
@@ -37,13 +36,15 @@ pub(crate) fn base() -> utoipa::openapi::OpenApi {
     Base::openapi()
 }
 
-/// The document's text.
-pub(crate) fn text() -> Bytes {
-    static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
-        // Maps of strings only: it always serialises.
-        Bytes::from(routes::all().into_openapi().to_json().unwrap_or_default())
-    });
-    TEXT.clone()
+/// The document's text, as it is served.
+pub(crate) const TEXT: &str = include_str!("../openapi.json");
+
+/// The document's text, made anew: what the file must say.
+pub fn document() -> String {
+    // Maps of strings only: it always serialises.
+    let mut text = routes::documented().into_openapi().to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
 }
 
 const INVALID: (u16, &str) = (400, "`invalid_request`: `field` says what is wrong.");
@@ -103,8 +104,14 @@ mod tests {
     }
 
     #[test]
+    fn the_document_that_is_served_is_that_of_the_routes() {
+        let renew = "renew it: cargo run --package tickover-api --example openapi > shared/api/openapi.json";
+        assert!(TEXT == document(), "{renew}");
+    }
+
+    #[test]
     fn the_document_has_the_very_fields_that_requests_are_read_with() {
-        let document: Value = serde_json::from_slice(&text()).unwrap();
+        let document: Value = serde_json::from_str(TEXT).unwrap();
         for (schema, read) in [
             ("ScheduleRequest", parse::SCHEDULE_FIELDS),
             ("ScheduleBatchRequest", parse::BATCH_FIELDS),
@@ -130,7 +137,7 @@ mod tests {
 
     #[test]
     fn every_reference_in_the_document_leads_somewhere() {
-        let document: Value = serde_json::from_slice(&text()).unwrap();
+        let document: Value = serde_json::from_str(TEXT).unwrap();
         let mut open = vec![&document];
         while let Some(value) = open.pop() {
             if let Some(target) = value.get("$ref").and_then(Value::as_str) {
@@ -146,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_result_never_admits_null() {
-        let document: Value = serde_json::from_slice(&text()).unwrap();
+        let document: Value = serde_json::from_str(TEXT).unwrap();
         let schemas = document["components"]["schemas"].as_object().unwrap();
         for (name, schema) in schemas.iter().filter(|(name, _)| !name.contains("Request")) {
             if ["View", "Answer", "Result", "Problem"].iter().any(|end| name.ends_with(end)) {

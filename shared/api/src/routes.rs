@@ -9,54 +9,90 @@ mod tasks;
 mod workers;
 
 use axum::Router;
+use axum::handler::Handler;
+use axum::routing::on;
+use pastey::paste;
 use tickover_service::Service;
+use utoipa::Path;
+use utoipa_axum::PathItemExt as _;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::layers::layered;
 use crate::openapi;
 
 /// The API over a service, ready to be served.
 pub fn router(service: Service) -> Router {
-    layered(all().split_for_parts().0.with_state(service))
+    layered(routed().with_state(service))
 }
 
-/// All routes, each with its part of the document.
-pub(crate) fn all() -> OpenApiRouter<Service> {
-    OpenApiRouter::with_openapi(openapi::base())
-        .routes(routes!(tasks::schedule, tasks::list))
-        .routes(routes!(tasks::schedule_batch))
-        .routes(routes!(tasks::describe))
-        .routes(routes!(tasks::cancel))
-        .routes(routes!(tasks::retry))
-        .routes(routes!(workers::claim))
-        .routes(routes!(workers::claim_by_id))
-        .routes(routes!(workers::complete))
-        .routes(routes!(workers::complete_batch))
-        .routes(routes!(workers::fail))
-        .routes(routes!(workers::heartbeat))
-        .routes(routes!(workers::release))
-        .routes(routes!(queues::queues))
-        .routes(routes!(queues::queue))
-        .routes(routes!(queues::pause))
-        .routes(routes!(queues::resume))
-        .routes(routes!(executions::start, executions::list))
-        .routes(routes!(executions::describe))
-        .routes(routes!(executions::cancel))
-        .routes(routes!(executions::terminate))
-        .routes(routes!(executions::pause))
-        .routes(routes!(executions::resume))
-        .routes(routes!(executions::restart))
-        .routes(routes!(executions::rerun))
-        .routes(routes!(executions::retry_step))
-        .routes(routes!(executions::timeline))
-        .routes(routes!(events::events))
-        .routes(routes!(events::offer, events::drain))
-        .routes(routes!(recurrences::create, recurrences::list))
-        .routes(routes!(recurrences::describe, recurrences::replace, recurrences::delete))
-        .routes(routes!(recurrences::pause))
-        .routes(routes!(recurrences::resume))
-        .routes(routes!(recurrences::trigger))
-        .routes(routes!(system::health))
-        .routes(routes!(system::document))
+/// Leads a documented method and path to its handler. Of the document it reads no more.
+fn route<D: Path, H: Handler<T, Service>, T: 'static>(
+    router: Router<Service>,
+    handler: &H,
+) -> Router<Service> {
+    D::methods().iter().fold(router, |router, method| {
+        router.route(&D::path(), on(method.to_method_filter(), handler.clone()))
+    })
 }
+
+/// From one list of handlers, the router and the document.
+macro_rules! routes {
+    ($($module:ident::$handler:ident),* $(,)?) => {
+        /// All routes, and nothing of the document, which would be in every archive that has a router in it.
+        fn routed() -> Router<Service> {
+            let router = Router::new();
+            $(let router = paste! { route::<$module::[<__path_ $handler>], _, _>(router, &$module::$handler) };)*
+            router
+        }
+
+        /// All routes, each with its part of the document.
+        pub(crate) fn documented() -> OpenApiRouter<Service> {
+            OpenApiRouter::with_openapi(openapi::base())
+                $(.routes(utoipa_axum::routes!($module::$handler)))*
+        }
+    };
+}
+
+routes!(
+    tasks::schedule,
+    tasks::list,
+    tasks::schedule_batch,
+    tasks::describe,
+    tasks::cancel,
+    tasks::retry,
+    workers::claim,
+    workers::claim_by_id,
+    workers::complete,
+    workers::complete_batch,
+    workers::fail,
+    workers::heartbeat,
+    workers::release,
+    queues::queues,
+    queues::queue,
+    queues::pause,
+    queues::resume,
+    executions::start,
+    executions::list,
+    executions::describe,
+    executions::cancel,
+    executions::terminate,
+    executions::pause,
+    executions::resume,
+    executions::restart,
+    executions::rerun,
+    executions::retry_step,
+    executions::timeline,
+    events::events,
+    events::offer,
+    events::drain,
+    recurrences::create,
+    recurrences::list,
+    recurrences::describe,
+    recurrences::replace,
+    recurrences::delete,
+    recurrences::pause,
+    recurrences::resume,
+    recurrences::trigger,
+    system::health,
+    system::document,
+);

@@ -42,8 +42,8 @@ struct Cli {
     )]
     endpoint: Url,
     /// What to log on standard error: `warn`, `info`, or directives such as `tickover=debug`
-    #[arg(long, global = true, default_value = "warn", value_name = "DIRECTIVES")]
-    log: String,
+    #[arg(long, global = true, default_value = "warn", value_name = "DIRECTIVES", value_parser = telemetry::filter)]
+    log: telemetry::Targets,
     #[command(subcommand)]
     command: Command,
 }
@@ -94,7 +94,7 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
-    telemetry::init(&cli.log, LogFormat::Text);
+    telemetry::init(cli.log.clone(), LogFormat::Text);
     match run(cli).await {
         Ok(code) => code,
         Err(error) => {

@@ -13,6 +13,7 @@ pub mod plan;
 pub mod run;
 #[cfg(test)]
 mod tests;
+mod zone;
 
 use serde::{Deserialize, Serialize};
 

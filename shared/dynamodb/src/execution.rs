@@ -5,16 +5,15 @@
 //! place in its workflow's list, the workflow's name and when it was started.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 use tickover_core::execution::{Execution, ExecutionState, FORMAT};
 use tickover_core::id::WorkflowName;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
 use crate::attribute::{LIST_AT, LIST_KEY, PK, TTL, WORKFLOW_LIST, execution as own, task as field};
-use crate::fields;
 use crate::item::{Item, check_format, corrupt, due_attributes, millis, number, read_due, seconds, string};
 use crate::key::{self, Key};
+use crate::record::{self, from_item, to_item};
 
 /// The fields of an execution that its item has elsewhere.
 const KNOWN: [&str; 4] = [field::ID, field::DUE, own::WORKFLOW, own::CREATED_AT];
@@ -49,7 +48,7 @@ fn added(execution: &Execution) -> Item {
 /// As [`crate::item::changes`]. The count of wakes is left out: others add to it without a decision.
 pub(crate) fn changes(before: &Execution, after: &Execution) -> Result<(Item, Item), StoreError> {
     let [id, due, workflow, created_at] = KNOWN;
-    let difference = fields::difference(before, after, &[id, due, workflow, created_at, own::WAKES])
+    let difference = record::difference(before, after, &[id, due, workflow, created_at, own::WAKES])
         .map_err(|_| corrupt(format!("the record of execution {} can't be serialised", after.id)))?;
     Ok(difference.between(added(before), added(after)))
 }

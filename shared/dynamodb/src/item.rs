@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde_dynamo::aws_sdk_dynamodb_1::{from_attribute_value, from_item, to_attribute_value, to_item};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::task::{FORMAT, Outcome, Task};
 use tickover_core::time::Timestamp;
@@ -16,8 +15,8 @@ use tickover_service::ports::StoreError;
 use crate::attribute::{
     self, DEAD_LIST, DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK, TTL, task as field,
 };
-use crate::fields;
 use crate::key::{self, Key};
+use crate::record::{self, from_item, to_item};
 
 /// An item as the SDK has it.
 pub(crate) type Item = HashMap<String, AttributeValue>;
@@ -61,7 +60,7 @@ fn added(task: &Task) -> Item {
 /// The attributes of a task's item that an update may change: those that aren't as they were, before and after. One
 /// that is only there before is gone; one that is there twice may still be the same.
 pub(crate) fn changes(before: &Task, after: &Task) -> Result<(Item, Item), StoreError> {
-    let difference = fields::difference(storable(before).as_ref(), storable(after).as_ref(), &KNOWN)
+    let difference = record::difference(storable(before).as_ref(), storable(after).as_ref(), &KNOWN)
         .map_err(|_| corrupt(format!("the record of task {} can't be serialised", after.id)))?;
     Ok(difference.between(added(before), added(after)))
 }
@@ -83,8 +82,8 @@ pub(crate) fn shard_value(shard: u16) -> AttributeValue {
 
 /// The stored name of what is due.
 pub(crate) fn kind_name(kind: DueKind) -> String {
-    match to_attribute_value(kind) {
-        Ok(AttributeValue::S(name)) => name,
+    match serde_json::to_value(kind) {
+        Ok(serde_json::Value::String(name)) => name,
         // The kinds are plain variants, and those become strings.
         Ok(_) | Err(_) => String::new(),
     }
@@ -92,7 +91,7 @@ pub(crate) fn kind_name(kind: DueKind) -> String {
 
 /// What is due, by its stored name.
 pub(crate) fn kind_named(name: &AttributeValue) -> Option<DueKind> {
-    from_attribute_value(name.clone()).ok()
+    serde_json::from_value(name.as_s().ok()?.as_str().into()).ok()
 }
 
 /// Reads a task. The format is checked before anything else is looked at.

@@ -14,13 +14,13 @@ mod commit;
 mod cursor;
 mod execution;
 mod expression;
-mod fields;
 mod item;
 mod join;
 mod journal;
 mod key;
 mod page;
 mod read;
+mod record;
 mod recurrence;
 mod row;
 #[cfg(test)]

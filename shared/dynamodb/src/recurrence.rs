@@ -4,13 +4,13 @@
 //! the due index in attributes of its own. All schedules that aren't deleted are one list.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 use tickover_core::recurrence::{FORMAT, Recurrence};
 use tickover_service::ports::StoreError;
 
 use crate::attribute::{LIST_AT, LIST_KEY, PK, RECURRENCE_LIST, TTL, task as field};
 use crate::item::{Item, check_format, corrupt, due_attributes, millis, read_due, seconds, string};
 use crate::key::{self, Key};
+use crate::record::{from_item, to_item};
 
 /// The whole item of a schedule.
 pub(crate) fn of_recurrence(record: &Recurrence) -> Result<Item, StoreError> {

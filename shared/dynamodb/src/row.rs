@@ -2,7 +2,6 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
-use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 use tickover_core::execution::journal::OPEN;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
 use tickover_core::payload::{BlobRef, Json};
@@ -14,6 +13,7 @@ use tickover_service::ports::StoreError;
 use crate::attribute::{self, PK, QUEUE_LIST, row as field};
 use crate::item::{Item, check_format, corrupt, seconds, string};
 use crate::key::{self, Key};
+use crate::record::{from_item, to_item};
 
 /// Version of the rows' formats. Readers refuse another one and never rewrite it.
 const FORMAT: u8 = 1;

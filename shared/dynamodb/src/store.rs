@@ -173,7 +173,7 @@ impl Store for DynamoStore {
         let Page { items: ids, next } = self.recurrence_page(limit, cursor).await?;
         let items = self.read_all(ids.iter().map(Key::recurrence)).await?;
         let mut found: Vec<Recurrence> = items.into_iter().map(to_recurrence).collect::<Result<_, _>>()?;
-        found.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        found.sort_unstable_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
         Ok(Page { items: found, next })
     }
 
@@ -185,7 +185,7 @@ impl Store for DynamoStore {
         let names = self.queue_names().await?;
         let items = self.read_all(names.iter().map(Key::queue)).await?;
         let mut queues: Vec<QueueRecord> = items.into_iter().map(to_queue).collect::<Result<_, _>>()?;
-        queues.sort_by(|one, other| one.name.cmp(&other.name));
+        queues.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(queues)
     }
 

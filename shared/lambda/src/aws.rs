@@ -8,13 +8,13 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::config::SharedCredentialsProvider;
 use std::time::Duration;
 
+use crate::http::https_client;
+
 /// Times the SDK sends a request, the first one included. The service repeats what is worth more patience.
 const ATTEMPTS: u32 = 3;
 /// The wait between two of them, on average twice as long each time.
 const BACKOFF: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
-/// A connection within a region takes milliseconds: a longer wait is for a packet that is lost.
-const CONNECT: Duration = Duration::from_secs(2);
 /// One try of a request that answers at once.
 const ATTEMPT: Duration = Duration::from_secs(4);
 /// All tries of it.
@@ -32,6 +32,7 @@ pub(crate) async fn in_lambda() -> SdkConfig {
         .set_use_fips(switch("AWS_USE_FIPS_ENDPOINT"))
         .set_use_dual_stack(switch("AWS_USE_DUALSTACK_ENDPOINT"));
     aws.behavior_version(BehaviorVersion::latest())
+        .http_client(https_client())
         .region(EnvironmentVariableRegionProvider::new().region().await)
         .credentials_provider(credentials)
         .retry_config(retries())
@@ -42,6 +43,7 @@ pub(crate) async fn in_lambda() -> SdkConfig {
 /// From any other place: whatever the SDK finds there.
 pub(crate) async fn anywhere() -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest())
+        .http_client(https_client())
         .retry_config(retries())
         .timeout_config(timeouts(ATTEMPT, OPERATION))
         .load()
@@ -63,11 +65,7 @@ fn retries() -> RetryConfig {
 }
 
 fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
-    TimeoutConfig::builder()
-        .connect_timeout(CONNECT)
-        .operation_attempt_timeout(attempt)
-        .operation_timeout(operation)
-        .build()
+    TimeoutConfig::builder().operation_attempt_timeout(attempt).operation_timeout(operation).build()
 }
 
 #[expect(clippy::disallowed_methods, reason = "where AWS is reached is no configuration of the service")]

@@ -10,17 +10,17 @@ use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::telemetry::{self, LogFormat};
 use tickover_service::{Ports, Service};
 use tickover_sqs::SqsQueue;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::aws;
 use crate::metrics::Metrics;
 
 /// Where logs go below `info`, the crates that log whole requests are kept from it: payloads are never logged.
 /// The runtime's span with the request id is at `info`.
-const PAYLOAD_LOGGERS: &str = "aws_=warn,lambda_=info";
+const PAYLOAD_LOGGERS: [(&str, LevelFilter); 2] =
+    [("aws_", LevelFilter::WARN), ("lambda_", LevelFilter::INFO)];
 /// The crate that would log each value which a histogram has no room for: thousands, on a bad day.
-const VALUE_LOGGER: &str = "metrics_cloudwatch_embedded=off";
+const VALUE_LOGGER: (&str, LevelFilter) = ("metrics_cloudwatch_embedded", LevelFilter::OFF);
 
 /// What a function works with, made once a cold start. Cheap to clone.
 #[derive(Clone)]
@@ -64,11 +64,11 @@ async fn over<F: Future<Output = SdkConfig>>(reach: impl FnOnce() -> F) -> Resul
     let config = match Config::from_env() {
         Ok(config) => config,
         Err(error) => {
-            telemetry::init("info", LogFormat::Json);
+            telemetry::init(telemetry::default_filter(), LogFormat::Json);
             return Err(error.into());
         }
     };
-    telemetry::init(&without_noise(&config.log), LogFormat::Json);
+    telemetry::init(without_noise(&config.log), LogFormat::Json);
     std::panic::set_hook(Box::new(|panic| log_panic(panic.location())));
     let metrics = Metrics::install(config.function.as_deref());
     let aws = reach().await;
@@ -91,27 +91,48 @@ fn log_panic(location: Option<&Location<'_>>) {
     tracing::error!(location, "panicked");
 }
 
-/// The directives, with a flood kept out of the logs, and where they ask for more than `info` payloads as well.
-/// Whoever names one of those crates still gets what he asks for: the longer name counts, and of the same one the
-/// later.
-fn without_noise(directives: &str) -> String {
-    let level = EnvFilter::builder().parse_lossy(directives).max_level_hint();
-    let directives = format!("{VALUE_LOGGER},{directives}");
-    if level.is_some_and(|level| level <= LevelFilter::INFO) {
-        return directives;
+/// What was asked for, with a flood kept out of the logs, and where it is more than `info` payloads as well. Whoever
+/// names one of those crates still gets what he asks for.
+fn without_noise(asked: &Targets) -> Targets {
+    let levels = asked.iter().map(|(_, level)| level).chain(asked.default_level());
+    let is_verbose = levels.max().is_some_and(|level| level > LevelFilter::INFO);
+    let mut filter = Targets::new().with_targets([VALUE_LOGGER]);
+    if is_verbose {
+        filter = filter.with_targets(PAYLOAD_LOGGERS);
     }
-    format!("{directives},{PAYLOAD_LOGGERS}")
+    let filter = filter.with_targets(asked);
+    asked.default_level().map_or_else(|| filter.clone(), |level| filter.clone().with_default(level))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    fn filtered(directives: &str) -> BTreeSet<String> {
+        let filter = without_noise(&telemetry::filter(directives).unwrap()).to_string();
+        filter.split(',').map(str::to_owned).collect()
+    }
+
+    fn set<const N: usize>(directives: [&str; N]) -> BTreeSet<String> {
+        directives.map(str::to_owned).into()
+    }
 
     #[test]
     fn only_logs_below_info_are_kept_from_the_crates_that_log_payloads() {
         for quiet in ["info", "warn", "off", "tickover=info"] {
-            assert_eq!(without_noise(quiet), format!("metrics_cloudwatch_embedded=off,{quiet}"));
+            assert_eq!(filtered(quiet), set(["metrics_cloudwatch_embedded=off", quiet]), "{quiet}");
         }
-        assert_eq!(without_noise("trace"), "metrics_cloudwatch_embedded=off,trace,aws_=warn,lambda_=info");
+        let verbose = set(["aws_=warn", "lambda_=info", "metrics_cloudwatch_embedded=off", "trace"]);
+        assert_eq!(filtered("trace"), verbose);
+    }
+
+    #[test]
+    fn what_is_asked_for_by_name_is_logged() {
+        let asked = set(["aws_=trace", "aws_sdk_sqs=debug", "debug", "lambda_=info"]);
+        let mut filtered = filtered("debug, aws_=trace,aws_sdk_sqs=debug");
+        assert!(filtered.remove("metrics_cloudwatch_embedded=off"));
+        assert_eq!(filtered, asked);
     }
 }

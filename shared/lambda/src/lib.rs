@@ -15,9 +15,11 @@ pub mod sqs;
 pub mod timer;
 
 mod aws;
+mod http;
 mod init_error;
 
 pub use answer::Failure;
 pub use boot::{App, BootError};
 pub use event::Event;
+pub use http::https_client;
 pub use invocation::{Invocation, prepare, serve, start};

@@ -18,6 +18,7 @@ use futures::future::BoxFuture;
 use tickover_core::id::{NameError, QueueName};
 use tickover_service::ServiceError;
 use tickover_service::config::Surroundings;
+use tickover_service::telemetry::{self, LogFormat};
 
 use crate::registry::{Register, Registry, RegistryError};
 use crate::step::StepHandler;
@@ -131,7 +132,7 @@ impl IntoFuture for Serve {
         async move {
             if let Err(error) = self.run().await {
                 // Where nothing was set up yet, nobody would see it.
-                tickover_service::telemetry::init("info", tickover_service::telemetry::LogFormat::Text);
+                telemetry::init(telemetry::default_filter(), LogFormat::Text);
                 tracing::error!(%error, "the worker can't work");
                 std::process::exit(1);
             }

@@ -6,7 +6,8 @@ use std::fmt;
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::limits::{LEASE_RANGE, Limits, SPAN_MAX};
-use tracing_subscriber::EnvFilter;
+
+use crate::telemetry::{self, Targets};
 
 const TABLE: &str = "TICKOVER_TABLE";
 const QUEUES: &str = "TICKOVER_QUEUES";
@@ -18,7 +19,7 @@ const TRACE: &str = "TICKOVER_TRACE";
 const NAME_IN_URL: &str = "{name}";
 
 /// What a function needs to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `TICKOVER_TABLE`: the table's name.
     pub table: String,
@@ -33,8 +34,8 @@ pub struct Config {
     pub function: Option<String>,
     /// `TICKOVER_TICK_BUDGET`: how long a tick goes on at most; less where the function's own time is shorter.
     pub tick_budget: Millis,
-    /// `TICKOVER_LOG`: log directives, `info` by default.
-    pub log: String,
+    /// `TICKOVER_LOG`: which log lines are wanted, `info` by default.
+    pub log: Targets,
     /// Limits, from `TICKOVER_LEASE`, `TICKOVER_RETENTION`, `TICKOVER_DUE_SHARDS`, `TICKOVER_PAYLOAD_BYTES`,
     /// `TICKOVER_BATCH`, `TICKOVER_MAX_LOSSES` and `TICKOVER_TRACE`, which is `off` by default, or `carry`.
     pub limits: Limits,
@@ -65,7 +66,7 @@ pub struct Surroundings {
     pub data: Option<String>,
     /// `TICKOVER_LISTEN`: where a local system listens, such as `127.0.0.1:7070`.
     pub listen: Option<String>,
-    /// `TICKOVER_LOG`: log directives.
+    /// `TICKOVER_LOG`: which log lines are wanted, unread.
     pub log: Option<String>,
     /// Whether `TICKOVER_TRACE` is `carry`: then a local system carries traces as well.
     pub carry_trace: bool,
@@ -115,7 +116,7 @@ impl Config {
             events,
             function: reader.optional("AWS_LAMBDA_FUNCTION_NAME"),
             tick_budget: reader.span("TICKOVER_TICK_BUDGET", Millis::from_secs(50), (second, year)),
-            log: reader.directives("TICKOVER_LOG", "info"),
+            log: reader.log_filter("TICKOVER_LOG"),
             limits: Limits {
                 lease: reader.span("TICKOVER_LEASE", defaults.lease, LEASE_RANGE),
                 retention: reader.span("TICKOVER_RETENTION", defaults.retention, (second, year)),
@@ -161,13 +162,13 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         })
     }
 
-    fn directives(&mut self, name: &str, default: &str) -> String {
-        let text = self.optional(name).unwrap_or_else(|| default.to_owned());
-        if let Err(error) = EnvFilter::builder().parse(&text) {
+    fn log_filter(&mut self, name: &str) -> Targets {
+        let Some(text) = self.optional(name) else { return telemetry::default_filter() };
+        telemetry::filter(&text).unwrap_or_else(|error| {
             self.problems
                 .push(format!("{name} must be log directives such as \"info\", not {text:?}: {error}"));
-        }
-        text
+            telemetry::default_filter()
+        })
     }
 
     fn span(&mut self, name: &str, default: Millis, (least, most): (Millis, Millis)) -> Millis {
@@ -345,6 +346,12 @@ mod tests {
         assert!(error.to_string().contains("TICKOVER_TABLE is missing"));
         assert!(error.to_string().contains("1 fortnight"));
         assert!(error.to_string().contains("tickover=loud"));
+    }
+
+    #[test]
+    fn directives_about_spans_are_refused_and_not_taken_for_targets() {
+        let error = read(&[("TICKOVER_LOG", "info,tickover[turn]=debug")]).unwrap_err();
+        assert!(error.to_string().contains("not spans and fields"), "{error}");
     }
 
     #[test]

@@ -5,6 +5,10 @@ use tickover_core::event::{Event, What};
 use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::WorkerName;
 use tickover_core::time::Timestamp;
+pub use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, ParseError};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The names of log fields.
 pub mod field {
@@ -161,15 +165,41 @@ pub enum LogFormat {
     Text,
 }
 
-/// Sends logs to standard error, filtered by directives such as `info` or `tickover=debug`.
+/// Why log directives can't be obeyed.
+#[derive(Debug, thiserror::Error)]
+pub enum FilterError {
+    /// They are about spans or fields.
+    #[error("only levels and targets are told apart, not spans and fields")]
+    Spans,
+    /// They are no directives.
+    #[error(transparent)]
+    Directive(#[from] ParseError),
+}
+
+/// Reads which log lines are wanted: a level, or directives such as `info,tickover=debug`, where the longest beginning
+/// of a line's target counts.
+pub fn filter(directives: &str) -> Result<Targets, FilterError> {
+    if directives.contains(['[', '{']) {
+        return Err(FilterError::Spans);
+    }
+    let directives: Vec<_> = directives.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
+    Ok(directives.join(",").parse()?)
+}
+
+/// The lines that are wanted where nobody says otherwise: those at `info` and above.
+pub fn default_filter() -> Targets {
+    Targets::new().with_default(LevelFilter::INFO)
+}
+
+/// Sends logs to standard error, but for those that the filter leaves out.
 ///
 /// A second call does nothing: the first one's settings stand.
-pub fn init(directives: &str, format: LogFormat) {
-    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(directives);
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+pub fn init(filter: Targets, format: LogFormat) {
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry().with(filter);
     let outcome = match format {
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-        LogFormat::Text => builder.with_target(false).try_init(),
+        LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),
+        LogFormat::Text => registry.with(lines.with_target(false)).try_init(),
     };
     // Already set up: by a test, or by a program that embeds this one.
     drop(outcome);

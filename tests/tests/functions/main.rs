@@ -24,4 +24,6 @@ mod tick;
 #[cfg(test)]
 mod timers;
 #[cfg(test)]
+mod trust;
+#[cfg(test)]
 mod worker;

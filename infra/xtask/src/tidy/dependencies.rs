@@ -40,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("shared/cli", &["tickover", "tickover-core", "tickover-service", "tickover-embedded", "tickover-api"]),
     ("functions/worker", &["tickover"]),
     ("functions", &["tickover-core", "tickover-service", "tickover-api", "tickover-lambda"]),
+    ("infra/empty", &[]),
     ("infra/xtask", &[]),
     ("tests", ANYTHING),
 ];

@@ -29,5 +29,5 @@ pub(super) async fn health() -> Result<Answer, Problem> {
     responses((status = 200, description = "The API in OpenAPI 3.1.", body = serde_json::Value)),
 )]
 pub(super) async fn document() -> Response {
-    ([(CONTENT_TYPE, "application/json")], openapi::text()).into_response()
+    ([(CONTENT_TYPE, "application/json")], openapi::TEXT).into_response()
 }

@@ -5,10 +5,10 @@
 //! hour goes on through both. This module bounds what it is given and keeps instants strictly growing.
 
 use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
 use croner::parser::{CronParser, Seconds, Year};
 use serde::{Deserialize, Serialize};
 
+use super::zone::Zone;
 use crate::policy::PolicyError;
 use crate::time::Timestamp;
 
@@ -23,7 +23,7 @@ const EXPECTED: &str = "a cron expression of five fields (minute, hour, day of m
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Cron {
     expression: String,
-    zone: Tz,
+    zone: Zone,
     pattern: croner::Cron,
 }
 
@@ -46,7 +46,7 @@ impl Cron {
             let expected = format!("a cron expression of at most {EXPRESSION_MAX} bytes");
             return Err(PolicyError::new("cron", expected, expression));
         }
-        let zone: Tz = time_zone.trim().parse().map_err(|_| {
+        let zone = Zone::named(time_zone.trim()).ok_or_else(|| {
             PolicyError::new("time_zone", "the IANA name of a time zone, such as `Europe/Berlin`", time_zone)
         })?;
         let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
@@ -86,12 +86,12 @@ impl Cron {
         Some(timestamp(&found)).filter(|found| *found <= instant)
     }
 
-    fn local(&self, epoch_secs: i64) -> Option<DateTime<Tz>> {
+    fn local(&self, epoch_secs: i64) -> Option<DateTime<Zone>> {
         Some(DateTime::<Utc>::from_timestamp(epoch_secs, 0)?.with_timezone(&self.zone))
     }
 }
 
-fn timestamp(local: &DateTime<Tz>) -> Timestamp {
+fn timestamp(local: &DateTime<Zone>) -> Timestamp {
     Timestamp::from_millis(local.timestamp().saturating_mul(1_000))
 }
 

@@ -23,7 +23,11 @@ pub(super) async fn run(
     settings: WorkerSettings,
     surroundings: Surroundings,
 ) -> Result<(), ServeError> {
-    telemetry::init(surroundings.log.as_deref().unwrap_or("info"), LogFormat::Text);
+    let directives = surroundings.log.as_deref().unwrap_or("info");
+    let filter = telemetry::filter(directives).map_err(|error| ServeError::Environment {
+        problem: format!("TICKOVER_LOG must be log directives such as \"info\", not {directives:?}: {error}"),
+    })?;
+    telemetry::init(filter, LogFormat::Text);
     let system = System::open(registry, settings, surroundings).await?;
     if let Ok(at) = system.listener.local_addr() {
         tracing::info!("listening on http://{at}");

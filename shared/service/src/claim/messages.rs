@@ -58,7 +58,7 @@ impl Service {
         request: &ClaimRequest,
     ) -> (Vec<ClaimedTask>, Option<ServiceError>) {
         let mut hinted = parse_hints(queue, messages);
-        hinted.sort_by_key(|(hint, _)| available_at(&hint.task));
+        hinted.sort_unstable_by_key(|(hint, _)| available_at(&hint.task));
         let (mut tasks, mut trouble) = (Vec::new(), None);
         let mut ready = self.now();
         while tasks.is_empty() && !hinted.is_empty() {

@@ -2,7 +2,7 @@
 //! It fails where a figure is beyond its bound; bounds are on counts, sizes and ratios, never on time.
 //!
 //! ```text
-//! measure FOLDER    the functions are there as NAME/bootstrap, the empty one as empty/bootstrap
+//! measure FOLDER    the functions are there as tickover-NAME/bootstrap, and so is the empty one
 //! ```
 
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
@@ -29,10 +29,6 @@ struct Built(PathBuf);
 impl Built {
     fn function(&self, name: &str) -> PathBuf {
         self.0.join(format!("tickover-{name}/bootstrap"))
-    }
-
-    fn empty(&self) -> PathBuf {
-        self.0.join("empty/bootstrap")
     }
 }
 

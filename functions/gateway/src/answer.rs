@@ -1,0 +1,31 @@
+//! HTTP answers as API Gateway and function URLs take them.
+
+use axum::body::to_bytes;
+use axum::http::StatusCode;
+use axum::response::Response;
+use lambda_http::{Body, IntoResponse};
+use std::pin::Pin;
+
+/// An answer of the routes. They answer in UTF-8, whatever it is: the adapter's own way from bytes to text would bring
+/// the tables of forty other encodings into the archive.
+pub(crate) struct Whole(pub(crate) Response);
+
+impl IntoResponse for Whole {
+    fn into_response(self) -> Pin<Box<dyn Future<Output = lambda_http::Response<Body>> + Send>> {
+        Box::pin(async move {
+            let (mut head, body) = self.0.into_parts();
+            let body = match to_bytes(body, usize::MAX).await {
+                Ok(bytes) => match String::from_utf8(bytes.into()) {
+                    Ok(text) => Body::Text(text),
+                    Err(error) => Body::Binary(error.into_bytes()),
+                },
+                Err(error) => {
+                    tracing::error!(%error, "an answer could not be read");
+                    head.status = StatusCode::INTERNAL_SERVER_ERROR;
+                    Body::Empty
+                }
+            };
+            lambda_http::Response::from_parts(head, body)
+        })
+    }
+}
