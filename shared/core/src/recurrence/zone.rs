@@ -1,7 +1,7 @@
 //! Time zones by their IANA names, as `chrono` wants them.
 //!
 //! The records are the IANA database's own, and in the program: a function finds none on its system. `tz-rs` reads
-//! them. The same database as tables of structures would be a fifteenth of a function's archive.
+//! them. The same database as compiled tables weighs several times as much in every function's archive.
 
 use std::fmt;
 use std::sync::Arc;
