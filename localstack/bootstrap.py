@@ -6,20 +6,21 @@ come with `sam deploy`. Names begin with "tickover-local", so a deployed stack c
 
 What is made is read from the template, so there is no second list of it. What is there already is left as it is: run it
 as often as you like. It runs wherever boto3 is: in LocalStack's container, and beside the emulator without Docker.
+
+LocalStack doesn't start it as a program. It calls `exec(code, {})`: there is no `__file__`, and `__name__` is not
+"__main__". An exception tells it that this failed; `sys.exit` would end LocalStack's own thread.
 """
 
 import os
 import re
-import sys
 from pathlib import Path
 
 import boto3
 import yaml
 
 PREFIX = os.environ.get("TICKOVER_LOCAL_NAME", "tickover-local")
-HERE = Path(__file__).resolve().parent
-# In the container both files lie side by side.
-PLACES = [HERE.parent / "infra" / "template.yaml", HERE / "template.yaml", Path("/etc/tickover/template.yaml")]
+# Where compose.yaml has put the template. A program finds it in the repository.
+TEMPLATE = os.environ.get("TICKOVER_TEMPLATE")
 
 
 class Loader(yaml.SafeLoader):
@@ -117,11 +118,16 @@ def make_queues(sqs, queues):
     return urls
 
 
+def template_file():
+    if TEMPLATE:
+        return Path(TEMPLATE)
+    if "__file__" not in globals():
+        raise RuntimeError("bootstrap: TICKOVER_TEMPLATE must name the template")
+    return Path(__file__).resolve().parent.parent / "infra" / "template.yaml"
+
+
 def main():
-    place = next((place for place in PLACES if place.exists()), None)
-    if place is None:
-        sys.exit("bootstrap: no template.yaml in " + ", ".join(map(str, PLACES)))
-    template = yaml.load(place.read_text(), Loader)
+    template = yaml.load(template_file().read_text(), Loader)
     settings = {
         "endpoint_url": os.environ.get("AWS_ENDPOINT_URL", "http://127.0.0.1:4566"),
         "region_name": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
@@ -140,5 +146,5 @@ def main():
     print("bootstrap: ready")
 
 
-if __name__ == "__main__":
-    main()
+# Nobody imports this file, so it needs no look at `__name__`.
+main()

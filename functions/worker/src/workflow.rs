@@ -19,6 +19,9 @@ pub(crate) struct Order {
     /// Whether it goes out at once, without time for second thoughts.
     #[serde(default)]
     pub(crate) express: bool,
+    /// Whether the printer takes one label after the other.
+    #[serde(default)]
+    pub(crate) one_by_one: bool,
     /// How long the customer may think again, such as `10s`; an hour if nothing else was agreed.
     #[serde(default = "an_hour")]
     pub(crate) second_thoughts: String,
@@ -117,8 +120,15 @@ pub(crate) async fn give_back(order: Order) -> Result<String> {
 #[tickover::workflow("order-fulfilment", queue = "orders", timeout = "30d", on_failure = refund)]
 pub(crate) async fn fulfil(ctx: Ctx, order: Order) -> Result<Receipt> {
     let charge = ctx.step(charge(order.clone())).await?;
-    let labels = order.boxes.iter().map(|content| print_label(content.clone()));
-    let labels = ctx.join_all("label", labels).await?;
+    let mut prints = order.boxes.iter().map(|content| print_label(content.clone()));
+    let mut labels = vec![];
+    if order.one_by_one {
+        for (place, print) in prints.by_ref().enumerate() {
+            labels.push(ctx.step(print.named(format!("label[{place}]"))).await?);
+        }
+    } else {
+        labels = ctx.join_all("label", prints).await?;
+    }
     if !order.express {
         ctx.sleep("second-thoughts", &order.second_thoughts).await?;
     }
@@ -144,7 +154,14 @@ mod tests {
 
     fn order(boxes: &[&str]) -> Order {
         let boxes = boxes.iter().map(|content| (*content).to_owned()).collect();
-        Order { number: 7, boxes, card: Card::Slow, express: false, second_thoughts: an_hour() }
+        Order {
+            number: 7,
+            boxes,
+            card: Card::Slow,
+            express: false,
+            one_by_one: false,
+            second_thoughts: an_hour(),
+        }
     }
 
     fn env() -> TestEnv {
@@ -171,6 +188,18 @@ mod tests {
         run.offer("shipped", Shipment { carrier: "a bicycle".to_owned() }).await.unwrap();
         assert_eq!(run.result().await.unwrap().charge.reference, "charge-7");
         assert!(env.now().since(BEGINNING) < tickover::Millis::from_secs(60));
+    }
+
+    #[tokio::test]
+    async fn labels_are_printed_one_by_one_for_a_printer_that_takes_no_more() {
+        let env = env();
+        let boxes: Vec<String> = (0..40).map(|number| format!("box {number}")).collect();
+        let boxes: Vec<&str> = boxes.iter().map(String::as_str).collect();
+        let order = Order { one_by_one: true, express: true, ..order(&boxes) };
+        let run = env.start(&fulfil, order).await.unwrap();
+        run.offer("shipped", Shipment { carrier: "a bicycle".to_owned() }).await.unwrap();
+        let receipt = run.result().await.unwrap();
+        assert_eq!((receipt.labels.len(), receipt.labels[39].as_str()), (40, "label for box 39"));
     }
 
     #[tokio::test]

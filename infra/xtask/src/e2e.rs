@@ -1,8 +1,8 @@
-//! `cargo xtask e2e`: the template as users deploy it, into an emulator of its own; the tests of the whole; and
-//! whether all of it is gone again afterwards.
+//! `cargo xtask e2e`: the template as users deploy it, by the commands of `localstack/README.md` as they stand there,
+//! into an emulator of its own; the tests of the whole; and whether all of it is gone again afterwards.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
@@ -10,11 +10,13 @@ use anyhow::{Context, Result};
 use crate::build::{self, Architecture};
 use crate::cargo::{cargo, output, root, status, succeed, target_dir, without_cargos_own};
 use crate::emulator::Emulator;
-use crate::python;
 use crate::test::at_emulator;
+use crate::{guide, python};
 
-/// The stack, and the beginning of all its names.
-const STACK: &str = "tickover-e2e";
+/// The stack, and the beginning of all its names: that of samconfig.toml.
+const STACK: &str = "tickover";
+/// The environment of samconfig.toml that the guide's commands name, and the one for machines with arm64.
+const ENVIRONMENT: [&str; 2] = ["--config-env local", "--config-env local-arm64"];
 /// Where the tests find its name.
 const STACK_VARIABLE: &str = "TICKOVER_TEST_STACK";
 
@@ -45,18 +47,18 @@ for kind, names in {
         if stack in name: print(kind, name)
 ";
 
-/// Builds, deploys, runs `cargo test --test end_to_end ARGS`, and deletes the stack. Returns how the tests ended.
+/// Builds, deploys and asks the deployed API by the guide's commands, runs `cargo test --test end_to_end ARGS`, and
+/// deletes the stack. Returns how the tests ended.
 pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     let sam = Sam::install()?;
     // One invocation of cargo for all functions; SAM's six, one a function, then find them built.
     build::run(Architecture::here())?;
-    let template = sam.build()?;
     // Built before the emulator's clock runs.
     succeed(&mut cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-run"]))?;
 
     let emulator = Emulator::start()?;
     println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
-    sam.deploy(&template, &emulator)?;
+    sam.follow_the_guide("sam build", &emulator)?;
     let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-fail-fast"]);
     at_emulator(&mut tests, &emulator).env(STACK_VARIABLE, STACK);
     let ended = status(tests.arg("--").args(args))?;
@@ -78,48 +80,38 @@ impl Sam {
         let target = target_dir()?;
         let requirements = root().join("infra/tools/sam.txt");
         let python = python::install(&target.join("sam"), &requirements, "samcli")?;
-        Ok(Self { python, path: build::path()?, folder: target.join("e2e") })
+        let ours = python.parent().context("a program without a folder")?.to_owned();
+        let theirs = build::path()?;
+        let folders = std::iter::once(ours).chain(std::env::split_paths(&theirs));
+        let path = std::env::join_paths(folders).context("PATH has a folder with a colon in its name")?;
+        Ok(Self { python, path, folder: target.join("e2e") })
     }
 
-    /// Builds the template with its functions, for this machine. Returns the one to deploy.
-    fn build(&self) -> Result<PathBuf> {
-        let folder = self.folder.join("build");
-        let architecture = format!("Architecture={}", Architecture::here().name());
-        let mut sam = self.command(&["build", "--config-env", "local"]);
-        sam.arg("--build-dir").arg(&folder).args(["--parameter-overrides", &architecture]);
-        succeed(&mut sam)?;
-        Ok(folder.join("template.yaml"))
-    }
-
-    /// Deploys it as a user does who has an emulator: with what samconfig.toml calls `local`.
-    fn deploy(&self, template: &Path, emulator: &Emulator) -> Result<()> {
-        let mut deploy = self.command(&["deploy", "--config-env", "local", "--no-progressbar"]);
-        deploy.arg("--config-file").arg(root().join("infra/samconfig.toml"));
-        deploy.arg("--template-file").arg(template).args(["--stack-name", STACK]);
-        succeed(at(&mut deploy, emulator)).context("the template could not be deployed")
+    /// Runs the guide's block of commands that has this in it, as it stands there but for this machine's processor.
+    fn follow_the_guide(&self, having: &str, emulator: &Emulator) -> Result<()> {
+        let block = guide::block(guide::LOCAL, having)?;
+        let block = match Architecture::here() {
+            Architecture::X86 => block,
+            Architecture::Arm64 => block.replace(ENVIRONMENT[0], ENVIRONMENT[1]),
+        };
+        let mut shell = Command::new("sh");
+        // Each command is shown, and the first that fails ends it.
+        without_cargos_own(shell.args(["-exc", &block])).current_dir(root()).stdin(Stdio::null());
+        shell.env("PATH", &self.path).env("SAM_CLI_TELEMETRY", "0");
+        // What SAM would otherwise keep in the user's own folder.
+        shell.env("__SAM_CLI_APP_DIR", self.folder.join("sam"));
+        succeed(at(&mut shell, emulator)).with_context(|| format!("{}: `{having}`", guide::LOCAL))
     }
 
     /// Deletes the stack and looks for what is left of it.
     fn delete(&self, emulator: &Emulator) -> Result<()> {
-        let mut delete = self.command(&["delete", "--config-env", "local", "--no-prompts"]);
-        delete.args(["--stack-name", STACK]);
-        succeed(at(&mut delete, emulator))?;
+        self.follow_the_guide("sam delete", emulator)?;
         let mut look = Command::new(&self.python);
         look.args(["-c", LEFT_OVERS, STACK]);
         let left = output(at(&mut look, emulator))?;
         anyhow::ensure!(left.is_empty(), "the stack was deleted, and this is left:\n{left}");
         println!("e2e: the stack is deleted, and nothing is left of it");
         Ok(())
-    }
-
-    /// `sam ARGS` in the template's folder.
-    fn command(&self, args: &[&str]) -> Command {
-        let mut sam = Command::new(self.python.with_file_name("sam"));
-        without_cargos_own(sam.args(args)).current_dir(root().join("infra")).stdin(Stdio::null());
-        sam.env("PATH", &self.path).env("SAM_CLI_TELEMETRY", "0").env("AWS_DEFAULT_REGION", "us-east-1");
-        // What it would otherwise keep in the user's own folder.
-        sam.env("__SAM_CLI_APP_DIR", self.folder.join("sam"));
-        sam
     }
 }
 

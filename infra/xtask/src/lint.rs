@@ -1,5 +1,10 @@
-//! `cargo xtask lint`: what SAM and cfn-lint say of the infrastructure's template, neither of which asks AWS, and
-//! whether the metrics are recorded that it watches.
+//! `cargo xtask lint`: what SAM and cfn-lint say of the infrastructure's template, neither of which asks AWS; whether
+//! the metrics are recorded that it watches, its functions may go round in loops, and the files for emulators and the
+//! guides agree with it.
+
+mod emulators;
+mod guides;
+mod template;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,6 +23,10 @@ const METRIC: &str = "tickover_";
 /// Checks `infra/template.yaml`. A warning fails it as well.
 pub(crate) fn run() -> Result<()> {
     check_metrics()?;
+    template::check_loops()?;
+    template::check_reports()?;
+    emulators::check()?;
+    guides::check()?;
     let target = target_dir()?;
     let python = python::install(&target.join("sam"), &root().join("infra/tools/sam.txt"), "samcli")?;
     let tool = |name: &str| {
@@ -35,15 +44,17 @@ pub(crate) fn run() -> Result<()> {
 
 /// An alarm on a metric that nobody records would be silent for good.
 fn check_metrics() -> Result<()> {
-    let read =
-        |path: &str| fs::read_to_string(root().join(path)).with_context(|| format!("could not read {path}"));
-    let (template, recorded) = (read("infra/template.yaml")?, read("shared/service/src/metric.rs")?);
+    let (template, recorded) = (read(template::FILE)?, read("shared/service/src/metric.rs")?);
     let watched = metrics(&template);
     ensure!(!watched.is_empty(), "infra/template.yaml watches none of our metrics");
     let unknown: Vec<&str> =
         watched.into_iter().filter(|name| !recorded.contains(&format!("\"{name}\""))).collect();
     ensure!(unknown.is_empty(), "infra/template.yaml watches what nobody records: {}", unknown.join(", "));
     Ok(())
+}
+
+fn read(path: &str) -> Result<String> {
+    fs::read_to_string(root().join(path)).with_context(|| format!("could not read {path}"))
 }
 
 /// The names of metrics in a text.

@@ -22,6 +22,40 @@ const PORT: u16 = 4566;
 const READY: &str = "bootstrap: ready";
 /// What the emulator's command line is known by.
 const PROGRAM: &str = "from ministack.app import main; main()";
+/// Argument: compose.yaml. Runs its hooks as `LocalStack` does, with what the container has in its environment; a path
+/// that is mounted there is replaced by what is mounted.
+const HOOKS: &str = r"
+import os, sys, yaml
+from pathlib import Path
+compose = Path(sys.argv[1])
+service = yaml.safe_load(compose.read_text())['services']['localstack']
+mounted = {}
+for volume in service['volumes']:
+    here, there = volume.split(':')[:2]
+    mounted[there] = compose.parent / here
+for name, value in service['environment'].items():
+    os.environ[name] = str(mounted.get(value, value))
+for there, here in mounted.items():
+    if there.startswith('/etc/localstack/init/ready.d/'):
+        exec(here.read_bytes(), {})
+";
+/// Arguments: localstack.env. Prints what it names and the emulator doesn't have.
+const UNKNOWN: &str = r"
+import boto3, sys
+from urllib.parse import urlparse
+lines = [line.split('=', 1) for line in open(sys.argv[1]).read().splitlines() if not line.startswith('#')]
+given = dict(lines)
+sqs = boto3.client('sqs')
+urls = [given['TICKOVER_QUEUE_URLS'].replace('{name}', name) for name in given['TICKOVER_QUEUES'].split(',')]
+for url in [*urls, given['TICKOVER_TIMERS'], given['TICKOVER_EVENTS']]:
+    try:
+        found = sqs.get_queue_url(QueueName=url.rsplit('/', 1)[1])['QueueUrl']
+        if urlparse(found).path != urlparse(url).path: print(url, 'is', found)
+    except sqs.exceptions.QueueDoesNotExist:
+        print('no queue', url)
+if given['TICKOVER_TABLE'] not in boto3.client('dynamodb').list_tables()['TableNames']:
+    print('no table', given['TICKOVER_TABLE'])
+";
 const START_BOUND: Duration = Duration::from_mins(1);
 const STOP_BOUND: Duration = Duration::from_secs(10);
 const POLL_EVERY: Duration = Duration::from_millis(100);
@@ -75,19 +109,31 @@ pub(crate) fn tests(args: &[String]) -> Result<ExitStatus> {
     test::run_at(&endpoint(), args)
 }
 
-/// Whether the bootstrap makes everything at first, and nothing a second time, in an emulator of its own.
+/// Whether the bootstrap makes everything at first, and nothing a second time: as the program that `up` runs, and as
+/// the hook that `LocalStack` runs, each in an emulator of its own. What it made is what `localstack.env` names.
 pub(crate) fn check() -> Result<()> {
     let python = install()?;
-    let emulator = Emulator::start()?;
-    let made = bootstrap(&python, &emulator.endpoint())?;
-    ensure!(
-        made.contains("made table") && made.contains("made queue"),
-        "the bootstrap made nothing:\n{made}"
-    );
-    let again = bootstrap(&python, &emulator.endpoint())?;
-    ensure!(again.trim() == READY, "repeated, the bootstrap still changed something:\n{again}");
+    for (way, run) in [("program", bootstrap as Bootstrap), ("hook", hooks)] {
+        let emulator = Emulator::start()?;
+        let endpoint = emulator.endpoint();
+        let made = run(&python, &endpoint)?;
+        ensure!(
+            made.contains("made table") && made.contains("made queue"),
+            "as a {way}, the bootstrap made nothing:\n{made}"
+        );
+        let again = run(&python, &endpoint)?;
+        ensure!(again.trim() == READY, "repeated, the bootstrap still changed something:\n{again}");
+        let mut look = Command::new(&python);
+        away_from_aws(&mut look).env("AWS_ENDPOINT_URL", &endpoint).args(["-c", UNKNOWN]);
+        let unknown = output(look.arg(root().join("localstack/localstack.env")))?;
+        ensure!(unknown.is_empty(), "localstack.env names what isn't there:\n{unknown}");
+        println!("localstack: the bootstrap does its work as a {way}");
+    }
     Ok(())
 }
+
+/// A way to run the bootstrap: with this Python, at this endpoint.
+type Bootstrap = fn(&Path, &str) -> Result<String>;
 
 fn install() -> Result<PathBuf> {
     python::install(&folder()?, &root().join("localstack/requirements.txt"), "ministack")
@@ -117,6 +163,13 @@ fn bootstrap(python: &Path, endpoint: &str) -> Result<String> {
     let mut command = Command::new(python);
     away_from_aws(&mut command).env("AWS_ENDPOINT_URL", endpoint);
     output(command.arg(root().join("localstack/bootstrap.py"))).context("the bootstrap failed")
+}
+
+/// The same as `LocalStack` does it.
+fn hooks(python: &Path, endpoint: &str) -> Result<String> {
+    let mut command = Command::new(python);
+    away_from_aws(&mut command).env("AWS_ENDPOINT_URL", endpoint).args(["-c", HOOKS]);
+    output(command.arg(root().join("localstack/compose.yaml"))).context("the hook failed")
 }
 
 /// The process that the file names, if it is still ours: ids are given out again.

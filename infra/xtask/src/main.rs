@@ -13,6 +13,7 @@ mod core_purity;
 mod deny;
 mod e2e;
 mod emulator;
+mod guide;
 mod lint;
 mod localstack;
 mod measure;
@@ -84,6 +85,8 @@ enum Localstack {
     Up,
     /// End it, with all that is in it
     Down,
+    /// Whether the bootstrap does its work, as a program and as the hook of `LocalStack`, in an emulator of its own
+    Check,
     /// Run all tests against it
     Test {
         /// Passed on to `cargo test`
@@ -121,6 +124,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::E2e { args } => return Ok(cargo::exit_code(e2e::run(&args)?)),
         Command::Localstack { what: Localstack::Up } => localstack::up()?,
         Command::Localstack { what: Localstack::Down } => localstack::down()?,
+        Command::Localstack { what: Localstack::Check } => localstack::check()?,
         Command::Localstack { what: Localstack::Test { args } } => {
             return Ok(cargo::exit_code(localstack::tests(&args)?));
         }

@@ -5,6 +5,22 @@ use tickover_tests::emulator::aws_config;
 
 use crate::stack::Stack;
 
+/// What each function of ours must say, for work that goes on by messages to go on for longer than 16 of them.
+#[tokio::test]
+async fn every_deployed_function_may_go_round_in_loops() {
+    let stack = Stack::deployed().await;
+    let template = stack.processed_template().await;
+    let resources = template["Resources"].as_object().unwrap().values();
+    let functions = resources.filter(|resource| resource["Type"] == "AWS::Lambda::Function");
+    let says = |function: &serde_json::Value| {
+        let name = function["Properties"]["FunctionName"].to_string();
+        (name, function["Properties"]["RecursiveLoop"] == "Allow")
+    };
+    let functions: Vec<_> = functions.map(says).collect();
+    assert_eq!(functions.len(), 6, "{functions:?}");
+    assert!(functions.iter().all(|(_, is_allowed)| *is_allowed), "{functions:?}");
+}
+
 #[tokio::test]
 async fn the_templates_table_is_the_one_that_the_store_would_make() {
     let stack = Stack::deployed().await;

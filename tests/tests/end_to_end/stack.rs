@@ -14,6 +14,9 @@ const STACK: &str = "TICKOVER_TEST_STACK";
 /// What makes a request one of IAM's. The emulator refuses requests without it, and doesn't check the signature.
 const SIGNATURE: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/execute-api/aws4_request, \
                          SignedHeaders=host, Signature=0";
+/// The same for CloudFormation.
+const CLOUDFORMATION: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/cloudformation/aws4_request, \
+                              SignedHeaders=host, Signature=0";
 /// How often is looked whether what is waited for has come.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long anything may take that waits for no schedule: functions start cold, several at once on few processors.
@@ -85,6 +88,29 @@ impl Stack {
         let answer: Value = answer.json().await.unwrap();
         assert!(!failed, "{function}: {answer}");
         answer
+    }
+
+    /// The template as CloudFormation has deployed it, all transforms applied. The emulator doesn't carry over to the
+    /// function what it says of loops, so that `GetFunctionRecursionConfig` would tell of the emulator alone.
+    pub(crate) async fn processed_template(&self) -> Value {
+        let form =
+            format!("Action=GetTemplate&Version=2010-05-15&StackName={}&TemplateStage=Processed", self.name);
+        let request = self.http.post(endpoint()).header("authorization", CLOUDFORMATION);
+        let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
+        let answer = request.send().await.unwrap().text().await.unwrap();
+        let (_, body) = answer.split_once("<TemplateBody>").unwrap_or_else(|| panic!("{answer}"));
+        let (body, _) = body.split_once("</TemplateBody>").unwrap();
+        let body = [
+            ("&quot;", "\""),
+            ("&#34;", "\""),
+            ("&#x27;", "'"),
+            ("&lt;", "<"),
+            ("&gt;", ">"),
+            ("&amp;", "&"),
+        ]
+        .into_iter()
+        .fold(body.to_owned(), |text, (name, letter)| text.replace(name, letter));
+        serde_json::from_str(&body).unwrap()
     }
 
     /// The URL of one of its queues.

@@ -1,13 +1,18 @@
 //! The example workflow, run by the worker function.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::stack::{SOON, Stack, until};
 
-async fn ended(stack: &Stack, id: &str) -> Value {
+/// Eighty invocations, on a busy machine.
+const FORTY_STEPS: Duration = Duration::from_mins(5);
+
+async fn ended(stack: &Stack, id: &str, within: Duration) -> Value {
     let what = format!("{id} to end");
-    until(&what, SOON, async || {
+    until(&what, within, async || {
         let (_, mut answer) = stack.call(Method::GET, &format!("/v1/executions/{id}"), None).await;
         answer["execution"].get("ended_at").is_some().then(|| answer["execution"].take())
     })
@@ -37,7 +42,7 @@ async fn an_order_panics_once_sleeps_waits_for_its_event_and_is_received() {
     })
     .await;
     stack.post(&format!("{path}/events/shipped"), json!({"payload": {"carrier": "a bicycle"}})).await;
-    let execution = ended(&stack, "order-7").await;
+    let execution = ended(&stack, "order-7", SOON).await;
     assert_eq!((&execution["status"], &execution["output"]), (&json!("completed"), &receipt(7)));
 
     let (_, timeline) = stack.call(Method::GET, &format!("{path}/timeline"), None).await;
@@ -60,6 +65,21 @@ async fn an_order_is_started_and_told_of_its_shipment_by_message() {
     .await;
     let shipped = json!({"id": "order-8", "name": "shipped", "payload": {"carrier": "a bicycle"}});
     stack.send("ingress", [json!({"v": 1, "type": "event", "body": shipped})]).await;
-    let execution = ended(&stack, "order-8").await;
+    let execution = ended(&stack, "order-8", SOON).await;
     assert_eq!((&execution["status"], &execution["output"]), (&json!("completed"), &receipt(8)));
+}
+
+/// Each label is two invocations of the worker, one after the other: the step's own, and the turn that it leads to.
+#[tokio::test]
+async fn a_workflow_goes_on_for_forty_steps_one_after_the_other() {
+    let stack = Stack::deployed().await;
+    let boxes: Vec<String> = (0..40).map(|number| format!("box {number}")).collect();
+    let order = json!({"number": 40, "boxes": boxes, "express": true, "one_by_one": true});
+    let start = json!({"workflow": "order-fulfilment", "id": "order-40", "queue": "orders", "input": order});
+    stack.post("/v1/executions", start).await;
+    let shipped = json!({"payload": {"carrier": "a bicycle"}});
+    stack.post("/v1/executions/order-40/events/shipped", shipped).await;
+    let execution = ended(&stack, "order-40", FORTY_STEPS).await;
+    assert_eq!(execution["status"], "completed", "{execution}");
+    assert_eq!(execution["output"]["labels"].as_array().unwrap().len(), 40);
 }

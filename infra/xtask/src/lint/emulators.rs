@@ -1,0 +1,134 @@
+//! Whether the files for emulators on this machine agree: `localstack/compose.yaml` and `localstack.env` with
+//! each other and with the template, and the environments of `infra/samconfig.toml` with themselves.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{read, template};
+
+const COMPOSE: &str = "localstack/compose.yaml";
+const VARIABLES: &str = "localstack/localstack.env";
+const SAM: &str = "infra/samconfig.toml";
+/// What `sam deploy` itself talks to, whatever the template holds.
+const FOR_SAM: [&str; 3] = ["cloudformation", "s3", "sts"];
+/// The account that emulators have.
+const ACCOUNT: &str = "000000000000";
+
+pub(super) fn check() -> Result<()> {
+    let (template, compose) = (read(template::FILE)?, read(COMPOSE)?);
+    check_services(&template, &compose)?;
+    check_queues(&compose, &read(VARIABLES)?)?;
+    check_environments(&read(SAM)?)
+}
+
+/// `SERVICES` names every service that the template needs, and no other.
+fn check_services(template: &str, compose: &str) -> Result<()> {
+    let mut needed: BTreeSet<String> = FOR_SAM.into_iter().map(str::to_owned).collect();
+    for service in template::services(template) {
+        needed.insert(match service.as_str() {
+            "serverless" => "lambda".to_owned(),
+            "apigatewayv2" => "apigateway".to_owned(),
+            other => other.to_owned(),
+        });
+    }
+    if template.contains("SSESpecification") {
+        needed.insert("kms".to_owned());
+    }
+    let services = setting(compose, "SERVICES: ").context("compose.yaml sets no SERVICES")?;
+    let listed: BTreeSet<String> = services.split(',').map(|name| name.trim().to_owned()).collect();
+    ensure!(listed == needed, "{COMPOSE}: SERVICES is {listed:?}, the template needs {needed:?}");
+    Ok(())
+}
+
+/// Each queue's path in the variables is the one that `LocalStack` gives it.
+fn check_queues(compose: &str, variables: &str) -> Result<()> {
+    let strategy = setting(compose, "SQS_ENDPOINT_STRATEGY: ").unwrap_or("standard");
+    let begins = match strategy {
+        "off" | "standard" | "domain" => format!("/{ACCOUNT}/"),
+        "path" | "dynamic" => format!("/queue/us-east-1/{ACCOUNT}/"),
+        other => bail!("{COMPOSE}: SQS_ENDPOINT_STRATEGY is {other}"),
+    };
+    // With these the region is in the host's name, which localstack.env leaves out.
+    ensure!(!matches!(strategy, "standard" | "domain"), "{COMPOSE}: {strategy} needs names that DNS knows");
+    let endpoint = setting(variables, "AWS_ENDPOINT_URL=").context("no AWS_ENDPOINT_URL")?;
+    for name in ["TICKOVER_QUEUE_URLS", "TICKOVER_TIMERS", "TICKOVER_EVENTS"] {
+        let url = setting(variables, &format!("{name}=")).with_context(|| format!("no {name}"))?;
+        let path = url.strip_prefix(endpoint).with_context(|| format!("{name} isn't at {endpoint}"))?;
+        let is_like_it = path.strip_prefix(&begins).is_some_and(|name| !name.contains('/'));
+        ensure!(is_like_it, "{VARIABLES}: {name} is {url}, with {strategy} it would be {endpoint}{begins}…");
+    }
+    Ok(())
+}
+
+/// The environments for emulators differ in the processor alone, and no command has parameters of its own.
+fn check_environments(config: &str) -> Result<()> {
+    let sections: Vec<&str> = config.lines().filter(|line| line.starts_with('[')).collect();
+    ensure!(
+        sections.iter().all(|section| section.ends_with(".global.parameters]")),
+        "{SAM}: a build and its deployment may have other parameters: {sections:?}"
+    );
+    let [local, arm64] = ["local", "local-arm64"].map(|name| environment(config, name));
+    ensure!(local.contains(&"\"Architecture=x86_64\","), "{SAM}: `local` isn't for x86_64");
+    let with_arm64: Vec<&str> = local
+        .iter()
+        .map(|line| if line.contains("Architecture=") { "\"Architecture=arm64\"," } else { line })
+        .collect();
+    ensure!(with_arm64 == arm64, "{SAM}: local {with_arm64:?}, but local-arm64 {arm64:?}");
+    Ok(())
+}
+
+/// The lines of one environment that set something.
+fn environment<'a>(config: &'a str, name: &str) -> Vec<&'a str> {
+    let begin = format!("[{name}.global.parameters]");
+    let lines = config.lines().skip_while(|line| *line != begin).skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('[')).map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
+fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines()
+        .find_map(|line| line.trim_start().strip_prefix(name))
+        .map(|value| value.trim().trim_matches('"'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files() -> (String, String, String, String) {
+        let [template, compose, variables, sam] =
+            [template::FILE, COMPOSE, VARIABLES, SAM].map(|path| read(path).unwrap());
+        (template, compose, variables, sam)
+    }
+
+    #[test]
+    fn localstack_is_given_each_service_of_the_template_and_of_its_encryption() {
+        let (template, compose, ..) = files();
+        check_services(&template, &compose).unwrap();
+        for service in ["kms,", "scheduler,", ",sts"] {
+            check_services(&template, &compose.replacen(service, "", 1)).unwrap_err();
+        }
+        check_services(&template, &compose.replace("kms,", "kms,glue,")).unwrap_err();
+    }
+
+    #[test]
+    fn queues_are_where_localstack_and_the_variables_both_say() {
+        let (_, compose, variables, _) = files();
+        check_queues(&compose, &variables).unwrap();
+        for strategy in ["path", "standard", "domain", "dynamic"] {
+            let compose = compose.replace("\"off\"", strategy);
+            check_queues(&compose, &variables).unwrap_err();
+        }
+        check_queues(&compose, &variables.replace("4566/000000000000/", "4566/")).unwrap_err();
+    }
+
+    #[test]
+    fn what_is_built_for_an_emulator_is_what_is_deployed_there() {
+        let (.., sam) = files();
+        check_environments(&sam).unwrap();
+        check_environments(&sam.replace("x86_64", "arm64")).unwrap_err();
+        check_environments(&format!("{sam}\n[local.deploy.parameters]\n")).unwrap_err();
+        check_environments(&sam.replacen("EventsQueue=true", "EventsQueue=false", 1)).unwrap_err();
+    }
+}

@@ -1,0 +1,119 @@
+//! Whether the guides' commands exist: environments and parameters of `sam`, our own `cargo xtask`, and the table of
+//! the template's parameters.
+
+use anyhow::{Context, Result, ensure};
+use clap::CommandFactory;
+
+use super::{read, template};
+use crate::{Cli, guide};
+
+const SAM: &str = "infra/samconfig.toml";
+const DEPLOYMENT: &str = "infra/README.md";
+
+pub(super) fn check() -> Result<()> {
+    let parameters = template::parameters(&read(template::FILE)?);
+    ensure!(!parameters.is_empty(), "{} has no parameters", template::FILE);
+    let environments = read(SAM)?;
+    for guide in guide::ALL {
+        for command in guide::commands(guide)? {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            let checked = match words.as_slice() {
+                ["sam", ..] => check_sam(&words, &environments, &parameters),
+                ["cargo", "xtask", rest @ ..] => check_xtask(rest),
+                _ => Ok(()),
+            };
+            checked.with_context(|| format!("{guide}: `{command}`"))?;
+        }
+    }
+    check_table(&read(DEPLOYMENT)?, &parameters)
+}
+
+/// The environment that a command of SAM's names is there, as are the parameters, with values that they may have.
+fn check_sam(words: &[&str], environments: &str, parameters: &[template::Parameter]) -> Result<()> {
+    if let Some(name) = words.iter().skip_while(|word| **word != "--config-env").nth(1) {
+        let is_there = *name == "NAME" || environments.contains(&format!("\n[{name}.global.parameters]\n"));
+        ensure!(is_there, "{SAM} has no environment {name}");
+    }
+    let overrides = words.iter().skip_while(|word| **word != "--parameter-overrides").skip(1);
+    for given in overrides.take_while(|word| word.contains('=')) {
+        let (name, value) = given.split_once('=').unwrap_or_default();
+        if (name, value) == ("Name", "value") {
+            continue;
+        }
+        check_value(name, value, parameters)?;
+    }
+    Ok(())
+}
+
+fn check_value(name: &str, value: &str, parameters: &[template::Parameter]) -> Result<()> {
+    let parameter = parameters.iter().find(|parameter| parameter.name == name);
+    let allowed = &parameter.with_context(|| format!("no parameter {name}"))?.allowed;
+    let is_allowed = allowed.is_empty() || allowed.iter().any(|known| known == value);
+    ensure!(is_allowed, "{name} can't be {value}, only one of {allowed:?}");
+    Ok(())
+}
+
+/// The command is one of ours, with its subcommand where it has some.
+fn check_xtask(words: &[&str]) -> Result<()> {
+    let mut command = &Cli::command();
+    for word in words {
+        if !command.has_subcommands() {
+            break;
+        }
+        // `up|down` stands for both.
+        let word = word.split('|').next().unwrap_or(word);
+        command = command.find_subcommand(word).with_context(|| format!("there is no command {word}"))?;
+    }
+    Ok(())
+}
+
+/// Every parameter has a place in the guide's table, and nothing else has.
+fn check_table(guide: &str, parameters: &[template::Parameter]) -> Result<()> {
+    let (_, table) = guide.split_once("\n## Parameters\n").context("no section on parameters")?;
+    let (table, _) = table.split_once("\n## ").unwrap_or((table, ""));
+    let cells = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
+    let named: String =
+        table.split('`').skip(1).step_by(2).fold(String::from(" "), |all, word| all + word + " ");
+    for parameter in parameters {
+        ensure!(
+            named.contains(&format!(" {} ", parameter.name)),
+            "{DEPLOYMENT}: {} is missing",
+            parameter.name
+        );
+    }
+    for (names, _) in cells {
+        for name in names.split(['`', ',', ' ']).filter(|name| !name.is_empty()) {
+            let is_there = parameters.iter().any(|parameter| parameter.name == name);
+            ensure!(is_there, "{DEPLOYMENT}: there is no parameter {name}");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guides_name_commands_environments_and_parameters_that_exist() {
+        check().unwrap();
+        let parameters = template::parameters(&read(template::FILE).unwrap());
+        let environments = read(SAM).unwrap();
+        let sam = |command: &str| {
+            check_sam(&command.split_whitespace().collect::<Vec<_>>(), &environments, &parameters)
+        };
+        sam("sam deploy --config-env local --parameter-overrides ApiKind=FunctionUrl TickSource=Rule")
+            .unwrap();
+        for wrong in [
+            "sam build --config-env elsewhere",
+            "sam deploy --parameter-overrides Nothing=1",
+            "sam deploy --parameter-overrides TickSource=Sun",
+        ] {
+            sam(wrong).unwrap_err();
+        }
+        check_xtask(&["localstack", "sideways"]).unwrap_err();
+        check_xtask(&["localstack", "up"]).unwrap();
+        let guide = read(DEPLOYMENT).unwrap();
+        check_table(&guide.replace("`DueShards`", "`Shards`"), &parameters).unwrap_err();
+    }
+}

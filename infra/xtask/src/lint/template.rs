@@ -1,0 +1,172 @@
+//! What `infra/template.yaml` must hold that neither SAM nor cfn-lint knows.
+//!
+//! It is read as text, line by line: its own indentation says what belongs together.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+
+use super::read;
+
+/// The template's path from the root.
+pub(super) const FILE: &str = "infra/template.yaml";
+const FUNCTION: &str = "Type: AWS::Serverless::Function";
+const ALLOWED: &str = "RecursiveLoop: Allow";
+const DROPPED: &str = "MetricName: RecursiveInvocationsDropped";
+/// The roles of those that report, or take reports by whichever way.
+const REPORTING: [&str; 5] = ["ScheduleRole", "ClaimRole", "CompleteRole", "GatewayRole", "WorkerRole"];
+
+/// A parameter of the template.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Parameter {
+    pub(super) name: String,
+    pub(super) default: String,
+    /// What it may be; empty if anything.
+    pub(super) allowed: Vec<String>,
+}
+
+/// Each of our functions sends messages that come back to it by way of others, so that each must say it means to.
+pub(super) fn check_loops() -> Result<()> {
+    loops(&read(FILE)?)
+}
+
+fn loops(template: &str) -> Result<()> {
+    let functions: Vec<&str> =
+        blocks(template, "Resources").into_iter().filter(|block| block.contains(FUNCTION)).collect();
+    ensure!(!functions.is_empty(), "{FILE} has no function");
+    for function in functions {
+        let name = title(function);
+        ensure!(function.contains(ALLOWED), "{FILE}: {name} doesn't say `{ALLOWED}`");
+        let reason = function.lines().take_while(|line| !line.contains(ALLOWED)).last().unwrap_or_default();
+        ensure!(reason.trim().starts_with('#'), "{FILE}: {name} doesn't say why `{ALLOWED}`");
+    }
+    ensure!(template.contains(DROPPED), "{FILE} has no alarm on `{DROPPED}`");
+    Ok(())
+}
+
+/// A report that ends an attempt deletes its message or has it come back. So each function that takes reports, and the
+/// worker, which reports by itself, may do both to messages of work.
+pub(super) fn check_reports() -> Result<()> {
+    reports(&read(FILE)?)
+}
+
+fn reports(template: &str) -> Result<()> {
+    let roles = blocks(template, "Resources");
+    for name in REPORTING {
+        let role = roles.iter().find(|block| title(block) == name);
+        let role = role.with_context(|| format!("{FILE} has no {name}"))?;
+        let statements = role.split("- Effect: Allow");
+        let mut of_work = statements.filter(|statement| statement.contains("${AWS::StackName}-work-*"));
+        let may = of_work.any(|statement| {
+            ["sqs:DeleteMessage", "sqs:ChangeMessageVisibility"]
+                .iter()
+                .all(|action| statement.contains(action))
+        });
+        ensure!(may, "{FILE}: {name} may not end the messages of work");
+    }
+    Ok(())
+}
+
+/// The services of AWS that the template's resources belong to, as in `AWS::SQS::Queue`, in small letters.
+pub(super) fn services(template: &str) -> BTreeSet<String> {
+    let types = blocks(template, "Resources").into_iter().flat_map(str::lines).filter_map(|line| {
+        let (_, rest) = line.split_once("Type: AWS::")?;
+        rest.split_once("::")
+    });
+    types.map(|(service, _)| service.to_ascii_lowercase()).collect()
+}
+
+/// Its parameters, in their order.
+pub(super) fn parameters(template: &str) -> Vec<Parameter> {
+    let value = |block: &str, name: &str| {
+        let prefix = format!("    {name}: ");
+        let found = block.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned));
+        found.unwrap_or_default()
+    };
+    let word = |text: &str| text.trim().trim_matches('"').to_owned();
+    let blocks = blocks(template, "Parameters").into_iter();
+    blocks
+        .map(|block| Parameter {
+            name: title(block).to_owned(),
+            default: word(&value(block, "Default")),
+            allowed: value(block, "AllowedValues")
+                .trim_matches(['[', ']'])
+                .split(',')
+                .map(word)
+                .filter(|word| !word.is_empty())
+                .collect(),
+        })
+        .collect()
+}
+
+/// The blocks of one section, each from its name on.
+fn blocks<'a>(template: &'a str, section: &str) -> Vec<&'a str> {
+    let begin = format!("\n{section}:\n");
+    let Some((_, rest)) = template.split_once(&begin) else { return vec![] };
+    let mut starts = vec![];
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if !line.starts_with([' ', '\n', '#']) {
+            break;
+        }
+        let is_name = line.strip_prefix("  ").is_some_and(|line| !line.starts_with([' ', '#']));
+        if is_name {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    let ends = starts.iter().copied().skip(1).chain([at]);
+    starts.iter().zip(ends).map(|(start, end)| &rest[*start..end]).collect()
+}
+
+fn title(block: &str) -> &str {
+    block.lines().next().unwrap_or_default().trim().trim_end_matches(':').trim_matches('"')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEMPLATE: &str = "Transform: x\n\nParameters:\n  Kind:\n    Type: String\n    Default: \"off\"\n    \
+        AllowedValues: [\"off\", carry]\n  Size:\n    Default: 3\n\nResources:\n  # Of queues.\n  Queue:\n    \
+        Type: AWS::SQS::Queue\n  Work:\n    Type: AWS::Serverless::Function\n    Properties:\n      # Why.\n      \
+        RecursiveLoop: Allow\n  Alarm:\n    Type: AWS::CloudWatch::Alarm\n    Properties:\n      \
+        MetricName: RecursiveInvocationsDropped\n\nOutputs:\n  Name:\n    Value: AWS::S3::Bucket\n";
+
+    #[test]
+    fn every_function_says_that_its_loops_are_meant_and_why() {
+        check_loops().unwrap();
+        loops(TEMPLATE).unwrap();
+        for (from, to) in [
+            ("      RecursiveLoop: Allow\n", ""),
+            ("RecursiveLoop: Allow", "RecursiveLoop: Terminate"),
+            ("      # Why.\n", ""),
+            ("RecursiveInvocationsDropped", "Errors"),
+        ] {
+            loops(&TEMPLATE.replace(from, to)).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn whoever_takes_reports_may_end_their_messages() {
+        check_reports().unwrap();
+        let template = read(FILE).unwrap();
+        let (before, role) = template.split_once("  ScheduleRole:").unwrap();
+        let without = role.replacen("sqs:DeleteMessage, sqs:ChangeMessageVisibility", "sqs:SendMessage", 1);
+        reports(&format!("{before}  ScheduleRole:{without}")).unwrap_err();
+    }
+
+    #[test]
+    fn a_template_is_read_by_its_indentation() {
+        assert_eq!(services(TEMPLATE).into_iter().collect::<Vec<_>>(), ["cloudwatch", "serverless", "sqs"]);
+        let parameter = |name: &str, default: &str, allowed: &[&str]| Parameter {
+            name: name.to_owned(),
+            default: default.to_owned(),
+            allowed: allowed.iter().map(|word| (*word).to_owned()).collect(),
+        };
+        assert_eq!(
+            parameters(TEMPLATE),
+            [parameter("Kind", "off", &["off", "carry"]), parameter("Size", "3", &[])]
+        );
+    }
+}
