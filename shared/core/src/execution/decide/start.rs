@@ -33,7 +33,9 @@ pub(super) fn decide(
 fn repeat(execution: &Execution, start: &Start) -> ExecutionDecision {
     // Our own creation, its answer lost: the caller still hears that it was new.
     let ours = execution.incarnation == start.incarnation;
-    if !ours && start.policy == StartPolicy::Reject {
+    // Another workflow's execution is another thing, whatever the policy says.
+    let is_another = start.policy == StartPolicy::Reject || execution.workflow != start.workflow;
+    if !ours && is_another {
         return ExecutionDecision::refuse(Some(execution), Reject::IdConflict);
     }
     let reply = ExecutionReply::Started { existed: !ours };
