@@ -76,7 +76,8 @@ impl Problem {
         self.retry_after.is_some()
     }
 
-    fn new(status: u16, code: &'static str, title: &'static str, detail: impl Into<Box<str>>) -> Self {
+    /// A problem of a server's own, beside those of the calls.
+    pub fn new(status: u16, code: &'static str, title: &'static str, detail: impl Into<Box<str>>) -> Self {
         Self {
             uri: format!("urn:problem-type:tickover:{code}").into(),
             title,
@@ -110,7 +111,7 @@ impl Problem {
     }
 
     pub(crate) fn wrong_media_type(found: &str) -> Self {
-        let detail = format!("the body must be sent as application/json, not as {found}");
+        let detail = format!("the request must be sent with content-type: application/json, not as {found}");
         Self::new(415, "unsupported_media_type", "Unsupported media type", detail)
     }
 
