@@ -4,7 +4,7 @@ use crate::command::Context;
 use crate::decision::{DueReply, Write};
 use crate::due::Due;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
-use crate::execution::due::{hint_needed_at, latest, recheck_at, starts_later, waits_since};
+use crate::execution::due::{hint_needed_at, is_told, latest, recheck_at, starts_later, waits_since};
 use crate::execution::update::{turn, update_placed};
 use crate::execution::{Execution, ExecutionState, Ready, Waiting, attempts, closing};
 use crate::limits::QUEUE_DELAY_MAX;
@@ -28,7 +28,7 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     };
     let closing_unseen =
         matches!(execution.state, ExecutionState::Closing(_)) && execution.hinted_at.is_none();
-    if closing_unseen || recheck_at(execution).is_some_and(|at| at <= now) {
+    if closing_unseen || is_told(execution) || recheck_at(execution).is_some_and(|at| at <= now) {
         return send(execution, context);
     }
     if let Some(at) = starts_later(execution) {
