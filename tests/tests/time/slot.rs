@@ -21,7 +21,15 @@ async fn deadlines(scene: &Scene, seconds: u64, each: u64) {
 
 async fn timed_out(scene: &Scene) -> usize {
     let filter = TaskFilter { queue: None, statuses: vec![Status::TimedOut] };
-    scene.service.list(&filter, 100_000, None).await.unwrap().items.len()
+    let (mut count, mut cursor) = (0, None);
+    loop {
+        let page = scene.service.list(&filter, 1_000, cursor.as_deref()).await.unwrap();
+        count += page.items.len();
+        cursor = page.next;
+        if cursor.is_none() {
+            return count;
+        }
+    }
 }
 
 /// The next message of the queue of timers, which is deleted.

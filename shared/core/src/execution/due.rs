@@ -83,11 +83,12 @@ impl Waiting {
 /// When the tick has to send the hint for a look at what is waited for, unless something else wakes it before.
 pub(crate) fn recheck_at(execution: &Execution) -> Option<Timestamp> {
     let ExecutionState::Waiting(waiting) = &execution.state else { return None };
-    if execution.is_held() || waiting.has_another_hint(execution) {
+    if execution.is_held() || waiting.stirred || waiting.has_rechecked(execution) {
         return None;
     }
     let at = waiting.recheck?.at;
-    hint_arrives_at(execution).is_none_or(|hint| hint > at).then_some(at)
+    // The turn that another hint leads to before looks as well.
+    waiting.until.filter(|_| !waiting.hint_later).is_none_or(|hint| hint > at).then_some(at)
 }
 
 /// Whether it was told that a step or child of its has ended, and no turn has begun since: the hint that came with the
