@@ -6,6 +6,7 @@ pub mod handmade;
 pub mod http;
 pub mod meter;
 pub mod model;
+pub mod moody;
 pub mod process;
 pub mod runtime_api;
 pub mod scene;

@@ -142,6 +142,12 @@ pub fn may_be_lost(task: &Task, now: Timestamp, limits: &Limits) -> bool {
     waits_since(task, now).is_some_and(|since| now.since(since) >= limits.backstop)
 }
 
+/// Whether a look at the task depends on its queue: only where its hint may be lost, and nothing has passed that ends
+/// the wait anyway.
+pub fn asks_its_queue(task: &Task, now: Timestamp, limits: &Limits) -> bool {
+    may_be_lost(task, now, limits) && visible_at(task).is_none_or(|at| at > now)
+}
+
 /// Since when the task has been waiting for somebody to read its hint; `None` while it isn't.
 pub(crate) fn waits_since(task: &Task, now: Timestamp) -> Option<Timestamp> {
     let since = match &task.state {

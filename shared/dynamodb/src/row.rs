@@ -1,5 +1,7 @@
 //! The items beside tasks: queues, idempotency keys, payloads. One struct a row.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 use tickover_core::execution::journal::OPEN;
@@ -29,6 +31,8 @@ struct QueueRow {
     paused: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     watermark: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    marked: Option<Timestamp>,
     list_key: String,
     list_at: i64,
 }
@@ -44,6 +48,7 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         non: record.nonce,
         paused: record.paused,
         watermark: record.watermark,
+        marked: record.marked_at,
         list_key: QUEUE_LIST.to_owned(),
         list_at: 0,
     };
@@ -57,8 +62,8 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
     check_format(&item, FORMAT, &format!("queue {name}"))?;
     let row: QueueRow =
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
-    let QueueRow { ver, non, paused, watermark, .. } = row;
-    Ok(QueueRecord { name, version: ver, nonce: non, paused, watermark })
+    let QueueRow { ver, non, paused, watermark, marked, .. } = row;
+    Ok(QueueRecord { name, version: ver, nonce: non, paused, watermark, marked_at: marked })
 }
 
 /// The row of all ticks.
@@ -72,14 +77,17 @@ struct TickRow {
     until: Timestamp,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     fanned: Vec<(u16, Timestamp)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    behind: Vec<(u16, Timestamp)>,
 }
 
 /// The item of the ticks' record.
 pub(crate) fn of_tick(record: &TickRecord) -> Result<Item, StoreError> {
     let Key { pk, sk } = Key::tick();
-    let fanned = record.fanned.iter().map(|(shard, since)| (*shard, *since)).collect();
+    let pairs = |map: &BTreeMap<u16, Timestamp>| map.iter().map(|(shard, at)| (*shard, *at)).collect();
+    let (fanned, behind) = (pairs(&record.fanned), pairs(&record.behind));
     let (ver, non, until) = (record.version, record.nonce, record.timers_until);
-    to_item(&TickRow { pk, sk, v: FORMAT, ver, non, until, fanned })
+    to_item(&TickRow { pk, sk, v: FORMAT, ver, non, until, fanned, behind })
         .map_err(|_| corrupt("the record of the ticks can't be serialised".to_owned()))
 }
 
@@ -88,8 +96,9 @@ pub(crate) fn to_tick(item: Item) -> Result<TickRecord, StoreError> {
     check_format(&item, FORMAT, "record of the ticks")?;
     let row: TickRow =
         from_item(item).map_err(|_| corrupt("the item of the ticks isn't of its own format".to_owned()))?;
-    let TickRow { ver, non, until, fanned, .. } = row;
-    Ok(TickRecord { version: ver, nonce: non, timers_until: until, fanned: fanned.into_iter().collect() })
+    let TickRow { ver, non, until, fanned, behind, .. } = row;
+    let (fanned, behind) = (fanned.into_iter().collect(), behind.into_iter().collect());
+    Ok(TickRecord { version: ver, nonce: non, timers_until: until, fanned, behind })
 }
 
 /// An idempotency key's row.

@@ -8,6 +8,7 @@ use tickover_core::duration::Millis;
 use tickover_core::event::{EndedAttempt, Event, Expiry, What};
 use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::QueueName;
+use tickover_core::queue::Standing;
 use tickover_core::task::{Status, Task};
 use tickover_core::time::Timestamp;
 
@@ -22,6 +23,7 @@ const ATTEMPTS_ENDED: &str = "tickover_attempts_ended_total";
 const HEARTBEATS: &str = "tickover_heartbeats_total";
 const HINTS_SENT: &str = "tickover_hints_sent_total";
 const HINTS_REPEATED: &str = "tickover_hints_repeated_total";
+const QUEUES_WITHOUT_ANSWER: &str = "tickover_queues_without_answer_total";
 const TIMERS: &str = "tickover_timers_total";
 const EVENTS: &str = "tickover_events_total";
 const EXECUTIONS_STARTED: &str = "tickover_executions_started_total";
@@ -46,7 +48,7 @@ const QUEUE_DEPTH: &str = "tickover_queue_depth";
 const ACTIVE_HEARTBEATS: &str = "tickover_active_heartbeats";
 
 /// A metric that only grows.
-const COUNTERS: [(&str, &str); 18] = [
+const COUNTERS: [(&str, &str); 19] = [
     (TASKS_SCHEDULED, "Tasks made."),
     (TASKS_ENDED, "Tasks that ended, by outcome."),
     (TASK_TIMEOUTS, "Deadlines and timeouts enforced, by kind."),
@@ -54,6 +56,10 @@ const COUNTERS: [(&str, &str); 18] = [
     (HEARTBEATS, "Heartbeats: renewed, or the code of what they were told instead."),
     (HINTS_SENT, "Messages sent to tell workers of a task."),
     (HINTS_REPEATED, "Messages sent again because the first one seemed lost."),
+    (
+        QUEUES_WITHOUT_ANSWER,
+        "Ticks that could not ask a queue for which work waits: it was silent, or is missing from the configuration.",
+    ),
     (TIMERS, "Messages of the timers' queue, by what became of them."),
     (EVENTS, "Lifecycle events for the events' queue: sent or failed."),
     (EXECUTIONS_STARTED, "Executions made."),
@@ -277,6 +283,16 @@ pub fn hints_sent(queue: &QueueName, count: usize) {
 /// A hint was sent again because the first one seemed lost.
 pub fn hint_repeated(queue: &QueueName) {
     counter!(HINTS_REPEATED, "queue" => label(queue)).increment(1);
+}
+
+/// A tick asked for a queue's depth and got none.
+pub(crate) fn queue_without_answer(queue: &QueueName, standing: Standing) {
+    let standing = match standing {
+        Standing::Answers => return,
+        Standing::Silent => "silent",
+        Standing::Missing => "missing",
+    };
+    counter!(QUEUES_WITHOUT_ANSWER, "queue" => label(queue), "standing" => standing).increment(1);
 }
 
 /// This became of a message of the timers' queue.

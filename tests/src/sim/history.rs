@@ -252,8 +252,8 @@ pub enum Note {
         /// Which of those that had this id.
         incarnation: Incarnation,
     },
-    /// That somebody is to look at a task.
-    Timer(Timer),
+    /// That somebody is to look at these records.
+    Timers(Vec<Timer>),
     /// Anything else, as it is.
     Other(String),
 }
@@ -268,8 +268,9 @@ impl Note {
             return Self::Turn { execution: turn.id, incarnation: turn.inc };
         }
         match Wake::parse(body) {
-            Ok(Wake::Timer(timer)) => Self::Timer(timer),
-            Ok(Wake::Sweep(_)) | Err(_) => Self::Other(body.to_owned()),
+            Ok(Wake::Timer(timer)) => Self::Timers(vec![timer]),
+            Ok(Wake::Timers(timers)) => Self::Timers(timers),
+            Ok(Wake::Sweep(_) | Wake::Handover(_)) | Err(_) => Self::Other(body.to_owned()),
         }
     }
 }

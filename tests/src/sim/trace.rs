@@ -301,9 +301,11 @@ impl fmt::Display for Note {
             Self::Turn { execution, incarnation } => {
                 write!(f, "hint of the turn of {execution} of {incarnation}")
             }
-            Self::Timer(timer) => {
-                write!(f, "timer of {} for {}, due {}", timer.record, clock(timer.at), clock(timer.due_at))
-            }
+            Self::Timers(timers) => timers.iter().enumerate().try_for_each(|(place, timer)| {
+                let and = if place == 0 { "" } else { " and " };
+                let (at, due_at) = (clock(timer.at), clock(timer.due_at));
+                write!(f, "{and}timer of {} for {at}, due {due_at}", timer.record)
+            }),
             Self::Other(body) => f.write_str(body),
         }
     }

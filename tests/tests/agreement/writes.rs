@@ -154,7 +154,7 @@ impl Ask {
             Self::Release => Command::Release { lease },
             Self::Cancel { force } => Command::Cancel { force },
             Self::Retry => Command::Retry,
-            Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, watermark: None }),
+            Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, ..QueueView::default() }),
         }
     }
 }

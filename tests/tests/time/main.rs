@@ -3,8 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail it")]
 
 mod backlog;
+mod chain;
 mod claims;
 mod handover;
+mod lost;
+mod outage;
+mod slot;
 mod sweep;
 
 use tickover_core::duration::Millis;

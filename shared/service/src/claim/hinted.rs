@@ -8,7 +8,7 @@ use tickover_core::hint::Hint;
 use tickover_core::id::QueueName;
 use tickover_core::limits::QUEUE_DELAY_MAX;
 
-use super::messages::available_at;
+use super::messages::arrives_at;
 use super::{ClaimRequest, ClaimedTask};
 use crate::error::ServiceError;
 use crate::ports::Outgoing;
@@ -31,14 +31,14 @@ impl Service {
             self.send_hint(&queue, body, WHILE_PAUSED).await?;
             return Ok(None);
         }
-        let sent_for = available_at(&hint.task);
+        let arrived = arrives_at(&hint.task);
         let hinted = HintedRecord { incarnation, version: hint.task.version };
         let (driven, reply) = self.take(hint.task, Some(hinted), request).await?;
+        self.note_received(&queue, arrived).await;
         // The record may have gone, and its id may be in use by another task by now: not this message's.
         let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else { return Ok(None) };
         match reply {
             ClaimReply::Claimed => {
-                self.note_claimed(&queue, sent_for).await;
                 let (id, lease) = (task.id.clone(), task.running().map(|running| running.lease));
                 let handed_over = self.hand_over(task, None).await;
                 if let (Err(error), Some(lease)) = (&handed_over, lease)
@@ -52,7 +52,10 @@ impl Service {
             ClaimReply::Held => {
                 Err(ServiceError::Unavailable { reason: "another worker has the task".to_owned() })
             }
-            ClaimReply::Spent => Ok(None),
+            ClaimReply::Spent => {
+                self.tell_of_ended(&task).await?;
+                Ok(None)
+            }
             ClaimReply::Early { available_at } => {
                 self.send_hint(&queue, body, available_at.since(self.now())).await?;
                 Ok(None)

@@ -6,7 +6,7 @@ use tickover_core::execution::command::{Close, Ending, ExecutionCommand, Record,
 use tickover_core::execution::decision::{ExecutionReply, SuspendReply, TakeReply};
 use tickover_core::execution::journal::{Entry, OPEN};
 use tickover_core::execution::message::{TurnHint, Turned};
-use tickover_core::execution::{Execution, Stuck};
+use tickover_core::execution::{Execution, ExecutionState, Stuck};
 use tickover_core::id::{LeaseId, QueueName};
 use tickover_core::payload::{BlobRef, Json, Payload};
 
@@ -49,7 +49,11 @@ impl Service {
             return Ok(None);
         }
         let known = KnownExecution::Record(Box::new(execution));
-        match self.take_hinted(&hint.turn, known, request, true).await? {
+        let taken = self.take_hinted(&hint.turn, known, request, true).await?;
+        if let Some(arrived) = hint.turn.at {
+            self.note_received(&queue, arrived).await;
+        }
+        match taken {
             Taken::Turn(turn) => Ok(Some(*turn)),
             Taken::Early(left) => {
                 // It came too early for us to wait.
@@ -89,7 +93,14 @@ impl Service {
                     known = KnownExecution::Record(Box::new(execution));
                 }
                 // What was left open has been seen to by now, or the tick will do it.
-                TakeReply::Closing | TakeReply::Held | TakeReply::Spent => return Ok(Taken::Spent),
+                TakeReply::Closing | TakeReply::Held | TakeReply::Spent => {
+                    if let (Some(parent), ExecutionState::Ended(ended)) =
+                        (&execution.parent, &execution.state)
+                    {
+                        self.tell_again(parent, ended.ended_at).await?;
+                    }
+                    return Ok(Taken::Spent);
+                }
             }
         }
     }

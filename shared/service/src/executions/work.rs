@@ -98,6 +98,9 @@ impl Service {
         patient: bool,
     ) -> Result<Message, ServiceError> {
         let taken = self.take_hinted(&hint.turn, KnownExecution::Unread, request, patient).await;
+        if let (Some(arrived), true) = (hint.turn.at, taken.is_ok()) {
+            self.note_received(queue, arrived).await;
+        }
         let done = match taken {
             Ok(Taken::Turn(turn)) => {
                 let receipt = Some(message.receipt.clone());

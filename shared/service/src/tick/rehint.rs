@@ -13,10 +13,13 @@ use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
 
-use super::sweep::PAGE;
 use crate::error::ServiceError;
 use crate::ports::{DueRange, StoreError};
 use crate::service::Service;
+use crate::telemetry::field;
+
+/// Records read at once: the most that a store reads in one call.
+const PAGE: usize = 100;
 
 /// Records that can't be read which are named to those who ask; all are in the log.
 const UNREADABLE_NAMED_MAX: usize = 100;
@@ -99,6 +102,10 @@ impl Service {
     /// Sends every live task's hint again, and the timers of instants that no tick will hand over. Returns how
     /// many messages that were. A record that can't be read is named and left alone.
     pub async fn hint_all(&self) -> Result<u64, ServiceError> {
+        self.briefly().hint_all_of_the_index().await
+    }
+
+    async fn hint_all_of_the_index(&self) -> Result<u64, ServiceError> {
         let mut sent = 0;
         for shard in 0..self.limits.due_shards {
             let mut cursor: Option<String> = None;
@@ -123,12 +130,13 @@ impl Service {
                 }
                 let tasks = self.readable_tasks(&ids).await?;
                 let executions = self.readable_executions(&executions).await?;
-                for execution in &executions {
-                    self.ports.queue.open(&execution.queue).await?;
-                }
-                for task in &tasks {
-                    // The table may know a task whose queue's own record was never written.
-                    self.ports.queue.open(&task.queue).await?;
+                // The table may know a task whose queue's own record was never written.
+                let queues = tasks.iter().map(|task| &task.queue);
+                for queue in queues.chain(executions.iter().map(|execution| &execution.queue)) {
+                    if let Err(error) = self.ports.queue.open(queue).await {
+                        // The other queues' work goes on; this one's is found by a tick.
+                        tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "queue not opened");
+                    }
                 }
                 let now = self.now();
                 let of_tasks = tasks.iter().flat_map(|task| [hint(task), timer(task, now)]);

@@ -142,7 +142,7 @@ impl Course {
                 state.hints.remove(at);
             }
             Move::Tick => {
-                let view = QueueView { looks_empty: state.hints.is_empty(), watermark: None };
+                let view = QueueView { looks_empty: state.hints.is_empty(), ..QueueView::default() };
                 self.outside(state, &ExecutionCommand::Due(view));
             }
             Move::Advance => state.clock += 1,

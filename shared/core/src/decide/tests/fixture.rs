@@ -11,7 +11,7 @@ use crate::execution::Parent;
 use crate::id::{BlobId, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind};
 use crate::limits::Limits;
 use crate::payload::Json;
-use crate::queue::QueueView;
+use crate::queue::{QueueView, Standing};
 use crate::retry::{Delay, MaxAttempts, RetryPolicy};
 use crate::time::Timestamp;
 use crate::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
@@ -53,13 +53,14 @@ fn padded(name: &str) -> [u8; 16] {
 }
 
 /// What the tick sees of a queue that holds work.
-pub(crate) const BUSY: QueueView = QueueView { looks_empty: false, watermark: None };
+pub(crate) const BUSY: QueueView =
+    QueueView { looks_empty: false, watermark: None, marked_at: None, standing: Standing::Answers };
 /// What it sees of a queue with nothing in it.
-pub(crate) const EMPTY: QueueView = QueueView { looks_empty: true, watermark: None };
+pub(crate) const EMPTY: QueueView = QueueView { looks_empty: true, ..BUSY };
 
 /// What it sees of a queue whose hints have been claimed up to that instant.
 pub(crate) fn claimed_up_to(text: &str) -> QueueView {
-    QueueView { looks_empty: false, watermark: Some(t(text)) }
+    QueueView { watermark: Some(t(text)), ..BUSY }
 }
 
 /// A task about to be scheduled: one attempt and no timeouts, unless said otherwise.

@@ -146,7 +146,7 @@ impl Life {
             Step::Restart(preserved) => Command::Restart(Rerun { preserved: preserved.clone() }),
             Step::Due { looks_empty, watermark } => {
                 let watermark = watermark.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms));
-                Command::Due(QueueView { looks_empty: *looks_empty, watermark })
+                Command::Due(QueueView { looks_empty: *looks_empty, watermark, ..QueueView::default() })
             }
         }
     }
