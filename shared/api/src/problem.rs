@@ -151,7 +151,6 @@ impl From<Reject> for Problem {
             Reject::AlreadyTerminal { .. } | Reject::ExecutionClosed { .. } => (409, "Already finished"),
             Reject::NotTerminal { .. } | Reject::ExecutionOpen { .. } => (409, "Not finished"),
             Reject::IdConflict => (409, "Id in use"),
-            Reject::NotClaimable { .. } => (409, "Not claimable"),
             Reject::LimitExceeded { .. } => (413, "Limit exceeded"),
         };
         let problem = Self::new(status, reject.code(), title, reject.to_string());
@@ -176,8 +175,7 @@ impl From<Reject> for Problem {
             | Reject::ExecutionClosed { .. }
             | Reject::NotTerminal { .. }
             | Reject::ExecutionOpen { .. }
-            | Reject::IdConflict
-            | Reject::NotClaimable { .. } => problem,
+            | Reject::IdConflict => problem,
         }
     }
 }

@@ -10,6 +10,8 @@ mod describe;
 mod drive;
 mod events;
 mod operate;
+mod orphans;
+mod outcome;
 mod remote;
 mod start;
 mod tell;

@@ -115,6 +115,12 @@ impl Store for SimStore {
         self.read(self.0.world.ledger.store.execution(id)).await
     }
 
+    async fn glimpse_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        let found = self.read(self.0.world.ledger.store.execution(id)).await?;
+        // The copy that answers may not have heard of it yet.
+        Ok(found.filter(|_| !self.0.strikes(|weather| weather.conflict)))
+    }
+
     async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
         self.read(self.0.world.ledger.store.executions(ids)).await
     }

@@ -138,6 +138,7 @@ fn largest() -> Execution {
         incarnation: Incarnation::from_bytes([0xff; 8]),
         run: u32::MAX,
         slot: Some(slot),
+        on_close: tickover_core::execution::ParentClosePolicy::RequestCancel,
     };
     Execution {
         id: ExecutionId::parse("i".repeat(EXECUTION_ID_MAX)).unwrap(),

@@ -194,6 +194,7 @@ fn parent() -> Parent {
         incarnation: Incarnation::from_bytes([0xff; 8]),
         run: 9_999,
         slot: Some(Slot { label, item: 99, place: JOIN_MAX - 1, of: JOIN_MAX }),
+        on_close: tickover_core::execution::ParentClosePolicy::default(),
     }
 }
 

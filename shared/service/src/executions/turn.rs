@@ -3,7 +3,7 @@
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Close, Ending, ExecutionCommand, Record, Suspend, Take};
-use tickover_core::execution::decision::{ExecutionReply, SuspendReply, TakeReply};
+use tickover_core::execution::decision::{ExecutionReply, TakeReply};
 use tickover_core::execution::journal::{Entry, OPEN};
 use tickover_core::execution::message::{TurnHint, Turned};
 use tickover_core::execution::{Execution, ExecutionState, Stuck};
@@ -68,10 +68,20 @@ impl Service {
     pub(crate) async fn take_hinted(
         &self,
         hint: &Turned,
-        mut known: KnownExecution,
+        known: KnownExecution,
         request: &ClaimRequest,
         patient: bool,
     ) -> Result<Taken, ServiceError> {
+        let execution = match known {
+            KnownExecution::Unread => self.load_execution(&hint.id).await?,
+            KnownExecution::Absent => None,
+            KnownExecution::Record(execution) => Some(*execution),
+        };
+        let Some(execution) = execution else { return Ok(Taken::Spent) };
+        if execution.incarnation == hint.inc && self.end_if_outlived(&execution).await? {
+            return Ok(Taken::Spent);
+        }
+        let mut known = KnownExecution::Record(Box::new(execution));
         let command = ExecutionCommand::Take(Take {
             lease: self.new_lease(),
             worker: request.worker.clone(),
@@ -134,8 +144,16 @@ impl Service {
         entries: Vec<Entry>,
         on_failure: Option<Millis>,
     ) -> Result<Execution, ServiceError> {
-        let command = ExecutionCommand::Record(Record { lease, entries, on_failure });
-        Ok(self.drive_turn(execution, &command).await?.0)
+        self.record_progress(execution, Record { lease, entries, on_failure, under_way: None }).await
+    }
+
+    /// The same, for a worker that says which attempts it has under way.
+    pub async fn record_progress(
+        &self,
+        execution: &Execution,
+        record: Record,
+    ) -> Result<Execution, ServiceError> {
+        Ok(self.drive_turn(execution, &ExecutionCommand::Record(record)).await?.0)
     }
 
     /// Ends a turn that can't go on, unless something has happened meanwhile.
@@ -144,25 +162,14 @@ impl Service {
         execution: &Execution,
         suspend: Suspend,
     ) -> Result<Suspended, ServiceError> {
-        let (execution, reply) = self.drive_turn(execution, &ExecutionCommand::Suspend(suspend)).await?;
-        match reply {
-            ExecutionReply::Suspended(SuspendReply::GoOn) => {
-                let journal = self.journal_of(&execution).await?;
-                Ok(Suspended::GoOn(Box::new(execution), journal))
-            }
-            ExecutionReply::Suspended(SuspendReply::Suspended)
-            | ExecutionReply::Started { .. }
-            | ExecutionReply::Take(_)
-            | ExecutionReply::Recorded
-            | ExecutionReply::Closed { .. }
-            | ExecutionReply::Renewed
-            | ExecutionReply::Released
-            | ExecutionReply::Offered { .. }
-            | ExecutionReply::Drained(_)
-            | ExecutionReply::Cancel(_)
-            | ExecutionReply::Changed { .. }
-            | ExecutionReply::Due(_) => Ok(Suspended::Done),
+        let lease = suspend.lease;
+        let (execution, _) = self.drive_turn(execution, &ExecutionCommand::Suspend(suspend)).await?;
+        // A turn that isn't over is still held.
+        if execution.turn().is_some_and(|turn| turn.lease == lease) {
+            let journal = self.journal_of(&execution).await?;
+            return Ok(Suspended::GoOn(Box::new(execution), journal));
         }
+        Ok(Suspended::Done)
     }
 
     /// Ends a run, and what it left open.

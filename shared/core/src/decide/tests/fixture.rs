@@ -92,7 +92,13 @@ pub(crate) fn task() -> Plan {
 /// The execution that a remote step is of.
 pub(crate) fn parent() -> Parent {
     let execution = ExecutionId::parse("order-7").unwrap();
-    Parent { execution, incarnation: Incarnation::from_bytes([5; 8]), run: 1, slot: None }
+    Parent {
+        execution,
+        incarnation: Incarnation::from_bytes([5; 8]),
+        run: 1,
+        slot: None,
+        on_close: crate::execution::ParentClosePolicy::default(),
+    }
 }
 
 impl Plan {

@@ -47,6 +47,9 @@ pub(in super::super) async fn many_executions_are_read_at_once_without_the_absen
     read.sort_by(|one, other| one.id.cmp(&other.id));
     assert_eq!(read, written);
     assert_eq!(world.store.executions(&[]).await?, []);
+    // Nothing is written meanwhile: then a glimpse shows the same.
+    assert_eq!(world.store.glimpse_execution(&execution_id("e-00")).await?.as_ref(), written.first());
+    assert_eq!(world.store.glimpse_execution(&execution_id("e-98")).await?, None);
     Ok(())
 }
 
