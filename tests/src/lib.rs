@@ -4,6 +4,7 @@ pub mod emulator;
 pub mod faults;
 pub mod handmade;
 pub mod http;
+pub mod keys;
 pub mod meter;
 pub mod model;
 pub mod moody;

@@ -209,6 +209,28 @@ mod tests {
     }
 
     #[test]
+    fn ids_that_follow_a_pattern_spread_evenly_over_the_shards() {
+        let patterns: [fn(u32) -> String; 6] = [
+            |n| format!("order-{n}"),
+            |n| format!("order-{}", n * 100),
+            |n| format!("{n:08}"),
+            |n| format!("{:x}", n * 16),
+            |n| format!("tenant-{}:invoice-{}", n % 100, n / 100),
+            |n| format!("2026-11-22T{:02}:{:02}:{:02}", n / 3_600, n / 60 % 60, n % 60),
+        ];
+        for id_of in patterns {
+            for shards in [16_u16, 32, 64] {
+                let mut counts = vec![0_u32; usize::from(shards)];
+                for n in 0..20_000 {
+                    counts[usize::from(shard_of_name(&id_of(n), shards))] += 1;
+                }
+                let (mean, hottest) = (20_000 / u32::from(shards), counts.into_iter().max().unwrap());
+                assert!(hottest * 4 <= mean * 5, "{}: {hottest} of {mean} in one of {shards}", id_of(1));
+            }
+        }
+    }
+
+    #[test]
     fn a_record_stays_in_its_shard_when_the_count_grows() {
         let scene = task().scheduled();
         let shard = scene.record().due.unwrap().shard;

@@ -12,15 +12,16 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
-use crate::attribute::{self, PK, QUEUE_LIST, row as field};
+use crate::attribute::{self, PK, row as field};
 use crate::item::{Item, check_format, corrupt, seconds, string};
 use crate::key::{self, Key};
+use crate::list::List;
 use crate::record::{from_item, to_item};
 
 /// Version of the rows' formats. Readers refuse another one and never rewrite it.
 const FORMAT: u8 = 1;
 
-/// A queue's row. Its constant place in the list index makes all queues one query.
+/// A queue's row. Its place in the list index never changes, so writing it again costs nothing there.
 #[derive(Serialize, Deserialize)]
 struct QueueRow {
     pk: String,
@@ -49,7 +50,7 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         paused: record.paused,
         watermark: record.watermark,
         marked: record.marked_at,
-        list_key: QUEUE_LIST.to_owned(),
+        list_key: List::Queues.key_of(record.name.as_str()),
         list_at: 0,
     };
     to_item(&row).map_err(|_| corrupt(format!("the record of queue {} can't be serialised", record.name)))

@@ -46,6 +46,7 @@ const TICK_DURATION: &str = "tickover_tick_duration_seconds";
 
 const QUEUE_DEPTH: &str = "tickover_queue_depth";
 const ACTIVE_HEARTBEATS: &str = "tickover_active_heartbeats";
+const CLOCK_OFFSET: &str = "tickover_clock_offset_seconds";
 
 /// A metric that only grows.
 const COUNTERS: [(&str, &str); 19] = [
@@ -76,12 +77,13 @@ const COUNTERS: [(&str, &str); 19] = [
     (TICK_RECORDS, "Records that ticks dealt with, by what they did."),
 ];
 
-const GAUGES: [(&str, &str); 2] = [
+const GAUGES: [(&str, &str); 3] = [
     (QUEUE_DEPTH, "Messages in a queue, about as many as its tasks that wait, run, or wait for their start."),
     (
         ACTIVE_HEARTBEATS,
         "Leases that a heartbeat to this process renewed and that have not run out or ended.",
     ),
+    (CLOCK_OFFSET, "What is added to this machine's clock to make it agree with the dates of AWS's answers."),
 ];
 
 /// From five milliseconds to ten minutes: by how much something is late.
@@ -273,6 +275,13 @@ pub(crate) fn queue_depth(queue: &QueueName, depth: &Depth) {
         let count = small(usize::try_from(count).unwrap_or(usize::MAX));
         gauge!(QUEUE_DEPTH, "queue" => label(queue), "state" => state).set(count);
     }
+}
+
+/// The error of this machine's clock has turned out to be another one.
+pub(crate) fn clock_offset(offset_ms: i64) {
+    #[expect(clippy::cast_precision_loss, reason = "a span to be read by people")]
+    let seconds = offset_ms as f64 / 1_000.0;
+    gauge!(CLOCK_OFFSET).set(seconds);
 }
 
 /// So many hints went to a queue.

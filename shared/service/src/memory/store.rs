@@ -6,6 +6,7 @@ mod cursor;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -27,10 +28,14 @@ use tickover_core::time::Timestamp;
 use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 use cursor::{Order, Place, page};
 
+/// What is called with the writes of every commit that was done.
+pub type Watch = Box<dyn Fn(&[Write]) + Send + Sync>;
+
 /// Records in memory. Every call is atomic, and every read sees all writes before it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MemoryStore {
     records: Mutex<Records>,
+    watch: Option<Watch>,
 }
 
 /// All there is.
@@ -56,8 +61,19 @@ impl MemoryStore {
         Self::default()
     }
 
+    /// An empty store whose commits somebody counts.
+    pub fn watched(watch: Watch) -> Self {
+        Self { watch: Some(watch), ..Self::default() }
+    }
+
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("records", &self.records).finish_non_exhaustive()
     }
 }
 
@@ -126,7 +142,11 @@ impl Store for MemoryStore {
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
-        write::commit(&mut self.records(), writes)
+        write::commit(&mut self.records(), writes)?;
+        if let Some(watch) = &self.watch {
+            watch(writes);
+        }
+        Ok(())
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
