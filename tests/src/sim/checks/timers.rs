@@ -49,7 +49,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
                 *known.received.entry((actor, key(timer))).or_default() += 1;
             }
             What::Message { fate: Fate::Sent(_) | Fate::Dropped, note: Note::Timer(timer), .. } => {
-                let wrong = known.send(actor, timer, run.plan.weather.is_fair());
+                let wrong = known.send(actor, timer, run.plan.is_fair());
                 found.extend(wrong.map(|what| Violation::new(Invariant::I9, at, what)));
             }
             What::Called { request: Request::Tick(_), .. } => {
