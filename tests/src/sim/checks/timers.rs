@@ -52,7 +52,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             }
             What::Message { fate: Fate::Sent(_) | Fate::Dropped, note: Note::Timers(timers), .. } => {
                 for timer in timers {
-                    let wrong = known.send(actor, timer, run.plan.weather.is_fair());
+                    let wrong = known.send(actor, timer, run.plan.is_fair());
                     found.extend(wrong.map(|what| Violation::new(Invariant::I9, at, what)));
                 }
             }
