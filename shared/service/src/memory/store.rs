@@ -1,8 +1,10 @@
 //! A store in memory, for tests and simulation: small, and exact in every condition.
 //!
-//! It keeps no index: what is due is looked for among all records. It has no clock, so nothing is deleted by age.
+//! It keeps no index: what is due is looked for among all records. It has no clock: what is old
+//! is deleted when it is told to (`expiry`).
 
 mod cursor;
+mod expiry;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +29,8 @@ use tickover_core::time::Timestamp;
 use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 use cursor::{Order, Place, page};
 
+pub use expiry::Item;
+
 /// Records in memory. Every call is atomic, and every read sees all writes before it.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
@@ -39,16 +43,23 @@ struct Records {
     tasks: BTreeMap<TaskId, Task>,
     executions: BTreeMap<ExecutionId, Execution>,
     recurrences: BTreeMap<RecurrenceId, Recurrence>,
-    segments: BTreeMap<(ExecutionId, SegmentKey), Segment>,
-    joins: BTreeMap<Join, BTreeSet<u16>>,
-    blobs: BTreeMap<BlobId, Json>,
+    segments: BTreeMap<(ExecutionId, SegmentKey), Kept<Segment>>,
+    joins: BTreeMap<Join, Kept<BTreeSet<u16>>>,
+    blobs: BTreeMap<BlobId, Kept<Json>>,
     queues: BTreeMap<QueueName, QueueRecord>,
     keys: BTreeMap<Fingerprint, KeyRecord>,
     tick: Option<TickRecord>,
 }
 
+/// A part of something, with the instant from which on it may be deleted.
+#[derive(Debug, Default)]
+struct Kept<T> {
+    value: T,
+    expires_at: Option<Timestamp>,
+}
+
 /// Whose join item: of which run of which execution, by what label and number.
-type Join = (ExecutionId, Incarnation, u32, Nonce, u16);
+pub type Join = (ExecutionId, Incarnation, u32, Nonce, u16);
 
 impl MemoryStore {
     /// An empty store.
@@ -130,12 +141,13 @@ impl Store for MemoryStore {
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
-        self.records().blobs.insert(at.id, body.clone());
+        let kept = Kept { value: body.clone(), expires_at: Some(at.expires_at) };
+        self.records().blobs.insert(at.id, kept);
         Ok(())
     }
 
     async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
-        Ok(self.records().blobs.get(id).cloned())
+        Ok(self.records().blobs.get(id).map(|kept| kept.value.clone()))
     }
 
     async fn due(
@@ -204,7 +216,8 @@ impl Store for MemoryStore {
         key: &SegmentKey,
         segment: &Segment,
     ) -> Result<(), StoreError> {
-        self.records().segments.insert((id.clone(), *key), segment.clone());
+        let kept = Kept { value: segment.clone(), expires_at: None };
+        self.records().segments.insert((id.clone(), *key), kept);
         Ok(())
     }
 
@@ -219,25 +232,30 @@ impl Store for MemoryStore {
             .segments
             .iter()
             .filter(|((of, key), _)| of == id && key.incarnation == incarnation && key.run == run);
-        Ok(of_run.map(|((_, key), segment)| (*key, segment.clone())).collect())
+        Ok(of_run.map(|((_, key), kept)| (*key, kept.value.clone())).collect())
     }
 
     async fn expire_segments(
         &self,
-        _id: &ExecutionId,
-        _incarnation: Incarnation,
-        _expires_at: Timestamp,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        // They are kept for good here.
+        let mut records = self.records();
+        let all = records.segments.iter_mut();
+        for (_, kept) in all.filter(|((of, key), _)| of == id && key.incarnation == incarnation) {
+            kept.expires_at = Some(expires_at);
+        }
         Ok(())
     }
 
-    async fn join(&self, parent: &Parent, slot: Slot, _expires_at: Timestamp) -> Result<u16, StoreError> {
+    async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
         let join = (parent.execution.clone(), parent.incarnation, parent.run, slot.label, slot.item);
         let mut records = self.records();
-        let places = records.joins.entry(join).or_default();
-        places.insert(slot.place);
-        Ok(u16::try_from(places.len()).unwrap_or(u16::MAX))
+        let kept = records.joins.entry(join).or_default();
+        kept.expires_at = Some(expires_at);
+        kept.value.insert(slot.place);
+        Ok(u16::try_from(kept.value.len()).unwrap_or(u16::MAX))
     }
 
     async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
