@@ -10,9 +10,12 @@ mod describe;
 mod drive;
 mod events;
 mod operate;
+mod parts;
 mod remote;
 mod start;
 mod tell;
+#[cfg(test)]
+mod tests;
 mod turn;
 mod waiters;
 mod work;
@@ -28,7 +31,7 @@ use tickover_core::timeout::Timeouts;
 use tickover_core::trace::TraceContext;
 
 pub use describe::Described;
-pub(crate) use drive::KnownExecution;
+pub(crate) use drive::{CALLERS_PATIENCE, KnownExecution};
 pub use events::{Offered, PendingEvent, PendingEvents};
 pub use remote::remote_id;
 pub(crate) use waiters::Waiters;

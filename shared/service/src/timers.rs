@@ -86,7 +86,7 @@ impl Service {
     /// `stop_at`, by the service's clock.
     pub async fn fire(&self, body: &str, stop_at: Timestamp) -> Result<Fired, FireError> {
         let fired = match Wake::parse(body) {
-            Ok(Wake::Timer(timer)) => self.fire_timer(timer).await,
+            Ok(Wake::Timer(timer)) => self.fire_timer(timer, stop_at).await,
             Ok(Wake::Sweep(sweep)) => self.fire_sweep(sweep, stop_at).await,
             Err(error) => Err(error.into()),
         };
@@ -100,7 +100,7 @@ impl Service {
         if report.out_of_time { Err(FireError::NotSentOn) } else { Ok(Fired::Swept(report)) }
     }
 
-    async fn fire_timer(&self, timer: Timer) -> Result<Fired, FireError> {
+    async fn fire_timer(&self, timer: Timer, stop_at: Timestamp) -> Result<Fired, FireError> {
         let left = timer.at.since(self.now());
         if left > AHEAD_MAX {
             return Err(FireError::TooFarAhead { at: timer.at });
@@ -125,7 +125,7 @@ impl Service {
             }
             RecordId::Execution(id) => {
                 let command = ExecutionCommand::Timer { due_at };
-                Box::pin(self.look_at_execution(id, KnownExecution::Unread, &command)).await?
+                Box::pin(self.look_at_execution(id, KnownExecution::Unread, &command, stop_at)).await?
             }
             RecordId::Recurrence(id) => Box::pin(self.settle_recurrence(id)).await?,
         };
