@@ -12,7 +12,7 @@ use super::remote_id;
 use crate::error::ServiceError;
 use crate::memory::store::Item;
 use mortal::NEVER;
-use scene::{DAY, Scene, failed_by, large, name};
+use scene::{DAY, Scene, event, failed_by, id, large, name};
 
 /// A failed execution with results of their own, most of them in segments.
 async fn failed(results: usize) -> Scene {
@@ -36,7 +36,7 @@ async fn failed(results: usize) -> Scene {
 async fn a_step_that_is_run_again_finds_all_results_however_long_it_takes() {
     let scene = failed(60).await;
     scene.pass(25 * DAY).await;
-    scene.service.retry_step(&scene.id("e"), name("charge")).await.unwrap();
+    scene.service.retry_step(&id("e"), name("charge")).await.unwrap();
     // The first end, and the retention after it, are long over.
     scene.pass(200 * DAY).await;
     let turn = scene.turn().await.unwrap();
@@ -60,10 +60,10 @@ async fn a_step_is_run_again_though_who_keeps_its_results_dies_after_any_write()
         scene.advance(29 * DAY + DAY / 2);
         scene.shorten_kept("e").await;
         scene.die_after(last);
-        let retried = scene.service.retry_step(&scene.id("e"), name("charge")).await;
+        let retried = scene.service.retry_step(&id("e"), name("charge")).await;
         scene.die_after(NEVER);
         if scene.execution("e").await.closed().is_some() {
-            scene.service.retry_step(&scene.id("e"), name("charge")).await.unwrap();
+            scene.service.retry_step(&id("e"), name("charge")).await.unwrap();
         }
         scene.delete_expired();
         scene.pass(100 * DAY).await;
@@ -84,7 +84,7 @@ async fn parts_that_take_longer_than_a_call_are_kept_call_by_call() {
     let (mut calls, mut seen) = (0, 0);
     loop {
         calls += 1;
-        match scene.service.retry_step(&scene.id("e"), name("charge")).await {
+        match scene.service.retry_step(&id("e"), name("charge")).await {
             Ok(_) => break,
             Err(ServiceError::Unavailable { .. }) => {}
             Err(error) => panic!("{error}"),
@@ -114,7 +114,7 @@ async fn an_execution_that_waits_for_a_year_without_a_timeout_keeps_what_it_poin
     scene.assert_whole("e").await;
     let parts = scene.store.expiries().into_iter().filter(|(item, _)| matches!(item, Item::Blob(_))).count();
     assert_eq!(parts, 31);
-    scene.service.terminate(&scene.id("e")).await.unwrap();
+    scene.service.terminate(&id("e")).await.unwrap();
     scene.pass(100 * DAY).await;
     assert_eq!(scene.store.expiries(), []);
 }
@@ -142,7 +142,7 @@ async fn keeping_parts_on_survives_a_death_after_any_write() {
 async fn what_earlier_runs_left_behind_goes_by_itself_and_what_was_carried_on_stays() {
     let scene = Scene::new();
     let first = scene.started("e", Some(large())).await;
-    scene.service.offer(&scene.id("e"), scene::event("go"), None, Some(large())).await.unwrap();
+    scene.service.offer(&id("e"), event("go"), None, Some(large())).await.unwrap();
     let mut entries = Vec::new();
     for number in 0..30 {
         entries.push(scene.large_step(&format!("step[{number}]")).await);
@@ -177,7 +177,7 @@ async fn fanned_out(steps: usize) -> Scene {
 async fn a_close_with_more_to_end_than_a_call_has_time_for_goes_on_by_message_until_all_is_ended() {
     let scene = fanned_out(1_500).await;
     scene.slow(40);
-    scene.service.terminate(&scene.id("e")).await.unwrap();
+    scene.service.terminate(&id("e")).await.unwrap();
     let (mut rounds, mut seen) = (0, 0);
     while let ExecutionState::Closing(_) = scene.execution("e").await.state {
         let steps = scene.execution("e").await.progress.unwrap().steps;
@@ -200,7 +200,7 @@ async fn a_close_survives_a_death_after_any_write() {
     for last in 1.. {
         let scene = fanned_out(60).await;
         scene.die_after(last);
-        let _ = scene.service.terminate(&scene.id("e")).await;
+        let _ = scene.service.terminate(&id("e")).await;
         scene.die_after(NEVER);
         let ended = matches!(scene.execution("e").await.state, ExecutionState::Ended(_));
         scene.pass(DAY).await;

@@ -18,13 +18,13 @@ use tickover_core::timeout::Timeouts;
 
 use super::mortal::{Mortal, NEVER};
 use crate::claim::ClaimRequest;
+use crate::error::ServiceError;
 use crate::executions::{RemoteStep, StartRequest, TakenTurn, Work};
 use crate::memory::{MemoryQueue, MemoryStore, Queues};
-use crate::ports::{Clock, Queue as _};
+use crate::ports::{Clock, Queue as _, Store as _};
 use crate::service::{Ports, Service};
 use crate::system::SystemIds;
 use crate::tick::TickReport;
-use crate::{ServiceError, ports::Store as _};
 
 /// A day, in seconds.
 pub(super) const DAY: u64 = 86_400;
@@ -59,6 +59,10 @@ pub(super) fn name(text: &str) -> StepName {
     StepName::parse(text).unwrap()
 }
 
+pub(super) fn id(text: &str) -> ExecutionId {
+    ExecutionId::parse(text).unwrap()
+}
+
 pub(super) fn event(text: &str) -> EventName {
     EventName::parse(text).unwrap()
 }
@@ -91,10 +95,6 @@ impl Scene {
             ids: Arc::new(SystemIds),
         };
         Self { service: Service::new(ports, Limits::default()), store, mortal, clock, queue }
-    }
-
-    pub(super) fn id(&self, text: &str) -> ExecutionId {
-        ExecutionId::parse(text).unwrap()
     }
 
     /// From now on, each look at the clock takes so many milliseconds.
@@ -151,8 +151,8 @@ impl Scene {
         messages.len()
     }
 
-    pub(super) async fn execution(&self, id: &str) -> Execution {
-        self.store.execution(&self.id(id)).await.unwrap().unwrap()
+    pub(super) async fn execution(&self, of: &str) -> Execution {
+        self.store.execution(&id(of)).await.unwrap().unwrap()
     }
 
     pub(super) async fn turn(&self) -> Option<TakenTurn> {
@@ -165,9 +165,9 @@ impl Scene {
         }
     }
 
-    pub(super) async fn started(&self, id: &str, input: Option<Json>) -> TakenTurn {
+    pub(super) async fn started(&self, called: &str, input: Option<Json>) -> TakenTurn {
         let workflow = WorkflowName::parse("orders").unwrap();
-        let request = StartRequest { id: Some(self.id(id)), input, ..StartRequest::new(workflow, queue()) };
+        let request = StartRequest { id: Some(id(called)), input, ..StartRequest::new(workflow, queue()) };
         self.service.start(request).await.unwrap();
         self.turn().await.unwrap()
     }
@@ -229,8 +229,8 @@ impl Scene {
     }
 
     /// Has the record say that its parts are kept no longer than it is itself.
-    pub(super) async fn shorten_kept(&self, id: &str) {
-        let before = self.execution(id).await;
+    pub(super) async fn shorten_kept(&self, of: &str) {
+        let before = self.execution(of).await;
         let kept = before.closed().map(|closed| closed.expires_at);
         let after = Execution { kept, version: before.version + 1, ..before.clone() };
         let (before, after) = (Box::new(before), Box::new(after));
@@ -244,8 +244,8 @@ impl Scene {
     }
 
     /// All that the execution points to is there.
-    pub(super) async fn assert_whole(&self, id: &str) {
-        let execution = self.execution(id).await;
+    pub(super) async fn assert_whole(&self, of: &str) {
+        let execution = self.execution(of).await;
         let journal = self.service.journal_of(&execution).await.unwrap();
         let own = [execution.input.as_ref(), execution.details.as_ref(), execution.output()];
         for payload in own.into_iter().flatten().chain(journal.iter().filter_map(Entry::payload)) {
