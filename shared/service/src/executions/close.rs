@@ -18,7 +18,7 @@ use tickover_core::id::ExecutionId;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
 
-use super::drive::KnownExecution;
+use super::drive::{DrivenExecution, KnownExecution};
 use super::remote::remote_id;
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -177,8 +177,8 @@ impl Service {
             ParentClosePolicy::RequestCancel => ExecutionCommand::Cancel,
             ParentClosePolicy::Terminate => ExecutionCommand::Terminate,
         };
-        let ended = self.drive_execution_until(child, KnownExecution::Unread, &command, stop_at).await;
-        match ended.and_then(|driven| driven.answer()) {
+        let driven = self.drive_execution_until(child, KnownExecution::Unread, &command, stop_at).await;
+        match driven.and_then(DrivenExecution::answer) {
             Ok(_) | Err(ServiceError::Rejected(Reject::NoExecution | Reject::ExecutionClosed { .. })) => {
                 Ok(())
             }
