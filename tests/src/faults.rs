@@ -113,8 +113,9 @@ impl Store for LosesAnswers {
         id: &ExecutionId,
         key: &SegmentKey,
         segment: &Segment,
+        expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        let answer = self.inner.put_segment(id, key, segment).await;
+        let answer = self.inner.put_segment(id, key, segment, expires_at).await;
         self.answer(answer)
     }
 
@@ -125,16 +126,6 @@ impl Store for LosesAnswers {
         run: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
         self.inner.segments(id, incarnation, run).await
-    }
-
-    async fn expire_segments(
-        &self,
-        id: &ExecutionId,
-        incarnation: Incarnation,
-        expires_at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let answer = self.inner.expire_segments(id, incarnation, expires_at).await;
-        self.answer(answer)
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

@@ -38,6 +38,8 @@ pub fn execution(id: &str, number: u64, now: Timestamp) -> Result<Execution, Nam
         failing: None,
         cancel_requested: false,
         paused: false,
+        kept: None,
+        progress: None,
         stuck: None,
         hinted_at: None,
         state: ExecutionState::Pending(Ready { available_at: now, hint_later: false }),

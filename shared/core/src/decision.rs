@@ -2,6 +2,7 @@
 
 use crate::due::Due;
 use crate::error::Reject;
+use crate::execution::journal::SegmentKey;
 use crate::execution::message::TurnHint;
 use crate::execution::{Execution, Parent};
 use crate::hint::Hint;
@@ -134,10 +135,20 @@ pub enum Write {
         /// The decision that wrote the one it replaces.
         replaces: Option<Nonce>,
     },
-    /// Keeps a payload item longer; no condition but its existence.
+    /// Keeps a payload item longer. Where it is kept as long already, or there is none, nothing is written and that is
+    /// no conflict.
     ExtendBlob {
         /// Which, with its new expiry.
         at: BlobRef,
+    },
+    /// Keeps a segment of an execution's journal longer, as a payload.
+    ExtendSegment {
+        /// Whose.
+        id: ExecutionId,
+        /// Which.
+        key: SegmentKey,
+        /// Until when.
+        expires_at: Timestamp,
     },
     /// Keeps an idempotency key longer; no condition but its existence.
     ExtendKey {

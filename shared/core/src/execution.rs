@@ -11,6 +11,7 @@ pub mod due;
 mod entries;
 pub mod event;
 pub mod journal;
+mod keeping;
 pub mod message;
 pub mod next;
 mod parent;
@@ -32,6 +33,7 @@ use crate::trace::TraceContext;
 use journal::{Entry, Sealed};
 
 pub use attempts::{GRACE, UnderWay};
+pub use keeping::{Progress, ahead_of_journal, missing_time};
 pub use parent::{Parent, ParentClosePolicy, Slot};
 pub use status::ExecutionStatus;
 
@@ -126,6 +128,13 @@ pub struct Execution {
     /// Whether an operator holds it.
     #[serde(rename = "pau", default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// Until when everything that it points to is kept at least: payloads of their own and segments, of this run.
+    /// Absent while there is nothing of the sort.
+    #[serde(rename = "kep", default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Timestamp>,
+    /// How far somebody has come with more than one call can do.
+    #[serde(rename = "prg", default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
     /// Why no worker can go on with it: it waits for an operator, or for a worker that can.
     #[serde(rename = "stk", default, skip_serializing_if = "Option::is_none")]
     pub stuck: Option<Stuck>,
@@ -395,6 +404,16 @@ impl Execution {
             && self.idle_turns == 0
             && self.journal.is_empty()
             && self.sealed.is_none()
+    }
+
+    /// The result that it ended with, if it did.
+    pub fn output(&self) -> Option<&Payload> {
+        match &self.closed()?.outcome {
+            ExecutionOutcome::Completed { output } => output.as_ref(),
+            ExecutionOutcome::Failed { .. }
+            | ExecutionOutcome::TimedOut { .. }
+            | ExecutionOutcome::Cancelled { .. } => None,
+        }
     }
 
     /// Whether nobody is to take a turn until an operator lets it go on.

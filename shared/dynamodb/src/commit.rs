@@ -64,13 +64,15 @@ impl DynamoStore {
         }
     }
 
-    /// Keeps an item longer. If there is none any more, there is nothing to keep: refusing would leave its
-    /// record unwritable for good.
+    /// Keeps an item longer. If it is kept as long already, all is well. If there is none any more, there is nothing
+    /// to keep: refusing would leave its record unwritable for good.
     async fn extend(&self, write: &Write) -> Result<(), StoreError> {
         match self.send(statement(write)?).await {
             Ok(()) => Ok(()),
-            Err(Failure::Condition(_)) => {
-                tracing::warn!("an item that was to be kept longer is gone");
+            Err(Failure::Condition(old)) => {
+                if old.is_none_or(|old| old.is_empty()) {
+                    tracing::warn!("an item that was to be kept longer is gone");
+                }
                 Ok(())
             }
             Err(failure) => Err(failure.into_store_error()),
@@ -215,7 +217,7 @@ enum Part {
 
 fn part(write: &Write) -> Part {
     match write {
-        Write::ExtendBlob { .. } | Write::ExtendKey { .. } => Part::Extension,
+        Write::ExtendBlob { .. } | Write::ExtendSegment { .. } | Write::ExtendKey { .. } => Part::Extension,
         Write::Wake { .. } => Part::Wake,
         Write::CreateTask { .. }
         | Write::UpdateTask { .. }

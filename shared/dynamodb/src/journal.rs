@@ -8,22 +8,26 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
 use crate::attribute::{FORMAT as FORMAT_NAME, PK, SK, TTL, row as field};
-use crate::error::Failure;
-use crate::expression::{Placeholders, Statement, assignment};
 use crate::item::{Item, check_format, corrupt, seconds, string};
-use crate::key::{Key, segment_key, segments_of, segments_of_run};
+use crate::key::{Key, segment_key, segments_of_run};
 use crate::store::DynamoStore;
 
 /// Version of these items' formats. Readers refuse another one and never rewrite it.
 const FORMAT: u8 = 1;
 
 /// The item of a segment. Built by hand, its entries one text: it is large, and is only ever read whole.
-fn of_segment(id: &ExecutionId, key: &SegmentKey, segment: &Segment) -> Result<Item, StoreError> {
+fn of_segment(
+    id: &ExecutionId,
+    key: &SegmentKey,
+    segment: &Segment,
+    expires_at: Timestamp,
+) -> Result<Item, StoreError> {
     let body = serde_json::to_string(segment)
         .map_err(|_| corrupt(format!("a segment of execution {id} can't be serialised")))?;
     let mut item = Key::segment(id, key).attributes();
     item.insert(FORMAT_NAME.to_owned(), AttributeValue::N(FORMAT.to_string()));
     item.insert(field::BODY.to_owned(), AttributeValue::S(body));
+    item.insert(TTL.to_owned(), seconds(expires_at));
     Ok(item)
 }
 
@@ -50,9 +54,10 @@ impl DynamoStore {
         id: &ExecutionId,
         key: &SegmentKey,
         segment: &Segment,
+        expires_at: Timestamp,
     ) -> Result<(), StoreError> {
         // No condition: the key is nobody else's, and repeated it writes the same.
-        self.put(of_segment(id, key, segment)?).await
+        self.put(of_segment(id, key, segment, expires_at)?).await
     }
 
     pub(crate) async fn read_segments(
@@ -66,27 +71,6 @@ impl DynamoStore {
         items.iter().map(|item| to_segment(id, incarnation, run, item)).collect()
     }
 
-    /// One write each: a segment may be one of a run long ago, of which only its key is known.
-    pub(crate) async fn stamp_segments(
-        &self,
-        id: &ExecutionId,
-        incarnation: Incarnation,
-        expires_at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let query = self.partition(id, segments_of(incarnation)).consistent_read(true);
-        let query = query.projection_expression("#sk").expression_attribute_names("#sk", SK);
-        for item in self.all_pages(query).await? {
-            let Some(sk) = string(&item, SK) else { continue };
-            let key = Key { sk: sk.to_owned(), ..Key::execution(id) };
-            match self.send(stamp(key, expires_at)).await {
-                // One that was deleted meanwhile needs no end.
-                Ok(()) | Err(Failure::Condition(_)) => {}
-                Err(failure) => return Err(failure.into_store_error()),
-            }
-        }
-        Ok(())
-    }
-
     fn partition(&self, id: &ExecutionId, begins: String) -> QueryFluentBuilder {
         self.client
             .query()
@@ -98,14 +82,6 @@ impl DynamoStore {
             .expression_attribute_values(":begins", AttributeValue::S(begins))
             .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
     }
-}
-
-/// `attribute_exists(pk)`: an update would otherwise make an item that holds nothing but its expiry.
-fn stamp(key: Key, expires_at: Timestamp) -> Statement {
-    let mut with = Placeholders::default();
-    let condition = format!("attribute_exists({})", with.name(PK));
-    let expression = format!("SET {}", assignment(TTL, seconds(expires_at), &mut with));
-    Statement::update(key, expression, condition, with)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
-use tickover_core::execution::journal::OPEN;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
@@ -148,15 +147,12 @@ pub(crate) fn to_key(digest: &Fingerprint, item: Item) -> Result<KeyRecord, Stor
     })
 }
 
-/// The item of a payload. Built by hand: its body is large, and a mapper would copy it several times. One whose end
-/// isn't known yet has no time to live until it is extended.
+/// The item of a payload. Built by hand: its body is large, and a mapper would copy it several times.
 pub(crate) fn of_blob(at: &BlobRef, body: &Json) -> Item {
     let mut item = Key::blob(&at.id).attributes();
     item.insert(attribute::FORMAT.to_owned(), AttributeValue::N(FORMAT.to_string()));
     item.insert(field::BODY.to_owned(), AttributeValue::S(body.as_str().to_owned()));
-    if at.expires_at < OPEN {
-        item.insert(attribute::TTL.to_owned(), seconds(at.expires_at));
-    }
+    item.insert(attribute::TTL.to_owned(), seconds(at.expires_at));
     item
 }
 

@@ -143,8 +143,9 @@ impl Store for DynamoStore {
         id: &ExecutionId,
         key: &SegmentKey,
         segment: &Segment,
+        expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.write_segment(id, key, segment).await
+        self.write_segment(id, key, segment, expires_at).await
     }
 
     async fn segments(
@@ -154,15 +155,6 @@ impl Store for DynamoStore {
         run: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
         self.read_segments(id, incarnation, run).await
-    }
-
-    async fn expire_segments(
-        &self,
-        id: &ExecutionId,
-        incarnation: Incarnation,
-        expires_at: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.stamp_segments(id, incarnation, expires_at).await
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

@@ -8,7 +8,6 @@ mod record;
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::decision::Write;
 use tickover_core::id::{Fingerprint, Nonce};
-use tickover_core::payload::BlobRef;
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::recurrence::Recurrence;
 use tickover_core::tick::TickRecord;
@@ -41,7 +40,8 @@ pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
         Write::PutQueue { record } => put_queue(record),
         Write::PutTick { record } => put_tick(record),
         Write::PutRecurrence { record, replaces } => put_recurrence(record, *replaces),
-        Write::ExtendBlob { at } => Ok(extend_blob(at)),
+        Write::ExtendBlob { at } => Ok(extend(Key::blob(&at.id), at.expires_at)),
+        Write::ExtendSegment { id, key, expires_at } => Ok(extend(Key::segment(id, key), *expires_at)),
         Write::ExtendKey { key, expires_at } => Ok(extend_key(key, *expires_at)),
     }
 }
@@ -69,6 +69,7 @@ pub(crate) fn is_as_wanted(write: &Write, old: &Item) -> bool {
         | Write::PutTick { .. }
         | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
+        | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => return false,
     };
     string(old, field::INCARNATION) == Some(incarnation.to_string().as_str())
@@ -91,6 +92,7 @@ pub(crate) fn nonce(write: &Write) -> Option<Nonce> {
         | Write::RearmExecution { .. }
         | Write::Wake { .. }
         | Write::ExtendBlob { .. }
+        | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,
     }
 }
@@ -112,6 +114,7 @@ pub(crate) fn current(write: &Write, old: Option<&Item>) -> Option<Result<Curren
         | Write::PutTick { .. }
         | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
+        | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,
     }
 }
@@ -171,15 +174,16 @@ fn follows(version: u64, with: &mut Placeholders) -> String {
     }
 }
 
-/// `attribute_exists(pk)`: an update would otherwise make an item that holds nothing but its expiry.
-fn extend_blob(at: &BlobRef) -> Statement {
+/// - `attribute_exists(pk)`: an update would otherwise make an item that holds nothing but its expiry;
+/// - `AND ttl < :ttl`: somebody who was held up must not take back what others have given it since.
+fn extend(key: Key, expires_at: Timestamp) -> Statement {
     let mut with = Placeholders::default();
-    let condition = format!("attribute_exists({})", with.name(PK));
-    let expression = format!("SET {}", assignment(TTL, seconds(at.expires_at), &mut with));
-    Statement::update(Key::blob(&at.id), expression, condition, with)
+    let exists = format!("attribute_exists({})", with.name(PK));
+    let expression = format!("SET {}", assignment(TTL, seconds(expires_at), &mut with));
+    Statement::update(key, expression, format!("{exists} AND #{TTL} < :{TTL}"), with)
 }
 
-/// As for a payload; the record's own instant moves with the attribute that the store deletes by.
+/// As for a payload, but without looking at the end it has; the record's own instant moves with the attribute that the store deletes by.
 fn extend_key(key: &Fingerprint, expires_at: Timestamp) -> Statement {
     let mut with = Placeholders::default();
     let condition = format!("attribute_exists({})", with.name(PK));

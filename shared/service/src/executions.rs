@@ -12,9 +12,12 @@ mod events;
 mod operate;
 mod orphans;
 mod outcome;
+mod parts;
 mod remote;
 mod start;
 mod tell;
+#[cfg(test)]
+mod tests;
 mod turn;
 mod waiters;
 mod work;
@@ -30,7 +33,7 @@ use tickover_core::timeout::Timeouts;
 use tickover_core::trace::TraceContext;
 
 pub use describe::Described;
-pub(crate) use drive::KnownExecution;
+pub(crate) use drive::{CALLERS_PATIENCE, KnownExecution};
 pub use events::{Offered, PendingEvent, PendingEvents};
 pub use remote::remote_id;
 pub(crate) use waiters::Waiters;

@@ -180,12 +180,14 @@ pub trait Store: Send + Sync {
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, StoreError>;
 
-    /// Writes a segment of an execution's journal under a key that nobody else has.
+    /// Writes a segment of an execution's journal under a key that nobody else has. It may be deleted from
+    /// `expires_at` on.
     async fn put_segment(
         &self,
         id: &ExecutionId,
         key: &SegmentKey,
         segment: &Segment,
+        expires_at: Timestamp,
     ) -> Result<(), StoreError>;
 
     /// All segments there are of a run, read consistently, by number; among them those of writes that were refused.
@@ -195,14 +197,6 @@ pub trait Store: Send + Sync {
         incarnation: Incarnation,
         run: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError>;
-
-    /// Lets all segments of an execution of this incarnation be deleted from an instant on.
-    async fn expire_segments(
-        &self,
-        id: &ExecutionId,
-        incarnation: Incarnation,
-        expires_at: Timestamp,
-    ) -> Result<(), StoreError>;
 
     /// Marks a place of a join item, which is made if need be and may be deleted from `expires_at` on: how many of
     /// its places are marked now. Marking one again changes nothing.

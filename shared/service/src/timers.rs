@@ -107,9 +107,9 @@ impl Service {
         // What comes of an instant is written whether or not a queue can be told of it.
         let service = self.briefly();
         let fired = match Wake::parse(body) {
-            Ok(Wake::Timer(timer)) => service.fire_timer(timer).await,
+            Ok(Wake::Timer(timer)) => service.fire_timer(timer, stop_at).await,
             // Each of them counts, not their message.
-            Ok(Wake::Timers(timers)) => return service.fire_together(timers).await,
+            Ok(Wake::Timers(timers)) => return service.fire_together(timers, stop_at).await,
             Ok(Wake::Sweep(sweep)) => service.fire_sweep(sweep, stop_at).await,
             Ok(Wake::Handover(rest)) => service.fire_handover(rest, stop_at).await,
             Err(error) => Err(error.into()),
@@ -134,7 +134,7 @@ impl Service {
 
     /// Timers of one second. If one can't be dealt with for now, the message comes back, and to the others it is a
     /// repetition.
-    async fn fire_together(&self, timers: Vec<Timer>) -> Result<Fired, FireError> {
+    async fn fire_together(&self, timers: Vec<Timer>, stop_at: Timestamp) -> Result<Fired, FireError> {
         let first = timers.first().map_or(Timestamp::EPOCH, |first| first.at);
         if let Some(answer) = self.too_early(first, || Wake::Timers(timers.clone())).await {
             metric::timer(answer.as_ref().map_or("failed", Fired::as_str));
@@ -142,7 +142,7 @@ impl Service {
         }
         let fired: Vec<_> = stream::iter(timers)
             .map(|timer| async {
-                let fired = self.fire_timer(timer).await;
+                let fired = self.fire_timer(timer, stop_at).await;
                 metric::timer(fired.as_ref().map_or("failed", Fired::as_str));
                 fired
             })
@@ -179,7 +179,7 @@ impl Service {
         Some(if sent == again.len() { Ok(Fired::SentOn) } else { Err(FireError::NotSentOn) })
     }
 
-    async fn fire_timer(&self, timer: Timer) -> Result<Fired, FireError> {
+    async fn fire_timer(&self, timer: Timer, stop_at: Timestamp) -> Result<Fired, FireError> {
         if let Some(answer) = self.too_early(timer.at, || Wake::Timer(timer.clone())).await {
             return answer;
         }
@@ -197,7 +197,7 @@ impl Service {
             }
             RecordId::Execution(id) => {
                 let command = ExecutionCommand::Timer { due_at };
-                Box::pin(self.look_at_execution(id, KnownExecution::Unread, &command)).await?
+                Box::pin(self.look_at_execution(id, KnownExecution::Unread, &command, stop_at)).await?
             }
             RecordId::Recurrence(id) => Box::pin(self.settle_recurrence(id)).await?,
         };

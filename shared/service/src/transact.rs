@@ -5,11 +5,9 @@
 
 use tickover_core::command::{Command, Context, Key};
 use tickover_core::decision::{Decision, Effect, NewBlob, Reply, Write};
-use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply};
 use tickover_core::id::{ExecutionId, TaskId};
-use tickover_core::payload::BlobRef;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
@@ -18,11 +16,8 @@ use crate::executions::StartRequest;
 use crate::schedule::{ScheduleRequest, digest, with_replaced};
 use crate::service::Service;
 
-/// How long payloads of work that was given up stay: a commit whose answer was lost may still turn up.
-const GIVEN_UP_AFTER: Millis = Millis::from_secs(86_400);
-
 /// Work that is there as soon as its writes are committed. Its payloads are written already where they have items of
-/// their own; until the commit nothing points to them.
+/// their own; until the commit nothing points to them, and if there is none, they are deleted in time.
 #[must_use = "the work begins only with the commit of its writes"]
 #[derive(Clone, Debug)]
 pub struct Prepared<Id> {
@@ -35,7 +30,6 @@ pub struct Prepared<Id> {
     pub writes: Vec<Write>,
     decided_at: Timestamp,
     effects: Vec<Effect>,
-    blobs: Vec<BlobRef>,
 }
 
 impl Service {
@@ -54,8 +48,8 @@ impl Service {
         // A record that doesn't exist yet has no journal, and so no segments.
         let ExecutionDecision { blobs, writes, effects, outcome, .. } = decision;
         let existed = matches!(outcome?, ExecutionReply::Started { existed: true });
-        let blobs = self.write_ahead(blobs).await?;
-        Ok(Prepared { id, existed, writes, decided_at: context.now, effects, blobs })
+        self.write_ahead(&blobs).await?;
+        Ok(Prepared { id, existed, writes, decided_at: context.now, effects })
     }
 
     /// What scheduling a task comes to, not yet committed. Its id and its idempotency key are looked for first: a
@@ -96,16 +90,16 @@ impl Service {
         let decision = self.rules.decide(record.as_ref(), command, &context);
         let Decision { blobs, writes, effects, task, outcome } = decision;
         let existed = matches!(outcome?, Reply::Scheduled { existed: true });
-        let blobs = self.write_ahead(blobs).await?;
+        self.write_ahead(&blobs).await?;
         let id = task.map_or(own_id, |task| task.id);
-        Ok(Prepared { id, existed, writes, decided_at: context.now, effects, blobs })
+        Ok(Prepared { id, existed, writes, decided_at: context.now, effects })
     }
 
-    async fn write_ahead(&self, blobs: Vec<NewBlob>) -> Result<Vec<BlobRef>, ServiceError> {
-        for blob in &blobs {
+    async fn write_ahead(&self, blobs: &[NewBlob]) -> Result<(), ServiceError> {
+        for blob in blobs {
             self.patiently(|| self.ports.store.put_blob(&blob.at, &blob.body)).await?;
         }
-        Ok(blobs.into_iter().map(|blob| blob.at).collect())
+        Ok(())
     }
 
     /// Sends the hints and timers of work whose writes are committed. Only after the commit: workers would find
@@ -113,16 +107,5 @@ impl Service {
     pub async fn announce<Id>(&self, prepared: Prepared<Id>) {
         self.tell(&prepared.writes, prepared.decided_at);
         self.publish(prepared.effects).await;
-    }
-
-    /// Gives up work whose writes won't be committed: its payloads may be deleted after a day. Without this they
-    /// would stay, an execution's for ever.
-    pub async fn give_up<Id>(&self, prepared: Prepared<Id>) -> Result<(), ServiceError> {
-        let expires_at = self.now().plus(GIVEN_UP_AFTER);
-        for blob in prepared.blobs {
-            let writes = [Write::ExtendBlob { at: BlobRef { expires_at, ..blob } }];
-            self.patiently(|| self.ports.store.commit(&writes)).await?;
-        }
-        Ok(())
     }
 }

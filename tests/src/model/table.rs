@@ -74,6 +74,7 @@ impl Change {
             | Write::PutTick { .. }
             | Write::PutRecurrence { .. }
             | Write::ExtendBlob { .. }
+            | Write::ExtendSegment { .. }
             | Write::ExtendKey { .. } => None,
         }
     }

@@ -100,7 +100,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn work(note: &Note) -> Option<String> {
     match note {
         Note::Hint { incarnation, .. } | Note::Turn { incarnation, .. } => Some(incarnation.to_string()),
-        Note::Timer(timer) => Some(timer.record.to_string()),
+        Note::Timers(timers) => timers.first().map(|timer| timer.record.to_string()),
         Note::Other(_) => None,
     }
 }
@@ -121,6 +121,7 @@ fn record_of(write: &Write) -> Option<RecordId> {
         | Write::PutTick { .. }
         | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
+        | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,
     }
 }
@@ -150,6 +151,7 @@ fn keys(write: &Write) -> Vec<String> {
         | Write::PutTick { .. }
         | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
+        | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => return vec![],
     };
     keys.push(format!("{record:?}"));

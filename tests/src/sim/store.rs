@@ -191,8 +191,9 @@ impl Store for SimStore {
         id: &ExecutionId,
         key: &SegmentKey,
         segment: &Segment,
+        expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.read(self.0.world.ledger.store.put_segment(id, key, segment)).await?;
+        self.read(self.0.world.ledger.store.put_segment(id, key, segment, expires_at)).await?;
         let sealed = Happening::Sealed { key: *key, segment: segment.clone() };
         self.0.world.note(self.0.actor, What::OfExecution(Box::new(sealed)));
         if self.0.loses_answer() { Err(unavailable()) } else { Ok(()) }
@@ -205,19 +206,6 @@ impl Store for SimStore {
         run: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
         self.read(self.0.world.ledger.store.segments(id, incarnation, run)).await
-    }
-
-    async fn expire_segments(
-        &self,
-        id: &ExecutionId,
-        incarnation: Incarnation,
-        expires_at: Timestamp,
-    ) -> Result<(), StoreError> {
-        if self.0.world.bug == Some(Bug::PartsKeptForGood) {
-            return Ok(());
-        }
-        self.read(self.0.world.ledger.store.expire_segments(id, incarnation, expires_at)).await?;
-        if self.0.loses_answer() { Err(unavailable()) } else { Ok(()) }
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

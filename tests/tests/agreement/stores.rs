@@ -120,6 +120,7 @@ impl Stores {
             | Write::PutRecurrence { .. }
             | Write::PutQueue { .. }
             | Write::ExtendBlob { .. }
+            | Write::ExtendSegment { .. }
             | Write::ExtendKey { .. } => false,
         });
         writes.len() > 1 && was_written && !traces
@@ -297,6 +298,7 @@ fn task_of(write: &Write) -> Option<&TaskId> {
         | Write::PutTick { .. }
         | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
+        | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,
     }
 }

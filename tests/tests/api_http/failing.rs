@@ -71,7 +71,13 @@ impl Store for Failing {
         Err(self.0.clone())
     }
 
-    async fn put_segment(&self, _: &ExecutionId, _: &SegmentKey, _: &Segment) -> Result<(), StoreError> {
+    async fn put_segment(
+        &self,
+        _: &ExecutionId,
+        _: &SegmentKey,
+        _: &Segment,
+        _: Timestamp,
+    ) -> Result<(), StoreError> {
         Err(self.0.clone())
     }
 
@@ -81,10 +87,6 @@ impl Store for Failing {
         _: Incarnation,
         _: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
-        Err(self.0.clone())
-    }
-
-    async fn expire_segments(&self, _: &ExecutionId, _: Incarnation, _: Timestamp) -> Result<(), StoreError> {
         Err(self.0.clone())
     }
 

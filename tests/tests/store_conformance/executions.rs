@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
-use tickover_core::execution::journal::{Entry, Happened, OPEN, Segment, SegmentKey};
+use tickover_core::execution::journal::{Entry, Happened, Segment, SegmentKey};
 use tickover_core::execution::{Closed, Execution, ExecutionOutcome, ExecutionState, Parent, Slot};
 use tickover_core::id::{BlobId, Nonce};
 use tickover_core::payload::{BlobRef, Json};
@@ -142,30 +142,40 @@ async fn a_hundred_places_of_a_fan_out_are_one_unit_each() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_an_open_execution_has_no_end_until_it_is_given_one() {
+async fn what_belongs_to_an_execution_has_an_end_that_is_only_moved_later() {
     let one = one().await;
     let (id, incarnation) = (&one.execution.id, one.execution.incarnation);
     let mark = Nonce::from_bytes([2; 8]);
     let keys = [1, 2].map(|run| SegmentKey { incarnation, run, number: 1, mark });
     for key in &keys {
         let segment = Segment { before: None, entries: vec![] };
-        one.store.put_segment(id, key, &segment).await.expect("it is written");
+        one.store
+            .put_segment(id, key, &segment, Timestamp::from_millis(2_000_000_000_000))
+            .await
+            .expect("it is written");
     }
     let at = |expires_at| BlobRef { id: BlobId::from_bytes([3; 16]), bytes: 1, expires_at };
-    one.store.put_blob(&at(OPEN), &Json::string("x")).await.expect("it is written");
+    one.store
+        .put_blob(&at(Timestamp::from_millis(2_000_000_000_000)), &Json::string("x"))
+        .await
+        .expect("it is written");
 
-    let blob = format!("blob#{}", at(OPEN).id);
+    let blob = format!("blob#{}", at(NOW).id);
     let items = [
         ("exec#e", format!("seg#{incarnation}#00000001#000001#{mark}")),
         ("exec#e", format!("seg#{incarnation}#00000002#000001#{mark}")),
         (blob.as_str(), "blob".to_owned()),
     ];
     for (pk, sk) in &items {
-        assert_eq!(one.item(pk, sk).await.get("ttl"), None, "{sk}");
+        assert_eq!(one.item(pk, sk).await["ttl"], AttributeValue::N("2000000000".to_owned()), "{sk}");
     }
-    let end = Timestamp::from_millis(4_000_000_000_001);
-    one.store.expire_segments(id, incarnation, end).await.expect("they are stamped");
-    one.store.commit(&[Write::ExtendBlob { at: at(end) }]).await.expect("it is stamped");
+    // The second word comes too late.
+    for end in [4_000_000_000_001, 3_000_000_000_000].map(Timestamp::from_millis) {
+        let segments = keys.map(|key| Write::ExtendSegment { id: id.clone(), key, expires_at: end });
+        for keep in segments.into_iter().chain([Write::ExtendBlob { at: at(end) }]) {
+            one.store.commit(&[keep]).await.expect("it is kept");
+        }
+    }
     for (pk, sk) in &items {
         assert_eq!(one.item(pk, sk).await["ttl"], AttributeValue::N("4000000001".to_owned()), "{sk}");
     }

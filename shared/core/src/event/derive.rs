@@ -24,6 +24,7 @@ pub fn records(write: &Write) -> Option<(Option<&Task>, &Task)> {
         | Write::PutTick { .. }
         | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
+        | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,
     }
 }

@@ -3,7 +3,7 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::execution::{
-    Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Failing, Ready, due, parts,
+    Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Failing, Ready, due, keeping,
 };
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::time::Timestamp;
@@ -72,18 +72,15 @@ fn close(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context
     execution.hinted_at = None;
     execution.stuck = None;
     execution.paused = false;
+    execution.progress = None;
     let expires_at = context.now.plus(context.limits.kept(execution.parent.is_some()));
     execution.state = ExecutionState::Ended(Closed { outcome, ended_at: context.now, expires_at });
 }
 
-/// Whether something is left to be done once the outcome is settled: steps and children to be ended, parts to be
-/// given their time, a parent to be told.
+/// Whether something is left to be done once the outcome is settled: steps and children to be ended, a parent to be
+/// told. Parts have time enough, mostly.
 pub(super) fn leaves_something(execution: &Execution) -> bool {
-    execution.open_steps > 0
-        || execution.sealed.is_some()
-        || execution.run > 1
-        || execution.parent.is_some()
-        || parts::blobs(execution).next().is_some()
+    execution.open_steps > 0 || execution.parent.is_some() || keeping::ends_too_early(execution)
 }
 
 /// When the lease of a turn that is taken or renewed now ends: never after a deadline, so that its message comes

@@ -2,7 +2,7 @@
 
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
-use crate::execution::{ExecutionOutcome, ExecutionTimeouts, Parent, Stuck, UnderWay};
+use crate::execution::{ExecutionOutcome, ExecutionTimeouts, Parent, Progress, Stuck, UnderWay};
 use crate::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, StepName,
     WorkerName, WorkflowName,
@@ -66,8 +66,10 @@ pub enum ExecutionCommand {
         /// The step.
         name: StepName,
     },
-    /// What it left open has been ended, and its parent told: it is closed for good.
+    /// What it left open has been ended: it is closed for good.
     Finish,
+    /// Take note of how far somebody has come with what is more than one call can do.
+    GoneThrough(GoneThrough),
     /// See what has become due: the tick's look.
     Due(QueueView),
     /// See what has become due: a timer's look, sent for this place in the due index.
@@ -212,6 +214,17 @@ pub struct Offer {
     pub trace: Option<TraceContext>,
 }
 
+/// How far somebody has come who ends what an execution left open, or goes through its parts.
+#[derive(Clone, Copy, Debug)]
+pub struct GoneThrough {
+    /// In which run.
+    pub run: u32,
+    /// When the execution had closed, if it had: of another end nothing is said.
+    pub ended_at: Option<Timestamp>,
+    /// How far.
+    pub progress: Progress,
+}
+
 /// A new run of an execution that ended.
 #[derive(Clone, Debug)]
 pub struct Rerun {
@@ -239,6 +252,7 @@ impl ExecutionCommand {
             | Self::Restart(_)
             | Self::RetryStep { .. }
             | Self::Finish
+            | Self::GoneThrough(_)
             | Self::Due(_)
             | Self::Timer { .. } => &[],
         }

@@ -6,6 +6,7 @@ mod close;
 mod drain;
 mod due;
 mod finish;
+mod gone_through;
 mod offer;
 mod pause;
 mod record;
@@ -47,6 +48,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         | Command::Restart(_)
         | Command::RetryStep { .. }
         | Command::Finish
+        | Command::GoneThrough(_)
         | Command::Due(_)
         | Command::Timer { .. } => false,
     };
@@ -75,6 +77,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Restart(rerun) => known(&|execution| restart::decide(execution, rerun, context)),
         Command::RetryStep { name } => known(&|execution| retry_step::decide(execution, name, context)),
         Command::Finish => known(&|execution| finish::decide(execution, context)),
+        Command::GoneThrough(gone) => known(&|execution| gone_through::decide(execution, gone, context)),
         Command::Due(queue) => known(&|execution| due::decide(execution, queue, context)),
         Command::Timer { due_at } => known(&|execution| timer::decide(execution, *due_at, context)),
     }

@@ -71,6 +71,8 @@ pub enum ExecutionReply {
         /// Whether it did.
         changed: bool,
     },
+    /// It can't go on yet after its end: what it points to is to be kept for longer first.
+    ExpiresTooSoon,
     /// What a tick or timer did.
     Due(crate::decision::DueReply),
 }

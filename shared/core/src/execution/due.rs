@@ -2,7 +2,7 @@
 
 use crate::due::{Due, DueKind, START_LEAD, shard_of_name};
 use crate::duration::Millis;
-use crate::execution::{Execution, ExecutionState, Waiting, attempts};
+use crate::execution::{Execution, ExecutionState, Waiting, attempts, keeping};
 use crate::id::RecordId;
 use crate::limits::Limits;
 use crate::place::{self, Placed};
@@ -179,7 +179,7 @@ pub fn asks_its_queue(execution: &Execution, now: Timestamp, limits: &Limits) ->
 }
 
 /// The latest place in the index that this state allows. None for what nobody has to act on: an endless wait, and
-/// what an operator holds, where no deadline ends it.
+/// what an operator holds, where no deadline ends it and nothing beside the record has to be kept.
 pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Due> {
     let shard = execution
         .due
@@ -192,7 +192,13 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
     let start =
         starts_later(execution).map(|at| Due { at: at.minus(START_LEAD), kind: DueKind::Start, shard });
     let recheck = recheck_at(execution).map(|at| Due { at, kind: DueKind::Start, shard });
-    match [backstop, start, recheck].into_iter().flatten().min_by_key(|due| due.at) {
+    // Where that doesn't come off, it isn't tried again at once.
+    let keep = keeping::look_at(execution, limits).map(|at| Due {
+        at: at.max(now.plus(limits.backstop)),
+        kind: DueKind::Backstop,
+        shard,
+    });
+    match [backstop, start, recheck, keep].into_iter().flatten().min_by_key(|due| due.at) {
         Some(own) => Some(place::place(visible_at(execution), own, now)),
         None => visible_at(execution).map(|at| Due { at, kind: DueKind::Instant, shard }),
     }

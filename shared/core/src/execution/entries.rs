@@ -17,7 +17,7 @@ pub(super) fn record(
         return Ok(());
     }
     let limits = context.limits;
-    limits::check("journal_entries", entries_of(execution), limits.journal_entries)?;
+    limits::check("journal_entries", count(execution), limits.journal_entries)?;
     let grows = |steps: u32| usize::try_from(steps).unwrap_or(usize::MAX);
     if entries.iter().any(|entry| opens(entry) > 0) {
         limits::check("open_steps", grows(execution.open_steps), limits.open_steps)?;
@@ -44,7 +44,7 @@ pub(super) fn note(execution: &mut Execution, kind: &str, context: &Context<'_>)
 }
 
 /// How many entries the run's journal has.
-fn entries_of(execution: &Execution) -> usize {
+pub(super) fn count(execution: &Execution) -> usize {
     let sealed = execution.sealed.map_or(0, |sealed| sealed.entries);
     usize::try_from(sealed).unwrap_or(usize::MAX).saturating_add(execution.journal.len())
 }

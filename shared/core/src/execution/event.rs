@@ -153,6 +153,7 @@ pub fn records(write: &Write) -> Option<(Option<&Execution>, &Execution)> {
         | Write::PutTick { .. }
         | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
+        | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,
     }
 }

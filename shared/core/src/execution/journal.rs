@@ -266,9 +266,6 @@ pub const RECHECK_AFTER: Millis = Millis::from_secs(60);
 /// The longest that wait grows.
 pub const RECHECK_MAX: Millis = Millis::from_secs(3600);
 
-/// From when on a part of an open execution may be deleted: never. Its end sets another instant.
-pub const OPEN: Timestamp = Timestamp::from_millis(253_402_214_400_000);
-
 /// The events of a journal that nobody has taken, oldest first: each wait that ended with an event took the oldest
 /// of its name, and so did those who threw some away.
 pub fn pending_events(entries: &[Entry]) -> Vec<&Entry> {

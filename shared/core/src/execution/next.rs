@@ -164,6 +164,8 @@ mod tests {
             failing: None,
             cancel_requested: false,
             paused: false,
+            kept: None,
+            progress: None,
             stuck: None,
             hinted_at: None,
             state,

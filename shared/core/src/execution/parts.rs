@@ -8,18 +8,12 @@ use crate::time::Timestamp;
 
 /// Every item that the record points to: its input and details, its result, and what its entries hold.
 pub(super) fn blobs(execution: &Execution) -> impl Iterator<Item = &BlobRef> {
-    let output = execution.closed().and_then(|closed| match &closed.outcome {
-        ExecutionOutcome::Completed { output } => output.as_ref(),
-        ExecutionOutcome::Failed { .. }
-        | ExecutionOutcome::TimedOut { .. }
-        | ExecutionOutcome::Cancelled { .. } => None,
-    });
-    let own = [execution.input.as_ref(), execution.details.as_ref(), output];
+    let own = [execution.input.as_ref(), execution.details.as_ref(), execution.output()];
     let entries = execution.journal.iter().filter_map(Entry::payload);
     own.into_iter().flatten().chain(entries).filter_map(Payload::blob)
 }
 
-/// Has the record say that all of them are kept until then, and gives the writes that make it so.
+/// Has the record say that all of them are kept at least until then, and gives the writes that make it so.
 pub(super) fn keep_until(execution: &mut Execution, expires_at: Timestamp) -> Vec<Write> {
     let output = match &mut execution.state {
         ExecutionState::Closing(closed) | ExecutionState::Ended(closed) => match &mut closed.outcome {
@@ -36,17 +30,17 @@ pub(super) fn keep_until(execution: &mut Execution, expires_at: Timestamp) -> Ve
         .flatten()
         .chain(entries)
         .filter_map(|payload| match payload {
-            Payload::Inline(_) => None,
-            Payload::Blob(at) => {
+            Payload::Blob(at) if at.expires_at < expires_at => {
                 at.expires_at = expires_at;
                 Some(Write::ExtendBlob { at: at.clone() })
             }
+            Payload::Inline(_) | Payload::Blob(_) => None,
         })
         .collect()
 }
 
 /// The payload that an entry holds, as [`Entry::payload`].
-const fn payload_mut(entry: &mut Entry) -> Option<&mut Payload> {
+pub(super) const fn payload_mut(entry: &mut Entry) -> Option<&mut Payload> {
     match &mut entry.what {
         Happened::Step { outcome, .. } => match outcome {
             StepOutcome::Completed { output } => output.as_mut(),

@@ -65,6 +65,7 @@ fn at_its_largest(execution: &Execution) -> Execution {
         ExecutionState::Ended(_) => return largest,
     }
     largest.hinted_at = Some(instant);
+    largest.kept = Some(instant);
     largest.due = Some(Due { at: instant, kind: DueKind::Backstop, shard: u16::MAX });
     largest
 }

@@ -5,7 +5,7 @@ use crate::decision::{Effect, Write};
 use crate::error::Reject;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
 use crate::execution::message::TurnHint;
-use crate::execution::{Execution, ExecutionState, Turn, closing, due, size};
+use crate::execution::{Execution, ExecutionState, Turn, closing, due, keeping, size};
 use crate::id::LeaseId;
 use crate::place::{self, Placement};
 use crate::time::Timestamp;
@@ -29,10 +29,13 @@ pub(super) fn update_placed(
 ) -> ExecutionDecision {
     after.version = before.version + 1;
     after.nonce = context.nonce;
+    let mut writes = keeping::settle(&mut after, context.now, context.limits);
     // Before it is measured, because a closing record has a place in the index, and after, because a segment is
     // something to be seen to.
     leave_closing(before, &mut after);
     let segments = size::fit(&mut after, context);
+    // What was sealed has time enough; the record now says how much.
+    writes.extend(keeping::settle(&mut after, context.now, context.limits));
     leave_closing(before, &mut after);
     let timer = place::resettle(before, &mut after, placement, context);
     let due_no_later_than = place::insists_on(before, &after, context);
@@ -42,26 +45,20 @@ pub(super) fn update_placed(
     if !has_ended(before) && has_ended(&after) {
         effects.extend(after.parent.clone().map(Effect::Tell));
     }
-    let write = Write::UpdateExecution {
+    writes.push(Write::UpdateExecution {
         before: Box::new(before.clone()),
         after: Box::new(after.clone()),
         due_no_later_than,
         wakes: None,
-    };
-    ExecutionDecision {
-        blobs: vec![],
-        segments,
-        writes: vec![write],
-        effects,
-        execution: Some(after),
-        outcome,
-    }
+    });
+    ExecutionDecision { blobs: vec![], segments, writes, effects, execution: Some(after), outcome }
 }
 
-/// An execution that ends and leaves something open isn't closed for good yet. One that was closing has seen to it.
+/// An execution that ends and leaves something open isn't closed for good yet. One that had closed before has seen
+/// to it.
 fn leave_closing(before: &Execution, after: &mut Execution) {
     if let ExecutionState::Ended(closed) = &after.state
-        && !matches!(before.state, ExecutionState::Closing(_))
+        && before.closed().is_none()
         && closing::leaves_something(after)
     {
         after.state = ExecutionState::Closing(closed.clone());

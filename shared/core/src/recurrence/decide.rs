@@ -40,6 +40,7 @@ fn settle(
     context: &Context<'_>,
 ) -> Decision {
     forget_old_runs(&mut after);
+    let kept = place::keep_request(&mut after, context.now);
     let (due, timer_at) = place::settle(before, &after, context.now, context.limits);
     after.due = due;
     let (stops, starts) = (to_stop(&after), after.starting_runs().collect());
@@ -49,7 +50,7 @@ fn settle(
     after.version = before.map_or(1, |before| before.version + 1);
     after.nonce = context.nonce;
     let record = Some(after.clone());
-    let write = Change { before: before.cloned().map(Box::new), after: Box::new(after), forgotten: None };
+    let write = Change { before: before.cloned().map(Box::new), after: Box::new(after), kept };
     Decision { blobs: vec![], write: Some(write), timer_at, stops, starts, record, outcome: Ok(reply) }
 }
 

@@ -33,8 +33,8 @@ pub struct Change {
     pub before: Option<Box<Recurrence>>,
     /// What it becomes.
     pub after: Box<Recurrence>,
-    /// A payload that nothing points to any more, with its new expiry.
-    pub forgotten: Option<BlobRef>,
+    /// The payload of its request, if that is to be kept longer before this is written.
+    pub kept: Option<BlobRef>,
 }
 
 /// A successful answer.

@@ -4,12 +4,37 @@ use super::Recurrence;
 use crate::due::{Due, DueKind, TIMER_HORIZON, shard_of_name};
 use crate::duration::Millis;
 use crate::limits::Limits;
+use crate::payload::{BlobRef, Payload};
 use crate::time::{Timestamp, earliest};
 
 /// How long after it began to wait a schedule looks for the first time whether it still has to.
 const LOOK_FIRST: Millis = Millis::from_secs(5);
 /// As far apart as the looks get.
 const LOOK_LAST: Millis = Millis::from_secs(300);
+
+/// How long the payload of a schedule's request is kept, from when it was last seen to. So one that nothing points to
+/// any more goes by itself.
+pub(super) const KEPT_FOR: Millis = Millis::from_days(120);
+/// It is kept on once no more than this is left.
+const KEPT_LEAST: Millis = Millis::from_days(60);
+
+/// Has the payload of a request kept longer, if it is time.
+pub(super) fn keep_request(after: &mut Recurrence, now: Timestamp) -> Option<BlobRef> {
+    let is_due = keep_at(after).is_some_and(|at| at <= now);
+    match &mut after.request {
+        Payload::Blob(at) if is_due => {
+            at.expires_at = now.plus(KEPT_FOR);
+            Some(at.clone())
+        }
+        Payload::Blob(_) | Payload::Inline(_) => None,
+    }
+}
+
+/// When it is.
+fn keep_at(after: &Recurrence) -> Option<Timestamp> {
+    let request = after.request.blob().filter(|_| !after.is_deleted())?;
+    Some(request.expires_at.minus(KEPT_LEAST))
+}
 
 /// The place of a record in the due index, and when a timer has to come if it is a new one.
 pub(super) fn settle(
@@ -40,7 +65,7 @@ fn look_at(after: &Recurrence, now: Timestamp) -> Option<Timestamp> {
         // At once: should whoever is about to start them be gone, the tick does it.
         return Some(now);
     }
-    earliest([after.next().map(|next| next.starts_at), look_again_at(after, now)])
+    earliest([after.next().map(|next| next.starts_at), look_again_at(after, now), keep_at(after)])
 }
 
 /// When to see whether what it waits for has ended. The longer it has been waiting, the longer it waits.

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::Execution;
-use tickover_core::execution::journal::OPEN;
 use tickover_core::id::{Fingerprint, Nonce, TaskId};
 use tickover_core::payload::BlobRef;
 use tickover_core::queue::KeyRecord;
@@ -161,19 +160,8 @@ async fn keeping_a_payload_longer_goes_ahead_and_by_itself() {
     let operations: Vec<&str> = requests.iter().map(|(operation, _)| operation.as_str()).collect();
     assert_eq!(operations, ["UpdateItem", "UpdateItem"]);
     assert_eq!(requests[0].1["UpdateExpression"], json!("SET #ttl = :ttl"));
+    assert_eq!(requests[0].1["ConditionExpression"], json!("attribute_exists(#pk) AND #ttl < :ttl"));
     assert_eq!(requests[0].1["ExpressionAttributeValues"], json!({":ttl": {"N": "2"}}));
-}
-
-#[tokio::test]
-async fn payloads_of_an_open_execution_have_no_end_until_they_are_extended() {
-    let (store, script) = store([Answer::Done(json!({}))]);
-    let at =
-        |expires_at| BlobRef { id: tickover_core::id::BlobId::from_bytes([2; 16]), bytes: 1, expires_at };
-    let body = tickover_core::payload::Json::parse("1").unwrap();
-    store.put_blob(&at(OPEN), &body).await.unwrap();
-    store.put_blob(&at(Timestamp::from_millis(1_500)), &body).await.unwrap();
-    let ttls: Vec<Value> = script.requests().iter().map(|(_, body)| body["Item"]["ttl"].clone()).collect();
-    assert_eq!(ttls, [Value::Null, json!({"N": "2"})]);
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::id::Nonce;
 use tickover_service::ports::Store as _;
@@ -21,17 +22,19 @@ fn item(number: u32, body: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_segment_is_one_text_without_an_end() {
+async fn a_segment_is_one_text_with_an_end() {
     let (store, script) = store([Answer::Done(json!({}))]);
     let mark = Nonce::from_bytes([2; 8]);
     let key = SegmentKey { incarnation: INCARNATION, run: 1, number: 3, mark };
     let what = Happened::Note { kind: "paused".to_owned(), name: None };
     let segment = Segment { before: Some(mark), entries: vec![Entry { at: Timestamp::EPOCH, what }] };
-    store.put_segment(&id(), &key, &segment).await.unwrap();
+    store.put_segment(&id(), &key, &segment, Timestamp::from_millis(1_500)).await.unwrap();
     let (operation, body) = &script.requests()[0];
     assert_eq!(operation, "PutItem");
     let text = r#"{"p":"AgICAgICAgI","e":[{"t":0,"m":{"k":"paused"}}]}"#;
-    assert_eq!(body["Item"], item(3, text));
+    let mut expected = item(3, text);
+    expected["ttl"] = json!({"N": "2"});
+    assert_eq!(body["Item"], expected);
 }
 
 #[tokio::test]
@@ -62,18 +65,20 @@ async fn one_that_this_build_can_not_read_is_refused_and_nothing_of_it_told() {
 }
 
 #[tokio::test]
-async fn each_segment_of_every_run_is_stamped_and_one_that_is_gone_is_left() {
-    let found = json!({"Items": [{"sk": sk(1)}, {"sk": sk(2)}]});
+async fn one_segment_is_kept_longer_and_one_that_is_gone_or_kept_as_long_already_is_left() {
+    let later = Answer::Refused(400, "ConditionalCheckFailedException", json!({"Item": item(2, "{}")}));
     let gone = Answer::Refused(400, "ConditionalCheckFailedException", json!({}));
-    let (store, script) = store([Answer::Done(found), gone, Answer::Done(json!({}))]);
-    store.expire_segments(&id(), INCARNATION, Timestamp::from_millis(1_500)).await.unwrap();
-    let requests = script.requests();
-    let begins = json!({ "S": format!("seg#{INCARNATION}#") });
-    assert_eq!(requests[0].1["ExpressionAttributeValues"][":begins"], begins);
-    for (request, number) in requests[1..].iter().zip([1, 2]) {
+    let (store, script) = store([Answer::Done(json!({})), later, gone]);
+    let mark = Nonce::from_bytes([2; 8]);
+    for number in 1..=3 {
+        let key = SegmentKey { incarnation: INCARNATION, run: 1, number, mark };
+        let expires_at = Timestamp::from_millis(1_500);
+        store.commit(&[Write::ExtendSegment { id: id(), key, expires_at }]).await.unwrap();
+    }
+    for (request, number) in script.requests().iter().zip(1..) {
         assert_eq!(request.1["Key"], json!({"pk": {"S": "exec#e"}, "sk": sk(number)}));
         assert_eq!(request.1["UpdateExpression"], json!("SET #ttl = :ttl"));
-        assert_eq!(request.1["ConditionExpression"], json!("attribute_exists(#pk)"));
+        assert_eq!(request.1["ConditionExpression"], json!("attribute_exists(#pk) AND #ttl < :ttl"));
         assert_eq!(request.1["ExpressionAttributeValues"], json!({":ttl": {"N": "2"}}));
     }
 }

@@ -132,9 +132,10 @@ impl Store for Counted {
         id: &ExecutionId,
         key: &SegmentKey,
         segment: &Segment,
+        expires_at: Timestamp,
     ) -> Result<(), StoreError> {
         self.goes_on().await;
-        let result = self.inner.put_segment(id, key, segment).await;
+        let result = self.inner.put_segment(id, key, segment, expires_at).await;
         self.wrote(result).await
     }
 
@@ -146,17 +147,6 @@ impl Store for Counted {
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
         self.goes_on().await;
         self.inner.segments(id, incarnation, run).await
-    }
-
-    async fn expire_segments(
-        &self,
-        id: &ExecutionId,
-        incarnation: Incarnation,
-        expires_at: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.goes_on().await;
-        let result = self.inner.expire_segments(id, incarnation, expires_at).await;
-        self.wrote(result).await
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

@@ -114,7 +114,7 @@ pub const CASES: &[Case] = cases![
     journals::segments_are_read_by_number_and_foreign_ones_with_them,
     journals::segments_are_told_apart_by_run_incarnation_and_execution,
     journals::a_journal_larger_than_one_answer_is_read_whole,
-    journals::segments_are_let_go_when_their_execution_is,
+    journals::a_segment_is_kept_longer_or_is_gone_already,
     joins::a_place_is_counted_once_however_often_it_is_marked,
     joins::joins_are_told_apart_by_all_that_they_are_of,
     joins::of_places_marked_at_once_exactly_one_is_the_last,

@@ -1,12 +1,14 @@
 //! The loop of [`crate::drive`] for executions: decide, commit, tell; a conflict decides again.
 
 use tickover_core::command::Context;
+use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::ExecutionCommand;
 use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply};
-use tickover_core::execution::journal::{Entry, Happened, Segment, SegmentKey};
-use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::execution::journal::Happened;
+use tickover_core::execution::{Execution, ExecutionState, ahead_of_journal};
 use tickover_core::id::ExecutionId;
+use tickover_core::time::Timestamp;
 
 use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX};
 use crate::error::ServiceError;
@@ -14,6 +16,9 @@ use crate::metric;
 use crate::ports::{Current, StoreError};
 use crate::service::Service;
 use crate::telemetry::field;
+
+/// How long the caller of any command waits for what follows an execution's end, before that is left to others.
+pub(crate) const CALLERS_PATIENCE: Millis = Millis::from_secs(5);
 
 /// What is known of the record before the first decision.
 pub(crate) enum KnownExecution {
@@ -45,8 +50,34 @@ impl DrivenExecution {
 }
 
 impl Service {
-    /// Carries a command out and tells others of it. An execution that it closes is seen to the end.
+    /// Carries a command out and tells others of it. An execution that it closes is seen to the end, if that can be
+    /// done while its caller waits.
     pub(crate) async fn drive_execution(
+        &self,
+        id: &ExecutionId,
+        known: KnownExecution,
+        command: &ExecutionCommand,
+    ) -> Result<DrivenExecution, ServiceError> {
+        self.drive_execution_until(id, known, command, self.now().plus(CALLERS_PATIENCE)).await
+    }
+
+    /// The same, with as much of what follows an end as there is time for.
+    pub(crate) async fn drive_execution_until(
+        &self,
+        id: &ExecutionId,
+        known: KnownExecution,
+        command: &ExecutionCommand,
+        stop_at: Timestamp,
+    ) -> Result<DrivenExecution, ServiceError> {
+        let driven = self.drive_alone(id, known, command).await?;
+        if matches!(command, ExecutionCommand::Finish) {
+            return Ok(driven);
+        }
+        Ok(self.see_to_the_end(driven, stop_at).await)
+    }
+
+    /// Carries a command out and tells others of it, and does nothing of what follows an end.
+    pub(super) async fn drive_alone(
         &self,
         id: &ExecutionId,
         known: KnownExecution,
@@ -61,7 +92,7 @@ impl Service {
         for tries in 0..CONFLICTS_MAX {
             let asked = again.as_ref().unwrap_or(command);
             let current = match self.attempt_execution(record.as_ref(), asked).await? {
-                Ok(driven) => return Ok(self.see_to_the_end(driven, command).await),
+                Ok(driven) => return Ok(driven),
                 Err(Some(current)) if current.id == *id => Some(*current),
                 // Even past its retention: a creation may have been our own.
                 Err(_) => self.patiently(|| self.ports.store.execution(id)).await?,
@@ -94,8 +125,10 @@ impl Service {
             self.patiently(|| self.ports.store.put_blob(&blob.at, &blob.body)).await?;
         }
         if let Some(execution) = &execution {
+            // It says of all its parts how long they are kept.
+            let kept = execution.kept.unwrap_or_else(|| ahead_of_journal(now, &self.limits));
             for (key, segment) in &segments {
-                self.patiently(|| self.ports.store.put_segment(&execution.id, key, segment)).await?;
+                self.patiently(|| self.ports.store.put_segment(&execution.id, key, segment, kept)).await?;
             }
         }
         if !writes.is_empty() {
@@ -117,19 +150,12 @@ impl Service {
         Ok(Ok(DrivenExecution { execution, outcome }))
     }
 
-    /// One that is closing by this command is finished at once. If that fails, the tick does it.
-    async fn see_to_the_end(
-        &self,
-        mut driven: DrivenExecution,
-        command: &ExecutionCommand,
-    ) -> DrivenExecution {
+    /// One that is closing is finished at once. If that fails, the tick does it.
+    async fn see_to_the_end(&self, mut driven: DrivenExecution, stop_at: Timestamp) -> DrivenExecution {
         let is_closing = |execution: &Execution| matches!(execution.state, ExecutionState::Closing(_));
-        if matches!(command, ExecutionCommand::Finish) {
-            return driven;
-        }
         if let Some(execution) = driven.execution.take_if(|execution| is_closing(execution)) {
             // What it leaves open may close others in turn.
-            match self.finish(&execution).await {
+            match self.finish(&execution, stop_at).await {
                 Ok(finished) => driven.execution = Some(finished),
                 Err(error) => {
                     tracing::warn!({ field::EXECUTION_ID } = %execution.id, %error, "still closing");
@@ -144,31 +170,6 @@ impl Service {
     pub(crate) async fn load_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, ServiceError> {
         let execution = self.patiently(|| self.ports.store.execution(id)).await?;
         Ok(execution.filter(|execution| !execution.is_gone(self.now())))
-    }
-
-    /// A run's whole journal: the sealed part, then what the record holds.
-    pub async fn journal_of(&self, execution: &Execution) -> Result<Vec<Entry>, ServiceError> {
-        let mut entries = Vec::new();
-        if let Some(sealed) = execution.sealed {
-            let (id, incarnation, run) = (&execution.id, execution.incarnation, execution.run);
-            let segments = self.patiently(|| self.ports.store.segments(id, incarnation, run)).await?;
-            let mut chain = Vec::new();
-            let mut mark = Some(sealed.last);
-            for number in (1..=sealed.segments).rev() {
-                let is_next = |key: &SegmentKey| key.number == number && Some(key.mark) == mark;
-                let Some((_, segment)) = segments.iter().find(|(key, _)| is_next(key)) else {
-                    let reason = format!("segment {number} of run {run} of execution {id} is missing");
-                    return Err(StoreError::Corrupt { reason }.into());
-                };
-                mark = segment.before;
-                chain.push(segment);
-            }
-            entries.extend(
-                chain.into_iter().rev().flat_map(|segment: &Segment| segment.entries.iter().cloned()),
-            );
-        }
-        entries.extend(execution.journal.iter().cloned());
-        Ok(entries)
     }
 }
 

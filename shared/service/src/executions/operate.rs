@@ -1,16 +1,20 @@
 //! What operators do to executions.
 
 use tickover_core::decision::CancelReply;
+use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::Execution;
 use tickover_core::execution::command::{ExecutionCommand, Rerun};
 use tickover_core::execution::decision::ExecutionReply;
-use tickover_core::execution::journal::{Entry, Happened, OPEN, StepOutcome};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
+use tickover_core::execution::{Execution, missing_time};
 use tickover_core::id::{ExecutionId, StepName};
 
 use super::drive::KnownExecution;
 use crate::error::ServiceError;
 use crate::service::Service;
+
+/// How long an operator's call waits until an execution can go on that had ended.
+const REOPENED_WITHIN: Millis = Millis::from_secs(10);
 
 impl Service {
     /// Asks an execution to end: its code stops at its next step, or it ends at once where nothing runs.
@@ -50,7 +54,7 @@ impl Service {
     /// Begins a new run of an execution that has ended, with the same input and fresh deadlines.
     pub async fn restart(&self, id: &ExecutionId) -> Result<Execution, ServiceError> {
         let rerun = Rerun { preserved: vec![] };
-        Ok(self.change(id, &ExecutionCommand::Restart(rerun)).await?.0)
+        self.reopen(id, KnownExecution::Unread, &ExecutionCommand::Restart(rerun)).await
     }
 
     /// The same, with the results of the last run except those of these steps and of all that failed; without
@@ -67,11 +71,9 @@ impl Service {
         if let Some(unknown) = steps.iter().find(|name| !known(name)) {
             return Err(Reject::UnknownStep { name: unknown.to_string() }.into());
         }
-        self.keep_open(&execution, &journal).await?;
         let preserved = preserved(&journal, steps, preserve);
         let command = ExecutionCommand::Restart(Rerun { preserved });
-        let record = KnownExecution::Record(Box::new(execution));
-        Ok(self.drive_execution(id, record, &command).await?.answer()?.0)
+        self.reopen(id, KnownExecution::Record(Box::new(execution)), &command).await
     }
 
     /// Has a step run again in the same run, after the execution failed by it.
@@ -83,24 +85,32 @@ impl Service {
         if !is_failure(latest) {
             return Err(Reject::field("step", "has not failed").into());
         }
-        self.keep_open(&execution, &journal).await?;
         let record = KnownExecution::Record(Box::new(execution));
-        let command = ExecutionCommand::RetryStep { name };
-        Ok(self.drive_execution(id, record, &command).await?.answer()?.0)
+        self.reopen(id, record, &ExecutionCommand::RetryStep { name }).await
     }
 
-    /// What an execution that has ended points to is kept again, before it goes on. Were it not to go on after all,
-    /// those parts would only stay longer than it does.
-    async fn keep_open(&self, execution: &Execution, journal: &[Entry]) -> Result<(), ServiceError> {
-        if execution.closed().is_none() {
-            return Ok(());
+    /// Lets an execution go on that may have ended. What it points to is kept for longer first, if it has to be;
+    /// where that takes more time than the caller has, the same call goes on with it.
+    async fn reopen(
+        &self,
+        id: &ExecutionId,
+        mut known: KnownExecution,
+        command: &ExecutionCommand,
+    ) -> Result<Execution, ServiceError> {
+        let stop_at = self.now().plus(REOPENED_WITHIN);
+        loop {
+            let (execution, reply) = self.drive_execution(id, known, command).await?.answer()?;
+            let short = (reply == ExecutionReply::ExpiresTooSoon)
+                .then(|| missing_time(&execution, self.now(), &self.limits));
+            let Some(to) = short.flatten() else { return Ok(execution) };
+            let (kept, _) = self.keep_parts(execution, to, stop_at).await?;
+            if self.now() >= stop_at {
+                let reason =
+                    "its results are still being kept from deletion; the same call goes on with that";
+                return Err(ServiceError::Unavailable { reason: reason.to_owned() });
+            }
+            known = KnownExecution::Record(Box::new(kept));
         }
-        self.expire_parts(execution, journal, OPEN).await?;
-        if execution.sealed.is_some() {
-            let (id, incarnation) = (&execution.id, execution.incarnation);
-            self.patiently(|| self.ports.store.expire_segments(id, incarnation, OPEN)).await?;
-        }
-        Ok(())
     }
 
     async fn change(

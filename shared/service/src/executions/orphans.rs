@@ -10,6 +10,7 @@ use tickover_core::execution::{Execution, Parent, ParentClosePolicy};
 use tickover_core::id::StepName;
 use tickover_core::task::{State, Task};
 
+use super::drive::CALLERS_PATIENCE;
 use crate::drive::{Driven, Known};
 use crate::error::ServiceError;
 use crate::ports::StoreError;
@@ -49,7 +50,8 @@ impl Service {
             return Ok(false);
         }
         tracing::info!({ field::EXECUTION_ID } = %child.id, "not begun: its parent is over");
-        self.end_child(&child.id, parent.on_close).await?;
+        let stop_at = self.now().plus(CALLERS_PATIENCE);
+        self.end_child(&child.id, parent.on_close, stop_at).await?;
         Ok(true)
     }
 
@@ -92,11 +94,12 @@ impl Service {
             return Ok(());
         }
         self.cancel_remote(execution, &remote).await?;
+        let stop_at = self.now().plus(CALLERS_PATIENCE);
         for (child, policy) in children {
             let found = self.load_execution(child).await?;
             // The id may be somebody else's.
             if found.and_then(|found| found.parent).is_some_and(|of| of.is(execution)) {
-                self.end_child(child, policy).await?;
+                self.end_child(child, policy, stop_at).await?;
             }
         }
         Ok(())

@@ -98,7 +98,7 @@ impl Service {
         cancelled.into_iter().collect()
     }
 
-    async fn cancel_task(&self, id: TaskId) -> Result<(), ServiceError> {
+    pub(super) async fn cancel_task(&self, id: TaskId) -> Result<(), ServiceError> {
         match Box::pin(self.cancel(&id, true)).await {
             // It was never begun, or is long gone.
             Ok(_) | Err(ServiceError::Rejected(Reject::NotFound | Reject::AlreadyTerminal { .. })) => Ok(()),

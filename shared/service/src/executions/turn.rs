@@ -2,11 +2,11 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, Ending, ExecutionCommand, Record, Suspend, Take};
+use tickover_core::execution::command::{Close, ExecutionCommand, Record, Suspend, Take};
 use tickover_core::execution::decision::{ExecutionReply, TakeReply};
-use tickover_core::execution::journal::{Entry, OPEN};
+use tickover_core::execution::journal::Entry;
 use tickover_core::execution::message::{TurnHint, Turned};
-use tickover_core::execution::{Execution, ExecutionState, Stuck};
+use tickover_core::execution::{Execution, ExecutionState, Stuck, ahead_of_journal};
 use tickover_core::id::{LeaseId, QueueName};
 use tickover_core::payload::{BlobRef, Json, Payload};
 
@@ -174,16 +174,7 @@ impl Service {
 
     /// Ends a run, and what it left open.
     pub async fn close_turn(&self, execution: &Execution, close: Close) -> Result<Execution, ServiceError> {
-        let command = ExecutionCommand::Close(close);
-        let closed = self.drive_turn(execution, &command).await?.0;
-        if let ExecutionCommand::Close(Close { ending: Ending::ContinueAsNew { input, events }, .. }) =
-            &command
-            && closed.run > execution.run
-        {
-            let carried = events.iter().filter_map(Entry::payload).chain(input).filter_map(Payload::blob);
-            self.let_run_go(execution, &carried.map(|blob| blob.id).collect::<Vec<_>>()).await;
-        }
-        Ok(closed)
+        Ok(self.drive_turn(execution, &ExecutionCommand::Close(close)).await?.0)
     }
 
     /// Says that a turn's worker is alive; its message stays hidden as long as its lease.
@@ -240,7 +231,8 @@ impl Service {
             tracing::warn!(limit = "payload_bytes", value = bytes, maximum, "a limit is nearly reached");
         }
         let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX);
-        let at = BlobRef { id: self.new_blob_id(), bytes, expires_at: OPEN };
+        let expires_at = ahead_of_journal(self.now(), &self.limits);
+        let at = BlobRef { id: self.new_blob_id(), bytes, expires_at };
         self.patiently(|| self.ports.store.put_blob(&at, &json)).await?;
         Ok(Payload::Blob(at))
     }

@@ -63,6 +63,13 @@ struct Kept<T> {
     expires_at: Option<Timestamp>,
 }
 
+impl<T> Kept<T> {
+    /// Keeps it longer, never shorter.
+    fn extend(&mut self, expires_at: Timestamp) {
+        self.expires_at = self.expires_at.map(|at| at.max(expires_at));
+    }
+}
+
 /// Whose join item: of which run of which execution, by what label and number.
 pub type Join = (ExecutionId, Incarnation, u32, Nonce, u16);
 
@@ -235,8 +242,9 @@ impl Store for MemoryStore {
         id: &ExecutionId,
         key: &SegmentKey,
         segment: &Segment,
+        expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        let kept = Kept { value: segment.clone(), expires_at: None };
+        let kept = Kept { value: segment.clone(), expires_at: Some(expires_at) };
         self.records().segments.insert((id.clone(), *key), kept);
         Ok(())
     }
@@ -253,20 +261,6 @@ impl Store for MemoryStore {
             .iter()
             .filter(|((of, key), _)| of == id && key.incarnation == incarnation && key.run == run);
         Ok(of_run.map(|((_, key), kept)| (*key, kept.value.clone())).collect())
-    }
-
-    async fn expire_segments(
-        &self,
-        id: &ExecutionId,
-        incarnation: Incarnation,
-        expires_at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let mut records = self.records();
-        let all = records.segments.iter_mut();
-        for (_, kept) in all.filter(|((of, key), _)| of == id && key.incarnation == incarnation) {
-            kept.expires_at = Some(expires_at);
-        }
-        Ok(())
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

@@ -135,6 +135,10 @@ impl Service {
         }
         let wrote = write.is_some();
         if let Some(change) = write {
+            if let Some(at) = &change.kept {
+                let keep = [Write::ExtendBlob { at: at.clone() }];
+                self.patiently(|| self.ports.store.commit(&keep)).await?;
+            }
             let replaces = change.before.as_ref().map(|before| before.nonce);
             let put = [Write::PutRecurrence { record: change.after.clone(), replaces }];
             match self.patiently(|| self.ports.store.commit(&put)).await {
@@ -146,13 +150,6 @@ impl Service {
                 Err(error) => return Err(error.into()),
             }
             tell::tell(&change, self.now());
-            if let Some(at) = change.forgotten {
-                let extend = [Write::ExtendBlob { at }];
-                // Nothing points to it any more: all that can happen is that it is kept for good.
-                if let Err(error) = self.patiently(|| self.ports.store.commit(&extend)).await {
-                    tracing::debug!(%error, "a schedule's old request was not let go");
-                }
-            }
         }
         let timer = record.as_ref().zip(timer_at).map(|(record, at)| {
             let record = RecordId::Recurrence(record.id.clone());

@@ -15,7 +15,7 @@ use tickover_core::time::Timestamp;
 use super::{Job, TickReport};
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::KnownExecution;
+use crate::executions::{CALLERS_PATIENCE, KnownExecution};
 use crate::metric;
 use crate::ports::{DueEntry, DueRange, Page};
 use crate::service::Service;
@@ -158,7 +158,9 @@ impl Service {
             QueueView::default()
         };
         let known = KnownExecution::Record(Box::new(execution));
-        self.look_at_execution(id, known, &ExecutionCommand::Due(view)).await
+        // Others wait for the end of this page.
+        let stop_at = job.stop_at.min(self.now().plus(CALLERS_PATIENCE));
+        self.look_at_execution(id, known, &ExecutionCommand::Due(view), stop_at).await
     }
 
     async fn settle_lot(&self, ids: &[TaskId], job: &Job) -> Result<TickReport, ServiceError> {

@@ -95,6 +95,7 @@ fn applied(ledger: &Ledger, write: &Write) -> Option<Task> {
         | Write::PutTick { .. }
         | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
+        | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => return None,
     };
     ledger.task(&after.id).filter(|stored| stored.nonce == after.nonce)

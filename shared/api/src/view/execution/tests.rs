@@ -51,6 +51,8 @@ fn execution(state: ExecutionState) -> Execution {
         failing: None,
         cancel_requested: false,
         paused: false,
+        kept: None,
+        progress: None,
         stuck: None,
         hinted_at: None,
         state,

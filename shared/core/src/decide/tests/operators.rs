@@ -199,6 +199,7 @@ fn extension(write: &Write) -> Option<&crate::payload::BlobRef> {
         | Write::UpdateExecution { .. }
         | Write::RearmExecution { .. }
         | Write::Wake { .. }
+        | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,
     }
 }

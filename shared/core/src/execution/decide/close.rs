@@ -1,14 +1,13 @@
 //! close: a turn ends its run, and mostly the execution with it.
 
 use crate::command::Context;
-use crate::decision::Write;
 use crate::error::Reject;
 use crate::execution::command::{Close, Ending};
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
 use crate::execution::journal::Entry;
 use crate::execution::update::{held_by, settled_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, closing, entries, parts};
-use crate::payload::{BlobRef, Payload};
+use crate::execution::{Execution, ExecutionOutcome, closing, entries, keeping};
+use crate::payload::Payload;
 
 use super::record;
 
@@ -43,12 +42,8 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
                 // Whoever takes the next turn reads the journal anew, and brings along those as well.
                 return ExecutionDecision::refuse(Some(execution), Reject::TurnLost);
             }
-            let old = after.clone();
             begin_anew(&mut after, input.as_ref(), events, context);
-            let expiries = let_go(&old, &after, context);
-            let mut decision = update(execution, after, context, closed);
-            decision.writes.splice(0..0, expiries);
-            decision
+            update(execution, after, context, closed)
         }
     }
 }
@@ -83,15 +78,8 @@ pub(super) fn new_run(execution: &mut Execution, begins_with: &[Entry], context:
     execution.sealed = None;
     execution.open_steps = 0;
     execution.pending_events = 0;
-    entries::append(execution, begins_with);
-}
-
-/// The payloads that the record pointed to and no longer does may go, after the usual time.
-fn let_go(old: &Execution, new: &Execution, context: &Context<'_>) -> Vec<Write> {
-    let expires_at = context.now.plus(context.limits.retention);
-    let kept: Vec<&BlobRef> = parts::blobs(new).collect();
-    parts::blobs(old)
-        .filter(|blob| kept.iter().all(|kept| kept.id != blob.id))
-        .map(|blob| Write::ExtendBlob { at: BlobRef { expires_at, ..blob.clone() } })
-        .collect()
+    execution.progress = None;
+    let carried = |entry: &Entry| keeping::carried(entry.clone(), execution.kept);
+    let begins_with: Vec<Entry> = begins_with.iter().map(carried).collect();
+    entries::append(execution, &begins_with);
 }

@@ -1,14 +1,19 @@
-//! finish: what an execution left open has been ended, and its parts have been given their time: it is closed for good.
+//! finish: what an execution left open has been ended, and its parts are kept as long as the record: it is closed for
+//! good.
 
 use crate::command::Context;
 use crate::decision::Effect;
 use crate::error::Reject;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
 use crate::execution::update::update;
-use crate::execution::{Closed, Execution, ExecutionState, parts};
+use crate::execution::{Closed, Execution, ExecutionState, keeping};
 
 pub(super) fn decide(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
     match &execution.state {
+        // There is more to do first.
+        ExecutionState::Closing(_) if keeping::ends_too_early(execution) => {
+            ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Changed { changed: false }))
+        }
         ExecutionState::Closing(closed) => finish(execution, closed, context),
         ExecutionState::Ended(_) => {
             // The same call again: perhaps the parent wasn't told.
@@ -27,8 +32,7 @@ pub(super) fn decide(execution: &Execution, context: &Context<'_>) -> ExecutionD
 fn finish(execution: &Execution, closed: &Closed, context: &Context<'_>) -> ExecutionDecision {
     let mut after = execution.clone();
     after.hinted_at = None;
+    after.progress = None;
     after.state = ExecutionState::Ended(closed.clone());
-    // The items themselves have been given theirs by the caller: there may be more of them than one commit takes.
-    parts::keep_until(&mut after, closed.expires_at);
     update(execution, after, context, Ok(ExecutionReply::Changed { changed: true }))
 }

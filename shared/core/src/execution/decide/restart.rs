@@ -4,9 +4,9 @@ use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::command::Rerun;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
-use crate::execution::journal::{Entry, Happened, OPEN};
+use crate::execution::journal::{Entry, Happened};
 use crate::execution::update::{turn, update};
-use crate::execution::{Execution, ExecutionState, closing, due, entries, parts};
+use crate::execution::{Execution, ExecutionState, closing, due, entries, keeping};
 
 use super::close::new_run;
 
@@ -54,10 +54,10 @@ fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Executi
     reopened(execution, after, context)
 }
 
-/// The decision to let an execution go on that had ended: what it points to is kept again.
-pub(super) fn reopened(before: &Execution, mut after: Execution, context: &Context<'_>) -> ExecutionDecision {
-    let extensions = parts::keep_until(&mut after, OPEN);
-    let mut decision = update(before, after, context, Ok(ExecutionReply::Changed { changed: true }));
-    decision.writes.splice(0..0, extensions);
-    decision
+/// The decision to let an execution go on that had ended. What it points to must be kept for long enough first.
+pub(super) fn reopened(before: &Execution, after: Execution, context: &Context<'_>) -> ExecutionDecision {
+    if keeping::missing_time(&after, context.now, context.limits).is_some() {
+        return ExecutionDecision::unchanged(Some(before), Ok(ExecutionReply::ExpiresTooSoon));
+    }
+    update(before, after, context, Ok(ExecutionReply::Changed { changed: true }))
 }

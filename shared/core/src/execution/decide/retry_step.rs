@@ -25,6 +25,7 @@ pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'
     closing::await_turn(&mut after, context.now, context.now);
     if execution.closed().is_some() {
         after.cancel_requested = false;
+        after.progress = None;
         return reopened(execution, after, context);
     }
     update(execution, after, context, Ok(ExecutionReply::Changed { changed: true }))

@@ -6,9 +6,8 @@ use crate::due::Due;
 use crate::error::Reject;
 use crate::execution::command::{Start, StartPolicy};
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
-use crate::execution::journal::OPEN;
 use crate::execution::update::turn;
-use crate::execution::{Execution, ExecutionState, FORMAT, Ready, closing, due};
+use crate::execution::{Execution, ExecutionState, FORMAT, Ready, closing, due, keeping};
 use crate::id::BlobId;
 use crate::limits::{self, SPAN_MAX};
 use crate::payload::{BlobRef, Json, Payload};
@@ -54,7 +53,7 @@ fn create(start: &Start, context: &Context<'_>) -> ExecutionDecision {
     if start.delay > SPAN_MAX {
         return ExecutionDecision::refuse(None, Reject::field("delay", "must be at most a year"));
     }
-    let (mut execution, blobs) = spill(blank(start, context), start);
+    let (mut execution, blobs) = spill(blank(start, context), start, context);
     let place: Option<Due> = due::latest(&execution, context.now, context.limits);
     let timer = place::settle_in(None, place, &mut execution, context);
     let mut effects: Vec<Effect> =
@@ -102,6 +101,8 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         failing: None,
         cancel_requested: false,
         paused: false,
+        kept: None,
+        progress: None,
         stuck: None,
         hinted_at: None,
         state: ExecutionState::Pending(Ready { available_at, hint_later: false }),
@@ -112,7 +113,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
 }
 
 /// Puts input and details into the record where they fit, the larger one aside first where they don't.
-fn spill(mut execution: Execution, start: &Start) -> (Execution, Vec<NewBlob>) {
+fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Execution, Vec<NewBlob>) {
     let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
     let [input_id, details_id] = start.blob_ids;
     let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
@@ -124,18 +125,20 @@ fn spill(mut execution: Execution, start: &Start) -> (Execution, Vec<NewBlob>) {
         (false, true) => (input < details, input >= details),
         (false, false) => (false, false),
     };
+    let expires_at = keeping::at_first(&execution, context.now, context.limits);
     let mut blobs = Vec::new();
     let mut place = |json: &Option<Json>, inline: bool, id: BlobId| {
         json.clone().map(|body| {
             if inline {
                 return Payload::Inline(body);
             }
-            let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at: OPEN };
+            let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at };
             blobs.push(NewBlob { at: at.clone(), body });
             Payload::Blob(at)
         })
     };
     execution.input = place(&start.input, input_inline, input_id);
     execution.details = place(&start.details, details_inline, details_id);
+    execution.kept = (!blobs.is_empty()).then_some(expires_at);
     (execution, blobs)
 }

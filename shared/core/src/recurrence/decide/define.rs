@@ -3,7 +3,6 @@
 use super::settle;
 use crate::command::Context;
 use crate::decision::NewBlob;
-use crate::duration::Millis;
 use crate::error::Reject;
 use crate::id::Incarnation;
 use crate::limits::CONTROL_RECORD_BYTES;
@@ -11,6 +10,7 @@ use crate::payload::{BlobRef, Json, Payload};
 use crate::policy::PolicyError;
 use crate::recurrence::command::Definition;
 use crate::recurrence::decision::{Decision, Reply};
+use crate::recurrence::place::KEPT_FOR;
 use crate::recurrence::run::{IdTemplate, RunState, Skip};
 use crate::recurrence::{FORMAT, Recurrence, State};
 use crate::size;
@@ -18,9 +18,6 @@ use crate::time::Timestamp;
 
 /// Bytes kept free for what a life adds to the record: the runs it follows and remembers, what waits, and its place.
 const GROWTH_BYTES: usize = 330;
-/// A schedule has no end, and its payload none before it: that is stamped when nothing points to it any more.
-const FOR_GOOD: Millis = Millis::from_days(100 * 365);
-
 pub(super) fn create(
     record: Option<&Recurrence>,
     definition: &Definition,
@@ -65,17 +62,10 @@ pub(super) fn replace(
     }
     set_paused(&mut after, paused, context.now);
     let mut decision = settle(Some(current), after, Reply::Made { existed: true }, context);
-    if let Some(write) = decision.write.as_mut().filter(|_| current.fingerprint != definition.fingerprint) {
+    if current.fingerprint != definition.fingerprint {
         decision.blobs = fresh.1;
-        write.forgotten = forgotten(current, context);
     }
     decision
-}
-
-/// What becomes of a payload that nothing points to from now on.
-pub(super) fn forgotten(record: &Recurrence, context: &Context<'_>) -> Option<BlobRef> {
-    let blob = record.request.blob()?;
-    Some(BlobRef { expires_at: context.now.plus(context.limits.retention), ..blob.clone() })
 }
 
 fn make(gone: Option<&Recurrence>, definition: &Definition, context: &Context<'_>) -> Decision {
@@ -135,7 +125,7 @@ fn place_request(made: &mut Recurrence, definition: &Definition, context: &Conte
         return vec![];
     }
     let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
-    let at = BlobRef { id: definition.blob_id, bytes, expires_at: context.now.plus(FOR_GOOD) };
+    let at = BlobRef { id: definition.blob_id, bytes, expires_at: context.now.plus(KEPT_FOR) };
     made.request = Payload::Blob(at.clone());
     vec![NewBlob { at, body }]
 }

@@ -43,11 +43,7 @@ pub(super) fn delete(record: &Recurrence, context: &Context<'_>) -> Decision {
     after.state = State::Deleted { expires_at: context.now };
     after.waiting = None;
     after.runs = vec![];
-    let mut decision = settle(Some(record), after, Reply::Done, context);
-    if let Some(write) = decision.write.as_mut() {
-        write.forgotten = super::define::forgotten(record, context);
-    }
-    decision
+    settle(Some(record), after, Reply::Done, context)
 }
 
 /// Nothing is started by plan from now on, and what waits isn't either.

@@ -1,6 +1,7 @@
 //! The record keeps its kilobyte with every limit at its maximum at once, through a whole life.
 
 use super::fixture::{Scene, cron, definition, max_runs, span};
+use crate::duration::Millis;
 use crate::id::{QueueName, RecurrenceId, TaskKind};
 use crate::limits::{CONTROL_RECORD_BYTES, KIND_MAX, QUEUE_NAME_MAX};
 use crate::payload::Json;
@@ -72,19 +73,23 @@ fn a_common_request_rides_in_the_record_and_one_that_does_not_fit_lies_beside_it
 }
 
 #[test]
-fn a_payload_that_nothing_points_to_any_more_is_let_go() {
+fn the_payload_of_a_schedule_is_kept_on_for_as_long_as_there_is_one_paused_or_not() {
     let mut scene = Scene::new();
     scene.ask(&Command::Create(largest(2_000))).unwrap();
-    let blob = scene.record().request.blob().unwrap().clone();
-    let mut other = largest(3_000);
-    (other.incarnation, other.fingerprint, other.blob_id) =
-        (super::fixture::incarnation(8), super::fixture::fingerprint(8), super::fixture::blob(8));
-    for command in [Command::Replace(other), Command::Delete] {
-        let decision = scene.decide(&command);
-        let forgotten = decision.write.unwrap().forgotten.unwrap();
-        assert_eq!(forgotten.id, blob.id);
-        assert_eq!(forgotten.expires_at, scene.now.plus(scene.limits.retention));
+    scene.ask(&Command::Pause).unwrap();
+    for _ in 0..10 {
+        let before = scene.record().request.blob().unwrap().clone();
+        let due = scene.record().due.unwrap();
+        assert!(due.at.plus(Millis::from_days(30)) < before.expires_at && due.at > scene.now);
+        scene.now = due.at;
+        let decision = scene.decide(&Command::Due { ended: vec![] });
+        let kept = decision.write.unwrap().kept.unwrap();
+        assert!(kept.id == before.id && kept.expires_at == scene.now.plus(Millis::from_days(120)));
+        scene.ask(&Command::Due { ended: vec![] }).unwrap();
+        assert_eq!(scene.record().request.blob(), Some(&kept));
     }
+    scene.ask(&Command::Delete).unwrap();
+    assert_eq!(scene.record().due, None);
 }
 
 /// Written once, and from then on what lies in tables.

@@ -112,7 +112,7 @@ fn settle(records: &mut Records, decided: &[&Write]) -> Result<(), StoreError> {
 }
 
 const fn is_extension(write: &Write) -> bool {
-    matches!(write, Write::ExtendBlob { .. } | Write::ExtendKey { .. })
+    matches!(write, Write::ExtendBlob { .. } | Write::ExtendSegment { .. } | Write::ExtendKey { .. })
 }
 
 const fn is_wake(write: &Write) -> bool {
@@ -135,6 +135,7 @@ impl Records {
             | Write::PutTick { .. }
             | Write::PutRecurrence { .. }
             | Write::ExtendBlob { .. }
+            | Write::ExtendSegment { .. }
             | Write::ExtendKey { .. } => None,
         }
     }
@@ -203,7 +204,10 @@ impl Records {
                 let follows = stored.map_or(0, |stored| stored.version) + 1 == record.version;
                 Condition::marked(follows, stored.map(|stored| stored.nonce), record.nonce)
             }
-            Write::Wake { .. } | Write::ExtendBlob { .. } | Write::ExtendKey { .. } => Condition::Holds,
+            Write::Wake { .. }
+            | Write::ExtendBlob { .. }
+            | Write::ExtendSegment { .. }
+            | Write::ExtendKey { .. } => Condition::Holds,
         }
     }
 
@@ -250,7 +254,12 @@ impl Records {
             }
             Write::ExtendBlob { at } => {
                 if let Some(kept) = self.blobs.get_mut(&at.id) {
-                    kept.expires_at = Some(at.expires_at);
+                    kept.extend(at.expires_at);
+                }
+            }
+            Write::ExtendSegment { id, key, expires_at } => {
+                if let Some(kept) = self.segments.get_mut(&(id.clone(), *key)) {
+                    kept.extend(*expires_at);
                 }
             }
             Write::ExtendKey { key, expires_at } => {

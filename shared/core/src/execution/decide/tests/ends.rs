@@ -4,8 +4,8 @@ use crate::decision::{DueReply, Effect};
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
-use crate::execution::journal::OPEN;
 use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status};
+use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};
 
 use super::fixture::{Scene, blob, child, done, done_aside, ended, execution, remote, t, waited};
@@ -165,20 +165,22 @@ fn only_an_execution_that_has_ended_is_finished() {
 }
 
 fn aside(name: &str) -> BlobRef {
-    BlobRef { id: blob(name), bytes: 1_000, expires_at: OPEN }
+    BlobRef { id: blob(name), bytes: 1_000, expires_at: t("97d").plus(Limits::default().retention) }
 }
 
 #[test]
-fn payloads_of_their_own_are_kept_as_long_as_the_record() {
+fn a_close_writes_nothing_for_payloads_that_are_kept_as_long_as_the_record() {
     let large = format!("\"{}\"", "x".repeat(2_000));
     let scene = execution().input(&large).started().take("a");
     let scene = scene.record_entries("a", vec![done_aside("step", aside("result"))]);
     let output = Some(Payload::Blob(aside("output")));
-    let scene = scene.close("a", ExecutionOutcome::Completed { output }).closes_later().finish().has_ended();
-    let expires_at = scene.record().closed().unwrap().expires_at;
-    let blobs: Vec<_> = crate::execution::parts::blobs(scene.record()).collect();
+    let scene = scene.close("a", ExecutionOutcome::Completed { output }).has_ended();
+    assert_eq!(scene.decision().writes.len(), 1);
+    let (record, expires_at) = (scene.record(), scene.record().closed().unwrap().expires_at);
+    assert!(record.kept.is_some_and(|kept| kept >= expires_at));
+    let blobs: Vec<_> = crate::execution::parts::blobs(record).collect();
     assert_eq!(blobs.len(), 3);
-    assert!(blobs.iter().all(|at| at.expires_at == expires_at));
+    assert!(blobs.iter().all(|at| Some(at.expires_at) >= record.kept));
 }
 
 // ---- the next run
@@ -197,8 +199,8 @@ fn an_execution_that_continues_as_new_begins_another_run_under_the_same_deadline
     );
     assert_eq!((record.deadline_at, record.run_deadline_at), (Some(t("1h")), Some(t("15m"))));
     assert_eq!(scene.journal().len(), 1);
-    // An earlier run has left parts behind.
-    scene.take("b").replies(TAKEN).complete("b").closes_later().finish().has_ended();
+    // What an earlier run has left behind goes by itself.
+    scene.take("b").replies(TAKEN).complete("b").has_ended();
 }
 
 #[test]
@@ -208,22 +210,19 @@ fn an_execution_that_was_to_be_cancelled_does_not_continue() {
 }
 
 #[test]
-fn what_only_the_last_run_pointed_to_may_go_in_time() {
+fn what_only_the_last_run_pointed_to_goes_by_itself() {
     let large = format!("\"{}\"", "x".repeat(2_000));
     let scene: Scene = execution().input(&large).started().take("a");
     let scene =
         scene.record_entries("a", vec![done_aside("step", aside("result"))]).continue_as_new("a", vec![]);
-    let expires_at = t("0s").plus(crate::limits::Limits::default().retention);
-    let let_go: Vec<_> = scene
-        .decision()
-        .writes
-        .iter()
-        .filter_map(|write| match write {
-            crate::decision::Write::ExtendBlob { at } => Some((at.id, at.expires_at)),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(let_go, [(blob("input"), expires_at), (blob("result"), expires_at)]);
+    assert!(
+        !scene
+            .decision()
+            .writes
+            .iter()
+            .any(|write| matches!(write, crate::decision::Write::ExtendBlob { .. }))
+    );
+    assert_eq!((scene.record().kept, crate::execution::parts::blobs(scene.record()).count()), (None, 0));
 }
 
 #[test]

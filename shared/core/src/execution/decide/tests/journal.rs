@@ -30,7 +30,7 @@ fn what_the_record_has_no_room_for_is_sealed_with_all_before_it() {
         assert_eq!(scene.journal(), told);
     }
     assert!((5..20).contains(&seals), "{seals} segments");
-    scene.complete("a").closes_later().finish().has_ended();
+    scene.complete("a").has_ended();
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! What operators do: cancel, terminate, pause, resume, restart, rerun, and retry a step.
 
-use crate::decision::Write;
+use crate::decision::{CancelReply, Write};
 use crate::error::Reject;
 use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
-use crate::execution::journal::{Happened, OPEN};
-use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status};
+use crate::execution::journal::Happened;
+use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status, Progress, missing_time};
+use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};
 
 use super::fixture::{Scene, blob, done, done_aside, execution, remote, t};
@@ -137,23 +138,37 @@ fn a_rerun_begins_with_the_results_that_are_kept() {
     let kept = vec![done("one", "1"), done("two", "2")];
     let scene = execution().started().take("a").fail("a").restart(kept.clone()).is(Status::Pending);
     assert_eq!(scene.journal()[..2], kept);
-    scene.take("b").complete("b").closes_later().finish().has_ended();
+    scene.take("b").complete("b").has_ended();
 }
 
 #[test]
-fn what_a_new_run_points_to_is_kept_again() {
+fn an_execution_goes_on_after_its_end_only_if_all_that_it_points_to_is_kept_for_long_enough() {
     let large = format!("\"{}\"", "x".repeat(2_000));
-    let result = BlobRef { id: blob("result"), bytes: 1_000, expires_at: OPEN };
+    let result = BlobRef { id: blob("result"), bytes: 1_000, expires_at: t("127d") };
     let kept = vec![done_aside("step", result)];
-    let scene = execution().input(&large).started().take("a").record_entries("a", kept.clone());
-    let scene = scene.fail("a").finish().restart(kept);
-    let extended = |write: &Write| match write {
-        Write::ExtendBlob { at } => (at.expires_at == OPEN).then_some(at.id),
-        _ => None,
+    let failed = || {
+        let scene = execution().input(&large).started().take("a").record_entries("a", kept.clone());
+        scene.at("20d").fail_by_step("a", "charge").has_ended()
     };
-    let writes: Vec<_> = scene.decision().writes.iter().filter_map(extended).collect();
-    assert_eq!(writes, [blob("input"), blob("result")]);
-    assert!(matches!(&scene.record().input, Some(Payload::Blob(at)) if at.expires_at == OPEN));
+    assert_eq!(failed().record().kept, Some(t("90d")));
+    let in_time = failed().at("29d").restart(kept.clone()).replies(CHANGED);
+    assert_eq!(in_time.decision().writes.len(), 1);
+    failed().at("29d").retry_step("charge").replies(CHANGED);
+    failed().at("31d").restart(kept.clone()).replies(Reply::ExpiresTooSoon).changes_nothing();
+    let scene = failed().at("31d").retry_step("charge").replies(Reply::ExpiresTooSoon).changes_nothing();
+    let to = missing_time(scene.record(), t("31d"), &Limits::default()).unwrap();
+    assert_eq!(to, t("121d"));
+
+    // Page by page, and only the last one counts.
+    let progress = |entries| Progress { entries, to: Some(to), ..Progress::default() };
+    let all = u32::try_from(scene.journal().len()).unwrap();
+    let scene = scene.gone_through(progress(all - 1)).has_ended().retry_step("charge").changes_nothing();
+    // Somebody who comes later goes on with what is begun.
+    assert_eq!(missing_time(scene.record(), t("32d"), &Limits::default()), Some(to));
+    let scene = scene.gone_through(progress(all)).has_ended();
+    assert_eq!((scene.record().kept, scene.record().progress), (Some(to), None));
+    assert!(scene.record().input.as_ref().and_then(Payload::blob).is_some_and(|at| at.expires_at == to));
+    scene.at("32d").retry_step("charge").replies(CHANGED).is(Status::Pending);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 use crate::execution::command::{Ending, ExecutionCommand, Take};
 use crate::execution::journal::{Entry, Happened};
-use crate::execution::{ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Parent, Slot, Stuck};
+use crate::execution::{
+    Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Parent, Progress, Slot, Stuck,
+};
 use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, WorkerName, WorkflowName};
 use crate::limits;
 use crate::payload::Payload;
@@ -77,6 +79,10 @@ fn through_every_state(begin: impl Fn() -> Scene) {
             suspend.awaits_others = true;
         })
     };
+    let gone_through = |record: &mut Execution| {
+        record.progress = Some(Progress { steps: 2_000, entries: 9_999, to: Some(suspend_until()) });
+    };
+    suspended().edit(gone_through).pause().resume().next_tick();
     begin().pause().resume().pause().terminate().is(Status::Cancelled);
     let later = suspended().pause().offer_once("go", &"i".repeat(64)).resume().next_tick();
     take(later.pause().resume(), "b").cancel().renew("b").is(Status::Running);

@@ -49,6 +49,8 @@ impl World {
             failing: None,
             cancel_requested: false,
             paused: false,
+            kept: None,
+            progress: None,
             stuck: None,
             hinted_at: None,
             state: ExecutionState::Pending(Ready { available_at: NOW, hint_later: false }),

@@ -155,7 +155,8 @@ pub(in super::super) async fn lists_of_tasks_hold_nothing_of_executions(
 ) -> Result<(), StoreError> {
     let execution = world.started("both").await?;
     let key = SegmentKey { incarnation: execution.incarnation, run: 1, number: 1, mark: world.nonce() };
-    world.store.put_segment(&execution.id, &key, &Segment { before: None, entries: vec![] }).await?;
+    let segment = Segment { before: None, entries: vec![] };
+    world.store.put_segment(&execution.id, &key, &segment, later(60)).await?;
     world.store.join(&parent_of("both", execution.incarnation), slot(0), later(60)).await?;
     world.scheduled("task").await?;
     for listing in [Listing::All, Listing::Live { shard: SHARD }] {

@@ -1,5 +1,6 @@
 //! The sealed parts of journals.
 
+use tickover_core::decision::Write;
 use tickover_core::execution::Execution;
 use tickover_core::execution::journal::{Entry, Happened, SEGMENT_BYTES, Segment, SegmentKey};
 use tickover_core::id::Nonce;
@@ -31,15 +32,15 @@ pub(in super::super) async fn segments_are_read_by_number_and_foreign_ones_with_
         written.push((key(&world, &execution, 1, number), noted(&number.to_string(), before)));
     }
     for (key, segment) in written.iter().rev() {
-        world.store.put_segment(id, key, segment).await?;
+        world.store.put_segment(id, key, segment, later(60)).await?;
     }
     // The same write again, after a lost answer.
-    world.store.put_segment(id, &written[0].0, &written[0].1).await?;
+    world.store.put_segment(id, &written[0].0, &written[0].1, later(60)).await?;
     assert_eq!(world.store.segments(id, incarnation, 1).await?, written);
 
     // Of a write that was refused: another mark for the same number.
     let foreign = (key(&world, &execution, 1, 2), noted("foreign", None));
-    world.store.put_segment(id, &foreign.0, &foreign.1).await?;
+    world.store.put_segment(id, &foreign.0, &foreign.1, later(60)).await?;
     let read = world.store.segments(id, incarnation, 1).await?;
     assert!(read.is_sorted_by_key(|(key, _)| key.number), "{read:?}");
     let (others, own): (Vec<_>, Vec<_>) = read.into_iter().partition(|(key, _)| *key == foreign.0);
@@ -55,7 +56,7 @@ pub(in super::super) async fn segments_are_told_apart_by_run_incarnation_and_exe
     let mut expected = Vec::new();
     for (of, run) in [(&one, 1), (&one, 2), (&one, 12), (&two, 1), (&same_id, 1)] {
         let segment = (key(&world, of, run, 1), noted(&format!("{run}"), None));
-        world.store.put_segment(&of.id, &segment.0, &segment.1).await?;
+        world.store.put_segment(&of.id, &segment.0, &segment.1, later(60)).await?;
         expected.push((of, run, segment));
     }
     for (of, run, segment) in expected {
@@ -79,26 +80,28 @@ pub(in super::super) async fn a_journal_larger_than_one_answer_is_read_whole(
         let what = Happened::Captured { name: step("value"), value };
         let segment = Segment { before: None, entries: vec![Entry { at: NOW, what }] };
         let key = key(&world, &execution, 7, number);
-        world.store.put_segment(&execution.id, &key, &segment).await?;
+        world.store.put_segment(&execution.id, &key, &segment, later(60)).await?;
         written.push((key, segment));
     }
     assert!(world.store.segments(&execution.id, execution.incarnation, 7).await? == written);
     Ok(())
 }
 
-pub(in super::super) async fn segments_are_let_go_when_their_execution_is(
+pub(in super::super) async fn a_segment_is_kept_longer_or_is_gone_already(
     world: World,
 ) -> Result<(), StoreError> {
     let execution = world.started("done").await?;
     let (id, incarnation) = (&execution.id, execution.incarnation);
-    world.store.expire_segments(id, incarnation, later(60)).await?;
     let written = [1, 2].map(|run| (key(&world, &execution, run, 1), noted("kept", None)));
+    let extend = |key| Write::ExtendSegment { id: id.clone(), key, expires_at: later(120) };
+    // One that isn't there is not made.
+    world.store.commit(&[extend(written[0].0)]).await?;
+    assert_eq!(world.store.segments(id, incarnation, 1).await?, []);
     for (key, segment) in &written {
-        world.store.put_segment(id, key, segment).await?;
+        world.store.put_segment(id, key, segment, later(60)).await?;
+        world.store.commit(&[extend(*key)]).await?;
+        world.store.commit(&[extend(*key)]).await?;
     }
-    world.store.expire_segments(id, incarnation, later(60)).await?;
-    world.store.expire_segments(id, incarnation, later(60)).await?;
-    // Until then they are there, as they were.
     for (key, segment) in written {
         assert_eq!(world.store.segments(id, incarnation, key.run).await?, [(key, segment)]);
     }

@@ -1,0 +1,22 @@
+//! gone through: how far somebody has come is noted, so that whoever comes next goes on from there.
+
+use crate::command::Context;
+use crate::execution::command::GoneThrough;
+use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::update::update_placed;
+use crate::execution::{Execution, keeping};
+use crate::place::Placement;
+
+pub(super) fn decide(execution: &Execution, gone: &GoneThrough, context: &Context<'_>) -> ExecutionDecision {
+    let ended_at = execution.closed().map(|closed| closed.ended_at);
+    if gone.run != execution.run || gone.ended_at != ended_at {
+        // It has moved on, and has other parts, or other steps, by now.
+        return ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Changed { changed: false }));
+    }
+    let mut after = execution.clone();
+    keeping::note(&mut after, gone.progress);
+    // Once all parts are kept on, the next look at them is far away.
+    let is_kept_on = after.kept != execution.kept && ended_at.is_none();
+    let placement = if is_kept_on { Placement::Latest } else { Placement::KeepOrLower };
+    update_placed(execution, after, placement, context, Ok(ExecutionReply::Changed { changed: true }))
+}

@@ -1,0 +1,127 @@
+//! The parts of an execution, which are kept on: its segments, and payloads in items of their own.
+
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use tickover_core::decision::Write;
+use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
+use tickover_core::execution::{Execution, Progress};
+use tickover_core::payload::{BlobRef, Payload};
+use tickover_core::time::Timestamp;
+
+use super::close::{index, progress_of};
+use crate::error::ServiceError;
+use crate::ports::StoreError;
+use crate::service::Service;
+
+/// Parts kept on before that is noted.
+const PAGE: usize = 256;
+/// Of these, at once.
+const AT_ONCE: usize = 32;
+
+/// A part that is to be kept on, and of which entry of the journal it is: a segment counts as of its first one, what
+/// the record has beside its journal as of the very first.
+struct Part {
+    entry: usize,
+    keep: Write,
+}
+
+impl Service {
+    /// Has everything that a record points to kept until then: the record as it stands after that, and whether it
+    /// was all. Goes on where somebody else has come to, and as far as there is time; a page of it at least.
+    pub(super) async fn keep_parts(
+        &self,
+        mut execution: Execution,
+        to: Timestamp,
+        stop_at: Timestamp,
+    ) -> Result<(Execution, bool), ServiceError> {
+        loop {
+            let begun = execution.progress.and_then(|progress| progress.to).filter(|begun| *begun >= to);
+            let before = progress_of(&execution);
+            let from = if begun.is_some() { before.entries } else { 0 };
+            let to = begun.unwrap_or(to);
+            let (parts, entries) = self.parts_of(&execution, to).await?;
+            let left: Vec<Part> = parts.into_iter().filter(|part| part.entry >= index(from)).collect();
+            let page = left.len().min(PAGE);
+            let kept: Vec<_> = left[..page].iter().map(|part| self.keep_part(part)).collect();
+            stream::iter(kept).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+            let seen = left.get(page).map_or(entries, |next| next.entry);
+            let seen = u32::try_from(seen).unwrap_or(u32::MAX);
+            let progress = Progress { entries: seen, to: Some(to), ..before };
+            let Some(noted) = self.note_progress(&execution, progress).await? else {
+                // It has moved on: whoever looks at it next begins anew.
+                return Ok((execution, false));
+            };
+            execution = noted;
+            if execution.kept.is_none_or(|kept| kept >= to) {
+                return Ok((execution, true));
+            }
+            if self.now() >= stop_at {
+                return Ok((execution, false));
+            }
+        }
+    }
+
+    async fn keep_part(&self, part: &Part) -> Result<(), ServiceError> {
+        let keep = std::slice::from_ref(&part.keep);
+        Ok(self.patiently(|| self.ports.store.commit(keep)).await?)
+    }
+
+    /// The parts that aren't known to be kept until then, oldest first, and how many entries the journal has.
+    async fn parts_of(
+        &self,
+        execution: &Execution,
+        to: Timestamp,
+    ) -> Result<(Vec<Part>, usize), ServiceError> {
+        let is_short = |at: &&BlobRef| at.expires_at < to;
+        let payload = |payload: &Payload, entry| {
+            let at = payload.blob().filter(is_short)?;
+            let keep = Write::ExtendBlob { at: BlobRef { expires_at: to, ..at.clone() } };
+            Some(Part { entry, keep })
+        };
+        let own = [execution.input.as_ref(), execution.details.as_ref(), execution.output()];
+        let mut parts: Vec<Part> = own.into_iter().flatten().filter_map(|own| payload(own, 0)).collect();
+        let mut entries = 0;
+        let mut add = |parts: &mut Vec<Part>, more: &[Entry]| {
+            for entry in more {
+                parts.extend(entry.payload().and_then(|held| payload(held, entries)));
+                entries += 1;
+            }
+            entries
+        };
+        let mut first = 0;
+        for (key, segment) in self.chain_of(execution).await? {
+            let keep = Write::ExtendSegment { id: execution.id.clone(), key, expires_at: to };
+            parts.push(Part { entry: first, keep });
+            first = add(&mut parts, &segment.entries);
+        }
+        let entries = add(&mut parts, &execution.journal);
+        Ok((parts, entries))
+    }
+
+    /// A run's whole journal: the sealed part, then what the record holds.
+    pub async fn journal_of(&self, execution: &Execution) -> Result<Vec<Entry>, ServiceError> {
+        let chain = self.chain_of(execution).await?;
+        let sealed = chain.into_iter().flat_map(|(_, segment)| segment.entries);
+        Ok(sealed.chain(execution.journal.iter().cloned()).collect())
+    }
+
+    /// The segments of a run's journal, oldest first.
+    async fn chain_of(&self, execution: &Execution) -> Result<Vec<(SegmentKey, Segment)>, ServiceError> {
+        let Some(sealed) = execution.sealed else { return Ok(vec![]) };
+        let (id, incarnation, run) = (&execution.id, execution.incarnation, execution.run);
+        let mut segments = self.patiently(|| self.ports.store.segments(id, incarnation, run)).await?;
+        let mut chain = Vec::new();
+        let mut mark = Some(sealed.last);
+        for number in (1..=sealed.segments).rev() {
+            let is_next = |(key, _): &(SegmentKey, Segment)| key.number == number && Some(key.mark) == mark;
+            let Some(next) = segments.iter().position(is_next) else {
+                let reason = format!("segment {number} of run {run} of execution {id} is missing");
+                return Err(StoreError::Corrupt { reason }.into());
+            };
+            let (key, segment) = segments.swap_remove(next);
+            mark = segment.before;
+            chain.push((key, segment));
+        }
+        chain.reverse();
+        Ok(chain)
+    }
+}

@@ -1,0 +1,243 @@
+//! How long the parts of executions are kept, and how executions are closed: with thousands of parts and steps, little
+//! time, and deaths after every write. What is old is deleted by the store, as soon as it may be.
+
+mod mortal;
+mod scene;
+
+use tickover_core::execution::command::Ending;
+use tickover_core::execution::{ExecutionOutcome, ExecutionState};
+use tickover_core::payload::Payload;
+
+use super::remote_id;
+use crate::error::ServiceError;
+use crate::memory::store::Item;
+use mortal::NEVER;
+use scene::{DAY, Scene, event, failed_by, id, large, name};
+
+/// A failed execution with results of their own, most of them in segments.
+async fn failed(results: usize) -> Scene {
+    let scene = Scene::new();
+    let turn = scene.started("e", Some(large())).await;
+    let mut execution = turn.execution.clone();
+    for part in (0..results).collect::<Vec<_>>().chunks(25) {
+        let mut entries = Vec::new();
+        for number in part {
+            entries.push(scene.large_step(&format!("step[{number}]")).await);
+        }
+        execution = scene.service.record_turn(&execution, turn.lease, entries, None).await.unwrap();
+    }
+    assert!(results < 10 || execution.sealed.is_some());
+    let ending = failed_by("charge");
+    scene.close(&execution, turn.lease, vec![scene.failed_step("charge")], ending).await;
+    scene
+}
+
+#[tokio::test]
+async fn a_step_that_is_run_again_finds_all_results_however_long_it_takes() {
+    let scene = failed(60).await;
+    scene.pass(25 * DAY).await;
+    scene.service.retry_step(&id("e"), name("charge")).await.unwrap();
+    // The first end, and the retention after it, are long over.
+    scene.pass(200 * DAY).await;
+    let turn = scene.turn().await.unwrap();
+    assert!(turn.input.is_some());
+    for entry in &turn.journal {
+        if let Some(payload) = entry.payload() {
+            scene.service.open(payload).await.unwrap();
+        }
+    }
+    let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
+    scene.close(&turn.execution, turn.lease, vec![], ending).await;
+    scene.pass(130 * DAY).await;
+    assert_eq!(scene.store.expiries(), []);
+}
+
+#[tokio::test]
+async fn a_step_is_run_again_though_who_keeps_its_results_dies_after_any_write() {
+    for last in 0.. {
+        let scene = failed(60).await;
+        // Just before the execution itself goes: its parts would go before the retry is over.
+        scene.advance(29 * DAY + DAY / 2);
+        scene.shorten_kept("e").await;
+        scene.die_after(last);
+        let retried = scene.service.retry_step(&id("e"), name("charge")).await;
+        scene.die_after(NEVER);
+        if scene.execution("e").await.closed().is_some() {
+            scene.service.retry_step(&id("e"), name("charge")).await.unwrap();
+        }
+        scene.delete_expired();
+        scene.pass(100 * DAY).await;
+        scene.assert_whole("e").await;
+        if retried.is_ok() {
+            assert!(last > 60, "{last}");
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn parts_that_take_longer_than_a_call_are_kept_call_by_call() {
+    let scene = failed(3_000).await;
+    scene.advance(20 * DAY);
+    scene.shorten_kept("e").await;
+    scene.slow(1_000);
+    let (mut calls, mut seen) = (0, 0);
+    loop {
+        calls += 1;
+        match scene.service.retry_step(&id("e"), name("charge")).await {
+            Ok(_) => break,
+            Err(ServiceError::Unavailable { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        let progress = scene.execution("e").await.progress.unwrap();
+        assert!(progress.entries > seen, "call {calls} came no further than {seen}");
+        seen = progress.entries;
+    }
+    assert!(calls > 1);
+    scene.slow(0);
+    scene.pass(100 * DAY).await;
+    scene.assert_whole("e").await;
+}
+
+#[tokio::test]
+async fn an_execution_that_waits_for_a_year_without_a_timeout_keeps_what_it_points_to() {
+    let scene = Scene::new();
+    let turn = scene.started("e", Some(large())).await;
+    let mut entries = Vec::new();
+    for number in 0..30 {
+        entries.push(scene.large_step(&format!("step[{number}]")).await);
+    }
+    scene.suspend(&turn, entries).await;
+    // Nobody will ever point to this.
+    scene.service.keep(large()).await.unwrap();
+    scene.pass(365 * DAY).await;
+    scene.assert_whole("e").await;
+    let parts = scene.store.expiries().into_iter().filter(|(item, _)| matches!(item, Item::Blob(_))).count();
+    assert_eq!(parts, 31);
+    scene.service.terminate(&id("e")).await.unwrap();
+    scene.pass(100 * DAY).await;
+    assert_eq!(scene.store.expiries(), []);
+}
+
+#[tokio::test]
+async fn keeping_parts_on_survives_a_death_after_any_write() {
+    for last in 0..80 {
+        let scene = Scene::new();
+        let turn = scene.started("e", Some(large())).await;
+        let mut entries = Vec::new();
+        for number in 0..60 {
+            entries.push(scene.large_step(&format!("step[{number}]")).await);
+        }
+        scene.suspend(&turn, entries).await;
+        scene.advance(31 * DAY);
+        scene.die_after(last);
+        let _ = scene.tick().await;
+        scene.die_after(NEVER);
+        scene.pass(100 * DAY).await;
+        scene.assert_whole("e").await;
+    }
+}
+
+#[tokio::test]
+async fn what_earlier_runs_left_behind_goes_by_itself_and_what_was_carried_on_stays() {
+    let scene = Scene::new();
+    let first = scene.started("e", Some(large())).await;
+    scene.service.offer(&id("e"), event("go"), None, Some(large())).await.unwrap();
+    let mut entries = Vec::new();
+    for number in 0..30 {
+        entries.push(scene.large_step(&format!("step[{number}]")).await);
+    }
+    let execution = scene.execution("e").await;
+    let execution = scene.service.record_turn(&execution, first.lease, entries, None).await.unwrap();
+    let journal = scene.service.journal_of(&execution).await.unwrap();
+    let events = tickover_core::execution::journal::pending_events(&journal).into_iter().cloned().collect();
+    let input: Option<Payload> = Some(scene.service.keep(large()).await.unwrap());
+    let ending = Ending::ContinueAsNew { input, events };
+    scene.close(&execution, first.lease, vec![], ending).await;
+    let second = scene.turn().await.unwrap();
+    assert_eq!(second.execution.run, 2);
+    scene.suspend(&second, vec![]).await;
+    scene.pass(300 * DAY).await;
+    scene.assert_whole("e").await;
+    let parts = scene.store.expiries();
+    assert!(!parts.iter().any(|(item, _)| matches!(item, Item::Segment(..))), "{parts:?}");
+    assert_eq!(parts.iter().filter(|(item, _)| matches!(item, Item::Blob(_))).count(), 2);
+}
+
+/// An execution with so many open steps.
+async fn fanned_out(steps: usize) -> Scene {
+    let scene = Scene::new();
+    let turn = scene.started("e", None).await;
+    let entries = scene.begin_remote(&turn.execution, steps).await;
+    scene.suspend(&turn, entries).await;
+    scene
+}
+
+#[tokio::test]
+async fn a_close_with_more_to_end_than_a_call_has_time_for_goes_on_by_message_until_all_is_ended() {
+    let scene = fanned_out(1_500).await;
+    scene.slow(40);
+    scene.service.terminate(&id("e")).await.unwrap();
+    let (mut rounds, mut seen) = (0, 0);
+    while let ExecutionState::Closing(_) = scene.execution("e").await.state {
+        let steps = scene.execution("e").await.progress.unwrap().steps;
+        assert!(rounds == 0 || steps > seen, "round {rounds} came no further than {seen}");
+        (rounds, seen) = (rounds + 1, steps);
+        // No tick is needed.
+        assert_eq!(scene.fire(1_000).await, 1);
+    }
+    assert!(rounds > 2, "{rounds}");
+    scene.slow(0);
+    for number in 0..1_500 {
+        let id = remote_id(&scene.execution("e").await, &name(&format!("label[{number}]")));
+        let task = scene.service.describe(&id).await.unwrap().task;
+        assert!(task.ended().is_some(), "{number}");
+    }
+}
+
+#[tokio::test]
+async fn a_close_survives_a_death_after_any_write() {
+    for last in 1.. {
+        let scene = fanned_out(60).await;
+        scene.die_after(last);
+        let _ = scene.service.terminate(&id("e")).await;
+        scene.die_after(NEVER);
+        let ended = matches!(scene.execution("e").await.state, ExecutionState::Ended(_));
+        scene.pass(DAY).await;
+        assert!(matches!(scene.execution("e").await.state, ExecutionState::Ended(_)));
+        let execution = scene.execution("e").await;
+        for number in 0..60 {
+            let id = remote_id(&execution, &name(&format!("label[{number}]")));
+            assert!(scene.service.describe(&id).await.unwrap().task.ended().is_some(), "{number}");
+        }
+        if ended {
+            assert!(last > 60);
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn ending_an_execution_with_thousands_of_results_is_one_write() {
+    let scene = Scene::new();
+    let turn = scene.started("e", Some(large())).await;
+    let mut execution = turn.execution.clone();
+    for part in 0..20 {
+        let mut entries = Vec::new();
+        for number in 0..100 {
+            entries.push(scene.large_step(&format!("step[{part}-{number}]")).await);
+        }
+        execution = scene.service.record_turn(&execution, turn.lease, entries, None).await.unwrap();
+    }
+    let before = scene.writes();
+    let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
+    scene.close(&execution, turn.lease, vec![], ending).await;
+    assert_eq!(scene.writes() - before, 1);
+    assert!(matches!(scene.execution("e").await.state, ExecutionState::Ended(_)));
+    // As long as the record is there, its results are.
+    scene.advance(29 * DAY);
+    scene.delete_expired();
+    scene.assert_whole("e").await;
+    scene.pass(100 * DAY).await;
+    assert_eq!(scene.store.expiries(), []);
+}

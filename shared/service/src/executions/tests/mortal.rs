@@ -1,0 +1,174 @@
+//! A store whose user dies: after so many writes, none of its calls comes to anything any more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use tickover_core::decision::Write;
+use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::id::{
+    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+};
+use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::recurrence::Recurrence;
+use tickover_core::task::Task;
+use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
+
+use crate::memory::MemoryStore;
+use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
+
+/// Writes that nobody ever comes to.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// The store, and how many writes its user has made and may make.
+pub(super) struct Mortal {
+    pub(super) inner: Arc<MemoryStore>,
+    pub(super) writes: AtomicU64,
+    pub(super) last: AtomicU64,
+}
+
+impl Mortal {
+    fn lives(&self) -> Result<(), StoreError> {
+        let is_dead = self.writes.load(Ordering::SeqCst) >= self.last.load(Ordering::SeqCst);
+        if is_dead { Err(StoreError::Corrupt { reason: "dead".to_owned() }) } else { Ok(()) }
+    }
+
+    fn wrote<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        if result.is_ok() {
+            self.writes.fetch_add(1, Ordering::SeqCst);
+        }
+        self.lives()?;
+        result
+    }
+}
+
+#[async_trait]
+impl Store for Mortal {
+    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        self.lives()?;
+        self.inner.task(id).await
+    }
+
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        self.lives()?;
+        self.inner.tasks(ids).await
+    }
+
+    async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
+        self.lives()?;
+        let result = self.inner.commit(writes).await;
+        self.wrote(result)
+    }
+
+    async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
+        self.lives()?;
+        let result = self.inner.put_blob(at, body).await;
+        self.wrote(result)
+    }
+
+    async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
+        self.lives()?;
+        self.inner.blob(id).await
+    }
+
+    async fn due(
+        &self,
+        range: DueRange,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<DueEntry>, StoreError> {
+        self.lives()?;
+        self.inner.due(range, limit, cursor).await
+    }
+
+    async fn list(
+        &self,
+        listing: Listing,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError> {
+        self.lives()?;
+        self.inner.list(listing, limit, cursor).await
+    }
+
+    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        self.lives()?;
+        self.inner.execution(id).await
+    }
+
+    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
+        self.lives()?;
+        self.inner.executions(ids).await
+    }
+
+    async fn list_executions(
+        &self,
+        workflow: &WorkflowName,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        self.lives()?;
+        self.inner.list_executions(workflow, limit, cursor).await
+    }
+
+    async fn put_segment(
+        &self,
+        id: &ExecutionId,
+        key: &SegmentKey,
+        segment: &Segment,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.lives()?;
+        let result = self.inner.put_segment(id, key, segment, expires_at).await;
+        self.wrote(result)
+    }
+
+    async fn segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        run: u32,
+    ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
+        self.lives()?;
+        self.inner.segments(id, incarnation, run).await
+    }
+
+    async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
+        self.lives()?;
+        let result = self.inner.join(parent, slot, expires_at).await;
+        self.wrote(result)
+    }
+
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
+        self.lives()?;
+        self.inner.recurrence(id).await
+    }
+
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
+        self.lives()?;
+        self.inner.recurrences(limit, cursor).await
+    }
+
+    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
+        self.lives()?;
+        self.inner.queue(name).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        self.lives()?;
+        self.inner.queues().await
+    }
+
+    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
+        self.lives()?;
+        self.inner.tick_record().await
+    }
+
+    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
+        self.lives()?;
+        self.inner.key(digest).await
+    }
+}

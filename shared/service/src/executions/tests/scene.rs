@@ -1,0 +1,255 @@
+//! A service in memory whose store deletes, whose time passes, and whose user may die.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use tickover_core::duration::Millis;
+use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
+use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::id::{EventName, ExecutionId, LeaseId, QueueName, StepName, TaskKind, WorkflowName};
+use tickover_core::limits::Limits;
+use tickover_core::payload::{Json, Payload};
+use tickover_core::retry::RetryPolicy;
+use tickover_core::task::Failure;
+use tickover_core::time::Timestamp;
+use tickover_core::timeout::Timeouts;
+
+use super::mortal::{Mortal, NEVER};
+use crate::claim::ClaimRequest;
+use crate::error::ServiceError;
+use crate::executions::{RemoteStep, StartRequest, TakenTurn, Work};
+use crate::memory::{MemoryQueue, MemoryStore, Queues};
+use crate::ports::{Clock, Queue as _, Store as _};
+use crate::service::{Ports, Service};
+use crate::system::SystemIds;
+use crate::tick::TickReport;
+
+/// A day, in seconds.
+pub(super) const DAY: u64 = 86_400;
+
+/// A clock that goes on by itself, if wished, each time somebody looks at it.
+#[derive(Debug)]
+struct Looked {
+    now: AtomicI64,
+    step: AtomicI64,
+}
+
+#[async_trait]
+impl Clock for Looked {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now.fetch_add(self.step.load(Ordering::SeqCst), Ordering::SeqCst))
+    }
+
+    async fn sleep_until(&self, instant: Timestamp) {
+        self.now.fetch_max(instant.as_millis(), Ordering::SeqCst);
+    }
+}
+
+pub(super) struct Scene {
+    pub(super) service: Service,
+    pub(super) store: Arc<MemoryStore>,
+    mortal: Arc<Mortal>,
+    clock: Arc<Looked>,
+    queue: Arc<MemoryQueue>,
+}
+
+pub(super) fn name(text: &str) -> StepName {
+    StepName::parse(text).unwrap()
+}
+
+pub(super) fn id(text: &str) -> ExecutionId {
+    ExecutionId::parse(text).unwrap()
+}
+
+pub(super) fn event(text: &str) -> EventName {
+    EventName::parse(text).unwrap()
+}
+
+/// A payload that needs an item of its own.
+pub(super) fn large() -> Json {
+    Json::string(&"x".repeat(2_000))
+}
+
+pub(super) fn failed_by(step: &str) -> Ending {
+    let error = Failure::new("payment", "declined");
+    Ending::Outcome(ExecutionOutcome::Failed { error, step: Some(step.to_owned()), retries_exhausted: true })
+}
+
+fn queue() -> QueueName {
+    QueueName::parse("work").unwrap()
+}
+
+impl Scene {
+    pub(super) fn new() -> Self {
+        let clock = Arc::new(Looked { now: AtomicI64::new(1_767_225_600_000), step: AtomicI64::new(0) });
+        let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+        let store = Arc::new(MemoryStore::new());
+        let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
+        let mortal = Arc::new(Mortal { inner: Arc::clone(&store), writes, last });
+        let ports = Ports {
+            store: mortal.clone(),
+            queue: queue.clone(),
+            clock: clock.clone(),
+            ids: Arc::new(SystemIds),
+        };
+        Self { service: Service::new(ports, Limits::default()), store, mortal, clock, queue }
+    }
+
+    /// From now on, each look at the clock takes so many milliseconds.
+    pub(super) fn slow(&self, step_ms: i64) {
+        self.clock.step.store(step_ms, Ordering::SeqCst);
+    }
+
+    pub(super) fn writes(&self) -> u64 {
+        self.mortal.writes.load(Ordering::SeqCst)
+    }
+
+    /// After so many more writes, nothing comes to anything.
+    pub(super) fn die_after(&self, writes: u64) {
+        let last = if writes == NEVER { NEVER } else { self.writes() + writes };
+        self.mortal.last.store(last, Ordering::SeqCst);
+    }
+
+    pub(super) fn advance(&self, seconds: u64) {
+        let by = i64::try_from(seconds * 1_000).unwrap();
+        self.clock.now.fetch_add(by, Ordering::SeqCst);
+    }
+
+    pub(super) fn delete_expired(&self) {
+        self.store.delete_expired(self.clock.now(), |_| true);
+    }
+
+    /// Lets time pass, with a tick every six hours and no worker, and everything deleted that may be.
+    pub(super) async fn pass(&self, seconds: u64) {
+        let (step, mut left) = (6 * 3_600, seconds);
+        while left > 0 {
+            let by = left.min(step);
+            self.advance(by);
+            left -= by;
+            self.delete_expired();
+            self.tick().await.unwrap();
+            while self.fire(50_000).await > 0 {}
+        }
+    }
+
+    pub(super) async fn tick(&self) -> Result<TickReport, ServiceError> {
+        let now = self.clock.now();
+        self.service.tick(now, now.plus(Millis::from_secs(50))).await
+    }
+
+    /// Takes the timers that have arrived, with so much time for each: how many there were.
+    pub(super) async fn fire(&self, time_ms: u64) -> usize {
+        let timers = QueueName::timers();
+        let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+        for message in &messages {
+            let stop_at = self.clock.now().plus(Millis::new(time_ms));
+            self.service.fire(&message.body, stop_at).await.unwrap();
+            self.queue.delete(&timers, &message.receipt).await.unwrap();
+        }
+        messages.len()
+    }
+
+    pub(super) async fn execution(&self, of: &str) -> Execution {
+        self.store.execution(&id(of)).await.unwrap().unwrap()
+    }
+
+    pub(super) async fn turn(&self) -> Option<TakenTurn> {
+        let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+        loop {
+            match self.service.next_work(&queue(), &request).await.unwrap().pop()? {
+                Work::Turn(turn) => return Some(*turn),
+                Work::Task(_) => {}
+            }
+        }
+    }
+
+    pub(super) async fn started(&self, called: &str, input: Option<Json>) -> TakenTurn {
+        let workflow = WorkflowName::parse("orders").unwrap();
+        let request = StartRequest { id: Some(id(called)), input, ..StartRequest::new(workflow, queue()) };
+        self.service.start(request).await.unwrap();
+        self.turn().await.unwrap()
+    }
+
+    pub(super) async fn large_step(&self, step: &str) -> Entry {
+        let output = Some(self.service.keep(large()).await.unwrap());
+        let what = Happened::Step {
+            name: name(step),
+            outcome: StepOutcome::Completed { output },
+            attempts: Some(1),
+        };
+        Entry { at: self.clock.now(), what }
+    }
+
+    pub(super) fn failed_step(&self, step: &str) -> Entry {
+        let outcome = StepOutcome::Exhausted { error: Payload::Inline(Json::string("declined")) };
+        Entry { at: self.clock.now(), what: Happened::Step { name: name(step), outcome, attempts: Some(3) } }
+    }
+
+    pub(super) async fn begin_remote(&self, execution: &Execution, steps: usize) -> Vec<Entry> {
+        let names: Vec<StepName> = (0..steps).map(|number| name(&format!("label[{number}]"))).collect();
+        let step = |name: &StepName| RemoteStep {
+            name: name.clone(),
+            kind: TaskKind::parse("print").unwrap(),
+            queue: queue(),
+            input: None,
+            retry: RetryPolicy::default(),
+            timeouts: Timeouts::default(),
+            slot: None,
+        };
+        self.service.begin_remote(execution, names.iter().map(step).collect()).await.unwrap();
+        let begun = |name| Entry { at: self.clock.now(), what: Happened::Remote { name } };
+        names.into_iter().map(begun).collect()
+    }
+
+    pub(super) async fn suspend(&self, turn: &TakenTurn, entries: Vec<Entry>) {
+        let suspend = Suspend {
+            lease: turn.lease,
+            entries,
+            seen_version: turn.execution.version,
+            seen_wakes: turn.execution.wakes,
+            until: None,
+            awaits_others: false,
+            on_failure: None,
+        };
+        self.service.suspend_turn(&turn.execution, suspend).await.unwrap();
+        self.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
+    }
+
+    pub(super) async fn close(
+        &self,
+        execution: &Execution,
+        lease: LeaseId,
+        entries: Vec<Entry>,
+        ending: Ending,
+    ) {
+        let close = Close { lease, entries, ending, on_failure: None };
+        self.service.close_turn(execution, close).await.unwrap();
+    }
+
+    /// Has the record say that its parts are kept no longer than it is itself.
+    pub(super) async fn shorten_kept(&self, of: &str) {
+        let before = self.execution(of).await;
+        let kept = before.closed().map(|closed| closed.expires_at);
+        let after = Execution { kept, version: before.version + 1, ..before.clone() };
+        let (before, after) = (Box::new(before), Box::new(after));
+        let write = tickover_core::decision::Write::UpdateExecution {
+            before,
+            after,
+            due_no_later_than: None,
+            wakes: None,
+        };
+        self.store.commit(&[write]).await.unwrap();
+    }
+
+    /// All that the execution points to is there.
+    pub(super) async fn assert_whole(&self, of: &str) {
+        let execution = self.execution(of).await;
+        let journal = self.service.journal_of(&execution).await.unwrap();
+        let own = [execution.input.as_ref(), execution.details.as_ref(), execution.output()];
+        for payload in own.into_iter().flatten().chain(journal.iter().filter_map(Entry::payload)) {
+            self.service.open(payload).await.unwrap();
+        }
+    }
+}
