@@ -257,15 +257,3 @@ pub(super) fn max_runs(count: u32) -> Option<NonZeroU32> {
 pub(super) fn template(text: &str) -> IdTemplate {
     IdTemplate::parse(text, &task_target()).unwrap()
 }
-
-pub(super) fn incarnation(byte: u8) -> Incarnation {
-    Incarnation::from_bytes([byte; 8])
-}
-
-pub(super) fn fingerprint(byte: u8) -> Fingerprint {
-    Fingerprint::from_bytes([byte; 16])
-}
-
-pub(super) fn blob(byte: u8) -> BlobId {
-    BlobId::from_bytes([byte; 16])
-}
