@@ -9,7 +9,7 @@ fn entry(at: i64, pk: &str) -> Value {
     json!({ "list_key": { "S": "dead#0" }, "list_at": { "N": at.to_string() }, "pk": { "S": pk }, "sk": { "S": "task" } })
 }
 
-fn page(entries: Vec<Value>, more: bool) -> Answer {
+fn page(entries: &[Value], more: bool) -> Answer {
     let last = entries.last().filter(|_| more).cloned();
     let mut body = json!({ "Items": entries, "Count": 0 });
     if let Some(last) = last {
@@ -42,7 +42,7 @@ fn a_record_has_one_of_its_lists_keys_by_its_id() {
 
 #[tokio::test]
 async fn a_page_costs_one_query_of_each_key() {
-    let (store, script) = store([page(vec![], false)]);
+    let (store, script) = store([page(&[], false)]);
     assert_eq!(store.listed(List::Dead, 1_000, None).await.unwrap(), (vec![], None));
     let asked = keys(&script);
     assert_eq!((asked.len(), asked.into_iter().collect()), (32, List::Dead.keys().collect::<BTreeSet<_>>()));
@@ -55,9 +55,9 @@ async fn only_a_key_that_holds_more_of_the_page_is_asked_again() {
     let names =
         |range: std::ops::Range<i64>| range.map(|n| entry(9_000 - n, &format!("task#t{n}"))).collect();
     let (first, second): (Vec<_>, Vec<_>) = (names(0..16), names(16..48));
-    let mut answers = vec![page(first, true)];
-    answers.extend((1..KEYS).map(|_| page(vec![], false)));
-    answers.push(page(second, true));
+    let mut answers = vec![page(&first, true)];
+    answers.extend((1..KEYS).map(|_| page(&[], false)));
+    answers.push(page(&second, true));
     let (store, script) = store(answers);
     let (found, next) = store.listed(List::Dead, 20, None).await.unwrap();
     let expected: Vec<String> = (0..20).map(|n| format!("task#t{n}")).collect();
@@ -69,11 +69,11 @@ async fn only_a_key_that_holds_more_of_the_page_is_asked_again() {
 
 #[tokio::test]
 async fn those_of_one_instant_come_by_id_however_the_index_gives_them() {
-    let one = page(vec![entry(5, "task#b"), entry(5, "task#d")], true);
-    let rest = page(vec![entry(5, "task#c"), entry(4, "task#z")], false);
-    let other = page(vec![entry(5, "task#a"), entry(5, "task#e")], false);
+    let one = page(&[entry(5, "task#b"), entry(5, "task#d")], true);
+    let rest = page(&[entry(5, "task#c"), entry(4, "task#z")], false);
+    let other = page(&[entry(5, "task#a"), entry(5, "task#e")], false);
     let mut answers = vec![one, rest, other];
-    answers.push(page(vec![], false));
+    answers.push(page(&[], false));
     let (store, script) = store(answers);
     let (found, next) = store.listed(List::Dead, 4, None).await.unwrap();
     assert_eq!(found, ["task#e", "task#d", "task#c", "task#b"]);

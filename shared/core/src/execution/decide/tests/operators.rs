@@ -1,6 +1,5 @@
 //! What operators do: cancel, terminate, pause, resume, restart, rerun, and retry a step.
 
-use crate::decision::{CancelReply, Write};
 use crate::error::Reject;
 use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
 use crate::execution::journal::Happened;
