@@ -38,6 +38,7 @@ pub fn execution(id: &str, number: u64, now: Timestamp) -> Result<Execution, Nam
         failing: None,
         cancel_requested: false,
         paused: false,
+        parked: false,
         stuck: None,
         hinted_at: None,
         state: ExecutionState::Pending(Ready { available_at: now, hint_later: false }),

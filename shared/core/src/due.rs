@@ -160,6 +160,10 @@ pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
         State::Pending(pending) if pending.hint_later => {
             Due { at: pending.available_at.minus(START_LEAD), kind: DueKind::Start, shard }
         }
+        // Resuming its queue sends its hint; the tick is only there in case that fails.
+        State::Pending(_) | State::Running(_) if task.parked => {
+            Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard }
+        }
         State::Pending(_) | State::Running(_) => {
             let at = hint_needed_at(task)?.plus(limits.backstop);
             Due { at, kind: DueKind::Backstop, shard }

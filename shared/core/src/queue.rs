@@ -20,6 +20,9 @@ pub struct QueueRecord {
     pub nonce: Nonce,
     /// While true, nothing is handed out.
     pub paused: bool,
+    /// Whether hints were deleted while it was paused, which are to be sent again when it is resumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parked: bool,
     /// The latest start of a task whose hint was claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watermark: Option<Timestamp>,
@@ -28,7 +31,7 @@ pub struct QueueRecord {
 impl QueueRecord {
     /// A queue that nothing is known of yet.
     pub fn new(name: QueueName, nonce: Nonce) -> Self {
-        Self { name, version: 0, nonce, paused: false, watermark: None }
+        Self { name, version: 0, nonce, paused: false, parked: false, watermark: None }
     }
 
     /// Whether having claimed a hint of this start is news worth a write.
@@ -44,6 +47,8 @@ pub struct QueueView {
     pub looks_empty: bool,
     /// See [`QueueRecord::watermark`].
     pub watermark: Option<Timestamp>,
+    /// Whether nothing is handed out.
+    pub paused: bool,
 }
 
 /// An idempotency key's record: which task it stands for.

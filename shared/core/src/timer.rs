@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::RecordId;
+use crate::id::{QueueName, RecordId};
 use crate::task::FORMAT;
 use crate::time::Timestamp;
 
@@ -16,6 +16,8 @@ pub enum Wake {
     Timer(Timer),
     /// Sweep one shard.
     Sweep(Sweep),
+    /// Send the hints of what is parked in one shard.
+    Resume(Resume),
 }
 
 /// An instant of a task or execution that somebody will see pass.
@@ -36,6 +38,18 @@ pub struct Timer {
 pub struct Sweep {
     /// Which.
     pub shard: u16,
+}
+
+/// A shard of a queue that was resumed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// The queue.
+    pub queue: QueueName,
+    /// Which shard.
+    pub shard: u16,
+    /// From which place in the due index on; all of it if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Timestamp>,
 }
 
 /// Why a message isn't one of these.
@@ -86,6 +100,13 @@ mod tests {
         r#"{"v":1,"timer":{"execution":"e-1","at":1767225600250,"due_at":1767225590000}}"#;
     const SWEEP: &str = r#"{"v":1,"sweep":{"shard":12}}"#;
 
+    const RESUME: &str = r#"{"v":1,"resume":{"queue":"mail","shard":7}}"#;
+    const RESUME_FROM: &str = r#"{"v":1,"resume":{"queue":"mail","shard":7,"from":0}}"#;
+
+    fn queue() -> QueueName {
+        QueueName::parse("mail").unwrap()
+    }
+
     #[test]
     fn messages_are_written_and_read_as_they_always_were() {
         let timer = Timer {
@@ -99,6 +120,8 @@ mod tests {
             (Wake::Timer(timer), TIMER),
             (Wake::Timer(other), TURN_TIMER),
             (Wake::Sweep(Sweep { shard: 12 }), SWEEP),
+            (Wake::Resume(Resume { queue: queue(), shard: 7, from: None }), RESUME),
+            (Wake::Resume(Resume { queue: queue(), shard: 7, from: Some(Timestamp::EPOCH) }), RESUME_FROM),
         ];
         for (wake, text) in cases {
             assert_eq!(wake.body().unwrap(), text);

@@ -27,6 +27,8 @@ struct QueueRow {
     ver: u64,
     non: Nonce,
     paused: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    parked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     watermark: Option<Timestamp>,
     list_key: String,
@@ -43,6 +45,7 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         ver: record.version,
         non: record.nonce,
         paused: record.paused,
+        parked: record.parked,
         watermark: record.watermark,
         list_key: QUEUE_LIST.to_owned(),
         list_at: 0,
@@ -57,8 +60,8 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
     check_format(&item, FORMAT, &format!("queue {name}"))?;
     let row: QueueRow =
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
-    let QueueRow { ver, non, paused, watermark, .. } = row;
-    Ok(QueueRecord { name, version: ver, nonce: non, paused, watermark })
+    let QueueRow { ver, non, paused, parked, watermark, .. } = row;
+    Ok(QueueRecord { name, version: ver, nonce: non, paused, parked, watermark })
 }
 
 /// The row of all ticks.

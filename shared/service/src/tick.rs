@@ -151,8 +151,9 @@ impl Service {
             return Ok(*view);
         }
         let looks_empty = self.ports.queue.depth(queue).await?.is_empty();
-        let watermark = self.record(queue).await?.and_then(|record| record.watermark);
-        let view = QueueView { looks_empty, watermark };
+        let record = self.record(queue).await?;
+        let paused = record.as_ref().is_some_and(|record| record.paused);
+        let view = QueueView { looks_empty, watermark: record.and_then(|record| record.watermark), paused };
         job.views.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.clone(), view);
         Ok(view)
     }

@@ -87,6 +87,7 @@ impl Service {
     pub async fn fire(&self, body: &str, stop_at: Timestamp) -> Result<Fired, FireError> {
         let fired = match Wake::parse(body) {
             Ok(Wake::Timer(timer)) => self.fire_timer(timer).await,
+            Ok(Wake::Resume(resume)) => self.fire_resume(resume, stop_at).await,
             Ok(Wake::Sweep(sweep)) => self.fire_sweep(sweep, stop_at).await,
             Err(error) => Err(error.into()),
         };

@@ -269,7 +269,7 @@ impl Note {
         }
         match Wake::parse(body) {
             Ok(Wake::Timer(timer)) => Self::Timer(timer),
-            Ok(Wake::Sweep(_)) | Err(_) => Self::Other(body.to_owned()),
+            Ok(Wake::Sweep(_) | Wake::Resume(_)) | Err(_) => Self::Other(body.to_owned()),
         }
     }
 }

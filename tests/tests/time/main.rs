@@ -4,7 +4,10 @@
 
 mod backlog;
 mod claims;
+mod dead;
 mod handover;
+mod lost;
+mod parked;
 mod sweep;
 
 use tickover_core::duration::Millis;

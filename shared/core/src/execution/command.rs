@@ -1,5 +1,6 @@
 //! What can be asked of an execution. Commands carry everything random or read from outside.
 
+use crate::command::Company;
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
 use crate::execution::{ExecutionOutcome, ExecutionTimeouts, Parent, Stuck};
@@ -68,6 +69,8 @@ pub enum ExecutionCommand {
     },
     /// What it left open has been ended, and its parent told: it is closed for good.
     Finish,
+    /// Send its hint again, if it is parked: its queue was resumed.
+    Unpark,
     /// See what has become due: the tick's look.
     Due(QueueView),
     /// See what has become due: a timer's look, sent for this place in the due index.
@@ -131,6 +134,10 @@ pub struct Take {
     pub length: Millis,
     /// The incarnation that the hint which led to it was of.
     pub incarnation: Option<Incarnation>,
+    /// What else the taking process has under way.
+    pub company: Company,
+    /// Whether its queue is paused: then no turn begins, and the execution is parked.
+    pub paused: bool,
 }
 
 /// What a turn has brought.
@@ -236,6 +243,7 @@ impl ExecutionCommand {
             | Self::Restart(_)
             | Self::RetryStep { .. }
             | Self::Finish
+            | Self::Unpark
             | Self::Due(_)
             | Self::Timer { .. } => &[],
         }

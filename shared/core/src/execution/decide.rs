@@ -19,6 +19,7 @@ mod take;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod unpark;
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -47,6 +48,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         | Command::Restart(_)
         | Command::RetryStep { .. }
         | Command::Finish
+        | Command::Unpark
         | Command::Due(_)
         | Command::Timer { .. } => false,
     };
@@ -75,6 +77,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Restart(rerun) => known(&|execution| restart::decide(execution, rerun, context)),
         Command::RetryStep { name } => known(&|execution| retry_step::decide(execution, name, context)),
         Command::Finish => known(&|execution| finish::decide(execution, context)),
+        Command::Unpark => known(&|execution| unpark::decide(execution, context)),
         Command::Due(queue) => known(&|execution| due::decide(execution, queue, context)),
         Command::Timer { due_at } => known(&|execution| timer::decide(execution, *due_at, context)),
     }

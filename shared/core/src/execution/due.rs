@@ -123,6 +123,11 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
     let shard = execution
         .due
         .map_or_else(|| shard_of_name(execution.id.as_str(), limits.due_shards), |due| due.shard);
+    if execution.parked {
+        // Resuming its queue sends its hint; the tick is only there in case that fails.
+        let own = Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard };
+        return Some(place::place(visible_at(execution), own, now));
+    }
     let backstop = hint_needed_at(execution).map(|at| Due {
         at: at.plus(limits.backstop),
         kind: DueKind::Backstop,

@@ -164,6 +164,7 @@ mod tests {
             failing: None,
             cancel_requested: false,
             paused: false,
+            parked: false,
             stuck: None,
             hinted_at: None,
             state,
@@ -238,6 +239,7 @@ mod tests {
             claimed_at: NOW,
             lease_length: Millis::from_secs(60),
             lease_expires_at: later(60),
+            shared: false,
             under_way: vec![],
         };
         let mut running = execution(ExecutionState::Running(turn));

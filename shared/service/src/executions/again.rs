@@ -40,6 +40,7 @@ impl Service {
             | ExecutionCommand::Restart(_)
             | ExecutionCommand::RetryStep { .. }
             | ExecutionCommand::Finish
+            | ExecutionCommand::Unpark
             | ExecutionCommand::Due(_)
             | ExecutionCommand::Timer { .. } => return Ok(None),
         };

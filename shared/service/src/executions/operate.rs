@@ -41,6 +41,7 @@ impl Service {
             | ExecutionReply::Offered { .. }
             | ExecutionReply::Drained(_)
             | ExecutionReply::Changed { .. }
+            | ExecutionReply::Unparked { .. }
             | ExecutionReply::Due(_) => Ok((execution, CancelReply::AlreadyFinished)),
         }
     }

@@ -12,7 +12,7 @@ use tickover_core::payload::{BlobRef, Json, Payload};
 
 use super::drive::KnownExecution;
 use super::{Suspended, TakenTurn};
-use crate::claim::{ClaimRequest, WAITED_OUT, WHILE_PAUSED};
+use crate::claim::{ClaimRequest, Company, Hinted, Terms, WAITED_OUT};
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
@@ -26,6 +26,8 @@ pub(crate) enum Taken {
     Turn(Box<TakenTurn>),
     /// It may not go on before this long.
     Early(Millis),
+    /// It is for a worker that has nothing else under way.
+    Suspect,
     /// Nothing will come of the hint.
     Spent,
 }
@@ -38,25 +40,36 @@ impl Service {
         body: &str,
         request: &ClaimRequest,
     ) -> Result<Option<TakenTurn>, ServiceError> {
+        match self.take_turn_among(body, request, Company::Alone).await? {
+            Hinted::Taken(turn) => Ok(Some(*turn)),
+            Hinted::Spent | Hinted::Suspect => Ok(None),
+        }
+    }
+
+    /// The same for workers that may have other work under way.
+    pub async fn take_turn_among(
+        &self,
+        body: &str,
+        request: &ClaimRequest,
+        company: Company,
+    ) -> Result<Hinted<TakenTurn>, ServiceError> {
         let Ok(hint) = TurnHint::parse(body) else {
             return Err(Reject::field("hint", "isn't the hint of a turn").into());
         };
-        let Some(execution) = self.load_execution(&hint.turn.id).await? else { return Ok(None) };
+        let Some(execution) = self.load_execution(&hint.turn.id).await? else { return Ok(Hinted::Spent) };
         let queue = execution.queue.clone();
         let is_open = execution.incarnation == hint.turn.inc && execution.closed().is_none();
-        if is_open && self.is_paused(&queue).await? {
-            self.send_hint(&queue, body, WHILE_PAUSED).await?;
-            return Ok(None);
-        }
+        let terms = Terms { company, paused: is_open && self.parks(&queue).await? };
         let known = KnownExecution::Record(Box::new(execution));
-        match self.take_hinted(&hint.turn, known, request, true).await? {
-            Taken::Turn(turn) => Ok(Some(*turn)),
+        match self.take_hinted(&hint.turn, known, request, terms, true).await? {
+            Taken::Turn(turn) => Ok(Hinted::Taken(turn)),
             Taken::Early(left) => {
                 // It came too early for us to wait.
                 self.send_hint(&queue, body, left).await?;
-                Ok(None)
+                Ok(Hinted::Spent)
             }
-            Taken::Spent => Ok(None),
+            Taken::Suspect => Ok(Hinted::Suspect),
+            Taken::Spent => Ok(Hinted::Spent),
         }
     }
 
@@ -66,6 +79,7 @@ impl Service {
         hint: &Turned,
         mut known: KnownExecution,
         request: &ClaimRequest,
+        Terms { company, paused }: Terms,
         patient: bool,
     ) -> Result<Taken, ServiceError> {
         let command = ExecutionCommand::Take(Take {
@@ -73,6 +87,8 @@ impl Service {
             worker: request.worker.clone(),
             length: request.lease,
             incarnation: Some(hint.inc),
+            company,
+            paused,
         });
         loop {
             let driven = self.drive_execution(&hint.id, known, &command).await?;
@@ -88,8 +104,11 @@ impl Service {
                     self.ports.clock.sleep_until(available_at).await;
                     known = KnownExecution::Record(Box::new(execution));
                 }
+                TakeReply::Suspect => return Ok(Taken::Suspect),
                 // What was left open has been seen to by now, or the tick will do it.
-                TakeReply::Closing | TakeReply::Held | TakeReply::Spent => return Ok(Taken::Spent),
+                TakeReply::Closing | TakeReply::Held | TakeReply::Parked | TakeReply::Spent => {
+                    return Ok(Taken::Spent);
+                }
             }
         }
     }
@@ -150,6 +169,7 @@ impl Service {
             | ExecutionReply::Drained(_)
             | ExecutionReply::Cancel(_)
             | ExecutionReply::Changed { .. }
+            | ExecutionReply::Unparked { .. }
             | ExecutionReply::Due(_) => Ok(Suspended::Done),
         }
     }

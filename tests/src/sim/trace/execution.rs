@@ -82,6 +82,7 @@ pub const fn verb(command: &ExecutionCommand) -> &'static str {
         ExecutionCommand::Restart(_) => "restart",
         ExecutionCommand::RetryStep { .. } => "retry step",
         ExecutionCommand::Finish => "finish",
+        ExecutionCommand::Unpark => "unpark",
         ExecutionCommand::Due(_) => "due",
         ExecutionCommand::Timer { .. } => "timer",
     }

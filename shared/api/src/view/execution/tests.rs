@@ -51,6 +51,7 @@ fn execution(state: ExecutionState) -> Execution {
         failing: None,
         cancel_requested: false,
         paused: false,
+        parked: false,
         stuck: None,
         hinted_at: None,
         state,

@@ -53,13 +53,13 @@ fn padded(name: &str) -> [u8; 16] {
 }
 
 /// What the tick sees of a queue that holds work.
-pub(crate) const BUSY: QueueView = QueueView { looks_empty: false, watermark: None };
+pub(crate) const BUSY: QueueView = QueueView { looks_empty: false, watermark: None, paused: false };
 /// What it sees of a queue with nothing in it.
-pub(crate) const EMPTY: QueueView = QueueView { looks_empty: true, watermark: None };
+pub(crate) const EMPTY: QueueView = QueueView { looks_empty: true, watermark: None, paused: false };
 
 /// What it sees of a queue whose hints have been claimed up to that instant.
 pub(crate) fn claimed_up_to(text: &str) -> QueueView {
-    QueueView { looks_empty: false, watermark: Some(t(text)) }
+    QueueView { looks_empty: false, watermark: Some(t(text)), paused: false }
 }
 
 /// A task about to be scheduled: one attempt and no timeouts, unless said otherwise.

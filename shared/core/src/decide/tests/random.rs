@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 use super::fixture::{Plan, check, t};
-use crate::command::{Claim, Command, Complete, Context, Fail, Heartbeat, Schedule};
+use crate::command::{Claim, Command, Company, Complete, Context, Fail, Heartbeat, Schedule};
 use crate::decision::Effect;
 use crate::due::visible_at;
 use crate::duration::Millis;
@@ -102,7 +102,7 @@ impl Life {
             Step::Retry => Command::Retry,
             Step::Due { looks_empty, watermark } => {
                 let watermark = watermark.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms));
-                Command::Due(QueueView { looks_empty: *looks_empty, watermark })
+                Command::Due(QueueView { looks_empty: *looks_empty, watermark, paused: false })
             }
         }
     }
@@ -139,7 +139,7 @@ impl Life {
 }
 
 fn claim(lease: LeaseId, length: Millis) -> Command {
-    Command::Claim(Claim { lease, worker: None, length, hint: None })
+    Command::Claim(Claim { lease, worker: None, length, hint: None, company: Company::Alone, paused: false })
 }
 
 /// The next instant after now at which something about the task changes.

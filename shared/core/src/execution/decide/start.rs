@@ -108,6 +108,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         failing: None,
         cancel_requested: false,
         paused: false,
+        parked: false,
         stuck: None,
         hinted_at: None,
         state: ExecutionState::Pending(Ready { available_at, hint_later: false }),

@@ -49,6 +49,7 @@ fn held_with(command: &ExecutionCommand) -> Option<LeaseId> {
         | ExecutionCommand::Restart(_)
         | ExecutionCommand::RetryStep { .. }
         | ExecutionCommand::Finish
+        | ExecutionCommand::Unpark
         | ExecutionCommand::Due(_)
         | ExecutionCommand::Timer { .. } => None,
     }

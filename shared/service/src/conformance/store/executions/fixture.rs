@@ -49,6 +49,7 @@ impl World {
             failing: None,
             cancel_requested: false,
             paused: false,
+            parked: false,
             stuck: None,
             hinted_at: None,
             state: ExecutionState::Pending(Ready { available_at: NOW, hint_later: false }),
@@ -184,6 +185,7 @@ pub(super) fn running() -> ExecutionState {
         claimed_at: NOW,
         lease_length: Millis::from_secs(60),
         lease_expires_at: later(60),
+        shared: false,
         under_way: vec![],
     })
 }
