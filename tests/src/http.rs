@@ -45,15 +45,20 @@ impl Caller {
     /// # Panics
     ///
     /// If the answer isn't JSON.
-    #[expect(clippy::expect_used, reason = "test code, outside of a test function")]
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (StatusCode, Value) {
+        self.send_text(method, path, body.map_or_else(String::new, Value::to_string)).await
+    }
+
+    /// Puts a body of this very text.
+    pub async fn put_text(&self, path: &str, body: &str) -> (StatusCode, Value) {
+        self.send_text(Method::PUT, path, body.to_owned()).await
+    }
+
+    #[expect(clippy::expect_used, reason = "test code, outside of a test function")]
+    async fn send_text(&self, method: Method, path: &str, body: String) -> (StatusCode, Value) {
         let request = Request::builder().method(method).uri(path);
-        let request = match body {
-            Some(body) => {
-                request.header(header::CONTENT_TYPE, "application/json").body(Body::from(body.to_string()))
-            }
-            None => request.body(Body::empty()),
-        };
+        let request = request.header(header::CONTENT_TYPE, "application/json");
+        let request = request.body(Body::from(body));
         let answer = self.router.clone().oneshot(request.expect("a request")).await.expect("an answer");
         let status = answer.status();
         let bytes = axum::body::to_bytes(answer.into_body(), ANSWER_MAX).await.expect("a body");

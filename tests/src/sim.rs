@@ -7,11 +7,13 @@
 //! through the whole history. Nothing in here reads the machine's clock or draws a number of its own.
 
 pub mod actors;
+pub mod aws;
 pub mod bugs;
 pub mod checks;
 pub mod clock;
 pub mod dice;
 pub mod gate;
+pub mod hardship;
 pub mod history;
 pub mod ledger;
 pub mod plan;
@@ -36,7 +38,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::bugs::Bug;
 use self::history::{Actor, Event, Fault};
-use self::plan::{Job, Plan, START};
+use self::plan::{Job, Plan};
 use self::process::keep_alive;
 use self::progress::Progress;
 use self::violation::Violation;
@@ -63,10 +65,10 @@ pub struct Run {
 
 /// Runs a seed to its end, with a bug or without.
 pub fn run(seed: u64, bug: Option<Bug>) -> Run {
-    let plan = Plan::of(seed);
+    let planned = Plan::of(seed);
+    let plan = Plan { hardship: planned.hardship.awaited(bug), ..planned };
     let (sender, background) = unbounded_channel();
-    let storm = (plan.weather, plan.storm_until);
-    let world = Arc::new(World::new(seed, START, storm, plan.limits.clone(), bug, sender));
+    let world = Arc::new(World::new(seed, &plan, bug, sender));
     block_on(world.clock.drive(everybody(&world, &plan, background)));
     let events = world.history.take();
     Run { seed, ended_at: world.now(), plan, events, world }
@@ -105,6 +107,15 @@ async fn everybody(world: &Arc<World>, plan: &Plan, background: UnboundedReceive
     }
     let operator = async |process| actors::operator(process, progress).await;
     actors.push(Box::pin(keep_alive(world, Actor::Operator, operator)));
+    if plan.hardship.is_busy {
+        actors.push(Box::pin(keep_alive(world, Actor::Filler, actors::filler)));
+    }
+    if plan.hardship.mortality.is_some() {
+        actors.push(Box::pin(actors::redriver(world)));
+    }
+    if plan.hardship.reaped > 0 {
+        actors.push(Box::pin(actors::reaper(world)));
+    }
     actors.push(Box::pin(on_its_own(background)));
     tokio::select! {
         biased;

@@ -176,6 +176,28 @@ async fn a_wait_for_an_event_costs_five_write_units() {
 }
 
 #[tokio::test]
+async fn claiming_a_remote_step_costs_half_a_read_unit_for_a_look_at_its_execution() {
+    let meter = meter().await;
+    started(&meter, "e-1").await;
+    let (first, _) = turn(&meter).await;
+    let step = RemoteStep {
+        name: name("label"),
+        kind: TaskKind::parse("print-label").unwrap(),
+        queue: queue(),
+        input: Json::parse(r#"{"box":"b-1"}"#),
+        retry: RetryPolicy::default(),
+        timeouts: Timeouts::default(),
+        slot: None,
+    };
+    meter.scene.service.begin_remote(&first.execution, vec![step]).await.unwrap();
+    let request = work(1);
+    let (claimed, bill) = meter.bill(meter.scene.service.claim(&queue(), &request)).await;
+    assert_eq!(claimed.unwrap().len(), 1);
+    assert_eq!(bill, Bill { writes: 1.0, reads: 0.5, sends: 0 });
+    assert!(bill.within(cost::CLAIM.and(cost::PARENT)));
+}
+
+#[tokio::test]
 async fn a_fan_out_of_a_hundred_costs_six_and_a_half_write_units_a_step() {
     let meter = meter().await;
     let service = &meter.scene.service;

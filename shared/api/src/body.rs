@@ -9,7 +9,7 @@ use tickover_core::payload;
 use crate::parse::Object;
 
 /// Largest body: what Lambda takes with a synchronous call, in bytes.
-pub(crate) const BODY_BYTES_MAX: usize = 6 * 1024 * 1024;
+pub const BODY_BYTES_MAX: usize = 6 * 1024 * 1024;
 /// Levels that requests themselves may have around a payload: a batch, its list, an entry, and one to spare.
 const ENVELOPE_DEPTH: usize = 4;
 

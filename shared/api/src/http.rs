@@ -13,7 +13,7 @@ use tickover_core::error::Reject;
 use tickover_core::trace::TraceContext;
 
 use crate::answer::Answer;
-use crate::body::BODY_BYTES_MAX;
+use crate::body::{self, BODY_BYTES_MAX, Empty};
 use crate::calls::Call;
 use crate::parse::excerpt;
 use crate::problem::Problem;
@@ -25,7 +25,8 @@ const LISTENED_BYTES_MAX: usize = 64 * 1024 * 1024;
 const TRACEPARENT: &str = "traceparent";
 const XRAY_TRACE: &str = "x-amzn-trace-id";
 
-/// A request's body, at most [`BODY_BYTES_MAX`] and declared as JSON if as anything.
+/// A request's body, at most [`BODY_BYTES_MAX`] and declared as JSON, however empty: a browser sends what isn't for any
+/// page of any site, without asking the server first.
 pub(crate) struct JsonBody(pub(crate) Bytes, Option<TraceContext>);
 
 impl JsonBody {
@@ -40,11 +41,26 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
+        // After the body: a caller that is still sending hears of it only if somebody listens.
         let body = read(body).await?;
-        if !body.is_empty() {
-            check_media_type(&parts.headers)?;
-        }
+        check_media_type(&parts.headers)?;
         Ok(Self(body, trace_of(&parts.headers)))
+    }
+}
+
+/// No body, or one without fields: of a call whose path says everything.
+pub(crate) struct NoBody;
+
+impl<S: Send + Sync> FromRequest<S> for NoBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        if request.body().is_end_stream() {
+            return Ok(Self);
+        }
+        let body = JsonBody::from_request(request, state).await?;
+        body::object(&body.0, &[], Empty::IsObject)?;
+        Ok(Self)
     }
 }
 
@@ -83,15 +99,16 @@ fn too_large(value: usize) -> Problem {
     Reject::LimitExceeded { limit: "body_bytes", value, maximum: BODY_BYTES_MAX }.into()
 }
 
-/// Nothing said is fine; anything said must be JSON.
+/// It must be said, and must be JSON.
 fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let text = |value: &HeaderValue| excerpt(&String::from_utf8_lossy(value.as_bytes()));
     if let Some(encoding) = headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
         return Err(Problem::wrong_media_type(&format!("something compressed with {}", text(encoding))));
     }
     match headers.get(CONTENT_TYPE) {
-        Some(given) if !is_json(given) => Err(Problem::wrong_media_type(&text(given))),
-        Some(_) | None => Ok(()),
+        Some(given) if is_json(given) => Ok(()),
+        Some(given) => Err(Problem::wrong_media_type(&text(given))),
+        None => Err(Problem::wrong_media_type("something that has no content-type")),
     }
 }
 

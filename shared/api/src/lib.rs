@@ -18,7 +18,7 @@ mod problem;
 mod routes;
 
 pub use answer::Answer;
-pub use body::check;
+pub use body::{BODY_BYTES_MAX, check};
 pub use openapi::document;
 pub use problem::Problem;
 pub use routes::router;

@@ -9,6 +9,8 @@ use utoipa::{IntoResponses, OpenApi};
 use crate::problem::Problem;
 use crate::routes;
 
+mod bounds;
+
 /// What isn't said route by route.
 #[derive(OpenApi)]
 #[openapi(
@@ -42,19 +44,27 @@ pub(crate) const TEXT: &str = include_str!("../openapi.json");
 /// The document's text, made anew: what the file must say.
 pub fn document() -> String {
     // Maps of strings only: it always serialises.
-    let mut text = routes::documented().into_openapi().to_pretty_json().unwrap_or_default();
+    let mut document = routes::documented().into_openapi();
+    bounds::apply(&mut document);
+    let mut text = document.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 }
 
 const INVALID: (u16, &str) = (400, "`invalid_request`: `field` says what is wrong.");
+const FORBIDDEN: (u16, &str) = (
+    403,
+    "`foreign_host` or `foreign_origin`, from a local server: the call may come from a page of another site.",
+);
+const SLOW: (u16, &str) = (408, "`request_timeout`, from a local server: the body was not sent in time.");
 const ABSENT: (u16, &str) = (404, "`not_found`, `unknown_queue` or `unknown_step`.");
 const CONFLICT: (u16, &str) = (
     409,
     "`id_conflict`, `lease_lost`, `deadline_exceeded`, `already_terminal` or `not_terminal`: nothing changed.",
 );
 const LIMIT: (u16, &str) = (413, "`limit_exceeded`: `limit`, `value` and `maximum` say which.");
-const MEDIA_TYPE: (u16, &str) = (415, "`unsupported_media_type`: the body isn't sent as JSON.");
+const MEDIA_TYPE: (u16, &str) =
+    (415, "`unsupported_media_type`: the request doesn't say that its body is JSON, however empty.");
 const THROTTLED: (u16, &str) = (429, "`throttled`: repeat it after `Retry-After` seconds.");
 const BROKEN: (u16, &str) = (500, "`internal` or `corrupt_record`.");
 const UNAVAILABLE: (u16, &str) =
@@ -74,7 +84,18 @@ pub(crate) struct CallProblems;
 
 impl IntoResponses for CallProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problems(&[INVALID, ABSENT, CONFLICT, LIMIT, MEDIA_TYPE, THROTTLED, BROKEN, UNAVAILABLE])
+        problems(&[
+            INVALID,
+            FORBIDDEN,
+            ABSENT,
+            SLOW,
+            CONFLICT,
+            LIMIT,
+            MEDIA_TYPE,
+            THROTTLED,
+            BROKEN,
+            UNAVAILABLE,
+        ])
     }
 }
 
@@ -83,7 +104,7 @@ pub(crate) struct ReadProblems;
 
 impl IntoResponses for ReadProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problems(&[INVALID, ABSENT, THROTTLED, BROKEN, UNAVAILABLE])
+        problems(&[INVALID, FORBIDDEN, ABSENT, THROTTLED, BROKEN, UNAVAILABLE])
     }
 }
 
@@ -132,6 +153,116 @@ mod tests {
             let mut read: Vec<_> = read.to_vec();
             read.sort_unstable();
             assert_eq!(properties(&document, schema), read, "{schema}");
+        }
+    }
+
+    #[test]
+    fn every_bound_of_the_server_has_its_place_in_the_document() {
+        let lost = bounds::apply(&mut routes::documented().into_openapi());
+        assert!(lost.is_empty(), "{lost:?}");
+    }
+
+    /// A field's schema, without the `null` that an optional one may be.
+    fn form(schema: &Value) -> &Value {
+        let forms = schema["oneOf"].as_array().into_iter().flatten();
+        let real: Vec<_> = forms.filter(|form| form["type"] != "null").collect();
+        if let [one] = real.as_slice() { one } else { schema }
+    }
+
+    #[test]
+    fn what_is_in_a_path_or_a_request_has_a_bound_unless_it_is_known_to_have_none() {
+        const FREE: [&str; 5] = [
+            "FailError.message",
+            "RecurrenceRequest.time_zone",
+            "RetryObject.backoff",
+            "SteepRetries.exponentialBackoff",
+            "run_at",
+        ];
+        let document: Value = serde_json::from_str(TEXT).unwrap();
+        let is_free =
+            |place: &str| place.ends_with("traceparent") || FREE.iter().any(|free| place.ends_with(free));
+        for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+            let is_asked =
+                ["Request", "Entry", "Error", "Object", "Retries"].iter().any(|end| name.ends_with(end));
+            for (field, schema) in schema["properties"].as_object().into_iter().flatten().filter(|_| is_asked)
+            {
+                let (form, place) = (form(schema), format!("{name}.{field}"));
+                let is_a = |kind: &str| form["type"].to_string().contains(&format!("\"{kind}\""));
+                let is_bounded = match () {
+                    () if form.get("$ref").is_some() || form.get("enum").is_some() => true,
+                    () if is_a("string") => form.get("minLength").is_some(),
+                    () if is_a("integer") || is_a("number") => form.get("minimum").is_some(),
+                    () => true,
+                };
+                assert!(is_bounded || is_free(&place), "{place}: {form}");
+            }
+        }
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for operation in item.as_object().unwrap().values() {
+                for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                    let schema = &parameter["schema"];
+                    if parameter["in"] == "path" {
+                        assert!(
+                            schema["pattern"].is_string() && schema["maxLength"].is_u64(),
+                            "{path}: {schema}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_and_numbers_are_taken_at_their_bounds_and_not_beyond() {
+        let document: Value = serde_json::from_str(TEXT).unwrap();
+        let bound = |schema: &str, field: &str, which: &str| {
+            let schema = &document["components"]["schemas"][schema]["properties"][field];
+            usize::try_from(schema[which].as_u64().unwrap()).unwrap()
+        };
+        let taken = |body: Value| {
+            let text = body.to_string();
+            let object =
+                crate::body::object(text.as_bytes(), parse::SCHEDULE_FIELDS, crate::body::Empty::IsMissing);
+            parse::schedule(&object.unwrap(), tickover_core::time::Timestamp::EPOCH).is_ok()
+        };
+        let with = |field: &str, value: Value| {
+            let mut body = serde_json::json!({"queue": "q", "kind": "k"});
+            body[field] = value;
+            body
+        };
+        for field in ["queue", "kind", "id"] {
+            let most = bound("ScheduleRequest", field, "maxLength");
+            assert!(taken(with(field, "x".repeat(most).into())), "{field}");
+            assert!(!taken(with(field, "x".repeat(most + 1).into())), "{field}");
+        }
+        for field in ["timeout_ms", "timeout_seconds", "delay_ms", "delay_seconds", "heartbeat_timeout_ms"] {
+            let (least, most) =
+                (bound("ScheduleRequest", field, "minimum"), bound("ScheduleRequest", field, "maximum"));
+            assert!(taken(with(field, least.into())) && taken(with(field, most.into())), "{field}");
+            assert!(!taken(with(field, (most + 1).into())), "{field}");
+            assert_eq!(taken(with(field, 0.into())), least == 0, "{field}");
+            // An integer in JSON Schema's sense.
+            assert!(taken(with(field, 7.0.into())) && !taken(with(field, 7.5.into())), "{field}");
+        }
+    }
+
+    #[test]
+    fn the_words_in_the_document_are_those_that_the_server_reads() {
+        use tickover_core::recurrence::plan::{Missed, Overlap};
+        let document: Value = serde_json::from_str(TEXT).unwrap();
+        for (schema, words) in [
+            ("Overlap", Overlap::ALL.map(Overlap::as_str).to_vec()),
+            ("Missed", Missed::ALL.map(Missed::as_str).to_vec()),
+            ("StartPolicy", parse::START_POLICIES.map(|(word, _)| word).to_vec()),
+            ("TimeoutScope", parse::TIMEOUT_SCOPES.map(|(word, _)| word).to_vec()),
+            ("OnTimeout", parse::ON_TIMEOUTS.map(|(word, _)| word).to_vec()),
+            ("Jitter", vec!["none", "full"]),
+        ] {
+            assert_eq!(
+                document["components"]["schemas"][schema]["enum"],
+                serde_json::json!(words),
+                "{schema}"
+            );
         }
     }
 

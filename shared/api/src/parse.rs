@@ -14,6 +14,9 @@ mod schedule;
 mod timeouts;
 
 pub(crate) use claim::{CLAIM_FIELDS, claim};
+#[cfg(test)]
+pub(crate) use execution::START_POLICIES;
+pub(crate) use execution::TIMEOUT_MIN;
 pub(crate) use execution::{
     EVENT_FIELDS, EVENT_MESSAGE_FIELDS, EventBody, RERUN_FIELDS, START_FIELDS, event, event_name,
     execution_id, executions_query, rerun, start, step_name, wait_query,
@@ -21,15 +24,18 @@ pub(crate) use execution::{
 pub(crate) use field::Field;
 pub(crate) use object::Object;
 pub(crate) use operate::{CANCEL_FIELDS, cancel};
-pub(crate) use query::list_query;
-pub(crate) use recurrences::{RECURRENCE_FIELDS, recurrence, recurrence_id, recurrences_query};
+pub(crate) use query::{LIMIT_MAX, list_query, page_query};
+pub(crate) use recurrences::{RECURRENCE_FIELDS, recurrence, recurrence_id};
 #[cfg(test)]
 pub(crate) use report::ERROR_FIELDS;
 pub(crate) use report::{
     COMPLETE_ENTRY_FIELDS, COMPLETE_FIELDS, CompleteEntry, FAIL_FIELDS, HEARTBEAT_FIELDS, RELEASE_FIELDS,
     complete, complete_entry, fail, heartbeat, release,
 };
-pub(crate) use schedule::{SCHEDULE_FIELDS, schedule};
+pub(crate) use schedule::{LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, SCHEDULE_FIELDS, schedule};
+
+#[cfg(test)]
+pub(crate) use timeouts::{ON_TIMEOUTS, TIMEOUT_SCOPES};
 
 use tickover_core::duration::MAX_QUOTED_CHARS;
 use tickover_core::error::Reject;

@@ -76,7 +76,8 @@ impl Problem {
         self.retry_after.is_some()
     }
 
-    fn new(status: u16, code: &'static str, title: &'static str, detail: impl Into<Box<str>>) -> Self {
+    /// A problem of a server's own, beside those of the calls.
+    pub fn new(status: u16, code: &'static str, title: &'static str, detail: impl Into<Box<str>>) -> Self {
         Self {
             uri: format!("urn:problem-type:tickover:{code}").into(),
             title,
@@ -110,7 +111,7 @@ impl Problem {
     }
 
     pub(crate) fn wrong_media_type(found: &str) -> Self {
-        let detail = format!("the body must be sent as application/json, not as {found}");
+        let detail = format!("the request must be sent with content-type: application/json, not as {found}");
         Self::new(415, "unsupported_media_type", "Unsupported media type", detail)
     }
 
@@ -150,7 +151,6 @@ impl From<Reject> for Problem {
             Reject::AlreadyTerminal { .. } | Reject::ExecutionClosed { .. } => (409, "Already finished"),
             Reject::NotTerminal { .. } | Reject::ExecutionOpen { .. } => (409, "Not finished"),
             Reject::IdConflict => (409, "Id in use"),
-            Reject::NotClaimable { .. } => (409, "Not claimable"),
             Reject::LimitExceeded { .. } => (413, "Limit exceeded"),
         };
         let problem = Self::new(status, reject.code(), title, reject.to_string());
@@ -175,8 +175,7 @@ impl From<Reject> for Problem {
             | Reject::ExecutionClosed { .. }
             | Reject::NotTerminal { .. }
             | Reject::ExecutionOpen { .. }
-            | Reject::IdConflict
-            | Reject::NotClaimable { .. } => problem,
+            | Reject::IdConflict => problem,
         }
     }
 }

@@ -10,14 +10,19 @@ mod execution;
 mod policy;
 mod recurrences;
 mod report;
+mod words;
 
 pub use execution::{EventRequest, RerunRequest, StartRequest};
-pub use policy::{Delay, Duration, RetryObject, RetryPolicy, SteepRetries, SteepTimeout, SteepTimeoutObject};
+pub use policy::{
+    Delay, Duration, Interval, Lease, RetryObject, RetryPolicy, RunTimeout, SteepRetries, SteepTimeout,
+    SteepTimeoutObject, Timeout, Wait,
+};
 pub use recurrences::RecurrenceRequest;
 pub use report::{
     CancelRequest, ClaimRequest, CompleteBatchEntry, CompleteBatchRequest, CompleteRequest, FailError,
     FailRequest, HeartbeatRequest, Nothing, ReleaseRequest,
 };
+pub use words::{Jitter, Missed, OnTimeout, Overlap, StartPolicy, TimeoutScope};
 
 /// A request for a task.
 ///
@@ -26,19 +31,15 @@ pub use report::{
 #[serde(deny_unknown_fields)]
 pub struct ScheduleRequest {
     /// Where workers find it.
-    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9._:-]+$")]
     pub queue: String,
     /// What sort of work it is.
-    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9._:-]+$")]
     pub kind: String,
     /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
     #[schema(required = false)]
     pub input: Value,
     /// Its id; at random if none is given. The same request again under one id finds the task.
-    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub id: Option<String>,
     /// Makes the request repeatable for 24 hours, and as long as its task is open. At most 256 bytes.
-    #[schema(min_length = 1, max_length = 256)]
     pub idempotency_key: Option<String>,
     /// From when a worker may have it, counted from now: at most a year.
     pub delay: Option<Duration>,
@@ -50,38 +51,38 @@ pub struct ScheduleRequest {
     #[schema(format = DateTime)]
     pub run_at: Option<String>,
     /// The time it has in all, from scheduling: it ends at that deadline whatever attempts are left.
-    pub timeout: Option<Duration>,
+    pub timeout: Option<Timeout>,
     /// `timeout` in whole seconds.
     pub timeout_seconds: Option<u64>,
     /// `timeout` in whole milliseconds.
     pub timeout_ms: Option<u64>,
     /// `global` (default), or `per_attempt`: then `timeout` counts from each claim, and is final.
-    pub timeout_scope: Option<String>,
+    pub timeout_scope: Option<TimeoutScope>,
     /// How long each attempt may wait for a worker.
-    pub schedule_to_start_timeout: Option<Duration>,
+    pub schedule_to_start_timeout: Option<Timeout>,
     /// The same in whole seconds.
     pub schedule_to_start_timeout_seconds: Option<u64>,
     /// The same in whole milliseconds.
     pub schedule_to_start_timeout_ms: Option<u64>,
     /// How long each attempt may run, from its claim.
-    pub start_to_close_timeout: Option<Duration>,
+    pub start_to_close_timeout: Option<Timeout>,
     /// The same in whole seconds.
     pub start_to_close_timeout_seconds: Option<u64>,
     /// The same in whole milliseconds.
     pub start_to_close_timeout_ms: Option<u64>,
     /// How long an attempt may go without a heartbeat.
-    pub heartbeat_timeout: Option<Duration>,
+    pub heartbeat_timeout: Option<Timeout>,
     /// The same in whole seconds.
     pub heartbeat_timeout_seconds: Option<u64>,
     /// The same in whole milliseconds.
     pub heartbeat_timeout_ms: Option<u64>,
     /// What the timeouts of an attempt do: `retry` (default) while attempts are left, or `terminal`.
-    pub on_timeout: Option<String>,
+    pub on_timeout: Option<OnTimeout>,
     /// Whether a timeout counts as an error (default). If not, it ends in `cancelled`, which is never retried.
     pub error_on_timeout: Option<bool>,
     /// How it is tried again; by default it isn't.
     pub retry: Option<RetryPolicy>,
-    /// At most 16, with names of 1 to 64 and values of at most 256 characters.
+    /// At most 16, with names of 1 to 64 and values of at most 256 characters, 4 KiB in all.
     pub labels: Option<BTreeMap<String, String>>,
     /// Steep's heartbeat timeout.
     #[schema(rename = "maxInactivity")]

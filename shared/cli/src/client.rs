@@ -174,9 +174,11 @@ impl Client {
         if !parameters.is_empty() {
             url.query_pairs_mut().extend_pairs(parameters);
         }
+        let wants_json = method == Method::POST || method == Method::PUT;
         let request = self.http.request(method, url);
         self.answer(match body {
             Some(body) => request.json(body),
+            None if wants_json => request.json(&serde_json::json!({})),
             None => request,
         })
         .await

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tickover_core::duration::Millis;
 use tickover_core::limits::Limits;
-use tickover_embedded::{Local, Storage, Ticks};
+use tickover_embedded::{HostName, Local, Storage, Ticks};
 use tickover_service::config::Surroundings;
 use tokio::net::TcpListener;
 
@@ -17,6 +17,12 @@ pub(crate) struct DevArgs {
     /// Where to listen; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:7070")]
     listen: SocketAddr,
+    /// Answer callers that know the server by this name or address as well; may be repeated
+    ///
+    /// Without it only localhost and loopback addresses are answered: a web page could otherwise reach the server by
+    /// a name of its own.
+    #[arg(long, value_name = "HOST", env = "TICKOVER_ALLOW_HOST", value_delimiter = ',')]
+    allow_host: Vec<HostName>,
     /// Keep the data in this file (made if missing); without it, data lives in memory
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
@@ -44,9 +50,14 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
         TcpListener::bind(args.listen).await.with_context(|| format!("can't listen on {}", args.listen))?;
     let storage = args.data.map_or(Storage::Memory, Storage::File);
     let carry_trace = Surroundings::from_env().carry_trace;
-    let local = Local::open(&storage, Limits { carry_trace, ..Limits::default() }).await?;
+    let limits = Limits { carry_trace, ..Limits::default() };
+    let is_known = args.listen.ip().is_loopback() || !args.allow_host.is_empty();
+    let local = Local::open(&storage, limits).await?.allow_hosts(args.allow_host);
     // Only now: whoever reads this line may call.
     println!("listening on http://{}", listener.local_addr()?);
+    if !is_known {
+        eprintln!("callers on other machines are refused: name this one with --allow-host");
+    }
     if let Storage::File(path) = &storage {
         eprintln!("data in {}", path.display());
     }

@@ -142,6 +142,12 @@ pub fn may_be_lost(task: &Task, now: Timestamp, limits: &Limits) -> bool {
     waits_since(task, now).is_some_and(|since| now.since(since) >= limits.backstop)
 }
 
+/// Whether a look at the task depends on its queue: only where its hint may be lost or was parked, and nothing has passed
+/// that ends the wait anyway.
+pub fn asks_its_queue(task: &Task, now: Timestamp, limits: &Limits) -> bool {
+    (task.parked || may_be_lost(task, now, limits)) && visible_at(task).is_none_or(|at| at > now)
+}
+
 /// Since when the task has been waiting for somebody to read its hint; `None` while it isn't.
 pub(crate) fn waits_since(task: &Task, now: Timestamp) -> Option<Timestamp> {
     let since = match &task.state {
@@ -204,6 +210,28 @@ mod tests {
         // Stored records lie where this says: it must never change.
         assert_eq!(shard_of(&ids[0], 16), 9);
         assert_eq!(shard_of(&ids[0], u16::MAX), 45_165);
+    }
+
+    #[test]
+    fn ids_that_follow_a_pattern_spread_evenly_over_the_shards() {
+        let patterns: [fn(u32) -> String; 6] = [
+            |n| format!("order-{n}"),
+            |n| format!("order-{}", n * 100),
+            |n| format!("{n:08}"),
+            |n| format!("{:x}", n * 16),
+            |n| format!("tenant-{}:invoice-{}", n % 100, n / 100),
+            |n| format!("2026-11-22T{:02}:{:02}:{:02}", n / 3_600, n / 60 % 60, n % 60),
+        ];
+        for id_of in patterns {
+            for shards in [16_u16, 32, 64] {
+                let mut counts = vec![0_u32; usize::from(shards)];
+                for n in 0..20_000 {
+                    counts[usize::from(shard_of_name(&id_of(n), shards))] += 1;
+                }
+                let (mean, hottest) = (20_000 / u32::from(shards), counts.into_iter().max().unwrap());
+                assert!(hottest * 4 <= mean * 5, "{}: {hottest} of {mean} in one of {shards}", id_of(1));
+            }
+        }
     }
 
     #[test]

@@ -246,6 +246,9 @@ fn integer_ms(number: &serde_json::Number) -> Result<u64, DurationProblem> {
         Err(DurationProblem::Negative)
     } else if approximate >= TWO_TO_64 {
         Err(DurationProblem::TooLong)
+    } else if approximate.fract() == 0.0 {
+        // `1.0` is as whole as `1`.
+        format!("{approximate:.0}").parse().map_err(|_| DurationProblem::TooLong)
     } else {
         Err(DurationProblem::Fraction)
     }

@@ -89,12 +89,6 @@ pub enum Reject {
         /// What is allowed.
         maximum: usize,
     },
-    /// Nothing to do: the task can't be claimed now.
-    #[error("the task can't be claimed now: it is {status}", status = .status.as_str())]
-    NotClaimable {
-        /// Where it stands.
-        status: crate::task::Status,
-    },
 }
 
 impl Reject {
@@ -111,7 +105,6 @@ impl Reject {
             Self::NotTerminal { .. } | Self::ExecutionOpen { .. } => "not_terminal",
             Self::IdConflict => "id_conflict",
             Self::LimitExceeded { .. } => "limit_exceeded",
-            Self::NotClaimable { .. } => "not_claimable",
         }
     }
 

@@ -13,6 +13,7 @@ pub mod event;
 pub mod journal;
 pub mod message;
 pub mod next;
+mod parent;
 mod parts;
 pub mod replay;
 mod size;
@@ -31,6 +32,7 @@ use crate::trace::TraceContext;
 use journal::{Entry, Sealed};
 
 pub use attempts::{GRACE, UnderWay};
+pub use parent::{Parent, ParentClosePolicy, Slot};
 pub use status::ExecutionStatus;
 
 /// The version of the stored format. Readers refuse another one loudly and never rewrite it.
@@ -163,53 +165,6 @@ impl ExecutionTimeouts {
     pub const fn is_none(&self) -> bool {
         self.execution.is_none() && self.run.is_none()
     }
-}
-
-/// Whom a task or an execution tells of its end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parent {
-    /// The execution.
-    #[serde(rename = "e")]
-    pub execution: ExecutionId,
-    /// Its incarnation: another one of the same id isn't told.
-    #[serde(rename = "i")]
-    pub incarnation: Incarnation,
-    /// Its run: a later one isn't told either.
-    #[serde(rename = "r")]
-    pub run: u32,
-    /// Its place in a join, if many are waited for together: only the last one of them tells.
-    #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
-    pub slot: Option<Slot>,
-}
-
-/// A place in a join item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slot {
-    /// The fan-out: a digest of its label.
-    #[serde(rename = "l")]
-    pub label: Nonce,
-    /// Which of its join items, each of up to [`journal::JOIN_MAX`].
-    #[serde(rename = "n")]
-    pub item: u16,
-    /// Which place of that item, from 0.
-    #[serde(rename = "p")]
-    pub place: u16,
-    /// How many places that item has.
-    #[serde(rename = "o")]
-    pub of: u16,
-}
-
-/// What becomes of a child execution when its parent closes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ParentClosePolicy {
-    /// It goes on by itself.
-    #[default]
-    Abandon,
-    /// It is asked to cancel.
-    RequestCancel,
-    /// It is ended at once.
-    Terminate,
 }
 
 /// Where an execution stands.
@@ -437,6 +392,15 @@ impl Execution {
             ExecutionState::Closing(closed) | ExecutionState::Ended(closed) => Some(closed),
             ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => None,
         }
+    }
+
+    /// Whether no worker has ever taken it.
+    pub fn is_untouched(&self) -> bool {
+        matches!(self.state, ExecutionState::Pending(_))
+            && self.run == 1
+            && self.idle_turns == 0
+            && self.journal.is_empty()
+            && self.sealed.is_none()
     }
 
     /// Whether nobody is to take a turn until an operator lets it go on.

@@ -89,6 +89,17 @@ pub struct Limits {
     pub carry_trace: bool,
 }
 
+/// How much longer what a parent looks at is kept than other records: a parent that is paused, stuck or without
+/// workers has this much time on top of the retention to see how its steps and children ended.
+pub const KEPT_FOR_PARENT: Millis = Millis::from_secs(30 * 86_400);
+
+impl Limits {
+    /// How long a record is kept after its end.
+    pub const fn kept(&self, has_parent: bool) -> Millis {
+        if has_parent { self.retention.saturating_add(KEPT_FOR_PARENT) } else { self.retention }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -51,6 +51,32 @@ impl From<Box<RawValue>> for Json {
     }
 }
 
+/// A text that is no longer than so many bytes as a JSON string: what is longer is cut between characters, and ends by
+/// saying so.
+pub fn cut_to_fit(text: String, maximum: usize) -> String {
+    let encoded = |c: char| match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        _ => c.len_utf8(),
+    };
+    let quotes = 2;
+    let whole: usize = text.chars().map(encoded).sum();
+    if whole + quotes <= maximum {
+        return text;
+    }
+    let remark = format!(" [cut: it had {} bytes]", text.len());
+    let mut room = maximum.saturating_sub(quotes + remark.len());
+    let fits = |c: &char| match room.checked_sub(encoded(*c)) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    kept + &remark
+}
+
 /// How deep the brackets of a JSON text nest, without parsing it: safe on input nobody has checked yet.
 pub fn depth(text: &[u8]) -> usize {
     let (mut deepest, mut open, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
@@ -115,6 +141,23 @@ impl Payload {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters_so_that_it_fits_as_json() {
+        assert_eq!(cut_to_fit("short".to_owned(), 7), "short");
+        for (text, maximum) in [
+            ("x".repeat(100), 60),
+            ("é".repeat(100), 61),
+            ("\u{1}".repeat(100), 77),
+            ("\"\n".repeat(100), 90),
+        ] {
+            let cut = cut_to_fit(text.clone(), maximum);
+            let kept = cut.strip_suffix(&format!(" [cut: it had {} bytes]", text.len())).unwrap();
+            assert!(!kept.is_empty() && text.starts_with(kept), "{cut}");
+            let length = Json::string(&cut).len();
+            assert!(length <= maximum && length + 6 > maximum, "{length} of {maximum}");
+        }
+    }
 
     #[test]
     fn depth_counts_brackets_outside_strings_only() {

@@ -7,7 +7,7 @@ use crate::due::{Due, DueKind, TIMER_HORIZON, keep_or_lower, leads_to};
 use crate::duration::Millis;
 use crate::id::RecordId;
 use crate::limits::Limits;
-use crate::queue::QueueView;
+use crate::queue::{QueueView, Standing};
 use crate::time::{Timestamp, earliest};
 use crate::timer::Timer;
 
@@ -15,6 +15,8 @@ use crate::timer::Timer;
 const RECHECK_AFTER: Millis = Millis::from_secs(60);
 /// Hints sent this much later than one's own must have been claimed before that one counts as lost.
 const OVERTAKEN_BY: Millis = Millis::from_secs(300);
+/// A record whose queue isn't configured is looked at this often at least: the queue may be added again.
+const MISSING_MAX: Millis = Millis::from_secs(3_600);
 
 /// A record as the due index sees it.
 pub(crate) trait Placed {
@@ -169,13 +171,22 @@ pub(crate) fn look_for_hint<R: Placed>(
     context: &Context<'_>,
 ) -> Look {
     let now = context.now;
-    let rest = |since| Look::Again(rest(record.visible_at(), due, since, context));
+    let later = |since| rest(record.visible_at(), due, since, context);
     // While a worker is alive, or it may not start yet, nothing can be lost.
-    let Some(waits_since) = waits_since else { return rest(needed_at) };
+    let Some(waits_since) = waits_since else { return Look::Again(later(needed_at)) };
     let age = now.since(waits_since);
     if age < context.limits.backstop {
         // Its place, and an empty queue seen there, are left from an earlier wait.
-        return rest(waits_since);
+        return Look::Again(later(waits_since));
+    }
+    let again = |at, kind| Look::Again(place(record.visible_at(), Due { at, kind, shard: due.shard }, now));
+    match queue.standing {
+        Standing::Answers => {}
+        // What would be sent now would be lost.
+        Standing::Silent => return again(now.plus(context.limits.backstop), DueKind::Backstop),
+        Standing::Missing => {
+            return again(later(waits_since).at.min(now.plus(MISSING_MAX)), DueKind::Backstop);
+        }
     }
     let overtaken = queue.watermark.is_some_and(|mark| mark >= waits_since.plus(OVERTAKEN_BY));
     let empty_twice = queue.looks_empty && due.kind == DueKind::Recheck;
@@ -183,10 +194,22 @@ pub(crate) fn look_for_hint<R: Placed>(
         return Look::Send;
     }
     if queue.looks_empty {
-        let next = Due { at: now.plus(RECHECK_AFTER), kind: DueKind::Recheck, shard: due.shard };
-        return Look::Again(place(record.visible_at(), next, now));
+        return again(now.plus(RECHECK_AFTER), DueKind::Recheck);
     }
-    rest(waits_since)
+    let later = later(waits_since);
+    match overtaken_soon(waits_since, queue, context).filter(|at| *at < later.at) {
+        Some(sooner) => again(sooner, DueKind::Backstop),
+        None => Look::Again(later),
+    }
+}
+
+/// When messages sent five minutes after this record's hint will have been received, if the queue goes on as it does.
+/// `None` if nothing has been received lately: then there is no telling.
+fn overtaken_soon(waits_since: Timestamp, queue: &QueueView, context: &Context<'_>) -> Option<Timestamp> {
+    let (mark, marked_at) = (queue.watermark?, queue.marked_at?);
+    let is_moving = context.now <= marked_at.plus(context.limits.backstop);
+    let missing = waits_since.plus(OVERTAKEN_BY).since(mark);
+    is_moving.then(|| context.now.plus(missing.max(OVERTAKEN_BY)))
 }
 
 /// The next look at a record whose queue still holds work, or that isn't waiting: at the backstop if this look

@@ -48,6 +48,14 @@ fn place(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!("{path}: ") }
 }
 
+/// A whole number, however it is written: JSON knows no difference between `1` and `1.0`. None of what isn't whole, or
+/// is so large that a float may have lost its last digits.
+pub fn integer(value: &Value) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let whole = |number: &f64| number.fract() == 0.0 && number.abs() <= EXACT;
+    value.as_i64().or_else(|| format!("{:.0}", value.as_f64().filter(whole)?).parse().ok())
+}
+
 /// The path is empty: [`PolicyError::under`] adds the field.
 impl From<DurationError> for PolicyError {
     fn from(error: DurationError) -> Self {

@@ -23,20 +23,23 @@ pub struct QueueRecord {
     /// Whether hints were deleted while it was paused, which are to be sent again when it is resumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parked: bool,
-    /// The latest start of a task whose hint was claimed.
+    /// Messages that were to arrive before this have flowed: one that was to arrive at it has been received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watermark: Option<Timestamp>,
+    /// When the watermark was last moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marked_at: Option<Timestamp>,
 }
 
 impl QueueRecord {
     /// A queue that nothing is known of yet.
     pub fn new(name: QueueName, nonce: Nonce) -> Self {
-        Self { name, version: 0, nonce, paused: false, parked: false, watermark: None }
+        Self { name, version: 0, nonce, paused: false, parked: false, watermark: None, marked_at: None }
     }
 
-    /// Whether having claimed a hint of this start is news worth a write.
-    pub fn watermark_moves(&self, claimed: Timestamp) -> bool {
-        self.watermark.is_none_or(|known| claimed >= known.plus(WATERMARK_EVERY))
+    /// Whether having received a message that was to arrive at this instant is news worth a write.
+    pub fn watermark_moves(&self, arrived: Timestamp) -> bool {
+        self.watermark.is_none_or(|known| arrived >= known.plus(WATERMARK_EVERY))
     }
 }
 
@@ -49,6 +52,22 @@ pub struct QueueView {
     pub watermark: Option<Timestamp>,
     /// Whether nothing is handed out.
     pub paused: bool,
+    /// See [`QueueRecord::marked_at`].
+    pub marked_at: Option<Timestamp>,
+    /// Whether it could be asked.
+    pub standing: Standing,
+}
+
+/// Whether a queue could be asked how full it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// It answered, or nobody asked.
+    #[default]
+    Answers,
+    /// It didn't answer: what is sent to it now would be lost.
+    Silent,
+    /// No queue of that name is configured.
+    Missing,
 }
 
 /// An idempotency key's record: which task it stands for.

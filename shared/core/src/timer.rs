@@ -14,10 +14,14 @@ use crate::time::Timestamp;
 pub enum Wake {
     /// Look at one record.
     Timer(Timer),
+    /// Look at several records whose instants lie within a second, earliest first.
+    Timers(Vec<Timer>),
     /// Sweep one shard.
     Sweep(Sweep),
     /// Send the hints of what is parked in one shard.
     Resume(Resume),
+    /// Hand a shard's instants to timers.
+    Handover(Handover),
 }
 
 /// An instant of a task or execution that somebody will see pass.
@@ -38,6 +42,24 @@ pub struct Timer {
 pub struct Sweep {
     /// Which.
     pub shard: u16,
+    /// The token of this sweep: it goes on only while the ticks' record has the same. Without one, the sweep begins
+    /// only if no other is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+}
+
+/// A part of a tick's slot, in one shard, that holds more instants than the tick hands over itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handover {
+    /// Which shard.
+    pub shard: u16,
+    /// From when.
+    pub from: Timestamp,
+    /// The end of the slot.
+    pub until: Timestamp,
+    /// Where in it to go on, as the store says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
 }
 
 /// A shard of a queue that was resumed.
@@ -98,7 +120,11 @@ mod tests {
     const TIMER: &str = r#"{"v":1,"timer":{"task":"t-1","at":1767225600250,"due_at":1767225590000}}"#;
     const TURN_TIMER: &str =
         r#"{"v":1,"timer":{"execution":"e-1","at":1767225600250,"due_at":1767225590000}}"#;
+    const TIMERS: &str = r#"{"v":1,"timers":[{"task":"t-1","at":1767225600250,"due_at":1767225590000}]}"#;
     const SWEEP: &str = r#"{"v":1,"sweep":{"shard":12}}"#;
+    const NEXT_SWEEP: &str = r#"{"v":1,"sweep":{"shard":12,"since":1767225590000}}"#;
+    const HANDOVER: &str =
+        r#"{"v":1,"handover":{"shard":12,"from":1767225590000,"until":1767225600250,"cursor":"abc"}}"#;
 
     const RESUME: &str = r#"{"v":1,"resume":{"queue":"mail","shard":7}}"#;
     const RESUME_FROM: &str = r#"{"v":1,"resume":{"queue":"mail","shard":7,"from":0}}"#;
@@ -116,10 +142,15 @@ mod tests {
         };
         let record = RecordId::Execution(ExecutionId::parse("e-1").unwrap());
         let other = Timer { record, ..timer.clone() };
+        let (from, until) = (timer.due_at, timer.at);
+        let handover = Handover { shard: 12, from, until, cursor: Some("abc".to_owned()) };
         let cases = [
+            (Wake::Timers(vec![timer.clone()]), TIMERS),
             (Wake::Timer(timer), TIMER),
             (Wake::Timer(other), TURN_TIMER),
-            (Wake::Sweep(Sweep { shard: 12 }), SWEEP),
+            (Wake::Sweep(Sweep { shard: 12, since: None }), SWEEP),
+            (Wake::Sweep(Sweep { shard: 12, since: Some(from) }), NEXT_SWEEP),
+            (Wake::Handover(handover), HANDOVER),
             (Wake::Resume(Resume { queue: queue(), shard: 7, from: None }), RESUME),
             (Wake::Resume(Resume { queue: queue(), shard: 7, from: Some(Timestamp::EPOCH) }), RESUME_FROM),
         ];

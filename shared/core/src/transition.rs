@@ -243,7 +243,7 @@ pub(crate) fn finish(task: &mut Task, outcome: Outcome, context: &Context<'_>) {
     task.state = State::Ended(Ended {
         outcome,
         ended_at: context.now,
-        expires_at: context.now.plus(context.limits.retention),
+        expires_at: context.now.plus(context.limits.kept(task.parent.is_some())),
     });
 }
 

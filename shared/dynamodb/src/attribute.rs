@@ -21,21 +21,10 @@ pub(crate) const DUE_KIND: &str = "due_kind";
 
 /// The index that operators' lists come from.
 pub(crate) const LIST_INDEX: &str = "list";
-/// Which list.
+/// Which list, and which part of it.
 pub(crate) const LIST_KEY: &str = "list_key";
 /// The place in it: an instant in milliseconds since the epoch.
 pub(crate) const LIST_AT: &str = "list_at";
-
-/// The list of tasks that failed or timed out.
-pub(crate) const DEAD_LIST: &str = "dead";
-/// The list of queues.
-pub(crate) const QUEUE_LIST: &str = "queue";
-
-/// The list of recurring schedules.
-pub(crate) const RECURRENCE_LIST: &str = "cron";
-
-/// Of a workflow's list of executions, what comes before its name.
-pub(crate) const WORKFLOW_LIST: &str = "wf#";
 
 /// The names that a record's own serialised form gives to what conditions look at: a task's, and those that an
 /// execution has in common with it.

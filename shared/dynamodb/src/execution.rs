@@ -6,13 +6,13 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::execution::{Execution, ExecutionState, FORMAT};
-use tickover_core::id::WorkflowName;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
-use crate::attribute::{LIST_AT, LIST_KEY, PK, TTL, WORKFLOW_LIST, execution as own, task as field};
+use crate::attribute::{LIST_AT, LIST_KEY, PK, TTL, execution as own, task as field};
 use crate::item::{Item, check_format, corrupt, due_attributes, millis, number, read_due, seconds, string};
 use crate::key::{self, Key};
+use crate::list::{List, workflow_in};
 use crate::record::{self, from_item, to_item};
 
 /// The fields of an execution that its item has elsewhere.
@@ -34,7 +34,8 @@ pub(crate) fn of_execution(execution: &Execution) -> Result<Item, StoreError> {
 /// What an execution's item has instead of the fields that lie in its keys.
 fn added(execution: &Execution) -> Item {
     let mut item = Item::new();
-    item.insert(LIST_KEY.to_owned(), AttributeValue::S(list_of(&execution.workflow)));
+    let list = List::Executions(&execution.workflow).key_of(execution.id.as_str());
+    item.insert(LIST_KEY.to_owned(), AttributeValue::S(list));
     item.insert(LIST_AT.to_owned(), millis(execution.created_at));
     if let Some(due) = execution.due {
         item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
@@ -71,8 +72,7 @@ pub(crate) fn to_execution(mut item: Item) -> Result<Execution, StoreError> {
         id.ok_or_else(|| corrupt("an item that should be an execution has another record's key".to_owned()))?;
     check_format(&item, FORMAT, &format!("execution {id}"))?;
     let due = read_due(&item, &format!("execution {id}"))?;
-    let workflow =
-        string(&item, LIST_KEY).and_then(|list| list.strip_prefix(WORKFLOW_LIST)).map(str::to_owned);
+    let workflow = string(&item, LIST_KEY).and_then(workflow_in).map(str::to_owned);
     let (Some(workflow), Some(created_at)) = (workflow, number(&item, LIST_AT)) else {
         return Err(corrupt(format!("execution {id} lies in no workflow's list")));
     };
@@ -84,11 +84,6 @@ pub(crate) fn to_execution(mut item: Item) -> Result<Execution, StoreError> {
         .map_err(|_| corrupt(format!("the item of execution {id} isn't of its own format")))?;
     execution.due = due;
     Ok(execution)
-}
-
-/// The list that a workflow's executions lie in.
-pub(crate) fn list_of(workflow: &WorkflowName) -> String {
-    format!("{WORKFLOW_LIST}{workflow}")
 }
 
 #[cfg(test)]

@@ -12,10 +12,9 @@ use tickover_core::task::{FORMAT, Outcome, Task};
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
-use crate::attribute::{
-    self, DEAD_LIST, DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK, TTL, task as field,
-};
+use crate::attribute::{self, DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK, TTL, task as field};
 use crate::key::{self, Key};
+use crate::list::List;
 use crate::record::{self, from_item, to_item};
 
 /// An item as the SDK has it.
@@ -50,7 +49,7 @@ fn added(task: &Task) -> Item {
     if let Some(ended) = task.ended() {
         item.insert(TTL.to_owned(), seconds(ended.expires_at));
         if is_dead(&ended.outcome) {
-            item.insert(LIST_KEY.to_owned(), AttributeValue::S(DEAD_LIST.to_owned()));
+            item.insert(LIST_KEY.to_owned(), AttributeValue::S(List::Dead.key_of(task.id.as_str())));
             item.insert(LIST_AT.to_owned(), millis(ended.ended_at));
         }
     }

@@ -47,11 +47,11 @@ impl Key {
         Self { sk: format!("{run}{number:06}#{mark}"), ..Self::execution(id) }
     }
 
-    /// All places of one fan-out's item, of one run of one execution.
+    /// All places of one fan-out's item, of one run of one execution. Each item has a partition key of its own: one key
+    /// takes 1,000 writes a second, and all steps of a large fan-out may end in one.
     pub(crate) fn join(parent: &Parent, slot: Slot) -> Self {
-        let Parent { execution, incarnation, run, .. } = parent;
-        let pk = format!("{JOIN}#{execution}#{incarnation}#{run}#{}", slot.label);
-        Self { pk, sk: slot.item.to_string() }
+        let (Parent { execution, incarnation, run, .. }, Slot { label, item, .. }) = (parent, slot);
+        Self { pk: format!("{JOIN}#{execution}#{incarnation}#{run}#{label}#{item}"), sk: JOIN.to_owned() }
     }
 
     pub(crate) fn blob(id: &BlobId) -> Self {
@@ -181,9 +181,10 @@ mod tests {
             incarnation: Incarnation::from_bytes([1; 8]),
             run: 3,
             slot: None,
+            on_close: tickover_core::execution::ParentClosePolicy::default(),
         };
         let slot = Slot { label: Nonce::from_bytes([2; 8]), item: 4, place: 5, of: 6 };
-        let key = Key { pk: "join#e#AQEBAQEBAQE#3#AgICAgICAgI".into(), sk: "4".into() };
+        let key = Key { pk: "join#e#AQEBAQEBAQE#3#AgICAgICAgI#4".into(), sk: "join".into() };
         assert_eq!(Key::join(&parent, slot), key);
     }
 }

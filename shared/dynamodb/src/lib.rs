@@ -5,6 +5,7 @@
 //! and the SDK's own retries belong to whoever builds that.
 
 pub mod error;
+pub mod indexed;
 pub mod store;
 pub mod table;
 pub mod usage;
@@ -18,6 +19,7 @@ mod item;
 mod join;
 mod journal;
 mod key;
+mod list;
 mod page;
 mod read;
 mod record;

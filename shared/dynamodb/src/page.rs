@@ -7,22 +7,16 @@ use tickover_core::id::{ExecutionId, QueueName, RecordId, RecurrenceId, TaskId, 
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
 
-use crate::attribute::{
-    DEAD_LIST, DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, LIST_INDEX, LIST_KEY, PK, QUEUE_LIST, RECURRENCE_LIST,
-    SK,
-};
-use crate::cursor::{self, List};
+use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, PK, SK};
+use crate::cursor::{self, Walk};
 use crate::error::Failure;
-use crate::execution::list_of;
 use crate::item::{Item, kind_named, millis, number, shard_value, string};
 use crate::key::{TASK_SK, execution_id, queue_name, recurrence_id, task_id};
+use crate::list::List;
 use crate::store::DynamoStore;
 
-/// The list that is a walk over the table.
-const EVERYTHING: List<'static> = List::Tasks(Listing::All);
-
 /// Entries that one request asks for at most.
-const LIMIT_MAX: usize = 1_000;
+pub(crate) const LIMIT_MAX: usize = 1_000;
 
 impl DynamoStore {
     pub(crate) async fn due_page(
@@ -31,7 +25,6 @@ impl DynamoStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
-        let list = List::Tasks(Listing::Live { shard: range.shard });
         let query = self
             .query(DUE_INDEX)
             .key_condition_expression("#shard = :shard AND #at BETWEEN :from AND :until")
@@ -40,7 +33,7 @@ impl DynamoStore {
             .expression_attribute_values(":shard", shard_value(range.shard))
             .expression_attribute_values(":from", millis(range.from))
             .expression_attribute_values(":until", millis(range.until));
-        let (items, next) = self.page(query, list, limit, cursor).await?;
+        let (items, next) = self.page(query, range.shard, limit, cursor).await?;
         Ok(Page { items: items.iter().filter_map(due_entry).collect(), next })
     }
 
@@ -50,7 +43,6 @@ impl DynamoStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError> {
-        let list = List::Tasks(listing);
         let (items, next) = match listing {
             Listing::Live { shard } => {
                 let query = self
@@ -58,12 +50,9 @@ impl DynamoStore {
                     .key_condition_expression("#shard = :shard")
                     .expression_attribute_names("#shard", DUE_SHARD)
                     .expression_attribute_values(":shard", shard_value(shard));
-                self.page(query, list, limit, cursor).await?
+                self.page(query, shard, limit, cursor).await?
             }
-            Listing::Dead => {
-                let query = self.list_query(DEAD_LIST).scan_index_forward(false);
-                self.page(query, list, limit, cursor).await?
-            }
+            Listing::Dead => return self.list_ids(List::Dead, limit, cursor, task_id).await,
             Listing::All => self.walk(limit, cursor).await?,
         };
         let ids = items.iter().filter_map(|item| string(item, PK).and_then(task_id));
@@ -77,10 +66,7 @@ impl DynamoStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, StoreError> {
-        let query = self.list_query(&list_of(workflow)).scan_index_forward(false);
-        let (items, next) = self.page(query, List::Executions(workflow), limit, cursor).await?;
-        let ids = items.iter().filter_map(|item| string(item, PK).and_then(execution_id));
-        Ok(Page { items: ids.collect(), next })
+        self.list_ids(List::Executions(workflow), limit, cursor, execution_id).await
     }
 
     /// Ids of schedules, in the order in which they were made.
@@ -89,16 +75,23 @@ impl DynamoStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<RecurrenceId>, StoreError> {
-        let query = self.list_query(RECURRENCE_LIST);
-        let (items, next) = self.page(query, List::Recurrences, limit, cursor).await?;
-        let ids = items.iter().filter_map(|item| string(item, PK).and_then(recurrence_id));
-        Ok(Page { items: ids.collect(), next })
+        self.list_ids(List::Recurrences, limit, cursor, recurrence_id).await
     }
 
     /// The names of all queues that have a record.
     pub(crate) async fn queue_names(&self) -> Result<Vec<QueueName>, StoreError> {
-        let items = self.all_pages(self.list_query(QUEUE_LIST)).await?;
-        Ok(items.iter().filter_map(|item| string(item, PK).and_then(queue_name)).collect())
+        Ok(self.all_listed(List::Queues).await?.iter().filter_map(|pk| queue_name(pk)).collect())
+    }
+
+    async fn list_ids<T>(
+        &self,
+        list: List<'_>,
+        limit: usize,
+        cursor: Option<&str>,
+        id: fn(&str) -> Option<T>,
+    ) -> Result<Page<T>, StoreError> {
+        let (keys, next) = self.listed(list, limit, cursor).await?;
+        Ok(Page { items: keys.iter().filter_map(|pk| id(pk)).collect(), next })
     }
 
     /// All that a query finds, as many pages as it takes.
@@ -118,7 +111,7 @@ impl DynamoStore {
         }
     }
 
-    fn query(&self, index: &str) -> QueryFluentBuilder {
+    pub(crate) fn query(&self, index: &str) -> QueryFluentBuilder {
         self.client
             .query()
             .table_name(&self.table)
@@ -126,21 +119,16 @@ impl DynamoStore {
             .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
     }
 
-    fn list_query(&self, list: &str) -> QueryFluentBuilder {
-        self.query(LIST_INDEX)
-            .key_condition_expression("#list = :list")
-            .expression_attribute_names("#list", LIST_KEY)
-            .expression_attribute_values(":list", AttributeValue::S(list.to_owned()))
-    }
-
+    /// A page of a shard of the due index.
     async fn page(
         &self,
         query: QueryFluentBuilder,
-        list: List<'_>,
+        shard: u16,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<(Vec<Item>, Option<String>), StoreError> {
-        let start = cursor.map(|cursor| cursor::decode(list, cursor)).transpose()?;
+        let walk = Walk::Due { shard };
+        let start = cursor.map(|cursor| cursor::decode(walk, cursor)).transpose()?;
         self.meter.request();
         let output = query
             .limit(bounded(limit))
@@ -149,7 +137,7 @@ impl DynamoStore {
             .await
             .map_err(|error| Failure::from(error).into_store_error())?;
         self.meter.read(&output.consumed_capacity);
-        let next = output.last_evaluated_key().and_then(|last| cursor::encode(list, last));
+        let next = output.last_evaluated_key().and_then(|last| cursor::encode(walk, last));
         Ok((output.items.unwrap_or_default(), next))
     }
 
@@ -159,7 +147,7 @@ impl DynamoStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<(Vec<Item>, Option<String>), StoreError> {
-        let start = cursor.map(|cursor| cursor::decode(EVERYTHING, cursor)).transpose()?;
+        let start = cursor.map(|cursor| cursor::decode(Walk::Table, cursor)).transpose()?;
         self.meter.request();
         let output = self
             .client
@@ -177,7 +165,7 @@ impl DynamoStore {
             .await
             .map_err(|error| Failure::from(error).into_store_error())?;
         self.meter.read(&output.consumed_capacity);
-        let next = output.last_evaluated_key().and_then(|last| cursor::encode(EVERYTHING, last));
+        let next = output.last_evaluated_key().and_then(|last| cursor::encode(Walk::Table, last));
         Ok((output.items.unwrap_or_default(), next))
     }
 }
@@ -195,6 +183,7 @@ fn due_entry(item: &Item) -> Option<DueEntry> {
     Some(DueEntry { record, due_at, kind })
 }
 
-fn bounded(limit: usize) -> i32 {
+/// A limit as a request has it.
+pub(crate) fn bounded(limit: usize) -> i32 {
     i32::try_from(limit.clamp(1, LIMIT_MAX)).unwrap_or(i32::MAX)
 }

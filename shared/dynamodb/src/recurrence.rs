@@ -7,9 +7,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::recurrence::{FORMAT, Recurrence};
 use tickover_service::ports::StoreError;
 
-use crate::attribute::{LIST_AT, LIST_KEY, PK, RECURRENCE_LIST, TTL, task as field};
+use crate::attribute::{LIST_AT, LIST_KEY, PK, TTL, task as field};
 use crate::item::{Item, check_format, corrupt, due_attributes, millis, read_due, seconds, string};
 use crate::key::{self, Key};
+use crate::list::List;
 use crate::record::{from_item, to_item};
 
 /// The whole item of a schedule.
@@ -25,7 +26,8 @@ pub(crate) fn of_recurrence(record: &Recurrence) -> Result<Item, StoreError> {
     if let Some(expires_at) = record.expires_at() {
         item.insert(TTL.to_owned(), seconds(expires_at));
     } else {
-        item.insert(LIST_KEY.to_owned(), AttributeValue::S(RECURRENCE_LIST.to_owned()));
+        let list = List::Recurrences.key_of(record.id.as_str());
+        item.insert(LIST_KEY.to_owned(), AttributeValue::S(list));
         item.insert(LIST_AT.to_owned(), millis(record.created_at));
     }
     Ok(item)

@@ -1,5 +1,7 @@
 //! The items beside tasks: queues, idempotency keys, payloads. One struct a row.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 use tickover_core::execution::journal::OPEN;
@@ -10,15 +12,16 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
-use crate::attribute::{self, PK, QUEUE_LIST, row as field};
+use crate::attribute::{self, PK, row as field};
 use crate::item::{Item, check_format, corrupt, seconds, string};
 use crate::key::{self, Key};
+use crate::list::List;
 use crate::record::{from_item, to_item};
 
 /// Version of the rows' formats. Readers refuse another one and never rewrite it.
 const FORMAT: u8 = 1;
 
-/// A queue's row. Its constant place in the list index makes all queues one query.
+/// A queue's row. Its place in the list index never changes, so writing it again costs nothing there.
 #[derive(Serialize, Deserialize)]
 struct QueueRow {
     pk: String,
@@ -31,6 +34,8 @@ struct QueueRow {
     parked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     watermark: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    marked: Option<Timestamp>,
     list_key: String,
     list_at: i64,
 }
@@ -47,7 +52,8 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         paused: record.paused,
         parked: record.parked,
         watermark: record.watermark,
-        list_key: QUEUE_LIST.to_owned(),
+        marked: record.marked_at,
+        list_key: List::Queues.key_of(record.name.as_str()),
         list_at: 0,
     };
     to_item(&row).map_err(|_| corrupt(format!("the record of queue {} can't be serialised", record.name)))
@@ -60,8 +66,8 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
     check_format(&item, FORMAT, &format!("queue {name}"))?;
     let row: QueueRow =
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
-    let QueueRow { ver, non, paused, parked, watermark, .. } = row;
-    Ok(QueueRecord { name, version: ver, nonce: non, paused, parked, watermark })
+    let QueueRow { ver, non, paused, parked, watermark, marked, .. } = row;
+    Ok(QueueRecord { name, version: ver, nonce: non, paused, parked, watermark, marked_at: marked })
 }
 
 /// The row of all ticks.
@@ -75,14 +81,17 @@ struct TickRow {
     until: Timestamp,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     fanned: Vec<(u16, Timestamp)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    behind: Vec<(u16, Timestamp)>,
 }
 
 /// The item of the ticks' record.
 pub(crate) fn of_tick(record: &TickRecord) -> Result<Item, StoreError> {
     let Key { pk, sk } = Key::tick();
-    let fanned = record.fanned.iter().map(|(shard, since)| (*shard, *since)).collect();
+    let pairs = |map: &BTreeMap<u16, Timestamp>| map.iter().map(|(shard, at)| (*shard, *at)).collect();
+    let (fanned, behind) = (pairs(&record.fanned), pairs(&record.behind));
     let (ver, non, until) = (record.version, record.nonce, record.timers_until);
-    to_item(&TickRow { pk, sk, v: FORMAT, ver, non, until, fanned })
+    to_item(&TickRow { pk, sk, v: FORMAT, ver, non, until, fanned, behind })
         .map_err(|_| corrupt("the record of the ticks can't be serialised".to_owned()))
 }
 
@@ -91,8 +100,9 @@ pub(crate) fn to_tick(item: Item) -> Result<TickRecord, StoreError> {
     check_format(&item, FORMAT, "record of the ticks")?;
     let row: TickRow =
         from_item(item).map_err(|_| corrupt("the item of the ticks isn't of its own format".to_owned()))?;
-    let TickRow { ver, non, until, fanned, .. } = row;
-    Ok(TickRecord { version: ver, nonce: non, timers_until: until, fanned: fanned.into_iter().collect() })
+    let TickRow { ver, non, until, fanned, behind, .. } = row;
+    let (fanned, behind) = (fanned.into_iter().collect(), behind.into_iter().collect());
+    Ok(TickRecord { version: ver, nonce: non, timers_until: until, fanned, behind })
 }
 
 /// An idempotency key's row.

@@ -121,6 +121,10 @@ impl Store for DynamoStore {
         self.read(Key::execution(id), Consistency::Strong).await?.map(to_execution).transpose()
     }
 
+    async fn glimpse_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        self.read(Key::execution(id), Consistency::Eventual).await?.map(to_execution).transpose()
+    }
+
     async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
         self.read_all(ids.iter().map(Key::execution)).await?.into_iter().map(to_execution).collect()
     }

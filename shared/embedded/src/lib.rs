@@ -6,9 +6,11 @@
 //! storage engine with rules of its own.
 
 pub mod dynamodb;
+mod http;
 pub mod local;
 mod metrics;
 mod time;
 
+pub use http::{Bounds, HostName, HostNameError};
 pub use local::{Local, LocalError, Storage};
 pub use time::Ticks;

@@ -11,13 +11,14 @@ use std::time::Duration;
 use tickover_core::limits::Limits;
 use tickover_dynamodb::{DynamoStore, Table, TableError};
 use tickover_service::memory::{MemoryQueue, Queues};
-use tickover_service::ports::{Clock, Queue as _};
+use tickover_service::ports::Clock;
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::{Ports, Service, ServiceError};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::dynamodb::Embedded;
+use crate::http::{self, Bounds, HostName};
 use crate::metrics;
 use crate::time::{Ticks, fire_forever, tick_forever};
 
@@ -74,6 +75,8 @@ pub struct Local {
     store: Arc<DynamoStore>,
     queue: Arc<MemoryQueue>,
     database: Embedded,
+    allowed: Vec<HostName>,
+    bounds: Bounds,
     /// Held as long as the data is open; the system lets go of it however the process ends.
     _lock: Option<Arc<File>>,
 }
@@ -94,12 +97,25 @@ impl Local {
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
         let ports = Ports { store: store.clone(), queue: queue.clone(), clock, ids: Arc::new(SystemIds) };
         let service = Service::new(ports, limits);
-        for record in service.remembered_queues().await? {
-            queue.open(&record.name).await.map_err(ServiceError::from)?;
-        }
+        service.open_remembered().await?;
         let hinted = service.hint_all().await?;
         tracing::debug!(hinted, "live tasks hinted");
-        Ok(Self { service, store, queue, database, _lock: lock })
+        let (allowed, bounds) = (vec![], Bounds::default());
+        Ok(Self { service, store, queue, database, allowed, bounds, _lock: lock })
+    }
+
+    /// Answers callers that know it by one of these names or addresses, beside those that name this machine.
+    #[must_use]
+    pub fn allow_hosts(mut self, hosts: impl IntoIterator<Item = HostName>) -> Self {
+        self.allowed.extend(hosts);
+        self
+    }
+
+    /// Bounds silent callers like this.
+    #[must_use]
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
     }
 
     /// The service, for calls without HTTP.
@@ -121,35 +137,27 @@ impl Local {
     ) -> Result<(), LocalError> {
         let router = tickover_api::router(self.service.clone()).merge(metrics::router(self.service.clone()));
         let (stopping, stopped) = tokio::sync::watch::channel(false);
-        let mut graceful = stopped.clone();
-        let server = axum::serve(listener, router).with_graceful_shutdown(async move {
-            // The sender lives until the end of this call: an error can't come first.
-            drop(graceful.wait_for(|stopping| *stopping).await);
-        });
+        let server = http::serve(listener, router, self.allowed, self.bounds, stopped);
         // All of it ends with this call.
         let mut beside = JoinSet::new();
         beside.spawn(tick_forever(self.service.clone(), ticks));
         beside.spawn(fire_forever(self.service.clone(), Arc::clone(&self.queue)));
         beside.spawn(sweep_forever(self.database.clone()));
         beside.spawn(metrics::keep_forever());
-        let mut server = tokio::spawn(server.into_future());
-        tokio::select! {
-            ended = &mut server => flatten(ended),
+        let mut server = tokio::spawn(server);
+        let ended = tokio::select! {
+            ended = &mut server => ended,
             () = stop => {
                 stopping.send_replace(true);
-                match tokio::time::timeout(GRACE, &mut server).await {
-                    Ok(ended) => flatten(ended),
-                    Err(_) => Ok(()),
+                if let Ok(ended) = tokio::time::timeout(GRACE, &mut server).await {
+                    ended
+                } else {
+                    server.abort();
+                    Ok(())
                 }
             }
-        }
-    }
-}
-
-fn flatten(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Result<(), LocalError> {
-    match ended {
-        Ok(outcome) => Ok(outcome?),
-        Err(error) => Err(LocalError::Server(std::io::Error::other(error))),
+        };
+        ended.map_err(|error| LocalError::Server(std::io::Error::other(error)))
     }
 }
 

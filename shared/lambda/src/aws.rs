@@ -6,9 +6,11 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::config::SharedCredentialsProvider;
+use std::sync::Arc;
 use std::time::Duration;
+use tickover_service::skew::Skew;
 
-use crate::http::https_client;
+use crate::http::measuring_client;
 
 /// Times the SDK sends a request, the first one included. The service repeats what is worth more patience.
 const ATTEMPTS: u32 = 3;
@@ -25,14 +27,14 @@ const LONG_POLL_OPERATION: Duration = Duration::from_secs(30);
 
 /// From inside Lambda, which puts all there is to know into the environment. The SDK's own search would also ask
 /// files, containers and other services, and would bring the code for it into every function's archive.
-pub(crate) async fn in_lambda() -> SdkConfig {
+pub(crate) async fn in_lambda(skew: Arc<Skew>) -> SdkConfig {
     let credentials = SharedCredentialsProvider::new(EnvironmentVariableCredentialsProvider::new());
     let mut aws = SdkConfig::builder();
     aws.set_endpoint_url(variable("AWS_ENDPOINT_URL"))
         .set_use_fips(switch("AWS_USE_FIPS_ENDPOINT"))
         .set_use_dual_stack(switch("AWS_USE_DUALSTACK_ENDPOINT"));
     aws.behavior_version(BehaviorVersion::latest())
-        .http_client(https_client())
+        .http_client(measuring_client(&skew))
         .region(EnvironmentVariableRegionProvider::new().region().await)
         .credentials_provider(credentials)
         .retry_config(retries())
@@ -41,9 +43,9 @@ pub(crate) async fn in_lambda() -> SdkConfig {
 }
 
 /// From any other place: whatever the SDK finds there.
-pub(crate) async fn anywhere() -> SdkConfig {
+pub(crate) async fn anywhere(skew: Arc<Skew>) -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest())
-        .http_client(https_client())
+        .http_client(measuring_client(&skew))
         .retry_config(retries())
         .timeout_config(timeouts(ATTEMPT, OPERATION))
         .load()

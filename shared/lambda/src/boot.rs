@@ -6,6 +6,8 @@ use std::sync::Arc;
 use aws_config::SdkConfig;
 use tickover_dynamodb::DynamoStore;
 use tickover_service::config::{Config, ConfigError};
+use tickover_service::ports::Store;
+use tickover_service::skew::{MeasuredClock, Skew};
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::telemetry::{self, LogFormat};
 use tickover_service::{Ports, Service};
@@ -51,16 +53,24 @@ impl BootError {
 }
 
 /// Reads the environment, sets up logs and metrics, and builds the service over AWS, reached from wherever this is.
+/// Unlike Lambda's, such a machine's clock is anybody's: it has been measured when this returns.
 pub async fn app() -> Result<App, BootError> {
-    over(aws::anywhere).await
+    let (app, store) = over(aws::anywhere).await?;
+    if let Err(error) = store.tick_record().await {
+        tracing::warn!(%error, "the clock could not be measured yet");
+    }
+    Ok(app)
 }
 
 /// The same from inside Lambda. Reaches no network yet.
 pub(crate) async fn app_in_lambda() -> Result<App, BootError> {
-    over(aws::in_lambda).await
+    let (app, _) = over(aws::in_lambda).await?;
+    Ok(app)
 }
 
-async fn over<F: Future<Output = SdkConfig>>(reach: impl FnOnce() -> F) -> Result<App, BootError> {
+async fn over<F: Future<Output = SdkConfig>>(
+    reach: impl FnOnce(Arc<Skew>) -> F,
+) -> Result<(App, Arc<dyn Store>), BootError> {
     let config = match Config::from_env() {
         Ok(config) => config,
         Err(error) => {
@@ -71,17 +81,19 @@ async fn over<F: Future<Output = SdkConfig>>(reach: impl FnOnce() -> F) -> Resul
     telemetry::init(without_noise(&config.log), LogFormat::Json);
     std::panic::set_hook(Box::new(|panic| log_panic(panic.location())));
     let metrics = Metrics::install(config.function.as_deref());
-    let aws = reach().await;
-    let store = DynamoStore::new(aws_sdk_dynamodb::Client::new(&aws), &config.table);
+    let skew = Arc::<Skew>::default();
+    let aws = reach(Arc::clone(&skew)).await;
+    let store: Arc<dyn Store> =
+        Arc::new(DynamoStore::new(aws_sdk_dynamodb::Client::new(&aws), &config.table));
     let queue = SqsQueue::new(aws::queues(&aws), config.queue_urls());
     let ports = Ports {
-        store: Arc::new(store),
+        store: Arc::clone(&store),
         queue: Arc::new(queue),
-        clock: Arc::new(SystemClock),
+        clock: Arc::new(MeasuredClock::new(Arc::new(SystemClock), skew)),
         ids: Arc::new(SystemIds),
     };
     let service = Service::new(ports, config.limits.clone());
-    Ok(App { service, config: Arc::new(config), metrics })
+    Ok((App { service, config: Arc::new(config), metrics }, store))
 }
 
 /// A panic's place, in a line like any other. What it says may hold parts of a payload: a step's own is in the failure

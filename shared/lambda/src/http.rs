@@ -6,6 +6,7 @@ mod trust;
 
 use std::error::Error;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_smithy_runtime_api::client::connection::{CaptureSmithyConnection, ConnectionMetadata};
@@ -15,12 +16,20 @@ use aws_smithy_runtime_api::client::http::{
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_types::DateTime;
 use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::date_time::Format;
+use http::header::DATE;
+use http::uri::Scheme;
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
+use tickover_core::time::Timestamp;
+use tickover_service::ports::Clock as _;
+use tickover_service::skew::Skew;
+use tickover_service::system::SystemClock;
 use tokio::time::timeout;
 
 use route::{Connect, Route};
@@ -34,13 +43,19 @@ const IDLE: Duration = Duration::from_mins(1);
 /// to. Connections belong to a client and all its clones. What is encrypted goes through the proxies that `HTTPS_PROXY`,
 /// `ALL_PROXY` and `NO_PROXY` name. Of the SDK's settings it keeps the read timeout; a connection has two seconds.
 pub fn https_client() -> SharedHttpClient {
-    client(trust::config(), Route::from_env())
+    measuring_client(&Arc::default())
 }
 
-fn client(tls: ClientConfig, route: Route) -> SharedHttpClient {
-    let client = hyper_client(tls, route, CONNECT);
+/// The same, with the dates of the answers noted.
+pub(crate) fn measuring_client(skew: &Arc<Skew>) -> SharedHttpClient {
+    client(trust::config(), Route::from_env(), skew)
+}
+
+fn client(tls: ClientConfig, route: Route, skew: &Arc<Skew>) -> SharedHttpClient {
+    let (client, skew) = (hyper_client(tls, route, CONNECT), Arc::clone(skew));
     http_client_fn(move |settings: &HttpConnectorSettings, _| {
-        SharedHttpConnector::new(Connector { client: client.clone(), read_timeout: settings.read_timeout() })
+        let (client, skew) = (client.clone(), Arc::clone(&skew));
+        SharedHttpConnector::new(Connector { client, read_timeout: settings.read_timeout(), skew })
     })
 }
 
@@ -55,15 +70,19 @@ fn hyper_client(tls: ClientConfig, route: Route, within: Duration) -> Client<Con
 struct Connector {
     client: Client<Connect, SdkBody>,
     read_timeout: Option<Duration>,
+    skew: Arc<Skew>,
 }
 
 impl HttpConnector for Connector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let Self { client, read_timeout } = self.clone();
+        let Self { client, read_timeout, skew } = self.clone();
         HttpConnectorFuture::new(async move {
             let mut request =
                 request.try_into_http1x().map_err(|error| ConnectorError::user(error.into()))?;
             lend_connection(&mut request);
+            // Others than AWS itself, such as the machine's own source of credentials, may go by the machine's clock.
+            let is_aws = request.uri().scheme() == Some(&Scheme::HTTPS);
+            let sent_at = SystemClock.now();
             let answered = client.request(request);
             let answered = match read_timeout {
                 Some(limit) => {
@@ -72,10 +91,20 @@ impl HttpConnector for Connector {
                 None => answered.await,
             };
             let response = answered.map_err(|error| connector_error(error.into()))?;
+            if let Some(date) = date(&response).filter(|_| is_aws) {
+                skew.note(sent_at, SystemClock.now(), date);
+            }
             HttpResponse::try_from(response.map(SdkBody::from_body_1_x))
                 .map_err(|error| ConnectorError::other(error.into(), None))
         })
     }
+}
+
+/// When an answer was given, in whole seconds.
+fn date<B>(response: &http::Response<B>) -> Option<Timestamp> {
+    let date = response.headers().get(DATE)?.to_str().ok()?;
+    let date = DateTime::from_str(date, Format::HttpDate).ok()?;
+    date.to_millis().ok().map(Timestamp::from_millis)
 }
 
 /// Lets the SDK put an end to the request's connection: it does where a server answers that it is in trouble, so that

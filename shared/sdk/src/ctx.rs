@@ -26,7 +26,7 @@ use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::time::Timestamp;
 
 pub use child::Child;
-pub(crate) use child::elsewhere;
+pub(crate) use child::{elsewhere, is_ours};
 pub use combine::{AllTasksFailed, Select, SelectOk, Settled};
 pub use event::{EventError, Within, forever, within};
 pub use step::Stored;

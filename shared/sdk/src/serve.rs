@@ -26,7 +26,12 @@ use crate::worker::WorkerSettings;
 
 /// A worker for these workflows. It works once it is awaited, until the process is told to stop.
 pub fn serve(workflows: impl Register) -> Serve {
-    Serve { registry: Registry::new().with(workflows), settings: WorkerSettings::default(), problem: None }
+    Serve {
+        registry: Registry::new().with(workflows),
+        settings: WorkerSettings::default(),
+        allowed_hosts: vec![],
+        problem: None,
+    }
 }
 
 /// A worker to be. Awaiting it runs it; what keeps it from running is logged, and the process ends with status 1.
@@ -35,6 +40,7 @@ pub fn serve(workflows: impl Register) -> Serve {
 pub struct Serve {
     registry: Registry,
     settings: WorkerSettings,
+    allowed_hosts: Vec<String>,
     problem: Option<ServeError>,
 }
 
@@ -100,6 +106,14 @@ impl Serve {
         self
     }
 
+    /// Answers HTTP callers that know it by this name or address as well, where it is a whole system of its own.
+    /// Without it, only `localhost` and loopback addresses are answered. `TICKOVER_ALLOW_HOST` adds others, separated
+    /// by commas.
+    pub fn allow_host(mut self, host: impl Into<String>) -> Self {
+        self.allowed_hosts.push(host.into());
+        self
+    }
+
     /// Works like this. Comes before what changes single settings.
     pub fn settings(mut self, settings: WorkerSettings) -> Self {
         self.settings = settings;
@@ -108,8 +122,9 @@ impl Serve {
 
     /// Works until the process is told to stop, and says why if it can't.
     pub async fn run(self) -> Result<(), ServeError> {
-        let surroundings = Surroundings::from_env();
-        let Self { registry, settings, problem } = self;
+        let mut surroundings = Surroundings::from_env();
+        let Self { registry, settings, allowed_hosts, problem } = self;
+        surroundings.allow_hosts.extend(allowed_hosts);
         if let Some(problem) = problem {
             return Err(problem);
         }

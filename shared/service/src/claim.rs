@@ -287,19 +287,22 @@ impl Service {
             company,
             paused,
         });
-        let mut known = Known::Record(Box::new(task));
+        let mut task = task;
         loop {
-            let driven = self.drive(&id, known, &command).await?;
+            if let Some(ended) = self.end_if_orphaned(&task).await? {
+                return Ok((ended, ClaimReply::Spent));
+            }
+            let driven = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
             let reply = match &driven.outcome {
                 Ok(Reply::Claim(reply)) => *reply,
                 Ok(_) | Err(_) => ClaimReply::Spent,
             };
             match (reply, driven.task) {
-                (ClaimReply::Early { available_at }, Some(task))
+                (ClaimReply::Early { available_at }, Some(early))
                     if available_at.since(self.now()) <= WAITED_OUT =>
                 {
                     self.ports.clock.sleep_until(available_at).await;
-                    known = Known::Record(Box::new(task));
+                    task = early;
                 }
                 (reply, task) => return Ok((Driven { task, ..driven }, reply)),
             }

@@ -66,6 +66,9 @@ pub struct Surroundings {
     pub data: Option<String>,
     /// `TICKOVER_LISTEN`: where a local system listens, such as `127.0.0.1:7070`.
     pub listen: Option<String>,
+    /// `TICKOVER_ALLOW_HOST`: names and addresses, separated by commas, by which callers may know a local system
+    /// beside `localhost` and the loopback addresses.
+    pub allow_hosts: Vec<String>,
     /// `TICKOVER_LOG`: which log lines are wanted, unread.
     pub log: Option<String>,
     /// Whether `TICKOVER_TRACE` is `carry`: then a local system carries traces as well.
@@ -87,10 +90,15 @@ impl Surroundings {
             on_aws: [TABLE, QUEUES, TIMERS].into_iter().any(|name| reader.optional(name).is_some()),
             data: reader.optional("TICKOVER_DATA"),
             listen: reader.optional("TICKOVER_LISTEN"),
+            allow_hosts: reader.optional("TICKOVER_ALLOW_HOST").map_or(vec![], |hosts| listed(&hosts)),
             log: reader.optional("TICKOVER_LOG"),
             carry_trace: reader.optional(TRACE).is_some_and(|mode| mode == "carry"),
         }
     }
+}
+
+fn listed(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
 }
 
 impl Config {

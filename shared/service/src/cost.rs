@@ -42,6 +42,8 @@ impl Units {
 pub const SCHEDULE: Units = Units::of(2.0, 0.0, 1.0);
 /// Claiming it from its hint.
 pub const CLAIM: Units = Units::of(1.0, 0.0, 0.0);
+/// What the claim of a remote step adds: a look at its execution.
+pub const PARENT: Units = Units::of(0.0, 0.5, 0.0);
 /// What an attempt's own timeout adds to the claim that begins it.
 pub const ATTEMPT_TIMEOUT: Units = Units::of(2.0, 0.0, 1.0);
 /// A sign of life.

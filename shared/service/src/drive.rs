@@ -15,6 +15,7 @@ use tickover_core::hint::Hint;
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
 use tickover_core::timer::Wake;
 
 use crate::error::ServiceError;
@@ -182,7 +183,7 @@ impl Service {
                 }
                 // Without that queue, deadlines wait for the tick.
                 Effect::Timer(_) => continue,
-                Effect::Turn { queue, hint, at } => (queue, turning(&hint, at.since(now))),
+                Effect::Turn { queue, hint, at } => (queue, turning(hint, at, now)),
                 Effect::Tell(parent) => {
                     parents.push(parent);
                     continue;
@@ -217,9 +218,10 @@ impl Service {
     }
 }
 
-pub(crate) fn turning(hint: &TurnHint, after: Millis) -> Option<Outgoing> {
+pub(crate) fn turning(hint: TurnHint, at: Timestamp, now: Timestamp) -> Option<Outgoing> {
+    let hint = hint.arriving(at.max(now));
     match hint.body() {
-        Ok(body) => Some(Outgoing { body, delay: after.min(QUEUE_DELAY_MAX) }),
+        Ok(body) => Some(Outgoing { body, delay: at.since(now).min(QUEUE_DELAY_MAX) }),
         Err(error) => {
             tracing::error!({ field::EXECUTION_ID } = %hint.turn.id, %error, "unsendable hint");
             None

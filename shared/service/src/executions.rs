@@ -10,6 +10,8 @@ mod describe;
 mod drive;
 mod events;
 mod operate;
+mod orphans;
+mod outcome;
 mod remote;
 mod start;
 mod tell;
@@ -29,7 +31,7 @@ use tickover_core::trace::TraceContext;
 
 pub use describe::Described;
 pub(crate) use drive::KnownExecution;
-pub use events::{Offered, PendingEvent};
+pub use events::{Offered, PendingEvent, PendingEvents};
 pub use remote::remote_id;
 pub(crate) use waiters::Waiters;
 pub use work::Work;

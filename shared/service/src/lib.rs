@@ -21,6 +21,7 @@ pub mod ports;
 pub mod queues;
 pub mod recurrences;
 pub mod schedule;
+pub mod skew;
 pub mod system;
 pub mod telemetry;
 pub mod tick;

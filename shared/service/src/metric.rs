@@ -8,6 +8,7 @@ use tickover_core::duration::Millis;
 use tickover_core::event::{EndedAttempt, Event, Expiry, What};
 use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::QueueName;
+use tickover_core::queue::Standing;
 use tickover_core::task::{Status, Task};
 use tickover_core::time::Timestamp;
 
@@ -22,6 +23,7 @@ const ATTEMPTS_ENDED: &str = "tickover_attempts_ended_total";
 const HEARTBEATS: &str = "tickover_heartbeats_total";
 const HINTS_SENT: &str = "tickover_hints_sent_total";
 const HINTS_REPEATED: &str = "tickover_hints_repeated_total";
+const QUEUES_WITHOUT_ANSWER: &str = "tickover_queues_without_answer_total";
 const TIMERS: &str = "tickover_timers_total";
 const EVENTS: &str = "tickover_events_total";
 const EXECUTIONS_STARTED: &str = "tickover_executions_started_total";
@@ -44,9 +46,10 @@ const TICK_DURATION: &str = "tickover_tick_duration_seconds";
 
 const QUEUE_DEPTH: &str = "tickover_queue_depth";
 const ACTIVE_HEARTBEATS: &str = "tickover_active_heartbeats";
+const CLOCK_OFFSET: &str = "tickover_clock_offset_seconds";
 
 /// A metric that only grows.
-const COUNTERS: [(&str, &str); 18] = [
+const COUNTERS: [(&str, &str); 19] = [
     (TASKS_SCHEDULED, "Tasks made."),
     (TASKS_ENDED, "Tasks that ended, by outcome."),
     (TASK_TIMEOUTS, "Deadlines and timeouts enforced, by kind."),
@@ -54,6 +57,10 @@ const COUNTERS: [(&str, &str); 18] = [
     (HEARTBEATS, "Heartbeats: renewed, or the code of what they were told instead."),
     (HINTS_SENT, "Messages sent to tell workers of a task."),
     (HINTS_REPEATED, "Messages sent again because the first one seemed lost."),
+    (
+        QUEUES_WITHOUT_ANSWER,
+        "Ticks that could not ask a queue for which work waits: it was silent, or is missing from the configuration.",
+    ),
     (TIMERS, "Messages of the timers' queue, by what became of them."),
     (EVENTS, "Lifecycle events for the events' queue: sent or failed."),
     (EXECUTIONS_STARTED, "Executions made."),
@@ -70,12 +77,13 @@ const COUNTERS: [(&str, &str); 18] = [
     (TICK_RECORDS, "Records that ticks dealt with, by what they did."),
 ];
 
-const GAUGES: [(&str, &str); 2] = [
+const GAUGES: [(&str, &str); 3] = [
     (QUEUE_DEPTH, "Messages in a queue, about as many as its tasks that wait, run, or wait for their start."),
     (
         ACTIVE_HEARTBEATS,
         "Leases that a heartbeat to this process renewed and that have not run out or ended.",
     ),
+    (CLOCK_OFFSET, "What is added to this machine's clock to make it agree with the dates of AWS's answers."),
 ];
 
 /// From five milliseconds to ten minutes: by how much something is late.
@@ -269,6 +277,13 @@ pub(crate) fn queue_depth(queue: &QueueName, depth: &Depth) {
     }
 }
 
+/// The error of this machine's clock has turned out to be another one.
+pub(crate) fn clock_offset(offset_ms: i64) {
+    #[expect(clippy::cast_precision_loss, reason = "a span to be read by people")]
+    let seconds = offset_ms as f64 / 1_000.0;
+    gauge!(CLOCK_OFFSET).set(seconds);
+}
+
 /// So many hints went to a queue.
 pub fn hints_sent(queue: &QueueName, count: usize) {
     counter!(HINTS_SENT, "queue" => label(queue)).increment(u64::try_from(count).unwrap_or(u64::MAX));
@@ -277,6 +292,16 @@ pub fn hints_sent(queue: &QueueName, count: usize) {
 /// A hint was sent again because the first one seemed lost.
 pub fn hint_repeated(queue: &QueueName) {
     counter!(HINTS_REPEATED, "queue" => label(queue)).increment(1);
+}
+
+/// A tick asked for a queue's depth and got none.
+pub(crate) fn queue_without_answer(queue: &QueueName, standing: Standing) {
+    let standing = match standing {
+        Standing::Answers => return,
+        Standing::Silent => "silent",
+        Standing::Missing => "missing",
+    };
+    counter!(QUEUES_WITHOUT_ANSWER, "queue" => label(queue), "standing" => standing).increment(1);
 }
 
 /// This became of a message of the timers' queue.

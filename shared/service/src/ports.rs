@@ -164,6 +164,12 @@ pub trait Store: Send + Sync {
     /// An execution by id, read consistently. It may be past its retention: the caller looks.
     async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError>;
 
+    /// An execution by id, read at half the price: it may be shown as it stood a moment ago, or not at all. Stores
+    /// that have no such read answer consistently.
+    async fn glimpse_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        self.execution(id).await
+    }
+
     /// Executions by id, in any order, absent ones left out. At most 100 ids.
     async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError>;
 

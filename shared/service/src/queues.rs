@@ -118,13 +118,18 @@ impl Service {
         Ok(self.record(name).await?.is_some_and(|record| record.paused))
     }
 
-    /// Notes up to where hints have been claimed, at most once a minute. It is only a help for the tick: if it
-    /// can't be written, the tick decides by other signs.
-    pub(crate) async fn note_claimed(&self, name: &QueueName, sent_for: Timestamp) {
+    /// Notes up to where messages have flowed, at most once a minute: one has been received that was to arrive then.
+    /// It is only a help for the tick: if it can't be written, the tick decides by other signs.
+    pub(crate) async fn note_received(&self, name: &QueueName, arrived: Timestamp) {
+        let now = self.now();
+        // A message that came early says nothing about those sent for instants to come.
+        let arrived = arrived.min(now);
         let moves = |record: &QueueRecord| {
-            record
-                .watermark_moves(sent_for)
-                .then(|| QueueRecord { watermark: Some(sent_for), ..record.clone() })
+            record.watermark_moves(arrived).then(|| QueueRecord {
+                watermark: Some(arrived),
+                marked_at: Some(now),
+                ..record.clone()
+            })
         };
         let known = match self.record(name).await {
             Ok(known) => known,

@@ -1,6 +1,6 @@
 //! The service itself: the ports, the settings, and the random ids made from one of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tickover_core::command::{Command, Context};
 use tickover_core::decide::decide;
@@ -67,6 +67,7 @@ pub struct Service {
     pub(crate) rules: Arc<dyn Rules>,
     pub(crate) told: Arc<Told>,
     pub(crate) waiters: Arc<Waiters>,
+    pub(crate) unreadable: Arc<Mutex<Vec<String>>>,
 }
 
 impl Service {
@@ -80,6 +81,7 @@ impl Service {
             rules: Arc::new(CoreRules),
             told: Arc::default(),
             waiters: Arc::default(),
+            unreadable: Arc::default(),
         }
     }
 

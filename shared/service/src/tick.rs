@@ -4,24 +4,31 @@
 //! tick's slot is handed to timers; a backlog that is more than one tick's work is handed to others through the same
 //! queue. Overlapping, repeated and missed ticks are harmless, because each record is decided on under its own
 //! condition, and a timer too many finds nothing to do.
+//!
+//! What passes with time needs the store alone: queues are asked only where a hint may be lost, and never for long.
 
+mod brief;
+mod chain;
 mod handover;
 mod rehint;
 mod sweep;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::DueReply;
 use tickover_core::id::QueueName;
-use tickover_core::queue::QueueView;
+use tickover_core::queue::{QueueView, Standing};
 use tickover_core::tick::slot_end;
 use tickover_core::time::Timestamp;
+use tokio::sync::OnceCell;
 
 use crate::error::ServiceError;
 use crate::metric;
+use crate::ports::QueueError;
 use crate::service::Service;
+use crate::telemetry::field;
 use handover::Ledger;
 pub(crate) use handover::outgoing;
 use sweep::Reach;
@@ -86,7 +93,7 @@ struct Job {
     /// What earlier ticks have noted, and what this one will.
     ledger: Ledger,
     /// Queues as they were found, looked up once each.
-    views: Mutex<HashMap<QueueName, QueueView>>,
+    views: Mutex<HashMap<QueueName, Arc<OnceCell<QueueView>>>>,
 }
 
 impl Job {
@@ -105,10 +112,10 @@ impl Service {
         scheduled_at: Timestamp,
         stop_at: Timestamp,
     ) -> Result<TickReport, ServiceError> {
-        let until = self.now();
+        let (until, service) = (self.now(), self.briefly());
         let job = Job::new(until, slot_end(scheduled_at, until), stop_at, Reach::Share);
         let reports: Vec<Result<TickReport, ServiceError>> = stream::iter(self.shards_shuffled())
-            .map(|shard| self.sweep_shard(shard, &job))
+            .map(|shard| service.tick_shard(shard, &job))
             .buffer_unordered(SHARDS_AT_ONCE)
             .collect()
             .await;
@@ -121,21 +128,24 @@ impl Service {
                 Err(error) => trouble = Some(error),
             }
         }
-        let all_seen = trouble.is_none() && !total.out_of_time;
-        self.note_tick(&job, all_seen).await;
+        self.note_tick(&job).await;
         metric::tick(&total, self.now().since(until));
         trouble.map_or(Ok(total), Err)
     }
 
-    /// Sweeps one shard for somebody who had not the time, until nothing is left in it.
-    pub(crate) async fn sweep_rest(
-        &self,
-        shard: u16,
-        stop_at: Timestamp,
-    ) -> Result<TickReport, ServiceError> {
-        let until = self.now();
-        let job = Job::new(until, until, stop_at, Reach::Whole);
-        self.sweep_shard(shard, &job).await
+    async fn tick_shard(&self, shard: u16, job: &Job) -> Result<TickReport, ServiceError> {
+        let swept = if self.now() >= job.stop_at {
+            Ok(TickReport { out_of_time: true, ..TickReport::default() })
+        } else {
+            let swept = self.sweep_shard(shard, job).await;
+            if swept.is_ok() {
+                return swept;
+            }
+            swept
+        };
+        // Nobody knows how much of its slot was handed over.
+        job.ledger.fell_behind(shard, Timestamp::EPOCH);
+        swept
     }
 
     /// All shards, each time in another order: two ticks at once are seldom at the same one, and when time is up
@@ -146,15 +156,36 @@ impl Service {
         shards
     }
 
+    /// A queue as this tick finds it, asked once: one that doesn't answer isn't asked again for each record.
     async fn view(&self, queue: &QueueName, job: &Job) -> Result<QueueView, ServiceError> {
-        if let Some(view) = job.views.lock().unwrap_or_else(PoisonError::into_inner).get(queue) {
-            return Ok(*view);
-        }
-        let looks_empty = self.ports.queue.depth(queue).await?.is_empty();
+        let once = {
+            let mut views = job.views.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(views.entry(queue.clone()).or_default())
+        };
+        once.get_or_try_init(|| self.look_at_queue(queue)).await.copied()
+    }
+
+    async fn look_at_queue(&self, queue: &QueueName) -> Result<QueueView, ServiceError> {
+        let (looks_empty, standing) = match self.ports.queue.depth(queue).await {
+            Ok(depth) => (depth.is_empty(), Standing::Answers),
+            Err(error) => {
+                let standing = match &error {
+                    QueueError::Unknown { .. } => Standing::Missing,
+                    QueueError::StaleReceipt | QueueError::Throttled | QueueError::Unavailable { .. } => {
+                        Standing::Silent
+                    }
+                };
+                tracing::warn!(
+                    { field::QUEUE_NAME } = %queue, %error, "work waits for a queue that doesn't answer"
+                );
+                metric::queue_without_answer(queue, standing);
+                (false, standing)
+            }
+        };
         let record = self.record(queue).await?;
         let paused = record.as_ref().is_some_and(|record| record.paused);
-        let view = QueueView { looks_empty, watermark: record.and_then(|record| record.watermark), paused };
-        job.views.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.clone(), view);
-        Ok(view)
+        let (watermark, marked_at) =
+            record.map_or((None, None), |record| (record.watermark, record.marked_at));
+        Ok(QueueView { looks_empty, watermark, marked_at, standing, paused })
     }
 }

@@ -1,15 +1,17 @@
-//! The queue of timers: each of its messages has one task looked at when its instant comes, or a shard swept.
+//! The queue of timers: each of its messages has records looked at when their instant comes, a shard swept, or more
+//! instants handed over.
 //!
 //! Nothing here is needed for correctness. A message that is lost leaves its work to the next tick; one that comes
 //! too early is sent again with what remains; one that comes twice finds nothing to do the second time.
 
+use futures::stream::{self, StreamExt as _};
 use tickover_core::command::Command;
 use tickover_core::decision::{DueReply, Reply};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::ExecutionCommand;
 use tickover_core::id::{QueueName, RecordId};
 use tickover_core::time::Timestamp;
-use tickover_core::timer::{Sweep, Timer, Wake, WakeError};
+use tickover_core::timer::{Handover, Sweep, Timer, Wake, WakeError};
 
 use crate::claim::WAITED_OUT;
 use crate::drive::Known;
@@ -22,6 +24,9 @@ use crate::tick::{TickReport, outgoing};
 /// Nobody sends a timer for longer than a quarter of an hour; more than this can't come from a clock that is off.
 const AHEAD_MAX: Millis = Millis::from_secs(86_400);
 
+/// Timers of one message dealt with at once.
+const TIMERS_AT_ONCE: usize = 16;
+
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fired {
@@ -31,8 +36,20 @@ pub enum Fired {
     SentOn,
     /// There was nothing to do.
     Spent,
+    /// Timers that came together.
+    Together {
+        /// Those whose deadline or timeout had passed.
+        timed_out: u64,
+        /// Those that were sent on, or found nothing to do.
+        others: u64,
+    },
     /// A shard was swept.
     Swept(TickReport),
+    /// Instants to come were handed to timers.
+    HandedOver {
+        /// How many.
+        timers: u64,
+    },
 }
 
 impl Fired {
@@ -42,7 +59,9 @@ impl Fired {
             Self::TimedOut => "timed_out",
             Self::SentOn => "sent_on",
             Self::Spent => "spent",
+            Self::Together { .. } => "together",
             Self::Swept(_) => "swept",
+            Self::HandedOver { .. } => "handed_over",
         }
     }
 }
@@ -85,10 +104,15 @@ impl Service {
     /// Deals with one message of the queue of timers. On success it is to be deleted. Begins nothing new after
     /// `stop_at`, by the service's clock.
     pub async fn fire(&self, body: &str, stop_at: Timestamp) -> Result<Fired, FireError> {
+        // What comes of an instant is written whether or not a queue can be told of it.
+        let service = self.briefly();
         let fired = match Wake::parse(body) {
-            Ok(Wake::Timer(timer)) => self.fire_timer(timer).await,
-            Ok(Wake::Resume(resume)) => self.fire_resume(resume, stop_at).await,
-            Ok(Wake::Sweep(sweep)) => self.fire_sweep(sweep, stop_at).await,
+            Ok(Wake::Timer(timer)) => service.fire_timer(timer).await,
+            // Each of them counts, not their message.
+            Ok(Wake::Timers(timers)) => return service.fire_together(timers).await,
+            Ok(Wake::Sweep(sweep)) => service.fire_sweep(sweep, stop_at).await,
+            Ok(Wake::Handover(rest)) => service.fire_handover(rest, stop_at).await,
+            Ok(Wake::Resume(resume)) => service.fire_resume(resume, stop_at).await,
             Err(error) => Err(error.into()),
         };
         metric::timer(fired.as_ref().map_or("failed", Fired::as_str));
@@ -96,21 +120,69 @@ impl Service {
     }
 
     async fn fire_sweep(&self, sweep: Sweep, stop_at: Timestamp) -> Result<Fired, FireError> {
-        let report = self.sweep_rest(sweep.shard, stop_at).await?;
-        // The rest goes on in a message of its own, if that could be sent; else in this one, once it is back.
-        if report.out_of_time { Err(FireError::NotSentOn) } else { Ok(Fired::Swept(report)) }
+        match self.go_on_sweeping(sweep, stop_at).await? {
+            None => Ok(Fired::Spent),
+            // The rest goes on in this message, once it is back: one of its own could not be sent.
+            Some(report) if report.out_of_time => Err(FireError::NotSentOn),
+            Some(report) => Ok(Fired::Swept(report)),
+        }
+    }
+
+    async fn fire_handover(&self, rest: Handover, stop_at: Timestamp) -> Result<Fired, FireError> {
+        let (timers, is_sent) = self.go_on_handing_over(rest, stop_at).await?;
+        if is_sent { Ok(Fired::HandedOver { timers }) } else { Err(FireError::NotSentOn) }
+    }
+
+    /// Timers of one second. If one can't be dealt with for now, the message comes back, and to the others it is a
+    /// repetition.
+    async fn fire_together(&self, timers: Vec<Timer>) -> Result<Fired, FireError> {
+        let first = timers.first().map_or(Timestamp::EPOCH, |first| first.at);
+        if let Some(answer) = self.too_early(first, || Wake::Timers(timers.clone())).await {
+            metric::timer(answer.as_ref().map_or("failed", Fired::as_str));
+            return answer;
+        }
+        let fired: Vec<_> = stream::iter(timers)
+            .map(|timer| async {
+                let fired = self.fire_timer(timer).await;
+                metric::timer(fired.as_ref().map_or("failed", Fired::as_str));
+                fired
+            })
+            .buffered(TIMERS_AT_ONCE)
+            .collect()
+            .await;
+        let (mut timed_out, mut others) = (0, 0);
+        for fired in fired {
+            if fired? == Fired::TimedOut {
+                timed_out += 1;
+            } else {
+                others += 1;
+            }
+        }
+        Ok(Fired::Together { timed_out, others })
+    }
+
+    /// What becomes of a message whose instant is further away than can be waited out.
+    async fn too_early(
+        &self,
+        at: Timestamp,
+        wake: impl FnOnce() -> Wake,
+    ) -> Option<Result<Fired, FireError>> {
+        let left = at.since(self.now());
+        if left > AHEAD_MAX {
+            return Some(Err(FireError::TooFarAhead { at }));
+        }
+        if left <= WAITED_OUT {
+            return None;
+        }
+        // A fresh message instead of a hidden one: its receive count starts anew.
+        let again = outgoing(&wake(), left).into_iter().collect::<Vec<_>>();
+        let sent = self.send(&QueueName::timers(), &again).await;
+        Some(if sent == again.len() { Ok(Fired::SentOn) } else { Err(FireError::NotSentOn) })
     }
 
     async fn fire_timer(&self, timer: Timer) -> Result<Fired, FireError> {
-        let left = timer.at.since(self.now());
-        if left > AHEAD_MAX {
-            return Err(FireError::TooFarAhead { at: timer.at });
-        }
-        if left > WAITED_OUT {
-            // A fresh message instead of a hidden one: its receive count starts anew.
-            let again = outgoing(&Wake::Timer(timer), left).into_iter().collect::<Vec<_>>();
-            let sent = self.send(&QueueName::timers(), &again).await;
-            return if sent == again.len() { Ok(Fired::SentOn) } else { Err(FireError::NotSentOn) };
+        if let Some(answer) = self.too_early(timer.at, || Wake::Timer(timer.clone())).await {
+            return answer;
         }
         // Queues count whole seconds, and round down: the last one is waited out here.
         self.ports.clock.sleep_until(timer.at).await;

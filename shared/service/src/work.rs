@@ -6,7 +6,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::TaskId;
 use tickover_core::limits::{self, ERROR_CODE_MAX};
-use tickover_core::payload::Json;
+use tickover_core::payload::{Json, cut_to_fit};
 use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 
@@ -87,7 +87,8 @@ impl Service {
         self.close(id, &token, &command, output).await
     }
 
-    /// Records an error; the task's policy says whether it is tried again.
+    /// Records an error; the task's policy says whether it is tried again. A message that is longer than a payload may
+    /// be is cut: refused, it would cost the task its attempt.
     pub async fn fail(
         &self,
         id: &TaskId,
@@ -99,7 +100,8 @@ impl Service {
             return Err(Reject::field("error.code", "must not be empty").into());
         }
         limits::check("error_code_bytes", error.code.len(), ERROR_CODE_MAX)?;
-        limits::check("error_message_bytes", error.message.len(), self.limits.payload_bytes)?;
+        let message = cut_to_fit(error.message, self.limits.payload_bytes);
+        let error = Failure { message, ..error };
         let token = self.token(id, lease).await?;
         let blob_id = self.new_blob_id();
         let command = Command::Fail(Fail { lease: token.lease, error, retryable, blob_id });

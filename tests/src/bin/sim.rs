@@ -93,7 +93,7 @@ fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
 
 fn print(run: &Run, violations: &[Violation], bug: Option<Bug>) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{:#?}", run.plan.weather)?;
+    writeln!(out, "{:#?}\n{:#?}", run.plan.weather, run.plan.hardship)?;
     trace::lines(run).try_for_each(|line| writeln!(out, "{line}"))?;
     violations.iter().try_for_each(|violation| writeln!(out, "{violation}"))?;
     let (steps, digest) = (run.events.len(), trace::digest(run));

@@ -115,9 +115,7 @@ impl Ask {
                 Command::Fail(Fail { lease: fence, error: Failure::new("e", ""), retryable: true, blob_id })
             }
             Self::Heartbeat => Command::Heartbeat(Heartbeat { lease: fence, progress: None }),
-            Self::Due { looks_empty } => {
-                Command::Due(QueueView { looks_empty, watermark: None, paused: false })
-            }
+            Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, ..QueueView::default() }),
             Self::Timer { due_at } => Command::Timer { due_at },
         }
     }

@@ -2,14 +2,20 @@
 //! real one would.
 
 mod client;
+mod filler;
 mod operator;
+mod reaper;
+mod redriver;
 mod ticker;
 mod timers;
 mod turn;
 mod worker;
 
 pub use client::client;
+pub use filler::filler;
 pub use operator::operator;
+pub use reaper::reaper;
+pub use redriver::redriver;
 pub use ticker::ticker;
 pub use timers::timers;
 pub use worker::worker;

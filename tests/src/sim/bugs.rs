@@ -9,8 +9,9 @@ mod table;
 
 pub use execution::decide_execution;
 pub use rules::decide;
-pub use table::{commit, marked};
+pub use table::{commit, extended, marked};
 
+use super::history::Actor;
 use super::violation::Invariant;
 
 /// One line a bug: what is wrong, what it is called, and which invariant must catch it.
@@ -117,6 +118,31 @@ bugs! {
     LateAfterTheEnd, "late-after-the-end", I6;
     /// A journal that outgrows its record stays in it.
     JournalNeverSealed, "journal-never-sealed", I8;
+    /// What is kept of an ended execution isn't kept longer when an operator opens it again.
+    NeverKeptLonger, "never-kept-longer", Expiry;
+    /// What an execution has written stays for good when it has ended.
+    PartsKeptForGood, "parts-kept-for-good", Expiry;
+    /// A tick deals with no record while it can't hear of its queue.
+    TickNeedsQueues, "tick-needs-queues", Timeliness;
+    /// A tick doesn't know that later turns of a queue have been taken already.
+    TurnsLeaveNoMark, "turns-leave-no-mark", Timeliness;
+    /// Functions that are called by each other's messages aren't allowed to be.
+    LoopsNotAllowed, "loops-not-allowed", Messages;
+    /// A message that is dealt with isn't deleted.
+    NothingDeleted, "nothing-deleted", Messages;
+    /// A write whose key is throttled is taken for done.
+    ThrottledTakenForDone, "throttled-taken-for-done", I10;
+    /// A tick looks only at what is due since the last one.
+    SweepsFromTheLast, "sweeps-from-the-last", Liveness;
+    /// A worker goes by the clock of its machine, which is half a minute ahead.
+    ClockNotCorrected, "clock-not-corrected", I5;
+    /// An older build takes what a newer one has written for its own.
+    OlderBuildReadsOn, "older-build-reads-on", Format;
+}
+
+/// How far a process's clock is ahead, as the bug would have it.
+pub fn ahead(bug: Option<Bug>, actor: Actor) -> Option<i64> {
+    (bug == Some(Bug::ClockNotCorrected) && matches!(actor, Actor::Worker(1))).then_some(30_000)
 }
 
 impl Bug {

@@ -2,9 +2,12 @@
 //! rules what is right.
 
 mod answers;
+mod aws;
+mod busy;
 mod deadlines;
 mod endings;
 mod execution;
+mod expiry;
 mod hints;
 mod records;
 mod results;
@@ -30,7 +33,11 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(hints::of_run(&stories, run));
     found.extend(timers::of_run(run));
     found.extend(timeliness::of_run(&stories, run));
-    found.extend(execution::of_run(run));
+    let executions = execution::Stories::of(run);
+    found.extend(execution::of_run(&executions, run));
+    found.extend(expiry::of_run(run));
+    found.extend(aws::of_run(run));
+    found.extend(busy::of_run(&stories, &executions, run));
     found.extend(endings::everything_ends(run));
     found.sort_by_key(|violation| violation.at);
     found

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use tickover_core::duration::Millis;
 use tokio::sync::Notify;
 
+use super::bugs;
 use super::clock::SimClock;
 use super::dice::Dice;
 use super::history::{Actor, Fault};
 use super::weather::Weather;
 use super::world::World;
+
+/// How long a call waits for a service that is away.
+const PATIENCE: Millis = Millis::from_secs(1);
 
 /// What a call to the world comes up against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,15 @@ pub enum Refusal {
     Unavailable,
     /// Too many calls.
     Throttled,
+}
+
+/// Which service a call is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Far {
+    /// The table.
+    Table,
+    /// The queues.
+    Queues,
 }
 
 /// What stands between one process and the world.
@@ -37,7 +50,9 @@ impl Gate {
     /// The gate of a process in its `life`th life.
     pub fn new(world: Arc<World>, actor: Actor, life: u32) -> Self {
         let dice = Dice::new(world.seed, &format!("{actor} {life}"));
-        let ahead = ahead(&dice, world.weather().ahead_max_ms);
+        // What AWS's answers say of the time has been reckoned with: what is left is the error of that.
+        let ahead =
+            bugs::ahead(world.bug, actor).unwrap_or_else(|| ahead(&dice, world.weather().ahead_max_ms));
         let clock = Arc::new(SimClock::new(Arc::clone(&world.clock), ahead));
         Self { world, actor, clock, dice, crashed: Notify::new() }
     }
@@ -66,6 +81,21 @@ impl Gate {
         }
     }
 
+    /// Waits for an answer from a service that is away, if it is: nobody says so at once.
+    pub async fn wait_in_vain(&self, far: Far) -> bool {
+        let hardship = self.world.hardship;
+        let away = match far {
+            Far::Table => hardship.table_away,
+            Far::Queues => hardship.queues_away,
+        };
+        if !self.world.is_within(away) {
+            return false;
+        }
+        self.world.fault(self.actor, Fault::Away);
+        self.sleep(PATIENCE).await;
+        true
+    }
+
     /// What a request comes up against before anything is done.
     pub fn refusal(&self) -> Option<Refusal> {
         let weather = self.world.weather();
@@ -89,9 +119,20 @@ impl Gate {
         lost
     }
 
+    /// Whether the process is of the older of two builds.
+    pub fn is_older(&self) -> bool {
+        is_older(self.actor) && self.world.hardship.two_builds && self.world.is_stormy()
+    }
+
     /// Whether this kind of fault happens now.
     pub fn strikes(&self, kind: impl Fn(Weather) -> u64) -> bool {
         self.dice.chance(kind(self.world.weather()))
+    }
+
+    /// Dies, with all that is under way.
+    pub async fn die(&self) {
+        self.crashed.notify_one();
+        std::future::pending::<()>().await;
     }
 
     /// Returns when the process has died.
@@ -104,6 +145,11 @@ impl Gate {
         use tickover_service::ports::Clock as _;
         self.world.clock.sleep_until(self.world.now().plus(span)).await;
     }
+}
+
+/// Who is of the older of two builds while there are two: one of each sort.
+pub const fn is_older(actor: Actor) -> bool {
+    matches!(actor, Actor::Worker(1) | Actor::Ticker(1) | Actor::Timers(1))
 }
 
 /// How far a clock is ahead, up to so much either way.

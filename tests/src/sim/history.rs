@@ -9,9 +9,10 @@ use tickover_core::command::Command;
 use tickover_core::decision::{Effect, Reply};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::execution::journal::SegmentKey;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::hint::Hint;
-use tickover_core::id::{ExecutionId, Incarnation, LeaseId, Nonce, QueueName, TaskId};
+use tickover_core::id::{BlobId, ExecutionId, Incarnation, LeaseId, Nonce, QueueName, TaskId};
 use tickover_core::payload::Json;
 use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
@@ -37,6 +38,10 @@ pub enum Actor {
     Timers(u8),
     /// Somebody who cancels, retries, pauses and resumes.
     Operator,
+    /// Somebody who keeps queues busy.
+    Filler,
+    /// A function that is called with batches of a work queue's messages.
+    Batch(u8),
 }
 
 /// Something that happened.
@@ -252,8 +257,8 @@ pub enum Note {
         /// Which of those that had this id.
         incarnation: Incarnation,
     },
-    /// That somebody is to look at a task.
-    Timer(Timer),
+    /// That somebody is to look at these records.
+    Timers(Vec<Timer>),
     /// Anything else, as it is.
     Other(String),
 }
@@ -268,10 +273,26 @@ impl Note {
             return Self::Turn { execution: turn.id, incarnation: turn.inc };
         }
         match Wake::parse(body) {
-            Ok(Wake::Timer(timer)) => Self::Timer(timer),
-            Ok(Wake::Sweep(_) | Wake::Resume(_)) | Err(_) => Self::Other(body.to_owned()),
+            Ok(Wake::Timer(timer)) => Self::Timers(vec![timer]),
+            Ok(Wake::Timers(timers)) => Self::Timers(timers),
+            Ok(Wake::Sweep(_) | Wake::Handover(_) | Wake::Resume(_)) | Err(_) => Self::Other(body.to_owned()),
         }
     }
+}
+
+/// An item that the table has deleted by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// A task's, an execution's or a schedule's record.
+    Record,
+    /// A segment of a journal.
+    Segment(SegmentKey),
+    /// A join item.
+    Join,
+    /// A payload.
+    Blob(BlobId),
+    /// An idempotency key's record.
+    Key,
 }
 
 /// Something that went wrong.
@@ -297,6 +318,18 @@ pub enum Fault {
     WrongDepth,
     /// Minutes pass without a tick.
     MissedTicks(u64),
+    /// A call waited in vain for a service that is away.
+    Away,
+    /// An item's time was over, and the table has deleted it.
+    Deleted(Deleted),
+    /// So many dead letters were sent again.
+    Redriven(usize),
+    /// A key of the table or of an index had had all the writes that it takes in a second.
+    KeyThrottled,
+    /// A function wasn't called any more with a message of a chain that had come to so many hops.
+    LoopStopped(u32),
+    /// An older build met what it can't read.
+    TooNew,
     /// From now on, everything works.
     StormOver,
 }

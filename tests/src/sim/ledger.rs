@@ -12,7 +12,7 @@ use tickover_core::due::Due;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::id::{BlobId, ExecutionId, RecordId, TaskId};
-use tickover_core::payload::Json;
+use tickover_core::payload::{BlobRef, Json};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{ManualClock, MemoryStore};
@@ -25,6 +25,9 @@ use super::history::{Actor, History, Stored, What};
 /// Entries of a page: few, so that a handful of tasks already takes several.
 const PAGE: usize = 4;
 
+/// How far behind its instant an entry comes that is forgotten, by a bug.
+const BEHIND: Millis = Millis::from_secs(10);
+
 /// The table, its index, and its history.
 pub struct Ledger {
     /// The records themselves.
@@ -34,6 +37,8 @@ pub struct Ledger {
     dice: Dice,
     index: Mutex<BTreeMap<RecordId, Vec<Place>>>,
     open: Mutex<BTreeSet<ExecutionId>>,
+    /// Every payload there ever was: the checks look at some that have been deleted since.
+    bodies: Mutex<BTreeMap<BlobId, Json>>,
 }
 
 /// Where a record lies in the due index from an instant on.
@@ -52,8 +57,8 @@ impl Ledger {
     /// An empty table.
     pub fn new(seed: u64, clock: Arc<ManualClock>, history: Arc<History>) -> Self {
         let dice = Dice::new(seed, "ledger");
-        let (index, open) = (Mutex::default(), Mutex::default());
-        Self { store: MemoryStore::new(), clock, history, dice, index, open }
+        let (index, open, bodies) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { store: MemoryStore::new(), clock, history, dice, index, open, bodies }
     }
 
     /// A record as it really is now.
@@ -66,9 +71,15 @@ impl Ledger {
         self.store.execution(id).now_or_never()?.ok()?
     }
 
-    /// A payload as it really is now.
+    /// A payload as it was written.
     pub fn blob(&self, id: &BlobId) -> Option<Json> {
-        self.store.blob(id).now_or_never()?.ok()?
+        self.bodies.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    /// Writes a payload.
+    pub async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
+        self.bodies.lock().unwrap_or_else(PoisonError::into_inner).insert(at.id, body.clone());
+        self.store.put_blob(at, body).await
     }
 
     /// Executions that haven't ended.
@@ -138,7 +149,14 @@ impl Ledger {
     }
 
     /// A part of the index as it is now, a page at a time.
-    pub fn due(&self, range: DueRange, limit: usize, cursor: Option<&str>) -> Page<DueEntry> {
+    /// With a bug, without what came into it behind its instant: a tick from then on doesn't look back.
+    pub fn due(
+        &self,
+        range: DueRange,
+        limit: usize,
+        cursor: Option<&str>,
+        forgets_behind: bool,
+    ) -> Page<DueEntry> {
         let now = self.clock.now();
         let index = self.index();
         let mut entries: Vec<(String, &RecordId, Due)> = index
@@ -146,6 +164,9 @@ impl Ledger {
             .filter_map(|(id, places)| {
                 let place = places.iter().rev().find(|place| place.from <= now)?;
                 let due = place.due.filter(|due| due.shard == range.shard)?;
+                if forgets_behind && place.from > due.at.plus(BEHIND) {
+                    return None;
+                }
                 (range.from..=range.until).contains(&due.at).then(|| (name(due.at, id), id, due))
             })
             .collect();

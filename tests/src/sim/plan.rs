@@ -15,12 +15,17 @@ use tickover_service::schedule::ScheduleRequest;
 
 use self::execution::Offering;
 use super::dice::Dice;
+use super::hardship::Hardship;
 use super::weather::Weather;
 
 /// 2026-01-01T00:00:00Z: when every run begins.
 pub const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 /// The queues that tasks are scheduled to.
 pub const QUEUES: [&str; 2] = ["red", "blue"];
+/// The input of a task that kills the process that begins it.
+pub const DEADLY: &str = "deadly";
+/// A queue of executions alone, where queues are busy.
+pub const GREEN: &str = "green";
 /// Ids that are used again and again.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const KEYS: [&str; 2] = ["k-1", "k-2"];
@@ -30,6 +35,8 @@ const KEYS: [&str; 2] = ["k-1", "k-2"];
 pub struct Plan {
     /// What goes wrong.
     pub weather: Weather,
+    /// What lasts longer than a call.
+    pub hardship: Hardship,
     /// Until when.
     pub storm_until: Timestamp,
     /// The limits of every service.
@@ -78,11 +85,31 @@ impl Plan {
             due_shards: u16::try_from(dice.between(1, 3)).unwrap_or(1),
             ..Limits::default()
         };
+        let hardship = Hardship::of(seed, START);
+        let limits =
+            if hardship.kills { Limits { losses: Limits::default().losses, ..limits } } else { limits };
+        let limits = if hardship.is_busy {
+            // As it is deployed: how soon a lost hint is found follows from it.
+            let Limits { backstop, backstop_max, .. } = Limits::default();
+            Limits { backstop, backstop_max, ..limits }
+        } else {
+            limits
+        };
         let mut jobs: Vec<Job> = (0..dice.between(4, 14)).map(|_| job(&dice, storm)).collect();
-        jobs.extend(execution::jobs(seed, storm));
+        jobs.extend(execution::jobs(seed, storm, hardship.is_busy));
+        if hardship.kills {
+            jobs.extend(batches(&dice, storm));
+        }
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
-        Self { weather: Weather::of(seed), storm_until: START.plus(storm), limits, workers, jobs }
+        let weather = hardship.weather(Weather::of(seed));
+        let storm_until = START.plus(storm).max(hardship.over_at().unwrap_or(START));
+        Self { weather, hardship, storm_until, limits, workers, jobs }
+    }
+
+    /// Whether nothing fails: then what is due is done within seconds, and not only by the next tick.
+    pub fn is_fair(&self) -> bool {
+        self.weather.is_fair() && self.hardship.is_mild()
     }
 
     /// After this, whatever was lost has been found again and everything has ended.
@@ -101,6 +128,31 @@ fn job(dice: &Dice, storm: Millis) -> Job {
     let requests = (0..count).map(|_| request(dice)).collect();
     let repeats = if dice.chance(150) { dice.between(1, 2) } else { 0 };
     Job { at, client, wish: Wish::Schedule(requests), repeats }
+}
+
+/// Tasks that are received together, and one among them that kills whoever begins it.
+fn batches(dice: &Dice, storm: Millis) -> Vec<Job> {
+    let job = |at: Timestamp| {
+        let queue = queue(dice);
+        let calm = |input: &str| ScheduleRequest {
+            id: None,
+            idempotency_key: None,
+            queue: queue.clone(),
+            kind: kind(),
+            input: Some(Json::string(input)),
+            labels: None,
+            retry: RetryPolicy::none(),
+            timeouts: Timeouts::default(),
+            start: Start::After(Millis::ZERO),
+            trace: None,
+        };
+        let count = dice.between(3, 9);
+        let deadly = dice.between(0, count);
+        let input = |nth| if nth == deadly { DEADLY } else { "harmless" };
+        let wish = Wish::Schedule((0..=count).map(|nth| calm(input(nth))).collect());
+        Job { at, client: 0, wish, repeats: 0 }
+    };
+    (0..dice.between(1, 3)).map(|_| job(START.plus(dice.millis(0, storm.as_u64() / 2)))).collect()
 }
 
 /// The first full minute after an instant.
@@ -177,7 +229,7 @@ fn queue(dice: &Dice) -> QueueName {
 ///
 /// If a constant of ours is no kind.
 #[expect(clippy::expect_used, reason = "our own constant")]
-fn kind() -> TaskKind {
+pub fn kind() -> TaskKind {
     TaskKind::parse("work").expect("a kind")
 }
 

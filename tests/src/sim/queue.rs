@@ -7,7 +7,9 @@ use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
 
-use super::gate::{Gate, Refusal};
+use super::aws::HOPS_MAX;
+use super::bugs::Bug;
+use super::gate::{Far, Gate, Refusal};
 use super::history::{Fate, Fault, Note, What};
 
 /// How much later than it should a message comes at most.
@@ -25,9 +27,21 @@ impl SimQueue {
         }
     }
 
-    async fn call<T>(&self, call: impl Future<Output = Result<T, QueueError>>) -> Result<T, QueueError> {
+    /// Whether the queue can be reached, as far as everybody is concerned.
+    async fn reached(&self, queue: &QueueName) -> Result<(), QueueError> {
+        if self.0.world.is_removed(queue) {
+            return Err(QueueError::Unknown { queue: queue.to_string() });
+        }
+        if self.0.wait_in_vain(Far::Queues).await { Err(unavailable()) } else { self.refused() }
+    }
+
+    async fn call<T>(
+        &self,
+        queue: &QueueName,
+        call: impl Future<Output = Result<T, QueueError>>,
+    ) -> Result<T, QueueError> {
         self.0.pass().await;
-        self.refused()?;
+        self.reached(queue).await?;
         let answer = call.await;
         self.0.pass().await;
         if self.0.loses_answer() { Err(unavailable()) } else { answer }
@@ -41,6 +55,13 @@ impl SimQueue {
     async fn deliver(&self, queue: &QueueName, message: &Outgoing) -> Result<(), QueueError> {
         let gate = &self.0;
         if gate.strikes(|weather| weather.drop) {
+            self.note(queue, Fate::Dropped, &message.body);
+            return Ok(());
+        }
+        let hops = gate.world.aws.hop(gate.actor, &Note::of(&message.body));
+        // The template allows the loop for every function that is in one.
+        if hops > HOPS_MAX && gate.world.bug == Some(Bug::LoopsNotAllowed) {
+            gate.world.fault(gate.actor, Fault::LoopStopped(hops));
             self.note(queue, Fate::Dropped, &message.body);
             return Ok(());
         }
@@ -83,7 +104,7 @@ impl Queue for SimQueue {
         queue: &QueueName,
         messages: &[Outgoing],
     ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
-        self.call(async {
+        self.call(queue, async {
             let mut results = Vec::new();
             for message in messages {
                 results.push(match self.refused() {
@@ -104,7 +125,7 @@ impl Queue for SimQueue {
         wait: Millis,
     ) -> Result<Vec<Received>, QueueError> {
         self.0.pass().await;
-        self.refused()?;
+        self.reached(queue).await?;
         let received = self.0.world.messages.receive(queue, max, visibility, wait).await?;
         self.hand_out(queue, &received).await?;
         self.0.pass().await;
@@ -118,7 +139,10 @@ impl Queue for SimQueue {
     }
 
     async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
-        self.call(self.0.world.messages.delete(queue, receipt)).await
+        if self.0.world.bug == Some(Bug::NothingDeleted) {
+            return Ok(());
+        }
+        self.call(queue, self.0.world.messages.delete(queue, receipt)).await
     }
 
     async fn change_visibility(
@@ -127,7 +151,7 @@ impl Queue for SimQueue {
         receipt: &str,
         visibility: Millis,
     ) -> Result<(), QueueError> {
-        self.call(self.0.world.messages.change_visibility(queue, receipt, visibility)).await
+        self.call(queue, self.0.world.messages.change_visibility(queue, receipt, visibility)).await
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
@@ -135,19 +159,26 @@ impl Queue for SimQueue {
             self.0.world.fault(self.0.actor, Fault::WrongDepth);
             return Ok(Depth::default());
         }
-        self.call(self.0.world.messages.depth(queue)).await
+        let depth = self.call(queue, self.0.world.messages.depth(queue)).await?;
+        // Where there is always something, there is one message more than those that are told of here.
+        let always = u64::from(self.0.world.is_busy());
+        Ok(Depth { visible: depth.visible + always, ..depth })
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
-        self.call(self.0.world.messages.open(queue)).await
+        if self.0.world.is_removed(queue) {
+            return Ok(false);
+        }
+        self.call(queue, self.0.world.messages.open(queue)).await
     }
 
     fn knows(&self, queue: &QueueName) -> bool {
-        self.0.world.messages.knows(queue)
+        self.0.world.messages.knows(queue) && !self.0.world.is_removed(queue)
     }
 
     fn names(&self) -> Vec<QueueName> {
-        self.0.world.messages.names()
+        let names = self.0.world.messages.names().into_iter();
+        names.filter(|name| !self.0.world.is_removed(name)).collect()
     }
 }
 

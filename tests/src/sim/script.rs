@@ -19,6 +19,8 @@ pub struct Script {
     pub seed: u64,
     /// Whether it is a child's, which has none of its own.
     pub is_child: bool,
+    /// Whether it is only there to keep its queue busy.
+    pub is_short: bool,
     /// What it does, in order.
     pub ops: Vec<Op>,
     /// How it ends.
@@ -109,19 +111,32 @@ impl Script {
         let runs = if dice.chance(200) { dice.pick([2, 3]) } else { 1 };
         let on_failure =
             dice.chance(300).then(|| OnFailure { budget: dice.secs(20, 300), recovers: dice.chance(500) });
-        Self { seed, is_child, ops, end, runs, on_failure, places }
+        Self { seed, is_child, is_short: false, ops, end, runs, on_failure, places }
+    }
+
+    /// One that does next to nothing.
+    pub fn short(seed: u64) -> Self {
+        let step = Op::Step { failures: 0, pause: Millis::ZERO, size: 5, exhausts: false };
+        let (ops, end) = (vec![step], End::Completes);
+        Self { seed, is_child: true, is_short: true, ops, end, runs: 1, on_failure: None, places: 1 }
     }
 
     /// The input that says which one it is.
     pub fn input(&self) -> Json {
-        Json::string(&format!("{} {}", if self.is_child { "child" } else { "own" }, self.seed))
+        let kind = match (self.is_short, self.is_child) {
+            (true, _) => "short",
+            (false, true) => "child",
+            (false, false) => "own",
+        };
+        Json::string(&format!("{kind} {}", self.seed))
     }
 
     /// The script that an input names.
     pub fn parse(input: &Json) -> Option<Self> {
         let text: String = serde_json::from_str(input.as_str()).ok()?;
         let (kind, seed) = text.split_once(' ')?;
-        Some(Self::of(seed.parse().ok()?, kind == "child"))
+        let seed = seed.parse().ok()?;
+        Some(if kind == "short" { Self::short(seed) } else { Self::of(seed, kind == "child") })
     }
 
     /// The script of the child that its operation of this number starts.

@@ -7,7 +7,7 @@ use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecordId, RecurrenceId, TaskId, WorkflowName,
 };
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
@@ -17,8 +17,9 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
-use super::bugs;
-use super::gate::{Gate, Refusal};
+use super::aws::Admission;
+use super::bugs::{self, Bug};
+use super::gate::{Far, Gate, Refusal};
 use super::history::execution::Happening;
 use super::history::{Fault, What};
 
@@ -26,7 +27,10 @@ use super::history::{Fault, What};
 pub struct SimStore(pub Arc<Gate>);
 
 impl SimStore {
-    fn refused(&self) -> Result<(), StoreError> {
+    async fn refused(&self) -> Result<(), StoreError> {
+        if self.0.wait_in_vain(Far::Table).await {
+            return Err(unavailable());
+        }
         match self.0.refusal() {
             None => Ok(()),
             Some(Refusal::Unavailable) => Err(unavailable()),
@@ -34,9 +38,43 @@ impl SimStore {
         }
     }
 
+    /// What an older build says to a record that a newer one has written.
+    fn readable(&self, record: &RecordId) -> Result<(), StoreError> {
+        let gate = &self.0;
+        if gate.is_older()
+            && gate.world.bug != Some(Bug::OlderBuildReadsOn)
+            && gate.world.aws.is_newer(record)
+        {
+            gate.world.fault(gate.actor, Fault::TooNew);
+            return Err(StoreError::Corrupt { reason: "a format that this build doesn't know".to_owned() });
+        }
+        Ok(())
+    }
+
+    /// What a commit comes up against in the table itself, whatever its conditions.
+    fn admitted(&self, writes: &[Write]) -> Result<(), StoreError> {
+        let gate = &self.0;
+        let (world, bug) = (&gate.world, gate.world.bug);
+        if gate.is_older() && bug != Some(Bug::OlderBuildReadsOn) && world.aws.meets_newer(writes) {
+            world.fault(gate.actor, Fault::TooNew);
+            return Err(StoreError::Corrupt { reason: "a format that this build doesn't know".to_owned() });
+        }
+        let rate = world.hardship.key_rate;
+        let Some(rate) = rate else { return Ok(()) };
+        match world.aws.admit(writes, rate, world.now()) {
+            Admission::Admitted => Ok(()),
+            Admission::Refused { is_news } => {
+                if is_news {
+                    world.fault(gate.actor, Fault::KeyThrottled);
+                }
+                Err(StoreError::Throttled)
+            }
+        }
+    }
+
     async fn read<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         self.0.pass().await;
-        self.refused()?;
+        self.refused().await?;
         let answer = read.await;
         self.0.pass().await;
         answer
@@ -46,6 +84,13 @@ impl SimStore {
     fn apply(&self, writes: &[Write]) -> Result<(), StoreError> {
         let gate = &self.0;
         let lag_ms = gate.world.weather().lag_ms;
+        match self.admitted(writes) {
+            Err(StoreError::Throttled) if gate.world.bug == Some(Bug::ThrottledTakenForDone) => return Ok(()),
+            admitted => admitted?,
+        }
+        if gate.world.hardship.two_builds {
+            gate.world.aws.wrote(writes, gate.is_older());
+        }
         if !gate.strikes(|weather| weather.late_write) {
             return gate.world.ledger.commit(gate.actor, writes, lag_ms);
         }
@@ -64,28 +109,32 @@ impl SimStore {
 #[async_trait]
 impl Store for SimStore {
     async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        self.readable(&id.clone().into())?;
         self.read(self.0.world.ledger.store.task(id)).await
     }
 
     async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        ids.iter().try_for_each(|id| self.readable(&id.clone().into()))?;
         self.read(self.0.world.ledger.store.tasks(ids)).await
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
         let gate = &self.0;
         gate.pass().await;
-        self.refused()?;
+        self.refused().await?;
         if gate.strikes(|weather| weather.conflict) {
             gate.world.fault(gate.actor, Fault::Conflicted);
             return Err(StoreError::Throttled);
         }
+        let kept = bugs::extended(gate.world.bug, &gate.world.ledger, writes);
+        let writes = kept.as_deref().unwrap_or(writes);
         let answer = bugs::commit(gate.world.bug, &gate.world.ledger, writes, |writes| self.apply(writes));
         gate.pass().await;
         if gate.loses_answer() { Err(unavailable()) } else { answer }
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
-        self.read(self.0.world.ledger.store.put_blob(at, body)).await?;
+        self.read(self.0.world.ledger.put_blob(at, body)).await?;
         if self.0.loses_answer() { Err(unavailable()) } else { Ok(()) }
     }
 
@@ -99,7 +148,8 @@ impl Store for SimStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
-        self.read(async { Ok(self.0.world.ledger.due(range, limit, cursor)) }).await
+        let is_bug = self.0.world.bug == Some(Bug::SweepsFromTheLast);
+        self.read(async { Ok(self.0.world.ledger.due(range, limit, cursor, is_bug)) }).await
     }
 
     async fn list(
@@ -112,10 +162,18 @@ impl Store for SimStore {
     }
 
     async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        self.readable(&id.clone().into())?;
         self.read(self.0.world.ledger.store.execution(id)).await
     }
 
+    async fn glimpse_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        let found = self.read(self.0.world.ledger.store.execution(id)).await?;
+        // The copy that answers may not have heard of it yet.
+        Ok(found.filter(|_| !self.0.strikes(|weather| weather.conflict)))
+    }
+
     async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
+        ids.iter().try_for_each(|id| self.readable(&id.clone().into()))?;
         self.read(self.0.world.ledger.store.executions(ids)).await
     }
 
@@ -155,6 +213,9 @@ impl Store for SimStore {
         incarnation: Incarnation,
         expires_at: Timestamp,
     ) -> Result<(), StoreError> {
+        if self.0.world.bug == Some(Bug::PartsKeptForGood) {
+            return Ok(());
+        }
         self.read(self.0.world.ledger.store.expire_segments(id, incarnation, expires_at)).await?;
         if self.0.loses_answer() { Err(unavailable()) } else { Ok(()) }
     }

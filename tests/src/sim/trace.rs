@@ -130,6 +130,8 @@ impl fmt::Display for Actor {
             Self::Ticker(number) => write!(f, "ticker-{number}"),
             Self::Timers(number) => write!(f, "timers-{number}"),
             Self::Operator => write!(f, "operator"),
+            Self::Filler => write!(f, "filler"),
+            Self::Batch(number) => write!(f, "batch-{number}"),
         }
     }
 }
@@ -302,9 +304,11 @@ impl fmt::Display for Note {
             Self::Turn { execution, incarnation } => {
                 write!(f, "hint of the turn of {execution} of {incarnation}")
             }
-            Self::Timer(timer) => {
-                write!(f, "timer of {} for {}, due {}", timer.record, clock(timer.at), clock(timer.due_at))
-            }
+            Self::Timers(timers) => timers.iter().enumerate().try_for_each(|(place, timer)| {
+                let and = if place == 0 { "" } else { " and " };
+                let (at, due_at) = (clock(timer.at), clock(timer.due_at));
+                write!(f, "{and}timer of {} for {at}, due {due_at}", timer.record)
+            }),
             Self::Other(body) => f.write_str(body),
         }
     }
@@ -323,6 +327,12 @@ impl fmt::Display for Fault {
             Self::Conflicted => write!(f, "refused because of another write"),
             Self::WrongDepth => write!(f, "a queue says that it is empty"),
             Self::MissedTicks(minutes) => write!(f, "no tick for {minutes} min"),
+            Self::Away => write!(f, "no answer: the service is away"),
+            Self::Deleted(item) => write!(f, "deleted by time to live: {item:?}"),
+            Self::Redriven(count) => write!(f, "{count} dead letters are sent again"),
+            Self::KeyThrottled => write!(f, "a key is throttled"),
+            Self::LoopStopped(hops) => write!(f, "a loop is stopped after {hops} hops"),
+            Self::TooNew => write!(f, "a newer build has written this"),
             Self::StormOver => write!(f, "the storm is over"),
         }
     }

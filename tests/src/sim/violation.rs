@@ -31,6 +31,14 @@ pub enum Invariant {
     Journal,
     /// Whoever waits for others is told of them, and nobody goes to sleep on something that it hasn't seen.
     Wakes,
+    /// Nothing is deleted that is needed, and what isn't needed is deleted in the end.
+    Expiry,
+    /// A message reaches the dead letters only if nobody can deal with it, and no loop of messages is stopped.
+    Messages,
+    /// What kills its worker is given up alone: what ran beside it goes on.
+    Company,
+    /// What an older build can't read, it leaves as it is.
+    Format,
     /// What operators and parents want of an execution is done.
     Policies,
     /// Every task and every execution ends.

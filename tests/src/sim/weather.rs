@@ -8,7 +8,7 @@ use super::dice::Dice;
 pub const AHEAD_MAX_MS: i64 = 1_000;
 /// How far two clocks may disagree.
 pub const SKEW: Millis = Millis::from_secs(2);
-/// How far the due index may lag behind the table.
+/// How far the due index may lag behind the table on most days.
 pub const LAG: Millis = Millis::from_secs(3);
 
 /// How likely each fault is, in a thousand cases of its kind. All of them end when the storm does.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
+use tickover_core::duration::Millis;
 use tickover_core::id::{ExecutionId, QueueName};
 use tickover_core::limits::Limits;
 use tickover_core::time::Timestamp;
@@ -12,14 +13,19 @@ use tickover_service::memory::{ManualClock, MemoryQueue, Queues};
 use tickover_service::ports::Clock as _;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::aws::Aws;
 use super::bugs::Bug;
+use super::hardship::{Hardship, Span};
 use super::history::{Actor, Fault, History, What};
 use super::ledger::Ledger;
-use super::plan::QUEUES;
+use super::plan::{GREEN, Plan, QUEUES, START};
 use super::weather::Weather;
 
 /// More than this never happens in a run that is sound.
 pub const EVENTS_MAX: usize = 200_000;
+
+/// How long queues stay busy after the storm: longer than it takes to find a lost hint.
+const BUSY_AFTER: Millis = Millis::from_secs(20 * 60);
 
 /// What goes on whoever waits for it: writes and messages under way.
 pub type Background = BoxFuture<'static, ()>;
@@ -40,28 +46,28 @@ pub struct World {
     pub history: Arc<History>,
     /// What is deliberately wrong.
     pub bug: Option<Bug>,
+    /// What lasts longer than a call.
+    pub hardship: Hardship,
     weather: Weather,
     storm_until: Timestamp,
     background: UnboundedSender<Background>,
     calls: AtomicU64,
     awaiting_events: Mutex<BTreeSet<ExecutionId>>,
+    /// What lies between the functions and the services that only AWS has.
+    pub aws: Aws,
 }
 
 impl World {
     /// A world in which nothing has happened yet.
-    pub fn new(
-        seed: u64,
-        start: Timestamp,
-        (weather, storm_until): (Weather, Timestamp),
-        limits: Limits,
-        bug: Option<Bug>,
-        background: UnboundedSender<Background>,
-    ) -> Self {
-        let clock = Arc::new(ManualClock::new(start));
+    pub fn new(seed: u64, plan: &Plan, bug: Option<Bug>, background: UnboundedSender<Background>) -> Self {
+        let Plan { weather, hardship, storm_until, .. } = *plan;
+        let limits = plan.limits.clone();
+        let clock = Arc::new(ManualClock::new(START));
         let history = Arc::new(History::default());
         let ledger = Arc::new(Ledger::new(seed, Arc::clone(&clock), Arc::clone(&history)));
-        let queues = Queues::Fixed(QUEUES.map(queue).to_vec());
-        let messages = Arc::new(MemoryQueue::new(Arc::clone(&clock) as _, queues));
+        let queues = Queues::Fixed(QUEUES.into_iter().chain([GREEN]).map(queue).collect());
+        let mortality = hardship.mortality.unwrap_or_default();
+        let messages = Arc::new(MemoryQueue::mortal(Arc::clone(&clock) as _, queues, mortality));
         let calls = AtomicU64::new(0);
         Self {
             seed,
@@ -71,11 +77,13 @@ impl World {
             messages,
             history,
             bug,
+            hardship,
             weather,
             storm_until,
             background,
             calls,
             awaiting_events: Mutex::default(),
+            aws: Aws::default(),
         }
     }
 
@@ -92,6 +100,21 @@ impl World {
     /// Whether things may go wrong, and people do odd things.
     pub fn is_stormy(&self) -> bool {
         self.now() < self.storm_until
+    }
+
+    /// Whether queues always have something in them at this time.
+    pub fn is_busy(&self) -> bool {
+        self.hardship.is_busy && self.now() < self.storm_until.plus(BUSY_AFTER)
+    }
+
+    /// Whether it is such a time now.
+    pub fn is_within(&self, span: Option<Span>) -> bool {
+        span.is_some_and(|span| span.holds(self.now()))
+    }
+
+    /// Whether a queue isn't there for now.
+    pub fn is_removed(&self, name: &QueueName) -> bool {
+        self.is_within(self.hardship.queue_removed) && name.as_str() == QUEUES[0]
     }
 
     /// When that ends.

@@ -159,9 +159,7 @@ impl Ask {
             Self::Release => Command::Release { lease },
             Self::Cancel { force } => Command::Cancel { force },
             Self::Retry => Command::Retry,
-            Self::Due { looks_empty } => {
-                Command::Due(QueueView { looks_empty, watermark: None, paused: false })
-            }
+            Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, ..QueueView::default() }),
         }
     }
 }

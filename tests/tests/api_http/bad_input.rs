@@ -140,3 +140,27 @@ async fn names_are_held_to_their_characters_and_lengths() {
     let longest = json!({"queue": "q".repeat(48), "kind": "k".repeat(64), "id": "A-z.0:9_".repeat(12)});
     api.post("/v1/tasks", longest).await.ok(201);
 }
+
+#[tokio::test]
+async fn a_whole_number_may_be_written_with_a_fraction_of_zero_and_a_trace_is_a_text() {
+    let api = Api::start().await;
+    for (field, value) in
+        [("delay_ms", "1.0"), ("timeout", "5000.0"), ("retry", r#"{"max_attempts": 2.0, "delay": 10.0}"#)]
+    {
+        let body = format!(r#"{{"queue": "other", "kind": "work", "{field}": {value}}}"#);
+        api.post_text("/v1/tasks", body).await.ok(201);
+    }
+    api.schedule("t", json!({})).await;
+    api.post_text("/v1/queues/q/claim", r#"{"max": 1.0}"#).await.ok(200);
+    let wrong = [
+        (with("traceparent", json!({})), "traceparent", "a string"),
+        (with("traceparent", json!(7)), "traceparent", "a string"),
+        (with("delay_ms", json!(1.5)), "delay_ms", "a whole number"),
+    ];
+    refused(&api, "/v1/tasks", &wrong).await;
+    let wrong = [(json!({"workflow": "w", "traceparent": []}), "traceparent", "a string")];
+    refused(&api, "/v1/executions", &wrong).await;
+    // A text that isn't a trace is ignored, as W3C's recommendation has it.
+    let body = json!({"queue": "other", "kind": "work", "traceparent": "nonsense"});
+    api.post("/v1/tasks", body).await.ok(201);
+}

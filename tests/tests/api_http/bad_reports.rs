@@ -63,3 +63,25 @@ async fn what_workers_send_is_held_to_its_ranges() {
     refused(&api, "/v1/tasks/t/retry", &[(json!({"force": true}), "force", "unknown field")]).await;
     assert_eq!(api.task("t").await["status"], "running");
 }
+
+#[tokio::test]
+async fn a_message_that_is_too_long_is_cut_and_says_so_and_the_failure_counts() {
+    let api = Api::start().await;
+    for (id, message, whole) in [
+        ("plain", "ü".repeat(200_000), false),
+        ("escaped", "\u{1}".repeat(100_000), false),
+        ("long", "x".repeat(300_000), true),
+    ] {
+        let lease = api.running(id, json!({})).await;
+        let error = json!({"code": "broken", "message": message});
+        let failed = api.post(&format!("/v1/tasks/{id}/fail"), json!({"lease": lease, "error": error})).await;
+        assert_eq!(failed.ok(200)["task"]["status"], "failed");
+        let told = api.task(id).await["error"]["message"].as_str().unwrap().to_owned();
+        if whole {
+            assert_eq!(told, message);
+        } else {
+            let kept = told.strip_suffix(&format!(" [cut: it had {} bytes]", message.len())).unwrap();
+            assert!(message.starts_with(kept) && kept.len() > 50_000, "{}", kept.len());
+        }
+    }
+}

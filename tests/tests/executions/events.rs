@@ -94,3 +94,32 @@ async fn an_event_that_comes_during_a_turn_keeps_it_going() {
     let tickover_service::executions::Suspended::GoOn(_, journal) = suspended else { panic!("it slept") };
     assert_eq!(journal.len(), 1);
 }
+
+#[tokio::test]
+async fn waiting_events_come_in_pages_that_stay_where_they_are() {
+    let worker = Worker::default();
+    worker.parked("e", json!({})).await;
+    for number in 0..7 {
+        worker.offer(if number % 2 == 0 { "even" } else { "odd" }, json!({"payload": number})).await;
+    }
+    let page = async |query: &str| worker.get(&format!("/v1/executions/e/events?{query}")).await;
+    let numbers = |page: &Value| -> Vec<u64> {
+        page["events"].as_array().unwrap().iter().map(|event| event["payload"].as_u64().unwrap()).collect()
+    };
+    let first = page("limit=3").await;
+    assert_eq!((numbers(&first), &first["counts"]), (vec![0, 1, 2], &json!({"even": 4, "odd": 3})));
+    // What is taken meanwhile moves nothing.
+    let turn = worker.take("e").await;
+    let taken = worker.taken("even");
+    worker.suspend(turn, vec![taken], None).await;
+    let cursor = first["cursor"].as_str().unwrap();
+    let second = page(&format!("limit=3&cursor={cursor}")).await;
+    assert_eq!(numbers(&second), [3, 4, 5]);
+    let last = page(&format!("cursor={}", second["cursor"].as_str().unwrap())).await;
+    assert_eq!((numbers(&last), &last["cursor"]), (vec![6], &Value::Null));
+    for wrong in ["cursor=nonsense", "cursor=7.0", "limit=0", "limit=501", "page=2"] {
+        let path = format!("/v1/executions/e/events?{wrong}");
+        let (status, problem) = worker.caller.send(Method::GET, &path, None).await;
+        assert_eq!(status.as_u16(), 400, "{problem}");
+    }
+}

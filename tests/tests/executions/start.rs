@@ -45,6 +45,19 @@ async fn starting_with_an_id_that_exists_answers_with_what_exists_or_refuses_by_
 }
 
 #[tokio::test]
+async fn an_id_that_another_workflow_has_is_a_conflict_whatever_the_policy() {
+    let worker = Worker::default();
+    let start = |workflow: &str, policy: &str| json!({"workflow": workflow, "id": "one", "policy": policy});
+    let (status, _) = worker.caller.post("/v1/executions", start("w1", "use_existing")).await;
+    assert_eq!(status, StatusCode::CREATED);
+    for policy in ["use_existing", "reject_duplicate"] {
+        let refused = worker.caller.refused("/v1/executions", start("w2", policy)).await;
+        assert_eq!(refused, (409, "id_conflict".to_owned()), "{policy}");
+    }
+    assert_eq!(worker.seen("one").await["workflow"], "w1");
+}
+
+#[tokio::test]
 async fn timeouts_under_a_second_are_refused_by_name_with_the_minimum() {
     let worker = Worker::default();
     for (field, value) in [

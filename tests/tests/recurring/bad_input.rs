@@ -20,7 +20,9 @@ async fn every_wrong_field_is_named_with_what_belongs_there() {
     };
     for (fields, field, told) in [
         (json!({}), "cron", "required"),
-        (json!({"cron": "61 * * * *"}), "cron", "61 * * * *"),
+        (json!({"cron": "61 * * * *"}), "cron", "in the field minute numbers from 0 to 59"),
+        (json!({"cron": "MON * * * *"}), "cron", "names belong in month and day of week"),
+        (json!({"cron": "0 MON-FRI * * *"}), "cron", "in the field hour numbers from 0 to 23"),
         (json!({"cron": "* * *"}), "cron", "five fields"),
         (json!({"cron": "0 0 30 2 *"}), "cron", "some date fits"),
         (json!({"cron": "0 9 * * *", "time_zone": "Mars/Olympus"}), "time_zone", "Mars/Olympus"),

@@ -198,3 +198,47 @@ async fn a_schedule_is_replaced_listed_and_deleted() {
     // The id is free again.
     assert_eq!(put("b", json!({"every": "2h"})).await.0, 201);
 }
+
+#[tokio::test]
+async fn what_a_schedule_was_accepted_with_its_runs_are_accepted_with() {
+    let caller = Caller::default();
+    // What a person wrote with much white space is within the limit all the same.
+    let labels = format!(r#"{{"team": {}"a"}}"#, " ".repeat(5_000));
+    for (id, target, kind) in [("t", "task", "kind"), ("e", "execution", "workflow")] {
+        let text = format!(
+            r#"{{"every": "1h", "{target}": {{"queue": "work", "{kind}": "x", "labels": {labels}}}}}"#
+        );
+        let answer = caller.put_text(&format!("/v1/schedules/{id}"), &text).await;
+        assert_eq!(answer.0.as_u16(), 201, "{}", answer.1);
+        let triggered = caller.ok(&format!("/v1/schedules/{id}/trigger"), json!({})).await;
+        assert_eq!(states(&triggered["schedule"]), ["open"], "{triggered}");
+    }
+    let (_, tasks) = caller.send(Method::GET, "/v1/tasks", None).await;
+    assert_eq!(tasks["tasks"][0]["labels"], json!({"team": "a"}));
+}
+
+#[tokio::test]
+async fn what_every_run_would_be_refused_for_is_refused_at_once_with_its_limit() {
+    let caller = Caller::default();
+    let large: Value = (0..16).map(|index| (format!("l{index}"), json!("x".repeat(256)))).collect();
+    let text = |bytes: usize| Value::from("x".repeat(bytes));
+    for (target, limit) in [
+        (json!({"task": {"queue": "q", "kind": "k", "labels": large}}), "labels_bytes"),
+        (json!({"task": {"queue": "q", "kind": "k", "input": text(360_000)}}), "input_bytes"),
+        (json!({"execution": {"workflow": "w", "labels": large}}), "labels_bytes"),
+        (json!({"execution": {"workflow": "w", "memo": text(5_000)}}), "memo_bytes"),
+        (json!({"execution": {"workflow": "w", "input": text(360_000)}}), "input_bytes"),
+    ] {
+        let mut asked = target.clone();
+        asked["every"] = json!("1h");
+        let (status, problem) = caller.send(Method::PUT, "/v1/schedules/s", Some(&asked)).await;
+        assert_eq!((status.as_u16(), &problem["limit"]), (413, &json!(limit)), "{problem}");
+    }
+    let long = "s".repeat(60);
+    let asked = json!({"every": "1h", "execution": {"workflow": "w"}});
+    let (status, problem) = caller.send(Method::PUT, &format!("/v1/schedules/{long}"), Some(&asked)).await;
+    assert_eq!((status.as_u16(), &problem["field"]), (400, &json!("id")), "{problem}");
+    // A queue isn't made by what is refused.
+    let (_, queues) = caller.send(Method::GET, "/v1/queues", None).await;
+    assert_eq!(queues["queues"], json!([]));
+}

@@ -194,6 +194,56 @@ fn a_journal_that_is_never_sealed_is_caught() {
 }
 
 #[test]
+fn a_payload_that_expires_under_an_open_execution_is_caught() {
+    is_caught(Bug::NeverKeptLonger);
+}
+
+#[test]
+fn what_is_kept_for_good_for_nobody_is_caught() {
+    is_caught(Bug::PartsKeptForGood);
+}
+
+#[test]
+fn a_tick_that_waits_for_queues_is_caught() {
+    is_caught(Bug::TickNeedsQueues);
+}
+
+#[test]
+fn a_lost_hint_of_a_turn_on_a_busy_queue_is_caught() {
+    is_caught(Bug::TurnsLeaveNoMark);
+}
+
+#[test]
+fn a_loop_of_messages_that_is_not_allowed_is_caught() {
+    is_caught(Bug::LoopsNotAllowed);
+}
+
+#[test]
+fn a_message_that_is_never_deleted_is_caught() {
+    is_caught(Bug::NothingDeleted);
+}
+
+#[test]
+fn a_throttled_key_taken_for_success_is_caught() {
+    is_caught(Bug::ThrottledTakenForDone);
+}
+
+#[test]
+fn a_tick_that_never_looks_back_is_caught() {
+    is_caught(Bug::SweepsFromTheLast);
+}
+
+#[test]
+fn a_clock_that_is_half_a_minute_ahead_is_caught() {
+    is_caught(Bug::ClockNotCorrected);
+}
+
+#[test]
+fn an_older_build_that_writes_over_a_newer_format_is_caught() {
+    is_caught(Bug::OlderBuildReadsOn);
+}
+
+#[test]
 fn no_bug_is_without_a_test() {
     let source = include_str!("bugs.rs");
     for bug in Bug::ALL {

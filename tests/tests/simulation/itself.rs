@@ -11,7 +11,7 @@ use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, Execut
 use tickover_core::task::{Ending, Outcome, Task};
 use tickover_service::timers::Fired;
 use tickover_tests::sim::history::execution::{Done, Happening, Ruling};
-use tickover_tests::sim::history::{Answer, Fate, Fault, What};
+use tickover_tests::sim::history::{Answer, Deleted, Fate, Fault, What};
 use tickover_tests::sim::search::replay;
 use tickover_tests::sim::{Run, bugs::Bug, run, trace};
 
@@ -48,6 +48,10 @@ fn everything_that_can_happen_happens_within_a_few_runs() {
         "conflicted",
         "wrong depth",
         "missed ticks",
+        "away",
+        "redriven",
+        "key throttled",
+        "too new",
         "dropped",
         "duplicated",
         "received by nobody",
@@ -226,7 +230,16 @@ const fn fault_name(fault: Fault) -> Option<&'static str> {
         Fault::Conflicted => "conflicted",
         Fault::WrongDepth => "wrong depth",
         Fault::MissedTicks(_) => "missed ticks",
-        Fault::StormOver => return None,
+        Fault::Away => "away",
+        Fault::Deleted(Deleted::Record) => "record deleted",
+        Fault::Deleted(Deleted::Segment(_)) => "segment deleted",
+        Fault::Deleted(Deleted::Blob(_)) => "payload deleted",
+        Fault::Redriven(_) => "redriven",
+        Fault::KeyThrottled => "key throttled",
+        Fault::TooNew => "too new",
+        Fault::LoopStopped(_) | Fault::Deleted(Deleted::Join | Deleted::Key) | Fault::StormOver => {
+            return None;
+        }
     })
 }
 

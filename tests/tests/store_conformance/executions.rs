@@ -128,6 +128,7 @@ async fn a_hundred_places_of_a_fan_out_are_one_unit_each() {
         incarnation: one.execution.incarnation,
         run: 1,
         slot: None,
+        on_close: tickover_core::execution::ParentClosePolicy::default(),
     };
     let before = one.store.usage();
     for place in 0..100 {
@@ -136,8 +137,8 @@ async fn a_hundred_places_of_a_fan_out_are_one_unit_each() {
         assert_eq!(marked, place + 1);
     }
     assert_units(one.store.usage().since(before).write_units, 100.0);
-    let pk = format!("join#e#{}#1#{}", parent.incarnation, Nonce::from_bytes([2; 8]));
-    assert_eq!(one.item(&pk, "9").await["ttl"], AttributeValue::N(NOW.as_secs_ceil().to_string()));
+    let pk = format!("join#e#{}#1#{}#9", parent.incarnation, Nonce::from_bytes([2; 8]));
+    assert_eq!(one.item(&pk, "join").await["ttl"], AttributeValue::N(NOW.as_secs_ceil().to_string()));
 }
 
 #[tokio::test]

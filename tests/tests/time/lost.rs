@@ -1,126 +1,418 @@
-//! Processes that die with several attempts under way: one of them is to blame, and nobody knows which.
+//! Any hint, of whatever kind, that is lost is found within a quarter of an hour on a queue that is never empty.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tickover_core::command::{Command, Context, Start};
+use tickover_core::decision::{Decision, Effect};
 use tickover_core::duration::Millis;
-use tickover_core::id::{ExecutionId, WorkflowName};
-use tickover_core::task::Status;
-use tickover_service::claim::{ClaimedTask, Company, Delivered, Hinted};
-use tickover_service::executions::{StartRequest, Work};
-use tickover_service::ports::{Queue as _, Received};
+use tickover_core::execution::ExecutionOutcome;
+use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::id::{EventName, ExecutionId, StepName, TaskId, TaskKind, WorkflowName};
+use tickover_core::retry::RetryPolicy;
+use tickover_core::task::{Failure, Task};
+use tickover_core::time::Timestamp;
+use tickover_core::timeout::Timeouts;
+use tickover_service::claim::{ClaimRequest, ClaimedTask};
+use tickover_service::executions::{RemoteStep, StartRequest, Suspended, TakenTurn, Work, remote_id};
+use tickover_service::ports::{Outgoing, Queue as _};
+use tickover_service::schedule::ScheduleRequest;
+use tickover_service::{Rules, Service};
+use tickover_tests::moody::MoodyQueue;
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
-const LEASE: Millis = Millis::from_secs(60);
+use super::after;
 
-async fn scheduled(count: u32) -> Scene {
-    let scene = Scene::in_memory();
-    for number in 0..count {
-        scene.service.schedule(request("work", Some(&number.to_string()), None)).await.unwrap();
-    }
-    scene
+const QUEUE: &str = "busy";
+/// What is looked for.
+const TARGET: &str = "target";
+/// A lost hint is found by then.
+const FOUND_WITHIN: Millis = Millis::from_secs(900);
+
+/// What the lost hint was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Task,
+    Retry,
+    TaskReleased,
+    DispatchedAgain,
+    LaterTask,
+    Start,
+    LaterStart,
+    TurnReleased,
+    Sleep,
+    LongSleep,
+    Event,
+    Resume,
+    ContinueAsNew,
+    StepsWord,
+    LateStepsWord,
+    /// The process that completed the step died before it told.
+    WordNeverGiven,
 }
 
-async fn complete(scene: &Scene, claimed: &ClaimedTask) {
-    scene.service.complete(&claimed.task.id, &claimed.token, None).await.unwrap();
-}
+const KINDS: [Kind; 16] = [
+    Kind::Task,
+    Kind::Retry,
+    Kind::TaskReleased,
+    Kind::DispatchedAgain,
+    Kind::LaterTask,
+    Kind::Start,
+    Kind::LaterStart,
+    Kind::TurnReleased,
+    Kind::Sleep,
+    Kind::LongSleep,
+    Kind::Event,
+    Kind::Resume,
+    Kind::ContinueAsNew,
+    Kind::StepsWord,
+    Kind::LateStepsWord,
+    Kind::WordNeverGiven,
+];
 
-/// The guilty one dies with all that is in its process; the others are done.
-async fn work_on(scene: &Scene, claimed: &[ClaimedTask]) {
-    if !claimed.iter().any(|claimed| claimed.task.id == task_id("0")) {
-        for claimed in claimed {
-            complete(scene, claimed).await;
+/// The rules, by which whoever ends a task may die before telling anybody.
+struct Mute(Arc<AtomicBool>);
+
+impl Rules for Mute {
+    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+        let mut decision = tickover_core::decide::decide(task, command, context);
+        if self.0.load(Ordering::SeqCst) {
+            decision.effects.retain(|effect| !matches!(effect, Effect::Tell(_)));
         }
+        decision
     }
 }
 
-async fn the_innocent_are_done_and_the_guilty_one_is_poisoned(scene: &Scene, count: u32) {
-    for number in 0..count {
-        let task = scene.service.describe(&task_id(&number.to_string())).await.unwrap().task;
-        if number == 0 {
-            assert_eq!((task.status(), task.losses), (Status::Failed, 4), "{task:?}");
+/// A queue with work that goes on, and somebody who does it.
+struct Busy {
+    scene: Scene,
+    queue: Arc<MoodyQueue>,
+    mute: Arc<AtomicBool>,
+    others: u32,
+    ticked: u64,
+}
+
+fn id(text: &str) -> ExecutionId {
+    ExecutionId::parse(text).unwrap()
+}
+
+fn start(text: &str) -> StartRequest {
+    let workflow = WorkflowName::parse("orders").unwrap();
+    StartRequest { id: Some(id(text)), ..StartRequest::new(workflow, queue_name(QUEUE)) }
+}
+
+fn is_target(work: &Work) -> bool {
+    match work {
+        Work::Task(claimed) => claimed.task.id.as_str() == TARGET,
+        Work::Turn(turn) => turn.execution.id.as_str() == TARGET,
+    }
+}
+
+impl Busy {
+    fn new() -> Self {
+        let (mut scene, queue) = MoodyQueue::scene(4);
+        let mute = Arc::new(AtomicBool::new(false));
+        scene.service = scene.service.with_rules(Arc::new(Mute(Arc::clone(&mute))));
+        Self { scene, queue, mute, others: 0, ticked: 0 }
+    }
+
+    fn service(&self) -> &Service {
+        &self.scene.service
+    }
+
+    /// Another piece of work, of the same sort as what is looked for.
+    async fn add_work(&mut self, tasks: bool) {
+        self.others += 1;
+        let other = format!("o{}", self.others);
+        if tasks {
+            self.service().schedule(request(QUEUE, Some(&other), None)).await.unwrap();
         } else {
-            assert_eq!((task.status(), task.losses), (Status::Completed, 0), "{task:?}");
+            self.service().start(start(&other)).await.unwrap();
+        }
+    }
+
+    /// Takes one piece of work, whatever it is.
+    async fn take(&self) -> Option<Work> {
+        for _ in 0..5 {
+            let work = self.service().next_work(&queue_name(QUEUE), &claim_request(1)).await.unwrap().pop();
+            if work.is_some() {
+                return work;
+            }
+        }
+        None
+    }
+
+    async fn turn(&self) -> TakenTurn {
+        match self.take().await {
+            Some(Work::Turn(turn)) => *turn,
+            other => panic!("no turn but {other:?}"),
+        }
+    }
+
+    async fn task(&self) -> ClaimedTask {
+        match self.take().await {
+            Some(Work::Task(task)) => *task,
+            other => panic!("no task but {other:?}"),
+        }
+    }
+
+    async fn do_work(&self, work: Work) {
+        match work {
+            Work::Task(claimed) => {
+                self.service().complete(&claimed.task.id, &claimed.token, None).await.unwrap();
+            }
+            Work::Turn(turn) => {
+                let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
+                self.close(&turn, ending).await;
+            }
+        }
+    }
+
+    async fn close(&self, turn: &TakenTurn, ending: Ending) {
+        let close = Close { lease: turn.lease, entries: vec![], ending, on_failure: None };
+        self.service().close_turn(&turn.execution, close).await.unwrap();
+        self.done_with(turn).await;
+    }
+
+    async fn done_with(&self, turn: &TakenTurn) {
+        let receipt = turn.receipt.as_deref().unwrap();
+        self.service().done_with(&turn.execution.queue, receipt).await;
+    }
+
+    async fn suspend(&self, turn: &TakenTurn, entries: Vec<Entry>, until: Option<Timestamp>, others: bool) {
+        let suspend = Suspend {
+            lease: turn.lease,
+            entries,
+            seen_version: turn.execution.version,
+            seen_wakes: turn.execution.wakes,
+            until,
+            awaits_others: others,
+            on_failure: None,
+        };
+        let suspended = self.service().suspend_turn(&turn.execution, suspend).await.unwrap();
+        assert!(matches!(suspended, Suspended::Done));
+        self.done_with(turn).await;
+    }
+
+    /// Starts the target, and takes its first turn.
+    async fn begun(&self) -> TakenTurn {
+        self.service().start(start(TARGET)).await.unwrap();
+        self.turn().await
+    }
+
+    /// The target waits for this task, which a worker has.
+    async fn waiting_for_a_step(&self) -> (TaskId, ClaimedTask) {
+        let turn = self.begun().await;
+        let step = StepName::parse("label").unwrap();
+        let remote = RemoteStep {
+            name: step.clone(),
+            kind: TaskKind::parse("print").unwrap(),
+            queue: queue_name(QUEUE),
+            input: None,
+            retry: RetryPolicy::none(),
+            timeouts: Timeouts::default(),
+            slot: None,
+        };
+        self.service().begin_remote(&turn.execution, vec![remote]).await.unwrap();
+        let id = remote_id(&turn.execution, &step);
+        // Its message stays in the queue, as it does where a worker dies before it deletes it.
+        let held = ClaimRequest { lease: Millis::from_secs(6 * 3_600), ..claim_request(1) };
+        let claimed = self.service().claim_by_id(&id, &held).await.unwrap().unwrap();
+        let begun = Entry { at: self.service().now(), what: Happened::Remote { name: step } };
+        self.suspend(&turn, vec![begun], None, true).await;
+        (id, claimed)
+    }
+
+    async fn minute(&mut self) {
+        self.ticked += 1;
+        let minute = after(self.ticked * 60);
+        self.scene.clock.advance(minute.since(self.service().now()));
+        self.service().tick(minute, minute.plus(Millis::from_secs(50))).await.unwrap();
+    }
+
+    /// Has the target look for itself in vain, until it does so once an hour.
+    async fn look_in_vain(&mut self) {
+        for _ in 0..3 {
+            let turn = loop {
+                self.minute().await;
+                if let Some(Work::Turn(turn)) = self.take().await {
+                    break *turn;
+                }
+            };
+            self.suspend(&turn, vec![], None, true).await;
+        }
+    }
+
+    /// Minutes of a queue that is never empty, until the target is taken: when that was.
+    async fn found_at(&mut self, tasks: bool) -> Timestamp {
+        for _ in 0..2 {
+            self.add_work(tasks).await;
+        }
+        for _ in 0..600 {
+            self.add_work(tasks).await;
+            if let Some(work) = self.take().await {
+                if is_target(&work) && self.queue.lost().is_some() {
+                    return self.service().now();
+                }
+                self.do_work(work).await;
+            }
+            self.scene.clock.advance(Millis::from_secs(20));
+            if self.service().now() >= after((self.ticked + 1) * 60) {
+                self.minute().await;
+            }
+        }
+        panic!("never found");
+    }
+}
+
+/// Has the hint of this kind be lost, now or when it is sent.
+async fn lose(busy: &mut Busy, kind: Kind) {
+    let (own, queue) = (format!("\"{TARGET}\""), Arc::clone(&busy.queue));
+    let asked = request(QUEUE, Some(TARGET), None);
+    match kind {
+        Kind::Task => {
+            queue.loses(&own);
+            busy.service().schedule(asked).await.unwrap();
+        }
+        Kind::DispatchedAgain => {
+            queue.loses(&own);
+            busy.service().schedule(asked).await.unwrap();
+            queue.loses(&own);
+        }
+        Kind::LaterTask => {
+            queue.loses(&own);
+            let start = Start::After(Millis::from_secs(1_800));
+            let asked = ScheduleRequest { start, ..asked };
+            busy.service().schedule(asked).await.unwrap();
+        }
+        Kind::Retry => {
+            let retry = RetryPolicy::fixed(3, Millis::from_secs(30));
+            let asked = ScheduleRequest { retry, ..asked };
+            busy.service().schedule(asked).await.unwrap();
+            let claimed = busy.task().await;
+            queue.loses(&own);
+            let error = Failure::new("broken", "");
+            busy.service().fail(&task_id(TARGET), &claimed.token, error, true).await.unwrap();
+        }
+        Kind::TaskReleased => {
+            busy.service().schedule(asked).await.unwrap();
+            let claimed = busy.task().await;
+            queue.loses(&own);
+            busy.service().release(&task_id(TARGET), &claimed.token).await.unwrap();
+        }
+        Kind::Start => {
+            queue.loses(&own);
+            busy.service().start(start(TARGET)).await.unwrap();
+        }
+        Kind::LaterStart => {
+            queue.loses(&own);
+            let delay = Millis::from_secs(1_800);
+            busy.service().start(StartRequest { delay, ..start(TARGET) }).await.unwrap();
+        }
+        Kind::TurnReleased
+        | Kind::Sleep
+        | Kind::LongSleep
+        | Kind::Event
+        | Kind::Resume
+        | Kind::ContinueAsNew => lose_of_a_turn(busy, kind).await,
+        Kind::StepsWord | Kind::LateStepsWord | Kind::WordNeverGiven => {
+            let (step, claimed) = busy.waiting_for_a_step().await;
+            if kind != Kind::StepsWord {
+                busy.look_in_vain().await;
+            }
+            queue.loses(&own);
+            busy.mute.store(kind == Kind::WordNeverGiven, Ordering::SeqCst);
+            busy.service().complete(&step, &claimed.token, None).await.unwrap();
+            busy.mute.store(false, Ordering::SeqCst);
+            if kind == Kind::WordNeverGiven {
+                // Its hint isn't lost, it is never sent.
+                let never = Outgoing { body: own, delay: Millis::ZERO };
+                queue.send(&queue_name(QUEUE), &[never]).await.unwrap();
+            }
         }
     }
 }
 
-#[tokio::test]
-async fn of_a_batch_that_died_together_the_innocent_go_on_and_the_guilty_one_is_poisoned_alone() {
-    let scene = scheduled(10).await;
-    let work = queue_name("work");
-    let together = scene.service.claim(&work, &claim_request(10)).await.unwrap();
-    assert_eq!(together.len(), 10);
-    for _ in 0..40 {
-        scene.clock.advance(LEASE.saturating_mul(2));
-        let claimed = scene.service.claim(&work, &claim_request(10)).await.unwrap();
-        assert!(claimed.len() <= 1, "what may be guilty is handed out alone: {claimed:?}");
-        work_on(&scene, &claimed).await;
-    }
-    the_innocent_are_done_and_the_guilty_one_is_poisoned(&scene, 10).await;
-}
-
-#[tokio::test]
-async fn what_may_be_guilty_finds_its_turn_among_new_work_that_never_ends() {
-    let scene = scheduled(1).await;
-    let work = queue_name("work");
-    scene.service.schedule(request("work", Some("mate"), None)).await.unwrap();
-    assert_eq!(scene.service.claim(&work, &claim_request(10)).await.unwrap().len(), 2);
-    for round in 0..300 {
-        for number in 0..10 {
-            let id = format!("new-{round}-{number}");
-            scene.service.schedule(request("work", Some(&id), None)).await.unwrap();
+async fn lose_of_a_turn(busy: &Busy, kind: Kind) {
+    let (own, queue) = (format!("\"{TARGET}\""), Arc::clone(&busy.queue));
+    let turn = busy.begun().await;
+    let target = id(TARGET);
+    let lost = || queue.loses(&own);
+    let until = |seconds| Some(busy.service().now().plus(Millis::from_secs(seconds)));
+    match kind {
+        Kind::TurnReleased => {
+            lost();
+            busy.service().release_turn(&turn.execution, turn.lease, Millis::ZERO, None).await.unwrap();
+            busy.done_with(&turn).await;
         }
-        scene.clock.advance(Millis::from_secs(5));
-        let claimed = scene.service.claim(&work, &claim_request(10)).await.unwrap();
-        assert!(claimed.len() == 1 || !claimed.iter().any(|one| one.task.id == task_id("0")));
-        work_on(&scene, &claimed).await;
-    }
-    let mate = scene.service.describe(&task_id("mate")).await.unwrap().task;
-    assert_eq!(mate.status(), Status::Completed);
-    let guilty = scene.service.describe(&task_id("0")).await.unwrap().task;
-    assert_eq!((guilty.status(), guilty.losses), (Status::Failed, 4));
-}
-
-/// What a function is handed: received by somebody else.
-async fn batch(scene: &Scene) -> Vec<Received> {
-    scene.queue.receive(&queue_name("work"), 10, LEASE, Millis::ZERO).await.unwrap()
-}
-
-#[tokio::test]
-async fn a_function_whose_process_died_takes_each_of_the_batch_alone() {
-    let scene = scheduled(3).await;
-    let claim = async |message: &Received, company| {
-        let (body, receipt) = (message.body.as_str(), Some(message.receipt.as_str()));
-        let delivered = Delivered { body, receipt, receives: message.receive_count };
-        scene.service.claim_hinted(delivered, &claim_request(1), company).await.unwrap()
-    };
-    for message in &batch(&scene).await {
-        assert!(matches!(claim(message, Company::Shared).await, Hinted::Taken(_)));
-    }
-    scene.clock.advance(LEASE);
-    for message in &batch(&scene).await {
-        assert!(matches!(claim(message, Company::Shared).await, Hinted::Suspect));
-        let Hinted::Taken(claimed) = claim(message, Company::Alone).await else { panic!("it is free") };
-        assert_eq!((claimed.task.losses, claimed.task.attempt), (0, 1));
-        complete(&scene, &claimed).await;
+        Kind::Sleep => {
+            lost();
+            busy.suspend(&turn, vec![], until(90), false).await;
+        }
+        Kind::LongSleep => {
+            lost();
+            busy.suspend(&turn, vec![], until(2_400), false).await;
+        }
+        Kind::Event => {
+            busy.suspend(&turn, vec![], until(86_400), false).await;
+            lost();
+            let name = EventName::parse("paid").unwrap();
+            busy.service().offer(&target, name, None, None).await.unwrap();
+        }
+        Kind::Resume => {
+            busy.suspend(&turn, vec![], until(86_400), false).await;
+            busy.service().pause(&target).await.unwrap();
+            lost();
+            busy.service().resume(&target).await.unwrap();
+        }
+        Kind::ContinueAsNew => {
+            lost();
+            let ending = Ending::ContinueAsNew { input: None, events: vec![] };
+            busy.close(&turn, ending).await;
+        }
+        other => panic!("{other:?} isn't one of a turn's"),
     }
 }
 
 #[tokio::test]
-async fn turns_that_died_together_are_taken_again_one_by_one_and_none_is_counted() {
-    let scene = Scene::in_memory();
-    let work = queue_name("work");
-    for id in ["e-1", "e-2"] {
-        let mut start = StartRequest::new(WorkflowName::parse("w").unwrap(), work.clone());
-        start.id = Some(ExecutionId::parse(id).unwrap());
-        scene.service.start(start).await.unwrap();
+async fn a_lost_hint_of_any_kind_is_found_within_a_quarter_of_an_hour_on_a_queue_that_is_never_empty() {
+    for kind in KINDS {
+        let of_a_task = matches!(
+            kind,
+            Kind::Task | Kind::Retry | Kind::TaskReleased | Kind::DispatchedAgain | Kind::LaterTask
+        );
+        // Whatever flows proves it, whether it is of the same sort or not.
+        for tasks_flow in [of_a_task, !of_a_task] {
+            let mut busy = Busy::new();
+            lose(&mut busy, kind).await;
+            let found_at = busy.found_at(tasks_flow).await;
+            let late = found_at.since(busy.queue.lost().unwrap());
+            assert!(late <= FOUND_WITHIN, "{kind:?}, where tasks flow: {tasks_flow}: {late}");
+        }
     }
-    let taken = scene.service.next_work(&work, &claim_request(10)).await.unwrap();
-    assert_eq!(taken.len(), 2);
-    scene.clock.advance(LEASE);
-    let offered = scene.service.work_apart(&work, &claim_request(10), &|_| true).await.unwrap();
-    assert_eq!((offered.work.len(), offered.suspects.len()), (0, 2));
-    for suspect in &offered.suspects {
-        let taken = scene.service.take_suspect(&work, suspect, &claim_request(1)).await.unwrap();
-        let Some(Work::Turn(turn)) = taken else { panic!("a turn: {taken:?}") };
-        assert_eq!(turn.execution.idle_turns, 1);
+}
+
+/// Nothing that isn't lost gains a hint by it.
+#[tokio::test]
+async fn a_queue_that_flows_gains_no_hints_of_what_is_not_lost() {
+    let mut busy = Busy::new();
+    // A backlog of seven minutes, which is kept up for an hour and a half.
+    for _ in 0..21 {
+        busy.add_work(false).await;
     }
+    let (mut taken, mut sent) = (0, 0);
+    for _ in 0..270 {
+        busy.add_work(false).await;
+        sent += 1;
+        let work = busy.take().await.unwrap();
+        busy.do_work(work).await;
+        taken += 1;
+        busy.scene.clock.advance(Millis::from_secs(20));
+        if busy.service().now() >= after((busy.ticked + 1) * 60) {
+            busy.minute().await;
+        }
+    }
+    let depth = busy.queue.depth(&queue_name(QUEUE)).await.unwrap();
+    assert_eq!((taken, depth.visible), (sent, 21));
 }

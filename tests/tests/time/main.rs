@@ -3,11 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail it")]
 
 mod backlog;
+mod chain;
 mod claims;
+mod company;
 mod dead;
 mod handover;
 mod lost;
+mod outage;
 mod parked;
+mod slot;
 mod sweep;
 
 use tickover_core::duration::Millis;

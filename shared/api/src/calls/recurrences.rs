@@ -32,7 +32,7 @@ pub async fn recurrence(service: &Service, id: &str) -> Result<Answer, Problem> 
 
 /// A page of schedules. The query comes as names and values, already percent-decoded.
 pub async fn recurrences(service: &Service, query: &[(String, String)]) -> Result<Answer, Problem> {
-    let query = parse::recurrences_query(query)?;
+    let query = parse::page_query(query)?;
     let page = service.list_recurrences(query.limit, query.cursor.as_deref()).await?;
     let schedules = page.items.into_iter().map(Into::into).collect();
     Answer::ok(&RecurrencesAnswer { schedules, cursor: page.next })

@@ -18,8 +18,11 @@ use super::{Object, excerpt, queue_name};
 /// Where executions go that don't say where.
 const QUEUE_DEFAULT: &str = "workflows";
 /// Shortest timeout of an execution, a run, or the code that deals with a failure.
-const TIMEOUT_MIN: Millis = Millis::from_secs(1);
+pub(crate) const TIMEOUT_MIN: Millis = Millis::from_secs(1);
 
+/// What may happen if an id is taken.
+pub(crate) const START_POLICIES: [(&str, StartPolicy); 2] =
+    [("use_existing", StartPolicy::UseExisting), ("reject_duplicate", StartPolicy::Reject)];
 /// All fields of a start.
 pub(crate) const START_FIELDS: &[&str] = &[
     "workflow",
@@ -57,7 +60,6 @@ pub(crate) fn start(object: &Object<'_>) -> Result<StartRequest, Reject> {
         Some(field) => queue_name(field.path(), &field.text()?)?,
         None => queue_name("queue", QUEUE_DEFAULT)?,
     };
-    let policies = [("use_existing", StartPolicy::UseExisting), ("reject_duplicate", StartPolicy::Reject)];
     Ok(StartRequest {
         id: object.get("id").map(|field| execution_id(field.path(), &field.text()?)).transpose()?,
         input: object.get_with_null("input").map(|field| field.payload()),
@@ -69,8 +71,10 @@ pub(crate) fn start(object: &Object<'_>) -> Result<StartRequest, Reject> {
         },
         on_failure: timeout(object, "on_failure_timeout")?,
         delay: duration(object, "delay", ZeroRule::Allow)?.unwrap_or_default(),
-        policy: object.get("policy").map_or(Ok(StartPolicy::default()), |field| field.word(&policies))?,
-        trace: trace(object),
+        policy: object
+            .get("policy")
+            .map_or(Ok(StartPolicy::default()), |field| field.word(&START_POLICIES))?,
+        trace: trace(object)?,
         ..StartRequest::new(workflow.name(WorkflowName::parse)?, queue)
     })
 }
@@ -129,7 +133,7 @@ pub(crate) fn event(object: &Object<'_>) -> Result<EventBody, Reject> {
     Ok(EventBody {
         id: object.get("event_id").map(|field| field.name(EventId::parse)).transpose()?,
         payload: object.get_with_null("payload").map(|field| field.payload()),
-        trace: trace(object),
+        trace: trace(object)?,
     })
 }
 

@@ -7,7 +7,7 @@ use tickover_core::error::Reject;
 use tickover_core::id::NameError;
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::payload::Json;
-use tickover_core::policy::PolicyError;
+use tickover_core::policy::{PolicyError, integer};
 
 use super::excerpt;
 use super::object::{Object, pairs, twice};
@@ -95,7 +95,8 @@ impl<'a> Field<'a> {
 
     /// A whole number within a range, both ends included.
     pub(crate) fn integer(&self, least: usize, most: usize) -> Result<usize, Reject> {
-        let number: Option<usize> = serde_json::from_str(self.raw.get()).ok();
+        let value: Option<Value> = serde_json::from_str(self.raw.get()).ok();
+        let number = value.as_ref().and_then(integer).and_then(|number| usize::try_from(number).ok());
         number
             .filter(|number| (least..=most).contains(number))
             .ok_or_else(|| self.wrong(&format!("a whole number from {least} to {most}")))
@@ -117,12 +118,14 @@ impl<'a> Field<'a> {
     /// A duration of at most a year, as a whole number of units of so many milliseconds.
     pub(crate) fn span_in(&self, unit_ms: u64, zero: ZeroRule) -> Result<Millis, Reject> {
         let text = self.raw.get();
-        let whole = text.bytes().all(|byte| byte.is_ascii_digit());
-        if !whole {
-            return Err(self.wrong("a whole number, not negative"));
-        }
-        // All digits and no number: longer than 64 bits, so far beyond a year.
-        let count = text.parse().unwrap_or(u64::MAX);
+        let count = if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            // All digits and no number: longer than 64 bits, so far beyond a year.
+            text.parse().unwrap_or(u64::MAX)
+        } else {
+            let value: Option<Value> = serde_json::from_str(text).ok();
+            let number = value.as_ref().and_then(integer).and_then(|number| u64::try_from(number).ok());
+            number.ok_or_else(|| self.wrong("a whole number, not negative"))?
+        };
         if count == 0 && zero == ZeroRule::Reject {
             return Err(self.wrong("a duration longer than zero"));
         }

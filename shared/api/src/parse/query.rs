@@ -9,7 +9,7 @@ use super::{excerpt, queue_name};
 /// Tasks on a page that doesn't say how many.
 pub(super) const LIMIT_DEFAULT: usize = 50;
 /// Most tasks on a page.
-const LIMIT_MAX: usize = 500;
+pub(crate) const LIMIT_MAX: usize = 500;
 
 /// Which tasks, and which page of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +72,33 @@ pub(super) fn limit(value: &str) -> Result<usize, Reject> {
         let problem = format!("expected a whole number from 1 to {LIMIT_MAX}, found `{}`", excerpt(value));
         Reject::field("limit", problem)
     })
+}
+
+/// Which page of a list that has nothing else to ask for.
+pub(crate) struct PageQuery {
+    pub(crate) limit: usize,
+    pub(crate) cursor: Option<String>,
+}
+
+/// Reads the query's names and values, already percent-decoded.
+pub(crate) fn page_query(query: &[(String, String)]) -> Result<PageQuery, Reject> {
+    let mut read = PageQuery { limit: LIMIT_DEFAULT, cursor: None };
+    for (index, (name, value)) in query.iter().enumerate() {
+        if query.iter().take(index).any(|(earlier, _)| earlier == name) {
+            return Err(super::object::twice(excerpt(name)));
+        }
+        match name.as_str() {
+            "limit" => read.limit = limit(value)?,
+            "cursor" => read.cursor = Some(value.clone()),
+            unknown => {
+                return Err(Reject::field(
+                    excerpt(unknown),
+                    "unknown parameter; expected only limit, cursor",
+                ));
+            }
+        }
+    }
+    Ok(read)
 }
 
 #[cfg(test)]

@@ -13,10 +13,9 @@ use tickover_core::time::Timestamp;
 use tickover_service::recurrences::{RecurrenceRequest, RecurringWork};
 
 use super::execution::{START_FIELDS, start};
-use super::query::{LIMIT_DEFAULT, limit};
 use super::schedule::{SCHEDULE_FIELDS, schedule};
 use super::timeouts::{contradiction, duration, span};
-use super::{Field, Object, excerpt};
+use super::{Field, Object};
 
 /// All fields of the request.
 pub(crate) const RECURRENCE_FIELDS: &[&str] = &[
@@ -157,31 +156,4 @@ fn forbid(object: &Object<'_>, names: &[&str]) -> Result<(), Reject> {
         Some(field) => Err(field.refuse("not allowed here: each run has an id and an instant of its own")),
         None => Ok(()),
     }
-}
-
-/// Which page of the schedules.
-pub(crate) struct RecurrencesQuery {
-    pub(crate) limit: usize,
-    pub(crate) cursor: Option<String>,
-}
-
-/// Reads the query's names and values, already percent-decoded.
-pub(crate) fn recurrences_query(query: &[(String, String)]) -> Result<RecurrencesQuery, Reject> {
-    let mut read = RecurrencesQuery { limit: LIMIT_DEFAULT, cursor: None };
-    for (index, (name, value)) in query.iter().enumerate() {
-        if query.iter().take(index).any(|(earlier, _)| earlier == name) {
-            return Err(super::object::twice(excerpt(name)));
-        }
-        match name.as_str() {
-            "limit" => read.limit = limit(value)?,
-            "cursor" => read.cursor = Some(value.clone()),
-            unknown => {
-                return Err(Reject::field(
-                    excerpt(unknown),
-                    "unknown parameter; expected only limit, cursor",
-                ));
-            }
-        }
-    }
-    Ok(read)
 }

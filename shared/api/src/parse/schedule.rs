@@ -17,11 +17,11 @@ use super::timeouts::{contradiction, duration, timeouts};
 use super::{Field, Object, excerpt, queue_name, task_id};
 
 /// Most labels of a task.
-const LABELS_MAX: usize = 16;
+pub(crate) const LABELS_MAX: usize = 16;
 /// Longest name of a label, in characters.
-const LABEL_NAME_MAX: usize = 64;
+pub(crate) const LABEL_NAME_MAX: usize = 64;
 /// Longest value of a label, in characters.
-const LABEL_VALUE_MAX: usize = 256;
+pub(crate) const LABEL_VALUE_MAX: usize = 256;
 
 /// All fields of the request.
 pub(crate) const SCHEDULE_FIELDS: &[&str] = &[
@@ -73,13 +73,14 @@ pub(crate) fn schedule(object: &Object<'_>, now: Timestamp) -> Result<ScheduleRe
         retry: retry(object)?,
         timeouts: timeouts(object)?,
         start: start(object, now)?,
-        trace: trace(object),
+        trace: trace(object)?,
     })
 }
 
-/// The trace that work belongs to. What isn't one is ignored, as W3C's recommendation asks for.
-pub(super) fn trace(object: &Object<'_>) -> Option<TraceContext> {
-    object.get("traceparent").and_then(|field| TraceContext::parse(&field.text().ok()?))
+/// The trace that work belongs to. A text that isn't one is ignored, as W3C's recommendation asks for.
+pub(super) fn trace(object: &Object<'_>) -> Result<Option<TraceContext>, Reject> {
+    let text = object.get("traceparent").map(|field| field.text()).transpose()?;
+    Ok(text.and_then(|text| TraceContext::parse(&text)))
 }
 
 fn key(field: &Field<'_>) -> Result<String, Reject> {

@@ -7,9 +7,16 @@ use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 
 use super::{Field, Object};
 
+/// What an attempt's timeouts may do.
+pub(crate) const ON_TIMEOUTS: [(&str, OnTimeout); 2] =
+    [("retry", OnTimeout::Retry), ("terminal", OnTimeout::Terminal)];
+/// What `timeout` may be about.
+pub(crate) const TIMEOUT_SCOPES: [(&str, Scope); 2] =
+    [("global", Scope::Global), ("per_attempt", Scope::PerAttempt)];
+
 /// What `timeout` is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+pub(crate) enum Scope {
     /// The whole life, from scheduling.
     Global,
     /// Each attempt, from its claim; final.
@@ -50,8 +57,7 @@ struct Native {
 fn native(object: &Object<'_>) -> Result<Native, Reject> {
     let scope = scope(object)?;
     let asked = object.get("on_timeout");
-    let words = [("retry", OnTimeout::Retry), ("terminal", OnTimeout::Terminal)];
-    let asked_for = asked.as_ref().map(|field| field.word(&words)).transpose()?;
+    let asked_for = asked.as_ref().map(|field| field.word(&ON_TIMEOUTS)).transpose()?;
     let is_error = object.get("error_on_timeout").map_or(Ok(true), |field| field.boolean())?;
     let behave = |on_timeout| if is_error { on_timeout } else { OnTimeout::Cancel };
     let per_attempt = behave(asked_for.unwrap_or_default());
@@ -93,8 +99,7 @@ fn native(object: &Object<'_>) -> Result<Native, Reject> {
 }
 
 fn scope(object: &Object<'_>) -> Result<Scope, Reject> {
-    let words = [("global", Scope::Global), ("per_attempt", Scope::PerAttempt)];
-    object.get("timeout_scope").map_or(Ok(Scope::Global), |field| field.word(&words))
+    object.get("timeout_scope").map_or(Ok(Scope::Global), |field| field.word(&TIMEOUT_SCOPES))
 }
 
 /// Steep's policies: `deadline` over all, the other two per attempt and retried only if they are errors.

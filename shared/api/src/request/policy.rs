@@ -2,16 +2,40 @@
 
 use utoipa::ToSchema;
 
-/// A length of time: one or more of `<integer><unit>` with units `ms`, `s`, `m`, `h`, `d` and their long forms,
-/// or whole milliseconds.
-#[derive(ToSchema)]
-#[serde(untagged)]
-#[schema(examples("1h 30m", 5_400_000))]
-pub enum Duration {
-    /// In words.
-    Words(String),
-    /// In milliseconds.
-    Millis(u64),
+use super::Jitter;
+
+/// Lengths of time that differ in their range only.
+macro_rules! spans {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        ///
+        /// One or more of `<integer><unit>` with units `ms`, `s`, `m`, `h`, `d` and their long forms, or whole
+        /// milliseconds.
+        #[derive(ToSchema)]
+        #[serde(untagged)]
+        #[schema(examples("1h 30m", 5_400_000))]
+        pub enum $name {
+            /// In words.
+            Words(String),
+            /// In milliseconds.
+            Millis(u64),
+        }
+    )*};
+}
+
+spans! {
+    /// A length of time: at most a year.
+    Duration
+    /// A length of time: longer than zero, at most a year.
+    Timeout
+    /// A length of time: 1 s to a year.
+    RunTimeout
+    /// Whole seconds: 1 s to a year.
+    Interval
+    /// A length of time: 1 s to 12 h.
+    Lease
+    /// A length of time: at most 20 s.
+    Wait
 }
 
 /// One delay, or a list of them whose last one repeats.
@@ -20,7 +44,7 @@ pub enum Duration {
 pub enum Delay {
     /// The same each time, but for `backoff`.
     Fixed(Duration),
-    /// One for each retry, at most ten.
+    /// One for each retry, at least one and at most eight.
     Listed(Vec<Duration>),
 }
 
@@ -51,8 +75,8 @@ pub struct RetryObject {
     /// The longest delay.
     pub max_delay: Option<Duration>,
     /// `none` (default), or `full`: uniform between zero and the delay.
-    pub jitter: Option<String>,
-    /// Error codes that end the task, at most eight.
+    pub jitter: Option<Jitter>,
+    /// Error codes that end the task, at most eight of 1 to 64 characters, 64 bytes in all.
     pub non_retryable: Option<Vec<String>>,
 }
 
@@ -78,7 +102,7 @@ pub struct SteepRetries {
 #[serde(untagged)]
 pub enum SteepTimeout {
     /// It ends in `cancelled`.
-    Short(Duration),
+    Short(Timeout),
     /// In full.
     Object(SteepTimeoutObject),
 }
@@ -88,7 +112,7 @@ pub enum SteepTimeout {
 #[serde(deny_unknown_fields)]
 pub struct SteepTimeoutObject {
     /// How long.
-    pub timeout: Duration,
+    pub timeout: Timeout,
     /// `false` (default): it ends in `cancelled`, which is never retried.
     #[schema(rename = "errorOnTimeout")]
     pub error_on_timeout: Option<bool>,

@@ -2,7 +2,7 @@
 
 use utoipa::ToSchema;
 
-use super::{Duration, ScheduleRequest, StartRequest};
+use super::{Duration, Interval, Missed, Overlap, ScheduleRequest, StartRequest};
 
 /// A request for a recurring schedule: `cron` or `every`, and `task` or `execution`.
 ///
@@ -11,17 +11,18 @@ use super::{Duration, ScheduleRequest, StartRequest};
 #[serde(deny_unknown_fields)]
 pub struct RecurrenceRequest {
     /// Its id; at random if none is given. The same request again under one id finds the schedule.
-    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9._:-]+$")]
     pub id: Option<String>,
-    /// Five fields (minute, hour, day of month, month, day of week), or six with seconds first; or `@hourly`,
-    /// `@daily`, `@weekly`, `@monthly`, `@yearly`. At most 80 bytes.
+    /// Five fields (minute, hour, day of month, month, day of week), or six with seconds first: `*`, `*/step`, or
+    /// numbers, ranges and stepped ranges separated by commas. Months and days of week have names, `JAN` and `SUN` to
+    /// `SAT`; days of month `L`, `15W` and `LW`, days of week `FRIL` and `MON#2`. Or `@hourly`, `@daily`, `@weekly`,
+    /// `@monthly`, `@yearly`. At most 80 bytes.
     #[schema(examples("0 9 * * MON-FRI"))]
     pub cron: Option<String>,
     /// By whose clocks `cron` is read: an IANA name, `UTC` by default.
     #[schema(examples("Europe/Berlin"))]
     pub time_zone: Option<String>,
     /// Instead of `cron`: whole seconds from one occurrence to the next, counted from now.
-    pub every: Option<Duration>,
+    pub every: Option<Interval>,
     /// `every` in whole seconds.
     pub every_seconds: Option<u64>,
     /// `every` in whole milliseconds.
@@ -33,9 +34,9 @@ pub struct RecurrenceRequest {
     pub execution: Option<Box<StartRequest>>,
     /// What becomes of an occurrence while an earlier run is open: `skip` (default), `buffer_one`, `buffer_all`,
     /// `allow_all`, `cancel_other` or `terminate_other`.
-    pub overlap: Option<String>,
+    pub overlap: Option<Overlap>,
     /// What becomes of occurrences that nobody saw within five minutes: `skip` (default), or `run_once` for all.
-    pub missed: Option<String>,
+    pub missed: Option<Missed>,
     /// How much later than its instant an occurrence may start, at most; never as late as the next one.
     pub jitter: Option<Duration>,
     /// `jitter` in whole seconds.
@@ -43,7 +44,6 @@ pub struct RecurrenceRequest {
     /// `jitter` in whole milliseconds.
     pub jitter_ms: Option<u64>,
     /// How many planned occurrences are started in all.
-    #[schema(minimum = 1)]
     pub max_runs: Option<u32>,
     /// Whether it is paused. When a schedule is replaced and nothing is said, it stays as it is.
     pub paused: Option<bool>,

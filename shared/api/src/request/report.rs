@@ -3,22 +3,20 @@
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::Duration;
+use super::{Lease, Wait};
 
 /// A request for work.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimRequest {
     /// Who asks: shown in the list of attempts.
-    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9._:-]+$")]
     pub worker: Option<String>,
     /// At most how many tasks; 1 by default.
-    #[schema(minimum = 1, maximum = 10)]
     pub max: Option<u8>,
     /// How long the tasks are the worker's without a heartbeat: 1 s to 12 h, 60 s by default.
-    pub lease: Option<Duration>,
+    pub lease: Option<Lease>,
     /// How long to wait for the first task: at most 20 s, not at all by default.
-    pub wait: Option<Duration>,
+    pub wait: Option<Wait>,
 }
 
 /// A result.
@@ -67,10 +65,9 @@ pub struct FailRequest {
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailError {
-    /// What sort of error: compared with the policy's `non_retryable`.
-    #[schema(min_length = 1, max_length = 64)]
+    /// What sort of error: compared with the policy's `non_retryable`. At most 64 bytes of UTF-8.
     pub code: String,
-    /// For people.
+    /// For people. What is longer than a payload may be is cut, and ends by saying so.
     pub message: Option<String>,
     /// Whether trying again can help: `true` by default.
     pub retryable: Option<bool>,

@@ -5,7 +5,7 @@ use tickover_service::Service;
 
 use crate::answer::Answer;
 use crate::calls::executions;
-use crate::http::{JsonBody, Name, Names};
+use crate::http::{JsonBody, Name, Names, NoBody, QueryPairs};
 use crate::openapi::{CallProblems, ReadProblems};
 use crate::problem::Problem;
 use crate::request::EventRequest;
@@ -38,11 +38,19 @@ pub(super) async fn offer(
     get,
     path = "/v1/executions/{id}/events",
     tag = "executions",
-    params(("id" = String, Path, description = "The execution's id.")),
-    responses((status = 200, description = "The events, oldest first.", body = EventsAnswer), ReadProblems),
+    params(
+        ("id" = String, Path, description = "The execution's id."),
+        ("cursor" = Option<String>, Query, description = "The `cursor` of the page before."),
+        ("limit" = Option<u16>, Query, description = "Events on a page: 1 to 500, 50 by default."),
+    ),
+    responses((status = 200, description = "A page of events, oldest first.", body = EventsAnswer), ReadProblems),
 )]
-pub(super) async fn events(State(service): State<Service>, id: Name) -> Result<Answer, Problem> {
-    executions::events(&service, &id.0).await
+pub(super) async fn events(
+    State(service): State<Service>,
+    id: Name,
+    query: QueryPairs,
+) -> Result<Answer, Problem> {
+    executions::events(&service, &id.0, &query.0).await
 }
 
 /// Throw away the events of a name that wait for an execution.
@@ -56,6 +64,10 @@ pub(super) async fn events(State(service): State<Service>, id: Name) -> Result<A
     ),
     responses((status = 200, description = "So many are gone.", body = DrainAnswer), CallProblems),
 )]
-pub(super) async fn drain(State(service): State<Service>, names: Names) -> Result<Answer, Problem> {
+pub(super) async fn drain(
+    State(service): State<Service>,
+    names: Names,
+    _: NoBody,
+) -> Result<Answer, Problem> {
     executions::drain(&service, &names.0, &names.1).await
 }

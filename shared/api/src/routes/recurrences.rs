@@ -5,7 +5,7 @@ use tickover_service::Service;
 
 use crate::answer::Answer;
 use crate::calls;
-use crate::http::{JsonBody, Name, QueryPairs};
+use crate::http::{JsonBody, Name, NoBody, QueryPairs};
 use crate::openapi::{CallProblems, ReadProblems};
 use crate::problem::Problem;
 use crate::request::{Nothing, RecurrenceRequest};
@@ -94,7 +94,7 @@ pub(super) async fn replace(
     params(("id" = String, Path, description = "The schedule's id.")),
     responses((status = 200, description = "The schedule is deleted.", body = DeletedAnswer), CallProblems),
 )]
-pub(super) async fn delete(State(service): State<Service>, id: Name) -> Result<Answer, Problem> {
+pub(super) async fn delete(State(service): State<Service>, id: Name, _: NoBody) -> Result<Answer, Problem> {
     calls::delete_recurrence(&service, &id.0).await
 }
 

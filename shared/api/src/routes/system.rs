@@ -1,7 +1,9 @@
 //! What machines ask of the server itself.
 
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
+use tickover_service::Service;
 
 use crate::answer::Answer;
 use crate::openapi;
@@ -10,15 +12,18 @@ use crate::view::HealthAnswer;
 
 /// Say that the server answers.
 ///
-/// It says nothing of the store: whoever restarts servers that don't answer shouldn't because a table throttles.
+/// It asks nothing of the store: whoever restarts servers that don't answer shouldn't because a table throttles. Of
+/// records that couldn't be read at the start it tells the names.
 #[utoipa::path(
     get,
     path = "/healthz",
     tag = "system",
     responses((status = 200, description = "It does.", body = HealthAnswer)),
 )]
-pub(super) async fn health() -> Result<Answer, Problem> {
-    Answer::ok(&HealthAnswer { status: "ok" })
+pub(super) async fn health(State(service): State<Service>) -> Result<Answer, Problem> {
+    let unreadable = service.unreadable();
+    let status = if unreadable.is_empty() { "ok" } else { "degraded" };
+    Answer::ok(&HealthAnswer { status, unreadable })
 }
 
 /// This document.

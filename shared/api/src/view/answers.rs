@@ -117,7 +117,11 @@ pub struct QueuesAnswer {
 /// That the server answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct HealthAnswer {
-    /// Always `ok`.
+    /// `ok`; or `degraded`, where records were found that can't be read.
     #[schema(value_type = String)]
     pub status: &'static str,
+    /// Records that a local server couldn't read when it started and left alone, at most 100 of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub unreadable: Vec<String>,
 }

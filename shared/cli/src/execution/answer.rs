@@ -53,11 +53,13 @@ pub(super) struct Offered {
     pub(super) pending: u32,
 }
 
-/// Events that wait, as they came.
+/// A page of the events that wait, as they came.
 #[derive(Debug, Deserialize)]
 pub(super) struct Events {
     /// Oldest first.
     pub(super) events: Vec<Box<RawValue>>,
+    /// Where the next page begins.
+    pub(super) cursor: Option<String>,
 }
 
 /// An event that waits.

@@ -72,12 +72,17 @@ pub(crate) async fn offer(args: EventArgs, client: &Client) -> anyhow::Result<()
 /// Shows the events that wait.
 pub(super) async fn list(args: EventsArgs, client: &Client) -> anyhow::Result<()> {
     let path = ["executions", args.id.as_str(), "events"];
-    let found: Events = client.call(Method::GET, &path, &[], None).await?;
-    if args.json {
-        return found.events.iter().try_for_each(|event| print_json(event.get()));
+    let (mut found, mut parameters) = (Vec::new(), vec![]);
+    loop {
+        let page: Events = client.call(Method::GET, &path, &parameters, None).await?;
+        found.extend(page.events);
+        let Some(cursor) = page.cursor else { break };
+        parameters = vec![("cursor", cursor)];
     }
-    let events: Result<Vec<_>, _> =
-        found.events.iter().map(|event| serde_json::from_str(event.get())).collect();
+    if args.json {
+        return found.iter().try_for_each(|event| print_json(event.get()));
+    }
+    let events: Result<Vec<_>, _> = found.iter().map(|event| serde_json::from_str(event.get())).collect();
     print(&show::events(&events?))
 }
 

@@ -41,7 +41,7 @@ fn close(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
     transition::finish(&mut after, Outcome::Completed { output }, context);
     let mut blobs = Vec::new();
     if let Some(body) = complete.output.as_ref().filter(|_| !super::fits(&after)) {
-        let blob = closing_blob(complete.blob_id, body, context);
+        let blob = closing_blob(task, complete.blob_id, body, context);
         transition::finish(
             &mut after,
             Outcome::Completed { output: Some(Payload::Blob(blob.at.clone())) },
@@ -54,8 +54,13 @@ fn close(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
 }
 
 /// A payload written at the close, kept a little longer than the record.
-pub(super) fn closing_blob(id: crate::id::BlobId, body: &Json, context: &Context<'_>) -> NewBlob {
-    let expires_at = context.now.plus(context.limits.retention).plus(MARGIN);
+pub(super) fn closing_blob(
+    task: &Task,
+    id: crate::id::BlobId,
+    body: &Json,
+    context: &Context<'_>,
+) -> NewBlob {
+    let expires_at = context.now.plus(context.limits.kept(task.parent.is_some())).plus(MARGIN);
     let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at };
     NewBlob { at, body: body.clone() }
 }

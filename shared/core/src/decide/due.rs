@@ -92,7 +92,7 @@ fn rearm(task: &Task, to: Due, now: Timestamp) -> Decision {
 fn keep_parts(task: &Task, context: &Context<'_>) -> Option<Decision> {
     // A later start isn't looked at again before it comes.
     let key_soon = starts_at(task, context.now).plus(Millis::from_secs(7 * 86_400));
-    let soon = key_soon.plus(context.limits.retention);
+    let soon = key_soon.plus(context.limits.kept(task.parent.is_some()));
     let key = task.key.filter(|key| key.expires_at < key_soon);
     let blobs_end = task.blobs().any(|blob| blob.expires_at < soon);
     // With a deadline, they were given enough from the start.

@@ -29,7 +29,7 @@ fn close(task: &Task, fail: &Fail, context: &Context<'_>) -> Decision {
         return decision;
     }
     // The record has no room for the whole message.
-    let blob = closing_blob(fail.blob_id, &Json::string(&fail.error.message), context);
+    let blob = closing_blob(task, fail.blob_id, &Json::string(&fail.error.message), context);
     let decision = end(task, fail, Some(blob.at.clone()), context);
     Decision { blobs: vec![blob], ..decision }
 }

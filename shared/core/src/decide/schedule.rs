@@ -173,7 +173,7 @@ pub(super) fn key_expiry(
 pub(super) fn payload_expiry(task: &Task, context: &Context<'_>) -> Timestamp {
     let open_ended = || starts_at(task, context.now).plus(OPEN_ENDED);
     let ends_by = task.deadline_at.map_or_else(open_ended, |at| at.plus(SLACK));
-    ends_by.plus(context.limits.retention)
+    ends_by.plus(context.limits.kept(task.parent.is_some()))
 }
 
 /// From when on somebody can be at work on a task: now, or when it may start.

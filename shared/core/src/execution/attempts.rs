@@ -14,8 +14,8 @@ use crate::time::Timestamp;
 
 /// How long after an attempt's time is over its worker still has the first word: if it lives, it says so itself.
 pub const GRACE: Millis = Millis::from_secs(1);
-/// Most attempts that the record keeps, those whose time is over first. More of them at once are seen to when one of
-/// these has ended and they are written down again, or when their worker's lease runs out.
+/// Most attempts that the record keeps, those whose time is over first. A worker that has more of them under way says
+/// all of them with each of its writes, so that the next one takes the place of one that has ended.
 const KEPT: usize = 4;
 
 /// An attempt that is under way.
@@ -29,6 +29,20 @@ pub struct UnderWay {
     timeout_at: Timestamp,
 }
 
+impl UnderWay {
+    /// A step's attempt whose time is over then.
+    pub fn of(step: &StepName, timeout_at: Timestamp) -> Self {
+        Self { step: digest(step), timeout_at }
+    }
+}
+
+/// Keeps all attempts that a turn says are under way.
+pub(super) fn list(execution: &mut Execution, under_way: &[UnderWay]) {
+    let ExecutionState::Running(turn) = &mut execution.state else { return };
+    turn.under_way = under_way.to_vec();
+    keep_earliest(turn);
+}
+
 /// Keeps what a turn has brought of attempts: begun with a time limit, or over.
 pub(super) fn note(execution: &mut Execution, brought: &[Entry]) {
     let ExecutionState::Running(turn) = &mut execution.state else { return };
@@ -38,8 +52,7 @@ pub(super) fn note(execution: &mut Execution, brought: &[Entry]) {
                 forget(turn, name);
                 // After a failure, that instant is the next one's beginning.
                 let timeout_at = next_at.filter(|_| error.is_none());
-                turn.under_way
-                    .extend(timeout_at.map(|timeout_at| UnderWay { step: digest(name), timeout_at }));
+                turn.under_way.extend(timeout_at.map(|timeout_at| UnderWay::of(name, timeout_at)));
             }
             Happened::Step { name, .. } => forget(turn, name),
             Happened::Remote { .. }
@@ -54,6 +67,10 @@ pub(super) fn note(execution: &mut Execution, brought: &[Entry]) {
             | Happened::Note { .. } => {}
         }
     }
+    keep_earliest(turn);
+}
+
+fn keep_earliest(turn: &mut Turn) {
     turn.under_way.sort_by_key(|attempt| attempt.timeout_at);
     turn.under_way.truncate(KEPT);
 }

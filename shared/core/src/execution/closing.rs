@@ -74,7 +74,7 @@ fn close(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context
     execution.stuck = None;
     execution.paused = false;
     execution.parked = false;
-    let expires_at = context.now.plus(context.limits.retention);
+    let expires_at = context.now.plus(context.limits.kept(execution.parent.is_some()));
     execution.state = ExecutionState::Ended(Closed { outcome, ended_at: context.now, expires_at });
 }
 

@@ -3,7 +3,7 @@
 use crate::command::Company;
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
-use crate::execution::{ExecutionOutcome, ExecutionTimeouts, Parent, Stuck};
+use crate::execution::{ExecutionOutcome, ExecutionTimeouts, Parent, Stuck, UnderWay};
 use crate::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, StepName,
     WorkerName, WorkflowName,
@@ -149,6 +149,9 @@ pub struct Record {
     pub entries: Vec<Entry>,
     /// How long the code that runs after a failure has, said with the first record of a run.
     pub on_failure: Option<Millis>,
+    /// All attempts that are under way and have a time of their own, those that these entries begin included. Absent
+    /// from whoever doesn't know: then it is what the entries say of those that the record has.
+    pub under_way: Option<Vec<UnderWay>>,
 }
 
 /// The end of a turn that can't go on.

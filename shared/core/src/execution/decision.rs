@@ -66,9 +66,7 @@ pub enum ExecutionReply {
     },
     /// So many events were thrown away.
     Drained(u32),
-    /// What became of a request to cancel or terminate.
-    Cancel(crate::decision::CancelReply),
-    /// An operator's call changed the record, or had nothing to change.
+    /// An operator's call was carried out, or there was nothing to be done any more.
     Changed {
         /// Whether it did.
         changed: bool,

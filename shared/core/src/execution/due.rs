@@ -1,11 +1,16 @@
 //! When the tick has to look at an execution: early is harmless, late never happens.
 
 use crate::due::{Due, DueKind, START_LEAD, shard_of_name};
+use crate::duration::Millis;
 use crate::execution::{Execution, ExecutionState, Waiting, attempts};
 use crate::id::RecordId;
 use crate::limits::Limits;
 use crate::place::{self, Placed};
 use crate::time::{Timestamp, earliest};
+
+/// What ended this long before an execution went to sleep may have been overlooked by its last turn; what ended before
+/// that was seen.
+const OVERLOOKED: Millis = Millis::from_secs(60);
 
 /// The earliest instant at which something a user can see happens to this execution by itself.
 pub fn visible_at(execution: &Execution) -> Option<Timestamp> {
@@ -53,7 +58,7 @@ pub fn hint_arrives_at(execution: &Execution) -> Option<Timestamp> {
     match &execution.state {
         ExecutionState::Pending(ready) => (!ready.hint_later).then_some(ready.available_at),
         ExecutionState::Waiting(waiting) => {
-            let again = execution.hinted_at.filter(|_| waiting.stirred || waiting.has_rechecked(execution));
+            let again = execution.hinted_at.filter(|_| waiting.has_another_hint(execution));
             let stirred = waiting.stirred.then_some(waiting.since);
             let until = waiting.until.filter(|_| !waiting.hint_later);
             earliest([again.or(stirred), until])
@@ -63,6 +68,12 @@ pub fn hint_arrives_at(execution: &Execution) -> Option<Timestamp> {
 }
 
 impl Waiting {
+    /// Whether a hint was sent that neither its end nor the word of a step or child accounts for.
+    fn has_another_hint(&self, execution: &Execution) -> bool {
+        let is_told = execution.wakes > self.seen_wakes && execution.hinted_at.is_some();
+        self.stirred || is_told || self.has_rechecked(execution)
+    }
+
     /// Whether the tick has sent the hint for the look at what is waited for.
     fn has_rechecked(&self, execution: &Execution) -> bool {
         self.recheck.is_some_and(|recheck| execution.hinted_at.is_some_and(|at| at >= recheck.at))
@@ -76,7 +87,51 @@ pub(crate) fn recheck_at(execution: &Execution) -> Option<Timestamp> {
         return None;
     }
     let at = waiting.recheck?.at;
-    hint_arrives_at(execution).is_none_or(|hint| hint > at).then_some(at)
+    // The turn that another hint leads to before looks as well.
+    waiting.until.filter(|_| !waiting.hint_later).is_none_or(|hint| hint > at).then_some(at)
+}
+
+/// Whether it was told that a step or child of its has ended, and no turn has begun since: the hint that came with the
+/// word may be lost.
+pub(crate) fn is_told(execution: &Execution) -> bool {
+    match &execution.state {
+        ExecutionState::Waiting(waiting) => {
+            let is_hinted = waiting.stirred || execution.hinted_at.is_some();
+            !execution.is_held()
+                && !is_hinted
+                && waiting.recheck.is_some()
+                && execution.wakes > waiting.seen_wakes
+        }
+        ExecutionState::Pending(_)
+        | ExecutionState::Running(_)
+        | ExecutionState::Closing(_)
+        | ExecutionState::Ended(_) => false,
+    }
+}
+
+/// Whether an execution that waits for its steps and children can't have heard of one that ended at this instant:
+/// nobody has told it anything since it went to sleep, and the end wasn't long before.
+pub fn has_not_heard_of(execution: &Execution, ended_at: Timestamp) -> bool {
+    match &execution.state {
+        ExecutionState::Waiting(waiting) => {
+            waiting.recheck.is_some()
+                && !waiting.stirred
+                && execution.wakes == waiting.seen_wakes
+                && ended_at.plus(OVERLOOKED) >= waiting.since
+        }
+        ExecutionState::Pending(_)
+        | ExecutionState::Running(_)
+        | ExecutionState::Closing(_)
+        | ExecutionState::Ended(_) => false,
+    }
+}
+
+/// The place of an execution that is told of a step's or child's end, where it would look for itself much later only.
+pub fn place_when_told(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Due> {
+    let ExecutionState::Waiting(waiting) = &execution.state else { return None };
+    let at = now.plus(limits.backstop);
+    let due = execution.due.filter(|due| due.at > at)?;
+    (waiting.recheck.is_some() && !execution.is_held()).then_some(Due { at, kind: DueKind::Backstop, ..due })
 }
 
 /// Whether a turn may begin.
@@ -117,6 +172,13 @@ pub fn may_be_lost(execution: &Execution, now: Timestamp, limits: &Limits) -> bo
     waits_since(execution, now).is_some_and(|since| now.since(since) >= limits.backstop)
 }
 
+/// Whether a look at the execution depends on its queue: only where its hint may be lost or was parked, and nothing has
+/// passed that ends the wait anyway.
+pub fn asks_its_queue(execution: &Execution, now: Timestamp, limits: &Limits) -> bool {
+    (execution.parked || may_be_lost(execution, now, limits))
+        && visible_at(execution).is_none_or(|at| at > now)
+}
+
 /// The latest place in the index that this state allows. None for what nobody has to act on: an endless wait, and
 /// what an operator holds, where no deadline ends it.
 pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Due> {
@@ -150,9 +212,9 @@ pub(crate) fn starts_later(execution: &Execution) -> Option<Timestamp> {
     match &execution.state {
         ExecutionState::Pending(ready) => ready.hint_later.then_some(ready.available_at),
         // Where another hint is on its way, the turn that it leads to sees to this.
-        ExecutionState::Waiting(waiting) => waiting
-            .until
-            .filter(|_| waiting.hint_later && !waiting.stirred && !waiting.has_rechecked(execution)),
+        ExecutionState::Waiting(waiting) => {
+            waiting.until.filter(|_| waiting.hint_later && !waiting.has_another_hint(execution))
+        }
         ExecutionState::Running(_) | ExecutionState::Closing(_) | ExecutionState::Ended(_) => None,
     }
 }

@@ -238,6 +238,9 @@ pub enum StepOutcome {
     /// It was cancelled.
     #[serde(rename = "z")]
     Cancelled,
+    /// It is not known how it ended: what its task or child had kept of that was deleted before anybody looked.
+    #[serde(rename = "e")]
+    ResultExpired,
 }
 
 impl StepOutcome {
@@ -250,6 +253,7 @@ impl StepOutcome {
             Self::TimedOut => "timed_out",
             Self::DeadlineExceeded => "deadline_exceeded",
             Self::Cancelled => "cancelled",
+            Self::ResultExpired => "result_expired",
         }
     }
 }
@@ -304,7 +308,10 @@ impl Entry {
             Happened::Step { outcome, .. } => match outcome {
                 StepOutcome::Completed { output } => output.as_ref(),
                 StepOutcome::Failed { error } | StepOutcome::Exhausted { error } => Some(error),
-                StepOutcome::TimedOut | StepOutcome::DeadlineExceeded | StepOutcome::Cancelled => None,
+                StepOutcome::TimedOut
+                | StepOutcome::DeadlineExceeded
+                | StepOutcome::Cancelled
+                | StepOutcome::ResultExpired => None,
             },
             Happened::Captured { value, .. } => Some(value),
             Happened::Event { payload, .. } => payload.as_ref(),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::execution::{Execution, FORMAT};
 use crate::hint::HintError;
 use crate::id::{ExecutionId, Incarnation};
+use crate::time::Timestamp;
 
 /// A turn's hint. It carries no copy of the record: a turn reads it anyway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +23,9 @@ pub struct Turned {
     pub id: ExecutionId,
     /// Its incarnation: a hint says nothing of another one that has the id by now.
     pub inc: Incarnation,
+    /// When it was to arrive: whoever receives it knows that messages which were to arrive before have flowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
 }
 
 impl TurnHint {
@@ -32,7 +36,14 @@ impl TurnHint {
 
     /// The hint of the execution with this id and incarnation.
     pub const fn to(id: ExecutionId, inc: Incarnation) -> Self {
-        Self { v: FORMAT, turn: Turned { id, inc } }
+        Self { v: FORMAT, turn: Turned { id, inc, at: None } }
+    }
+
+    /// The same hint, to arrive at this instant.
+    #[must_use]
+    pub fn arriving(mut self, at: Timestamp) -> Self {
+        self.turn.at = Some(at);
+        self
     }
 
     /// Whether a message's body says that it is one, whatever its version.
@@ -78,6 +89,14 @@ mod tests {
         assert_eq!(hint.body().unwrap(), GOLDEN);
         assert_eq!(TurnHint::parse(GOLDEN).unwrap(), hint);
         assert!(TurnHint::is_one(GOLDEN));
+    }
+
+    #[test]
+    fn a_hint_says_when_it_was_to_arrive() {
+        let hint = TurnHint::parse(GOLDEN).unwrap().arriving(Timestamp::from_millis(1_767_225_600_250));
+        let body = r#"{"v":1,"turn":{"id":"order-7","inc":"BwcHBwcHBwc","at":1767225600250}}"#;
+        assert_eq!(hint.body().unwrap(), body);
+        assert_eq!(TurnHint::parse(body).unwrap(), hint);
     }
 
     #[test]

@@ -51,7 +51,10 @@ const fn payload_mut(entry: &mut Entry) -> Option<&mut Payload> {
         Happened::Step { outcome, .. } => match outcome {
             StepOutcome::Completed { output } => output.as_mut(),
             StepOutcome::Failed { error } | StepOutcome::Exhausted { error } => Some(error),
-            StepOutcome::TimedOut | StepOutcome::DeadlineExceeded | StepOutcome::Cancelled => None,
+            StepOutcome::TimedOut
+            | StepOutcome::DeadlineExceeded
+            | StepOutcome::Cancelled
+            | StepOutcome::ResultExpired => None,
         },
         Happened::Captured { value, .. } => Some(value),
         Happened::Event { payload, .. } => payload.as_mut(),

@@ -136,6 +136,11 @@ impl Replay {
         taken
     }
 
+    /// What isn't known to be written: what is being written now, and what has happened since.
+    pub fn unwritten(&self) -> impl Iterator<Item = &Entry> {
+        self.in_flight.iter().chain(&self.fresh)
+    }
+
     /// What was to be written wasn't: it is written next time.
     pub fn put_back(&mut self) {
         self.fresh.splice(0..0, self.in_flight.drain(..));

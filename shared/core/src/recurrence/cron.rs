@@ -2,7 +2,9 @@
 //!
 //! The search itself is the `croner` crate's, which follows Vixie's cron where clocks change: a fixed time that
 //! a change skips comes right after the gap, one that a change repeats comes once, and what recurs within the
-//! hour goes on through both. This module bounds what it is given and keeps instants strictly growing.
+//! hour goes on through both. This module keeps instants strictly growing; what may be given is `grammar`'s.
+
+mod grammar;
 
 use chrono::{DateTime, Utc};
 use croner::parser::{CronParser, Seconds, Year};
@@ -14,9 +16,6 @@ use crate::time::Timestamp;
 
 /// Longest expression, in bytes.
 pub const EXPRESSION_MAX: usize = 80;
-
-const EXPECTED: &str = "a cron expression of five fields (minute, hour, day of month, month, day of week), or of six \
-                        with seconds first";
 
 /// A cron expression and the time zone whose clocks it is read by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,8 +49,8 @@ impl Cron {
             PolicyError::new("time_zone", "the IANA name of a time zone, such as `Europe/Berlin`", time_zone)
         })?;
         let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
-        let pattern = parser.parse(expression).map_err(|error| {
-            PolicyError::new("cron", format!("{EXPECTED} ({})", reason(&error)), expression)
+        let pattern = parser.parse(&grammar::normal(expression)?).map_err(|error| {
+            PolicyError::new("cron", format!("a cron expression ({})", reason(&error)), expression)
         })?;
         let cron = Self { expression: expression.to_owned(), zone, pattern };
         if cron.after(Timestamp::EPOCH).is_none() {

@@ -97,7 +97,7 @@ impl IdTemplate {
     }
 
     /// Whether the longest id that can come of it is one.
-    pub(super) fn check(&self, target: &Target) -> Result<(), PolicyError> {
+    pub fn check(&self, target: &Target) -> Result<(), PolicyError> {
         let longest = self.0.replace(PLACEHOLDER, LONGEST_NAME);
         let checked = match target {
             Target::Task { .. } => TaskId::parse(longest).map(|_| ()),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::duration::{Millis, ZeroRule};
-use crate::policy::PolicyError;
+use crate::policy::{PolicyError, integer};
 
 use super::limits::{check_count, check_delay, expected_code};
 use super::{Delay, Jitter, MaxAttempts, RetryPolicy};
@@ -103,7 +103,7 @@ pub(super) fn read_fields(fields: &Map<String, Value>) -> Result<RetryPolicy, Po
 }
 
 fn read_max_attempts(value: &Value) -> Result<MaxAttempts, PolicyError> {
-    let number = value.as_i64().ok_or_else(|| PolicyError::about("", EXPECTED_MAX_ATTEMPTS, value))?;
+    let number = integer(value).ok_or_else(|| PolicyError::about("", EXPECTED_MAX_ATTEMPTS, value))?;
     MaxAttempts::try_from(number)
 }
 

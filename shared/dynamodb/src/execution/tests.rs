@@ -6,7 +6,7 @@ use tickover_core::execution::{
 };
 use tickover_core::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, StepName,
-    WorkerName,
+    WorkerName, WorkflowName,
 };
 use tickover_core::limits::{
     EVENT_ID_MAX, EVENT_NAME_MAX, EXECUTION_ID_MAX, QUEUE_NAME_MAX, SPAN_MAX, STEP_NAME_MAX, WORKER_MAX,
@@ -79,7 +79,7 @@ fn an_open_execution_lies_in_the_due_index_and_in_its_workflows_list() {
         assert_eq!(number(&item, DUE_AT), Some(NOW.as_millis()));
         assert_eq!(
             (string(&item, LIST_KEY), number(&item, LIST_AT)),
-            (Some("wf#checkout"), Some(NOW.as_millis()))
+            (Some("wf#checkout#27"), Some(NOW.as_millis()))
         );
         for absent in [field::ID, field::DUE, own::WORKFLOW, own::CREATED_AT, TTL] {
             assert!(!item.contains_key(absent), "{absent}");
@@ -93,7 +93,7 @@ fn one_that_has_ended_expires_and_is_not_due_and_stays_in_its_list() {
     let execution = Execution { state: ExecutionState::Ended(closed()), due: None, ..pending() };
     let item = of_execution(&execution).unwrap();
     assert_eq!(number(&item, TTL), Some(closed().expires_at.as_secs_ceil()));
-    assert_eq!(string(&item, LIST_KEY), Some("wf#checkout"));
+    assert_eq!(string(&item, LIST_KEY), Some("wf#checkout#27"));
     for absent in [DUE_SHARD, DUE_AT, DUE_KIND] {
         assert!(!item.contains_key(absent), "{absent}");
     }
@@ -119,7 +119,7 @@ fn what_this_build_does_not_know_is_refused_and_nothing_of_it_told() {
     assert_eq!(with("st", text("secret")), "the item of execution order-7 isn't of its own format");
     assert_eq!(with("jou", text("secret")), "the item of execution order-7 isn't of its own format");
     assert_eq!(with(DUE_KIND, None), "execution order-7 has only a part of its place in the due index");
-    for list in [text("dead"), None] {
+    for list in [text("dead#27"), text("wf#checkout"), None] {
         assert_eq!(with(LIST_KEY, list), "execution order-7 lies in no workflow's list");
     }
 }
@@ -139,6 +139,7 @@ fn largest() -> Execution {
         incarnation: Incarnation::from_bytes([0xff; 8]),
         run: u32::MAX,
         slot: Some(slot),
+        on_close: tickover_core::execution::ParentClosePolicy::RequestCancel,
     };
     Execution {
         id: ExecutionId::parse("i".repeat(EXECUTION_ID_MAX)).unwrap(),

@@ -91,7 +91,7 @@ fn a_dead_task_lies_in_its_list_and_expires_and_is_not_due() {
     let item = of_task(&task).unwrap();
     let ended = task.ended().unwrap();
     assert_eq!(number(&item, TTL), Some(ended.expires_at.as_secs_ceil()));
-    assert_eq!(string(&item, LIST_KEY), Some("dead"));
+    assert_eq!(string(&item, LIST_KEY), Some("dead#12"));
     assert_eq!(number(&item, LIST_AT), Some(ended.ended_at.as_millis()));
     for absent in [DUE_SHARD, DUE_AT, DUE_KIND] {
         assert!(!item.contains_key(absent), "{absent}");
@@ -194,6 +194,7 @@ fn parent() -> Parent {
         incarnation: Incarnation::from_bytes([0xff; 8]),
         run: 9_999,
         slot: Some(Slot { label, item: 99, place: JOIN_MAX - 1, of: JOIN_MAX }),
+        on_close: tickover_core::execution::ParentClosePolicy::default(),
     }
 }
 

@@ -7,7 +7,13 @@ use crate::scripted::{Answer, store};
 
 fn parent() -> Parent {
     let execution = ExecutionId::parse("e").unwrap();
-    Parent { execution, incarnation: Incarnation::from_bytes([1; 8]), run: 1, slot: None }
+    Parent {
+        execution,
+        incarnation: Incarnation::from_bytes([1; 8]),
+        run: 1,
+        slot: None,
+        on_close: tickover_core::execution::ParentClosePolicy::default(),
+    }
 }
 
 const SLOT: Slot = Slot { label: Nonce::from_bytes([2; 8]), item: 0, place: 7, of: 9 };

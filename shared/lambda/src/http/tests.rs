@@ -41,9 +41,7 @@ impl Server {
                     if let Ok(mut stream) = acceptor.accept(stream).await {
                         let mut request = [0; 16 * 1024];
                         assert!(stream.read(&mut request).await.unwrap() > 0, "nothing was asked");
-                        let answer =
-                            "HTTP/1.1 200 OK\r\ncontent-length: 25\r\n\r\n{\"TableNames\":[\"orders\"]}";
-                        stream.write_all(answer.as_bytes()).await.unwrap();
+                        stream.write_all(answer().as_bytes()).await.unwrap();
                         stream.shutdown().await.unwrap();
                     }
                 });
@@ -66,6 +64,17 @@ impl Server {
     }
 }
 
+/// An answer of a server by whose time this machine is 30 s ahead.
+fn answer() -> String {
+    let date = DateTime::from_secs(SystemClock.now().as_millis().div_euclid(1_000) - 30);
+    let date = date.fmt(Format::HttpDate).unwrap();
+    format!("HTTP/1.1 200 OK\r\ndate: {date}\r\ncontent-length: 25\r\n\r\n{{\"TableNames\":[\"orders\"]}}")
+}
+
+fn plain(tls: ClientConfig, route: Route) -> SharedHttpClient {
+    client(tls, route, &Arc::default())
+}
+
 fn direct() -> Route {
     Route::through(Matcher::builder().build())
 }
@@ -86,7 +95,7 @@ fn is_refused<E>(error: &SdkError<E>) -> bool {
 async fn a_server_whose_issuer_is_known_is_talked_to_without_a_look_at_the_system() {
     let server = Server::start("localhost").await;
     let unread = || panic!("the system's certificates are read");
-    let dynamodb = server.dynamodb(client(trust::knowing(&server.certificate, unread), direct()));
+    let dynamodb = server.dynamodb(plain(trust::knowing(&server.certificate, unread), direct()));
     for _ in 0..2 {
         let tables = dynamodb.list_tables().send().await.unwrap();
         assert_eq!(tables.table_names(), ["orders"]);
@@ -94,10 +103,21 @@ async fn a_server_whose_issuer_is_known_is_talked_to_without_a_look_at_the_syste
 }
 
 #[tokio::test]
+async fn the_dates_of_answers_show_how_far_this_machines_clock_is_off() {
+    let server = Server::start("localhost").await;
+    let skew = Arc::new(Skew::default());
+    let dynamodb = server.dynamodb(client(trust::knowing(&server.certificate, nobody), direct(), &skew));
+    for _ in 0..3 {
+        dynamodb.list_tables().send().await.unwrap();
+        assert!((skew.offset_ms() + 30_000).abs() <= 1_000, "{}", skew.offset_ms());
+    }
+}
+
+#[tokio::test]
 async fn a_server_whose_issuer_nobody_knows_is_refused() {
     let server = Server::start("localhost").await;
     for client in
-        [client(trust::config(), direct()), client(trust::knowing(trust::AMAZON_ROOTS, nobody), direct())]
+        [plain(trust::config(), direct()), plain(trust::knowing(trust::AMAZON_ROOTS, nobody), direct())]
     {
         let error = server.dynamodb(client).list_tables().send().await.unwrap_err();
         assert!(is_refused(&error), "{error:?}");
@@ -107,7 +127,7 @@ async fn a_server_whose_issuer_nobody_knows_is_refused() {
 #[tokio::test]
 async fn a_certificate_counts_for_the_names_in_it_and_for_no_others() {
     let server = Server::start("elsewhere.example").await;
-    let client = client(trust::knowing(&server.certificate, nobody), direct());
+    let client = plain(trust::knowing(&server.certificate, nobody), direct());
     let error = server.dynamodb(client).list_tables().send().await.unwrap_err();
     assert!(!is_refused(&error) && format!("{error:?}").contains("NotValidForName"), "{error:?}");
 }
@@ -138,7 +158,7 @@ async fn failure_of(uri: String) -> ConnectorError {
     let client = hyper_client(trust::config(), direct(), Duration::from_millis(100));
     let mut request = HttpRequest::new(SdkBody::empty());
     request.set_uri(uri).unwrap();
-    Connector { client, read_timeout: None }.call(request).await.unwrap_err()
+    Connector { client, read_timeout: None, skew: Arc::default() }.call(request).await.unwrap_err()
 }
 
 #[tokio::test]
@@ -147,7 +167,8 @@ async fn a_server_that_doesnt_answer_is_waited_for_as_long_as_the_sdk_says() {
     let client = hyper_client(trust::config(), direct(), CONNECT);
     let mut request = HttpRequest::new(SdkBody::empty());
     request.set_uri(format!("http://{}/", silent.local_addr().unwrap())).unwrap();
-    let connector = Connector { client, read_timeout: Some(Duration::from_millis(100)) };
+    let (read_timeout, skew) = (Some(Duration::from_millis(100)), Arc::default());
+    let connector = Connector { client, read_timeout, skew };
     assert!(connector.call(request).await.unwrap_err().is_timeout());
 }
 
@@ -155,7 +176,8 @@ async fn a_server_that_doesnt_answer_is_waited_for_as_long_as_the_sdk_says() {
 async fn the_sdk_gets_hold_of_a_requests_connection_to_put_an_end_to_it() {
     let server = Server::start("localhost").await;
     let tls = trust::knowing(&server.certificate, nobody);
-    let connector = Connector { client: hyper_client(tls, direct(), CONNECT), read_timeout: None };
+    let connector =
+        Connector { client: hyper_client(tls, direct(), CONNECT), read_timeout: None, skew: Arc::default() };
     let lent = CaptureSmithyConnection::new();
     let mut request = HttpRequest::new(SdkBody::empty());
     request.set_uri(server.endpoint.clone()).unwrap();
@@ -189,7 +211,7 @@ async fn a_proxy_is_asked_for_a_tunnel_and_sees_no_more() {
     let server = Server::start("localhost").await;
     let (address, asked) = proxy().await;
     let route = Route::through(Matcher::builder().https(format!("http://ada:secret@{address}")).build());
-    let client = client(trust::knowing(&server.certificate, nobody), route);
+    let client = plain(trust::knowing(&server.certificate, nobody), route);
     let tables = server.dynamodb(client).list_tables().send().await.unwrap();
     assert_eq!(tables.table_names(), ["orders"]);
     let asked = asked.await.unwrap().to_ascii_lowercase();

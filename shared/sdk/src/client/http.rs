@@ -163,9 +163,14 @@ impl Calls for Http {
     }
 
     async fn events(&self, id: &ExecutionId) -> Result<Vec<Event>, ClientError> {
-        let url = self.url(&[id.as_str(), "events"]);
-        let events: wire::Events = self.call(|http| http.get(url.clone())).await?;
-        Ok(events.events.into_iter().map(Event::from).collect())
+        let mut url = self.url(&[id.as_str(), "events"]);
+        let mut events = Vec::new();
+        loop {
+            let page: wire::Events = self.call(|http| http.get(url.clone())).await?;
+            events.extend(page.events.into_iter().map(Event::from));
+            let Some(cursor) = page.cursor else { return Ok(events) };
+            url.query_pairs_mut().clear().append_pair("cursor", &cursor);
+        }
     }
 
     async fn drain(&self, id: &ExecutionId, name: &EventName) -> Result<u32, ClientError> {

@@ -79,6 +79,18 @@ impl<O: Stored> Future for Child<O> {
     }
 }
 
+/// What the name of a child begins with.
+const STARTED: &str = "child:";
+/// What the name of an execution begins with that somebody else started.
+const FOUND: &str = "execution:";
+
+/// Whether the execution that this name stands for was started as a child here.
+pub(crate) fn is_ours(name: &StepName, id: &ExecutionId) -> bool {
+    let before = name.as_str().strip_suffix(id.as_str());
+    // The code that deals with a failure has a prefix of its own before that.
+    before.is_some_and(|before| before.ends_with(STARTED))
+}
+
 /// Another execution's end.
 pub(super) struct ChildOperation<O> {
     what: What,
@@ -110,8 +122,8 @@ impl<O> ChildOperation<O> {
     /// What stands for it in the journal.
     fn text(&self) -> String {
         match &self.what {
-            What::Started { .. } => format!("child:{}", self.id),
-            What::Found => format!("execution:{}", self.id),
+            What::Started { .. } => format!("{STARTED}{}", self.id),
+            What::Found => format!("{FOUND}{}", self.id),
         }
     }
 
@@ -120,7 +132,7 @@ impl<O> ChildOperation<O> {
     }
 
     fn start(&self, state: &State) -> Result<StartRequest, StepError<Failure>> {
-        let What::Started { workflow, queue, input, timeouts, on_failure, .. } = &self.what else {
+        let What::Started { workflow, queue, input, timeouts, on_failure, policy } = &self.what else {
             return Err(self.invalid("it isn't ours to start"));
         };
         let id =
@@ -133,6 +145,7 @@ impl<O> ChildOperation<O> {
             incarnation: state.facts.incarnation,
             run: state.facts.run,
             slot: None,
+            on_close: *policy,
         };
         Ok(StartRequest {
             id: Some(id),

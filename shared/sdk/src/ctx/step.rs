@@ -126,6 +126,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
             noted_first: options.at_most_once || options.durable_timeout,
             runner: erased(Arc::clone(run)),
             stage: Stage::Unknown,
+            unwritten: None,
         })))
     }
 
@@ -237,6 +238,7 @@ pub(crate) fn read_outcome<T: Stored, E: Stored>(
         StepOutcome::TimedOut => StepError::TimedOut { step },
         StepOutcome::DeadlineExceeded => StepError::DeadlineExceeded { step },
         StepOutcome::Cancelled => StepError::Cancelled { step },
+        StepOutcome::ResultExpired => StepError::ResultExpired { step },
     };
     Look::Ready(Err(error))
 }

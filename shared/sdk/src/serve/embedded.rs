@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use futures::future::join;
 use tickover_core::limits::Limits;
-use tickover_embedded::{Local, Storage, Ticks};
+use tickover_embedded::{HostName, HostNameError, Local, Storage, Ticks};
 use tickover_service::config::Surroundings;
 use tickover_service::telemetry::{self, LogFormat};
 use tokio::net::TcpListener;
@@ -54,7 +54,12 @@ impl System {
         })?;
         let storage = surroundings.data.map_or(Storage::Memory, |path| Storage::File(PathBuf::from(path)));
         let limits = Limits { carry_trace: surroundings.carry_trace, ..Limits::default() };
-        let local = Local::open(&storage, limits).await.map_err(|error| system(&error))?;
+        let hosts: Result<Vec<HostName>, HostNameError> =
+            surroundings.allow_hosts.iter().map(|host| host.parse()).collect();
+        let hosts = hosts.map_err(|error| ServeError::Environment {
+            problem: format!("allow_host, or TICKOVER_ALLOW_HOST: {error}"),
+        })?;
+        let local = Local::open(&storage, limits).await.map_err(|error| system(&error))?.allow_hosts(hosts);
         let worker = Worker::new(local.service().clone(), registry, settings)?;
         Ok(Self { local, listener, worker })
     }

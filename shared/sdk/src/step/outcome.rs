@@ -42,6 +42,12 @@ pub enum StepError<E> {
         /// The step's name in the run.
         step: String,
     },
+    /// How it ended is not known: it ended, nobody looked for longer than results are kept, and its result was deleted.
+    /// It may have done its work. `retry_step` of [`Handle`](crate::client::Handle) has it run again.
+    ResultExpired {
+        /// The step's name in the run.
+        step: String,
+    },
     /// It failed with something that is no error of its own type: a panic, a worker that was lost too often or
     /// knows nothing of types, a result that can't be written.
     Broken {
@@ -80,6 +86,7 @@ impl<E> StepError<E> {
             | Self::TimedOut { step }
             | Self::DeadlineExceeded { step }
             | Self::Cancelled { step }
+            | Self::ResultExpired { step }
             | Self::Broken { step, .. }
             | Self::Unreadable { step, .. }
             | Self::Invalid { step, .. } => step,
@@ -100,6 +107,7 @@ impl<E> StepError<E> {
             | Self::TimedOut { .. }
             | Self::DeadlineExceeded { .. }
             | Self::Cancelled { .. }
+            | Self::ResultExpired { .. }
             | Self::Unreadable { .. }
             | Self::Invalid { .. } => false,
         }
@@ -113,6 +121,7 @@ impl<E> StepError<E> {
             | Self::TimedOut { .. }
             | Self::DeadlineExceeded { .. }
             | Self::Cancelled { .. }
+            | Self::ResultExpired { .. }
             | Self::Broken { .. }
             | Self::Unreadable { .. }
             | Self::Invalid { .. } => None,
@@ -127,6 +136,7 @@ impl<E> StepError<E> {
             | Self::TimedOut { .. }
             | Self::DeadlineExceeded { .. }
             | Self::Cancelled { .. }
+            | Self::ResultExpired { .. }
             | Self::Broken { .. }
             | Self::Unreadable { .. }
             | Self::Invalid { .. }) => Err(other),
@@ -143,6 +153,7 @@ impl<E> StepError<E> {
             Self::TimedOut { step } => StepError::TimedOut { step },
             Self::DeadlineExceeded { step } => StepError::DeadlineExceeded { step },
             Self::Cancelled { step } => StepError::Cancelled { step },
+            Self::ResultExpired { step } => StepError::ResultExpired { step },
             Self::Broken { step, attempts, failure } => StepError::Broken { step, attempts, failure },
             Self::Unreadable { step, type_name, problem } => {
                 StepError::Unreadable { step, type_name, problem }
@@ -164,6 +175,7 @@ impl<E: fmt::Display + Serialize> StepError<E> {
             Self::TimedOut { .. } => "timed_out",
             Self::DeadlineExceeded { .. } => "deadline_exceeded",
             Self::Cancelled { .. } => "cancelled",
+            Self::ResultExpired { .. } => "result_expired",
             Self::Unreadable { .. } => "unreadable",
             Self::Invalid { .. } => "invalid_step",
         };
@@ -184,6 +196,9 @@ impl<E: fmt::Display> fmt::Display for StepError<E> {
                 formatter.write_str("has no time left before the deadline of its run or execution")
             }
             Self::Cancelled { .. } => formatter.write_str("was cancelled"),
+            Self::ResultExpired { .. } => {
+                formatter.write_str("has ended, but its result was deleted before anybody looked at it")
+            }
             Self::Broken { failure, .. } => write!(formatter, "broke off: {failure}"),
             Self::Unreadable { type_name, problem, .. } => {
                 write!(formatter, "has a stored result that doesn't fit `{type_name}`: {problem}")

@@ -74,9 +74,10 @@ fn step_outcome(outcome: &StepOutcome) -> String {
         }
         StepOutcome::Failed { error } => format!("failed with {}", shown(error)),
         StepOutcome::Exhausted { error } => format!("failed for the last time, with {}", shown(error)),
-        StepOutcome::TimedOut | StepOutcome::DeadlineExceeded | StepOutcome::Cancelled => {
-            outcome.as_str().to_owned()
-        }
+        StepOutcome::TimedOut
+        | StepOutcome::DeadlineExceeded
+        | StepOutcome::Cancelled
+        | StepOutcome::ResultExpired => outcome.as_str().to_owned(),
     }
 }
 

@@ -1,16 +1,19 @@
 //! Remote steps and children: begun together, looked at together, and ended when nobody waits for them any more.
 
+use futures::StreamExt as _;
 use futures::future::join_all;
-use tickover_core::execution::journal::{Happened, StepOutcome};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, ParentClosePolicy};
 use tickover_core::id::{ExecutionId, StepName};
 use tickover_core::task;
 use tickover_service::executions::{RemoteStep, StartRequest, remote_id};
+use tickover_service::telemetry::field;
 use tickover_service::{Service, ServiceError};
 
 use super::drive::{Done, Driver, Halt};
 use super::inline::failure_payload;
 use super::state::Need;
+use crate::ctx::is_ours;
 use crate::error::Error;
 
 /// What was begun.
@@ -95,6 +98,37 @@ impl Driver {
         }
     }
 
+    /// Ends what the turn has begun and couldn't write down, if nobody goes on with it.
+    pub(super) async fn give_up_begun(&mut self) {
+        // What is being begun is known only once that is done.
+        while self.busy.beginning {
+            match self.jobs.next().await {
+                Some(Done::Begun(begun)) => {
+                    self.busy.beginning = false;
+                    if let Ok(begun) = begun {
+                        self.begun(begun);
+                    }
+                }
+                Some(Done::Ended(_)) | None => self.busy.beginning = false,
+                Some(
+                    Done::Attempt(_)
+                    | Done::Aborted
+                    | Done::Stored(_)
+                    | Done::Renewed(_)
+                    | Done::Reread(_)
+                    | Done::Looked(_)
+                    | Done::Read(..)
+                    | Done::Kept(..),
+                ) => {}
+            }
+        }
+        let begun: Vec<Entry> = self.shared.lock().replay.unwritten().cloned().collect();
+        if let Err(error) = self.service.leave_begun(&self.record, &begun).await {
+            // Whoever is about to start it finds out as well.
+            tracing::debug!({ field::EXECUTION_ID } = %self.record.id, %error, "what was begun is left");
+        }
+    }
+
     /// Ends remote steps that nobody waits for any more. A child is never ended by that.
     pub(super) fn end_losers(&mut self) {
         if self.busy.beginning {
@@ -154,7 +188,10 @@ impl Driver {
                 outcomes.extend(ended.into_iter().map(|(name, (outcome, _))| (name, outcome)));
             }
             if !children.is_empty() {
-                outcomes.extend(service.child_outcomes(&children).await?);
+                let (ours, others): (Vec<_>, Vec<_>) =
+                    children.into_iter().partition(|(name, id)| is_ours(name, id));
+                outcomes.extend(service.child_outcomes(&record, &ours).await?);
+                outcomes.extend(service.other_outcomes(&others).await?);
             }
             Ok(Looked { outcomes, wakes })
         }

@@ -178,6 +178,9 @@ impl Driver {
             Ok(end) => end,
             Err(halt) => self.halt(halt).await,
         };
+        if end == TurnEnd::Lost {
+            self.give_up_begun().await;
+        }
         self.shared.lock().is_over = true;
         end
     }

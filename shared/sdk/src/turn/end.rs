@@ -183,6 +183,7 @@ impl Driver {
 
     /// Writes what has happened before the turn is given back.
     async fn keep_fresh(&mut self) -> Result<(), Halt> {
+        self.note_retries();
         let entries = self.shared.lock().replay.take_fresh();
         if !entries.is_empty() {
             let on_failure = self.on_failure();

@@ -16,7 +16,7 @@ use tickover_core::time::{Timestamp, earliest};
 use tickover_service::{Service, ServiceError};
 
 use super::drive::{Done, Driver, Halt};
-use super::state::{Attempted, Inline, Need, Runner, Stage, deadline_of};
+use super::state::{Attempted, Failed, Inline, Need, Runner, Stage, deadline_of};
 use crate::codec;
 use crate::error::Failure;
 use crate::step::StepInfo;
@@ -209,12 +209,11 @@ impl Driver {
                     AfterFailure::Retry { at } => {
                         let error = failure.cut(MESSAGE_MAX);
                         let in_place = at.since(now) <= self.settings.in_place;
-                        inline.stage = Stage::Retry { attempt, first_at, error: error.clone(), at, in_place };
+                        let failed = Failed { attempt, first_at, error: error.clone(), at };
+                        inline.stage = Stage::Retry { attempt, first_at, error, at, in_place };
+                        inline.unwritten = in_place.then(|| failed.clone());
                         if !in_place {
-                            let (error, next_at) = (Some(error), Some(at));
-                            state
-                                .replay
-                                .push(now, Happened::Attempt { name, attempt, first_at, error, next_at });
+                            state.replay.push(now, failed.entry(name));
                         }
                         return Ok(());
                     }
@@ -223,30 +222,25 @@ impl Driver {
         };
         if let Some(Need::Inline(inline)) = state.needs.get_mut(&number).map(|waiting| &mut waiting.need) {
             inline.stage = Stage::Ended;
+            inline.unwritten = None;
         }
         state.replay.push(now, Happened::Step { name, outcome, attempts: Some(attempt) });
         Ok(())
     }
 
-    /// Writes down which steps wait for a retry here: the wait goes on elsewhere.
+    /// Writes down which steps have failed and are tried again here, or are about to be: that goes on elsewhere.
     pub(super) fn note_retries(&mut self) {
         let now = self.service.now();
         let mut state = self.shared.lock();
         let mut noted = Vec::new();
         for waiting in state.needs.values_mut() {
             let Need::Inline(inline) = &mut waiting.need else { continue };
-            let Stage::Retry { attempt, first_at, error, at, in_place: in_place @ true } = &mut inline.stage
-            else {
-                continue;
-            };
-            *in_place = false;
-            noted.push(Happened::Attempt {
-                name: inline.name.clone(),
-                attempt: *attempt,
-                first_at: *first_at,
-                error: Some(error.clone()),
-                next_at: Some(*at),
-            });
+            if let Stage::Retry { in_place, .. } = &mut inline.stage {
+                *in_place = false;
+            }
+            // Of an attempt that is cut off only the one before it is known.
+            let failed = inline.unwritten.take();
+            noted.extend(failed.map(|failed| failed.entry(inline.name.clone())));
         }
         for what in noted {
             state.replay.push(now, what);

@@ -176,6 +176,8 @@ impl Driver {
                 }
                 inline.stage = Stage::Due { attempt, first_at };
                 if inline.noted_first {
+                    // It counts the failures before it.
+                    inline.unwritten = None;
                     let name = inline.name.clone();
                     let noted =
                         Happened::Attempt { name, attempt, first_at, error: None, next_at: timeout_at };
@@ -197,6 +199,7 @@ impl Driver {
             Next::End { outcome, attempts } => (outcome, attempts),
         };
         inline.stage = Stage::Ended;
+        inline.unwritten = None;
         let name = inline.name.clone();
         state.replay.push(now, Happened::Step { name, outcome, attempts: Some(attempts) });
         true

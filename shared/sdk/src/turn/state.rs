@@ -8,8 +8,9 @@ use std::task::Waker;
 
 use futures::future::{AbortHandle, BoxFuture};
 use tickover_core::duration::Millis;
-use tickover_core::execution::replay::{Bounds, ClaimError, Replay, StepPolicy};
-use tickover_core::execution::{Execution, ParentClosePolicy, Slot};
+use tickover_core::execution::journal::Happened;
+use tickover_core::execution::replay::{Bounds, ClaimError, Replay, Standing, StepPolicy};
+use tickover_core::execution::{Execution, ParentClosePolicy, Slot, UnderWay};
 use tickover_core::id::{BlobId, ExecutionId, Incarnation, NameError, QueueName, StepName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task;
@@ -175,6 +176,26 @@ pub(crate) struct Inline {
     pub(crate) noted_first: bool,
     pub(crate) runner: Runner,
     pub(crate) stage: Stage,
+    /// The last failure that another attempt follows here, as long as no entry says so.
+    pub(crate) unwritten: Option<Failed>,
+}
+
+/// An attempt that failed and is followed by another one.
+#[derive(Clone)]
+pub(crate) struct Failed {
+    pub(crate) attempt: u32,
+    pub(crate) first_at: Timestamp,
+    pub(crate) error: task::Failure,
+    /// When the next one may begin.
+    pub(crate) at: Timestamp,
+}
+
+impl Failed {
+    /// The entry that says so.
+    pub(crate) fn entry(self, name: StepName) -> Happened {
+        let Self { attempt, first_at, error, at } = self;
+        Happened::Attempt { name, attempt, first_at, error: Some(error), next_at: Some(at) }
+    }
 }
 
 impl Inline {
@@ -319,6 +340,27 @@ impl State {
     /// How many futures of the code are polled by an executor within it.
     pub(crate) fn inner_count(&self) -> usize {
         self.needs.values().filter(|waiting| waiting.waker.is_some()).count()
+    }
+
+    /// The attempts that run, or are about to, and whose time counts also if this worker is lost.
+    pub(crate) fn under_way(&self) -> Vec<UnderWay> {
+        let inline = self.needs.values().filter_map(|waiting| waiting.need.inline());
+        let runs = inline.filter(|inline| match inline.stage {
+            Stage::Due { .. } | Stage::Running(_) => inline.noted_first,
+            Stage::Unknown | Stage::Retry { .. } | Stage::Ended => false,
+        });
+        runs.filter_map(|inline| match self.replay.standing(&inline.name) {
+            Standing::Begun { timeout_at, .. } => Some(UnderWay::of(&inline.name, (*timeout_at)?)),
+            Standing::Fresh
+            | Standing::Failed { .. }
+            | Standing::Remote
+            | Standing::Child { .. }
+            | Standing::Ended { .. }
+            | Standing::Captured(_)
+            | Standing::Until(_)
+            | Standing::Waited(_) => None,
+        })
+        .collect()
     }
 
     /// When retries and timeouts have to stop.

@@ -1,6 +1,7 @@
 //! The turn's writes: what has happened, and that its worker is alive. One at a time, each under the lease.
 
 use tickover_core::duration::Millis;
+use tickover_core::execution::command::Record;
 use tickover_core::execution::replay::Merged;
 use tickover_core::execution::{Execution, Turn};
 use tickover_core::time::Timestamp;
@@ -22,12 +23,15 @@ impl Driver {
         if self.busy.writing {
             return;
         }
-        let entries = self.shared.lock().replay.take_fresh();
+        let (entries, under_way) = {
+            let mut state = self.shared.lock();
+            (state.replay.take_fresh(), Some(state.under_way()))
+        };
         self.busy.writing = true;
-        let (service, record, lease) = (self.service.clone(), self.record.clone(), self.lease);
-        let on_failure = self.on_failure();
+        let (service, record) = (self.service.clone(), self.record.clone());
+        let brought = Record { lease: self.lease, entries, on_failure: self.on_failure(), under_way };
         self.jobs.push(Box::pin(async move {
-            let stored = service.record_turn(&record, lease, entries, on_failure).await;
+            let stored = service.record_progress(&record, brought).await;
             Done::Stored(stored.map(Box::new))
         }));
     }

@@ -1,3 +1,4 @@
+mod attempts;
 mod limits;
 
 use std::sync::Arc;

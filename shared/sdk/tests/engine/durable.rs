@@ -56,3 +56,46 @@ async fn a_durable_timeout_passes_in_time_though_its_worker_is_frozen_and_its_le
         assert!((30_000..32_500).contains(&took), "{scope}: {took} ms");
     }
 }
+
+/// How many steps run side by side.
+const MANY: u64 = 20;
+
+/// Ends after five seconds, or takes longer than it may.
+#[tickover::step]
+async fn one_of_many(ends: bool) -> Result<(), Failure> {
+    clock().after(Millis::from_secs(if ends { 5 } else { 100_000 })).await;
+    Ok(())
+}
+
+/// All steps run side by side, the first of them to their end. Each may take a second longer than the one before.
+#[tickover::workflow("durable-many")]
+async fn durable_many(ctx: Ctx, that_end: u64) -> Result<usize> {
+    let steps = (0..MANY)
+        .map(|index| one_of_many(index < that_end).timeout(Millis::from_secs(10 + index)).durable_timeout());
+    Ok(ctx.join_all_settled("one", steps).await.failed().count())
+}
+
+#[tokio::test]
+async fn each_of_twenty_durable_timeouts_passes_in_time_whichever_have_ended_before() {
+    for that_end in [0, 1, 3, 4, 5, 11, 19] {
+        let scene = Scene::new();
+        let registry = || Registry::new().with(durable_many);
+        // Its lease would be found to be over only after an hour.
+        let settings =
+            tickover::WorkerSettings { lease: Millis::from_secs(3_600), ..crate::scene::settings() };
+        let frozen = tickover::Worker::new(scene.service.clone(), registry(), settings).unwrap();
+        let other = scene.worker(registry());
+        scene.start(&durable_many, "many", &that_end).await;
+        let mut frozen = pin!(frozen.run(std::future::pending()));
+        lend(&scene, &mut frozen, Millis::from_secs(6)).await;
+        let ended = scene.inside(scene.finish(&other, "many")).await;
+        assert_eq!(u64::from(ended.output::<u32>()), MANY - that_end);
+        let timed_out = ended
+            .journal
+            .iter()
+            .find(|entry| matches!(&entry.what, Happened::Step { outcome: StepOutcome::TimedOut, .. }));
+        let first_at = crate::scene::START.plus(Millis::from_secs(10 + that_end));
+        let late = timed_out.unwrap().at.since(first_at);
+        assert!(late <= Millis::new(2_500), "with {that_end} ended before: {late} late");
+    }
+}

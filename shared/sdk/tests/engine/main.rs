@@ -9,6 +9,8 @@ mod events;
 mod executions;
 mod fencing;
 mod inline;
+mod neglect;
+mod orphans;
 mod remote;
 mod scene;
 mod strange;

@@ -109,6 +109,7 @@ fn is_dead(hint: &Hint, record: Option<&Task>) -> bool {
     match &task.state {
         State::Pending(pending) => hint.task.version < pending.since_version,
         State::Running(_) => false,
-        State::Ended(_) => true,
+        // Its message may be what tells the execution that it is a step of.
+        State::Ended(_) => task.parent.is_none(),
     }
 }

@@ -8,7 +8,7 @@ use tickover_core::hint::Hint;
 use tickover_core::id::QueueName;
 use tickover_core::limits::QUEUE_DELAY_MAX;
 
-use super::messages::{RECEIVES_MAX, available_at, unknown_after};
+use super::messages::{RECEIVES_MAX, arrives_at, unknown_after};
 use super::{ClaimRequest, ClaimedTask, Company, Terms};
 use crate::error::ServiceError;
 use crate::ports::Outgoing;
@@ -49,17 +49,17 @@ impl Service {
         let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
         let (queue, incarnation) = (hint.task.queue.clone(), hint.task.incarnation);
         let paused = self.parks(&queue).await?;
-        let sent_for = available_at(&hint.task);
+        let arrived = arrives_at(&hint.task);
         let hinted = HintedRecord { incarnation, version: hint.task.version };
         let terms = Terms { company, paused };
         let (driven, reply) = self.take(hint.task, Some(hinted), request, terms).await?;
+        self.note_received(&queue, arrived).await;
         // The record may have gone, and its id may be in use by another task by now: not this message's.
         let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else {
             return Ok(Hinted::Spent);
         };
         match reply {
             ClaimReply::Claimed => {
-                self.note_claimed(&queue, sent_for).await;
                 let (id, lease) = (task.id.clone(), task.running().map(|running| running.lease));
                 let handed_over = self.hand_over(task, None).await;
                 if let (Err(error), Some(lease)) = (&handed_over, lease)
@@ -77,7 +77,11 @@ impl Service {
                 Ok(Hinted::Spent)
             }
             ClaimReply::Suspect => Ok(Hinted::Suspect),
-            ClaimReply::Spent | ClaimReply::Parked => Ok(Hinted::Spent),
+            ClaimReply::Parked => Ok(Hinted::Spent),
+            ClaimReply::Spent => {
+                self.tell_of_ended(&task).await?;
+                Ok(Hinted::Spent)
+            }
             ClaimReply::Early { available_at } => {
                 self.send_hint(&queue, message.body, available_at.since(self.now())).await?;
                 Ok(Hinted::Spent)

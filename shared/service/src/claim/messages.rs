@@ -170,10 +170,11 @@ impl Service {
         message: &Received,
         wanted: Wanted<'_>,
     ) -> Result<Led, ServiceError> {
-        let (incarnation, sent_for) = (hint.task.incarnation, available_at(&hint.task));
+        let (incarnation, arrived) = (hint.task.incarnation, arrives_at(&hint.task));
         let hinted = HintedRecord { incarnation, version: hint.task.version };
         let terms = Terms { company: wanted.company, paused: false };
         let (driven, reply) = self.take(hint.task, Some(hinted), wanted.request, terms).await?;
+        self.note_received(queue, arrived).await;
         // The record may have gone, and its id may be in use by another task by now: not this message's.
         let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else {
             self.delete_message(queue, &message.receipt).await;
@@ -181,7 +182,6 @@ impl Service {
         };
         match reply {
             ClaimReply::Claimed => {
-                self.note_claimed(queue, sent_for).await;
                 let (id, lease) = (task.id.clone(), task.running().map(|running| running.lease));
                 let handed_over = self.hand_over(task, Some(message.receipt.clone())).await;
                 if let (Err(error), Some(lease)) = (&handed_over, lease)
@@ -202,6 +202,7 @@ impl Service {
             }
             ClaimReply::Suspect => Ok(Led::Suspect),
             ClaimReply::Spent | ClaimReply::Parked => {
+                self.tell_of_ended(&task).await?;
                 self.delete_message(queue, &message.receipt).await;
                 Ok(Led::Nothing)
             }
@@ -209,6 +210,14 @@ impl Service {
                 self.send_again(queue, message, available_at.since(self.now())).await?;
                 Ok(Led::Nothing)
             }
+        }
+    }
+
+    /// A message of a task that has ended: whoever ended it may have died before telling its parent.
+    pub(crate) async fn tell_of_ended(&self, task: &Task) -> Result<(), ServiceError> {
+        match (&task.parent, task.ended()) {
+            (Some(parent), Some(ended)) => self.tell_again(parent, ended.ended_at).await,
+            (Some(_) | None, _) => Ok(()),
         }
     }
 
@@ -262,6 +271,16 @@ fn parse_turns<'a>(queue: &QueueName, messages: &[&'a Received]) -> Vec<(TurnHin
             }
         })
         .collect()
+}
+
+/// When the hint of this record was to arrive.
+pub(super) fn arrives_at(task: &Task) -> Timestamp {
+    let needed_at = match &task.state {
+        State::Pending(pending) => pending.available_at,
+        State::Running(running) => running.claimed_at,
+        State::Ended(ended) => ended.ended_at,
+    };
+    task.hinted_at.map_or(needed_at, |again| again.max(needed_at))
 }
 
 pub(super) fn available_at(task: &Task) -> Timestamp {

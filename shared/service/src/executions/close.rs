@@ -114,7 +114,11 @@ impl Service {
         }
     }
 
-    async fn end_child(&self, child: &ExecutionId, policy: ParentClosePolicy) -> Result<(), ServiceError> {
+    pub(super) async fn end_child(
+        &self,
+        child: &ExecutionId,
+        policy: ParentClosePolicy,
+    ) -> Result<(), ServiceError> {
         let ended = match policy {
             ParentClosePolicy::Abandon => return Ok(()),
             ParentClosePolicy::RequestCancel => self.cancel_execution(child).await,

@@ -1,5 +1,7 @@
 //! Events: offered to an execution, looked at, and thrown away.
 
+use std::collections::BTreeMap;
+
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::{ExecutionCommand, Offer};
@@ -16,6 +18,11 @@ use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX};
 use crate::error::ServiceError;
 use crate::service::Service;
 
+/// Events that are read at once where all are asked for.
+const EVENTS_PAGE: usize = 500;
+/// Bytes of payloads after which a page ends: an answer has 6 MiB, and the last payload comes on top.
+const EVENTS_PAGE_BYTES: usize = 4 * 1024 * 1024;
+
 /// How an offered event was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offered {
@@ -23,6 +30,17 @@ pub struct Offered {
     pub duplicate: bool,
     /// Events of all names that wait for the execution now.
     pub pending: u32,
+}
+
+/// A page of the events that wait for an execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingEvents {
+    /// The events, oldest first.
+    pub events: Vec<PendingEvent>,
+    /// How many of each name wait in all.
+    pub counts: BTreeMap<EventName, u32>,
+    /// Where the next page begins; absent at the end.
+    pub next: Option<String>,
 }
 
 /// An event that waits for an execution to take it.
@@ -103,17 +121,54 @@ impl Service {
         Ok(self.journal_of(execution).await?.iter().any(is_same))
     }
 
-    /// The events that wait for an execution, oldest first.
+    /// The events that wait for an execution, oldest first: all of them.
     pub async fn events(&self, id: &ExecutionId) -> Result<Vec<PendingEvent>, ServiceError> {
-        let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
-        let journal = self.journal_of(&execution).await?;
-        let mut events = Vec::new();
-        for entry in pending_events(&journal) {
-            let Happened::Event { name, id, payload } = &entry.what else { continue };
-            let payload = self.payload(payload.as_ref()).await?;
-            events.push(PendingEvent { name: name.clone(), id: id.clone(), payload, offered_at: entry.at });
+        let mut page = self.events_page(id, EVENTS_PAGE, None).await?;
+        let mut events = page.events;
+        while let Some(cursor) = page.next {
+            page = self.events_page(id, EVENTS_PAGE, Some(&cursor)).await?;
+            events.append(&mut page.events);
         }
         Ok(events)
+    }
+
+    /// A page of them: at most so many, and no more than an answer holds.
+    pub async fn events_page(
+        &self,
+        id: &ExecutionId,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<PendingEvents, ServiceError> {
+        let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
+        let from = cursor.map_or(Ok(0), |cursor| place_of(cursor, execution.run))?;
+        let journal = self.journal_of(&execution).await?;
+        let mut page = PendingEvents { events: vec![], counts: BTreeMap::new(), next: None };
+        let mut pending = pending_events(&journal).into_iter().peekable();
+        let mut bytes = 0;
+        // An event's place in its run's journal stays the same, whatever is taken or added meanwhile.
+        for (place, entry) in journal.iter().enumerate() {
+            if pending.next_if(|pending| std::ptr::eq(*pending, entry)).is_none() {
+                continue;
+            }
+            let Happened::Event { name, id, payload } = &entry.what else { continue };
+            *page.counts.entry(name.clone()).or_default() += 1;
+            if place < from || page.next.is_some() {
+                continue;
+            }
+            if page.events.len() >= limit || bytes >= EVENTS_PAGE_BYTES {
+                page.next = Some(format!("{}.{place}", execution.run));
+                continue;
+            }
+            let payload = self.payload(payload.as_ref()).await?;
+            bytes += payload.as_ref().map_or(0, Json::len);
+            page.events.push(PendingEvent {
+                name: name.clone(),
+                id: id.clone(),
+                payload,
+                offered_at: entry.at,
+            });
+        }
+        Ok(page)
     }
 
     /// Throws away the waiting events of a name: how many there were.
@@ -139,4 +194,12 @@ impl Service {
         }
         Err(ServiceError::Contended)
     }
+}
+
+/// Where a page begins in a run's journal. In another run the places are others.
+fn place_of(cursor: &str, run: u32) -> Result<usize, Reject> {
+    let place = cursor.split_once('.').filter(|(of, _)| of.parse() == Ok(run));
+    place.and_then(|(_, place)| place.parse().ok()).ok_or_else(|| {
+        Reject::field("cursor", "expected the cursor of an earlier answer about this execution's run")
+    })
 }

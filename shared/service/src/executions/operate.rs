@@ -28,22 +28,13 @@ impl Service {
         id: &ExecutionId,
         command: &ExecutionCommand,
     ) -> Result<(Execution, CancelReply), ServiceError> {
-        let (execution, reply) = self.drive_execution(id, KnownExecution::Unread, command).await?.answer()?;
-        match reply {
-            ExecutionReply::Cancel(reply) => Ok((execution, reply)),
-            ExecutionReply::Started { .. }
-            | ExecutionReply::Take(_)
-            | ExecutionReply::Recorded
-            | ExecutionReply::Suspended(_)
-            | ExecutionReply::Closed { .. }
-            | ExecutionReply::Renewed
-            | ExecutionReply::Released
-            | ExecutionReply::Offered { .. }
-            | ExecutionReply::Drained(_)
-            | ExecutionReply::Changed { .. }
-            | ExecutionReply::Unparked { .. }
-            | ExecutionReply::Due(_) => Ok((execution, CancelReply::AlreadyFinished)),
-        }
+        let (execution, changed) = self.change(id, command).await?;
+        let reply = match (execution.closed(), changed) {
+            (None, _) => CancelReply::Requested,
+            (Some(_), true) => CancelReply::Cancelled,
+            (Some(_), false) => CancelReply::AlreadyFinished,
+        };
+        Ok((execution, reply))
     }
 
     /// Lets an execution begin nothing new; its deadlines keep running. Whether that changed anything.
@@ -149,7 +140,8 @@ const fn is_failure(entry: &Entry) -> bool {
             | StepOutcome::Exhausted { .. }
             | StepOutcome::TimedOut
             | StepOutcome::DeadlineExceeded
-            | StepOutcome::Cancelled => true,
+            | StepOutcome::Cancelled
+            | StepOutcome::ResultExpired => true,
         },
         Happened::Attempt { .. }
         | Happened::Remote { .. }

@@ -3,11 +3,13 @@
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
-use tickover_core::execution::{Execution, ExecutionState, Parent};
+use tickover_core::execution::{Execution, ExecutionState, Parent, due};
 use tickover_core::id::QueueName;
+use tickover_core::time::Timestamp;
 
-use crate::drive::turning;
+use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX, turning};
 use crate::error::ServiceError;
+use crate::ports::StoreError;
 use crate::service::Service;
 use crate::telemetry::field;
 
@@ -20,32 +22,76 @@ impl Service {
     }
 
     async fn try_to_tell(&self, parent: &Parent) -> Result<(), ServiceError> {
-        if let Some(slot) = parent.slot {
-            // Whoever marks the last place tells; those before have nothing to tell of yet.
-            let expires_at = self.now().plus(self.limits.retention.saturating_mul(2));
-            let marked = self.patiently(|| self.ports.store.join(parent, slot, expires_at)).await?;
-            if marked < slot.of {
-                return Ok(());
-            }
-        }
-        let Some(execution) = self.load_execution(&parent.execution).await? else { return Ok(()) };
-        let same = execution.incarnation == parent.incarnation && execution.run == parent.run;
-        if !same || execution.closed().is_some() {
-            // It has moved on without us.
+        if !self.is_last_of_its_join(parent).await? {
             return Ok(());
         }
+        match self.open_parent(parent).await? {
+            Some(execution) => self.wake(execution).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Tells an execution of a step or child whose message has come again after its end: whoever ended it may have
+    /// died before telling. Where the parent can have heard of it, nothing is done.
+    pub(crate) async fn tell_again(&self, parent: &Parent, ended_at: Timestamp) -> Result<(), ServiceError> {
+        let Some(execution) = self.open_parent(parent).await? else { return Ok(()) };
+        if due::has_not_heard_of(&execution, ended_at) && self.is_last_of_its_join(parent).await? {
+            return self.wake(execution).await;
+        }
+        Ok(())
+    }
+
+    /// Whoever marks the last place of a join tells; those before have nothing to tell of yet.
+    async fn is_last_of_its_join(&self, parent: &Parent) -> Result<bool, ServiceError> {
+        let Some(slot) = parent.slot else { return Ok(true) };
+        let expires_at = self.now().plus(self.limits.retention.saturating_mul(2));
+        let marked = self.patiently(|| self.ports.store.join(parent, slot, expires_at)).await?;
+        Ok(marked >= slot.of)
+    }
+
+    /// The parent, unless it has moved on without its step or child.
+    async fn open_parent(&self, parent: &Parent) -> Result<Option<Execution>, ServiceError> {
+        let execution = self.load_execution(&parent.execution).await?;
+        let is_same = |execution: &Execution| {
+            execution.incarnation == parent.incarnation && execution.run == parent.run
+        };
+        Ok(execution.filter(|execution| is_same(execution) && execution.closed().is_none()))
+    }
+
+    async fn wake(&self, execution: Execution) -> Result<(), ServiceError> {
+        // First, because after the word nobody else may come to see that its hint was lost.
+        let execution = self.look_soon(execution).await?;
         let writes = [Write::Wake { id: execution.id.clone(), incarnation: execution.incarnation }];
         self.patiently(|| self.ports.store.commit(&writes)).await?;
         if is_asleep(&execution) {
             tracing::info!({ field::EXECUTION_ID } = %execution.id, "resuming");
         }
-        self.send_turn(&execution.queue, &TurnHint::of(&execution), Millis::ZERO).await;
+        self.send_turn(&execution.queue, TurnHint::of(&execution), Millis::ZERO).await;
         Ok(())
     }
 
+    /// Has the tick look at an execution soon that would look for itself much later only: the hint of what it is about
+    /// to be told may be lost.
+    async fn look_soon(&self, mut execution: Execution) -> Result<Execution, ServiceError> {
+        for tries in 0..CONFLICTS_MAX {
+            let Some(to) = due::place_when_told(&execution, self.now(), &self.limits) else { break };
+            let writes = [Write::RearmExecution { execution: Box::new(execution.clone()), to }];
+            match self.patiently(|| self.ports.store.commit(&writes)).await {
+                Ok(()) => break,
+                Err(StoreError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let Some(current) = self.load_execution(&execution.id).await? else { break };
+            execution = current;
+            self.back_off(tries, CONFLICT_WAIT).await;
+        }
+        Ok(execution)
+    }
+
     /// Sends the hint of a turn, to arrive after this long.
-    pub(crate) async fn send_turn(&self, queue: &QueueName, hint: &TurnHint, after: Millis) {
-        if let Some(message) = turning(hint, after) {
+    pub(crate) async fn send_turn(&self, queue: &QueueName, hint: TurnHint, after: Millis) {
+        let now = self.now();
+        if let Some(message) = turning(hint, now.plus(after), now) {
             self.send(queue, &[message]).await;
         }
     }

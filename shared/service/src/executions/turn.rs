@@ -3,10 +3,10 @@
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Close, Ending, ExecutionCommand, Record, Suspend, Take};
-use tickover_core::execution::decision::{ExecutionReply, SuspendReply, TakeReply};
+use tickover_core::execution::decision::{ExecutionReply, TakeReply};
 use tickover_core::execution::journal::{Entry, OPEN};
 use tickover_core::execution::message::{TurnHint, Turned};
-use tickover_core::execution::{Execution, Stuck};
+use tickover_core::execution::{Execution, ExecutionState, Stuck};
 use tickover_core::id::{LeaseId, QueueName};
 use tickover_core::payload::{BlobRef, Json, Payload};
 
@@ -61,7 +61,11 @@ impl Service {
         let is_open = execution.incarnation == hint.turn.inc && execution.closed().is_none();
         let terms = Terms { company, paused: is_open && self.parks(&queue).await? };
         let known = KnownExecution::Record(Box::new(execution));
-        match self.take_hinted(&hint.turn, known, request, terms, true).await? {
+        let taken = self.take_hinted(&hint.turn, known, request, terms, true).await?;
+        if let Some(arrived) = hint.turn.at {
+            self.note_received(&queue, arrived).await;
+        }
+        match taken {
             Taken::Turn(turn) => Ok(Hinted::Taken(turn)),
             Taken::Early(left) => {
                 // It came too early for us to wait.
@@ -77,11 +81,21 @@ impl Service {
     pub(crate) async fn take_hinted(
         &self,
         hint: &Turned,
-        mut known: KnownExecution,
+        known: KnownExecution,
         request: &ClaimRequest,
         Terms { company, paused }: Terms,
         patient: bool,
     ) -> Result<Taken, ServiceError> {
+        let execution = match known {
+            KnownExecution::Unread => self.load_execution(&hint.id).await?,
+            KnownExecution::Absent => None,
+            KnownExecution::Record(execution) => Some(*execution),
+        };
+        let Some(execution) = execution else { return Ok(Taken::Spent) };
+        if execution.incarnation == hint.inc && self.end_if_outlived(&execution).await? {
+            return Ok(Taken::Spent);
+        }
+        let mut known = KnownExecution::Record(Box::new(execution));
         let command = ExecutionCommand::Take(Take {
             lease: self.new_lease(),
             worker: request.worker.clone(),
@@ -107,6 +121,11 @@ impl Service {
                 TakeReply::Suspect => return Ok(Taken::Suspect),
                 // What was left open has been seen to by now, or the tick will do it.
                 TakeReply::Closing | TakeReply::Held | TakeReply::Parked | TakeReply::Spent => {
+                    if let (Some(parent), ExecutionState::Ended(ended)) =
+                        (&execution.parent, &execution.state)
+                    {
+                        self.tell_again(parent, ended.ended_at).await?;
+                    }
                     return Ok(Taken::Spent);
                 }
             }
@@ -142,8 +161,16 @@ impl Service {
         entries: Vec<Entry>,
         on_failure: Option<Millis>,
     ) -> Result<Execution, ServiceError> {
-        let command = ExecutionCommand::Record(Record { lease, entries, on_failure });
-        Ok(self.drive_turn(execution, &command).await?.0)
+        self.record_progress(execution, Record { lease, entries, on_failure, under_way: None }).await
+    }
+
+    /// The same, for a worker that says which attempts it has under way.
+    pub async fn record_progress(
+        &self,
+        execution: &Execution,
+        record: Record,
+    ) -> Result<Execution, ServiceError> {
+        Ok(self.drive_turn(execution, &ExecutionCommand::Record(record)).await?.0)
     }
 
     /// Ends a turn that can't go on, unless something has happened meanwhile.
@@ -152,26 +179,14 @@ impl Service {
         execution: &Execution,
         suspend: Suspend,
     ) -> Result<Suspended, ServiceError> {
-        let (execution, reply) = self.drive_turn(execution, &ExecutionCommand::Suspend(suspend)).await?;
-        match reply {
-            ExecutionReply::Suspended(SuspendReply::GoOn) => {
-                let journal = self.journal_of(&execution).await?;
-                Ok(Suspended::GoOn(Box::new(execution), journal))
-            }
-            ExecutionReply::Suspended(SuspendReply::Suspended)
-            | ExecutionReply::Started { .. }
-            | ExecutionReply::Take(_)
-            | ExecutionReply::Recorded
-            | ExecutionReply::Closed { .. }
-            | ExecutionReply::Renewed
-            | ExecutionReply::Released
-            | ExecutionReply::Offered { .. }
-            | ExecutionReply::Drained(_)
-            | ExecutionReply::Cancel(_)
-            | ExecutionReply::Changed { .. }
-            | ExecutionReply::Unparked { .. }
-            | ExecutionReply::Due(_) => Ok(Suspended::Done),
+        let lease = suspend.lease;
+        let (execution, _) = self.drive_turn(execution, &ExecutionCommand::Suspend(suspend)).await?;
+        // A turn that isn't over is still held.
+        if execution.turn().is_some_and(|turn| turn.lease == lease) {
+            let journal = self.journal_of(&execution).await?;
+            return Ok(Suspended::GoOn(Box::new(execution), journal));
         }
+        Ok(Suspended::Done)
     }
 
     /// Ends a run, and what it left open.

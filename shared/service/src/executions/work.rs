@@ -101,6 +101,9 @@ impl Service {
         let request = wanted.request;
         let terms = Terms { company: wanted.company, paused: false };
         let taken = self.take_hinted(&hint.turn, KnownExecution::Unread, request, terms, patient).await;
+        if let (Some(arrived), true) = (hint.turn.at, taken.is_ok()) {
+            self.note_received(queue, arrived).await;
+        }
         let done = match taken {
             Ok(Taken::Turn(turn)) => {
                 let receipt = Some(message.receipt.clone());

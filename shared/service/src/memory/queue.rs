@@ -1,7 +1,7 @@
 //! A queue in the process, with the semantics of SQS.
 //!
 //! It owns its messages and forgets them when it is dropped. Unlike SQS it counts milliseconds, never loses or
-//! doubles a message by itself, keeps messages for ever and has no dead-letter queue.
+//! doubles a message by itself, and keeps messages for ever unless it is told how they die.
 
 mod messages;
 
@@ -16,6 +16,7 @@ use tickover_core::limits::{CLAIM_MAX, LEASE_RANGE, QUEUE_DELAY_MAX, WAIT_MAX};
 use tickover_core::time::Timestamp;
 use tokio::sync::Notify;
 
+pub use self::messages::Mortality;
 use self::messages::{Delivery, Messages};
 use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
 
@@ -32,6 +33,7 @@ pub enum Queues {
 pub struct MemoryQueue {
     clock: Arc<dyn Clock>,
     opens: bool,
+    mortality: Mortality,
     /// Part of every receipt: one that was given out before a restart must not fit a message of today.
     started_at: Timestamp,
     /// Counts messages across all queues, so that no receipt fits a message of another queue.
@@ -40,7 +42,6 @@ pub struct MemoryQueue {
 }
 
 /// One queue.
-#[derive(Default)]
 struct Line {
     messages: Mutex<Messages>,
     /// Something can be seen that couldn't, or will be earlier than it was to be.
@@ -50,20 +51,40 @@ struct Line {
 impl MemoryQueue {
     /// Queues that go by this clock.
     pub fn new(clock: Arc<dyn Clock>, queues: Queues) -> Self {
+        Self::mortal(clock, queues, Mortality::default())
+    }
+
+    /// The same, whose messages die as those of SQS do.
+    pub fn mortal(clock: Arc<dyn Clock>, queues: Queues, mortality: Mortality) -> Self {
         let (opens, names) = match queues {
             Queues::Fixed(names) => (false, names),
             Queues::OnOpen => (true, Vec::new()),
         };
         let lines =
-            names.into_iter().chain([QueueName::timers()]).map(|name| (name, Arc::default())).collect();
+            names.into_iter().chain([QueueName::timers()]).map(|name| (name, Line::new(mortality))).collect();
         let started_at = clock.now();
-        Self { clock, opens, started_at, next_id: AtomicU64::new(0), lines: RwLock::new(lines) }
+        Self { clock, opens, mortality, started_at, next_id: AtomicU64::new(0), lines: RwLock::new(lines) }
     }
 
     /// When the next message can be seen that can't be seen now, in whichever queue it is.
     pub fn next_visible_at(&self) -> Option<Timestamp> {
         let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
         lines.values().filter_map(|line| line.lock().next_visible_at()).min()
+    }
+
+    /// Sends a queue's dead letters again, as new messages. Returns how many there were.
+    pub fn redrive(&self, queue: &QueueName) -> Result<usize, QueueError> {
+        let line = self.line(queue)?;
+        let now = self.clock.now();
+        let mut held = line.lock();
+        let dead = held.take_dead();
+        let count = dead.len();
+        for body in dead {
+            held.push(now, self.next_id.fetch_add(1, Ordering::Relaxed), body, now);
+        }
+        drop(held);
+        line.changed.notify_waiters();
+        Ok(count)
     }
 
     fn line(&self, queue: &QueueName) -> Result<Arc<Line>, QueueError> {
@@ -106,6 +127,10 @@ impl MemoryQueue {
 }
 
 impl Line {
+    fn new(mortality: Mortality) -> Arc<Self> {
+        Arc::new(Self { messages: Mutex::new(Messages::mortal(mortality)), changed: Notify::new() })
+    }
+
     fn lock(&self) -> MutexGuard<'_, Messages> {
         // Every operation leaves the messages whole, so a poisoned lock still guards good ones.
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
@@ -125,7 +150,7 @@ impl Queue for MemoryQueue {
             let now = self.clock.now();
             for message in messages {
                 let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-                held.push(id, message.body.clone(), now.plus(message.delay.min(QUEUE_DELAY_MAX)));
+                held.push(now, id, message.body.clone(), now.plus(message.delay.min(QUEUE_DELAY_MAX)));
             }
         }
         // Everybody who waits: a delayed message changes how long each of them may sleep.
@@ -198,7 +223,7 @@ impl Queue for MemoryQueue {
         if self.opens && !self.knows(queue) {
             let mut lines = self.lines.write().unwrap_or_else(PoisonError::into_inner);
             // Not replaced: another call may have opened it, and filled it, in between.
-            lines.entry(queue.clone()).or_default();
+            lines.entry(queue.clone()).or_insert_with(|| Line::new(self.mortality));
         }
         Ok(self.knows(queue))
     }

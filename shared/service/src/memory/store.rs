@@ -1,11 +1,14 @@
 //! A store in memory, for tests and simulation: small, and exact in every condition.
 //!
-//! It keeps no index: what is due is looked for among all records. It has no clock, so nothing is deleted by age.
+//! It keeps no index: what is due is looked for among all records. It has no clock: what is old
+//! is deleted when it is told to (`expiry`).
 
 mod cursor;
+mod expiry;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -27,10 +30,16 @@ use tickover_core::time::Timestamp;
 use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 use cursor::{Order, Place, page};
 
+pub use expiry::Item;
+
+/// What is called with the writes of every commit that was done.
+pub type Watch = Box<dyn Fn(&[Write]) + Send + Sync>;
+
 /// Records in memory. Every call is atomic, and every read sees all writes before it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MemoryStore {
     records: Mutex<Records>,
+    watch: Option<Watch>,
 }
 
 /// All there is.
@@ -39,16 +48,23 @@ struct Records {
     tasks: BTreeMap<TaskId, Task>,
     executions: BTreeMap<ExecutionId, Execution>,
     recurrences: BTreeMap<RecurrenceId, Recurrence>,
-    segments: BTreeMap<(ExecutionId, SegmentKey), Segment>,
-    joins: BTreeMap<Join, BTreeSet<u16>>,
-    blobs: BTreeMap<BlobId, Json>,
+    segments: BTreeMap<(ExecutionId, SegmentKey), Kept<Segment>>,
+    joins: BTreeMap<Join, Kept<BTreeSet<u16>>>,
+    blobs: BTreeMap<BlobId, Kept<Json>>,
     queues: BTreeMap<QueueName, QueueRecord>,
     keys: BTreeMap<Fingerprint, KeyRecord>,
     tick: Option<TickRecord>,
 }
 
+/// A part of something, with the instant from which on it may be deleted.
+#[derive(Debug, Default)]
+struct Kept<T> {
+    value: T,
+    expires_at: Option<Timestamp>,
+}
+
 /// Whose join item: of which run of which execution, by what label and number.
-type Join = (ExecutionId, Incarnation, u32, Nonce, u16);
+pub type Join = (ExecutionId, Incarnation, u32, Nonce, u16);
 
 impl MemoryStore {
     /// An empty store.
@@ -56,8 +72,19 @@ impl MemoryStore {
         Self::default()
     }
 
+    /// An empty store whose commits somebody counts.
+    pub fn watched(watch: Watch) -> Self {
+        Self { watch: Some(watch), ..Self::default() }
+    }
+
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("records", &self.records).finish_non_exhaustive()
     }
 }
 
@@ -126,16 +153,21 @@ impl Store for MemoryStore {
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
-        write::commit(&mut self.records(), writes)
+        write::commit(&mut self.records(), writes)?;
+        if let Some(watch) = &self.watch {
+            watch(writes);
+        }
+        Ok(())
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
-        self.records().blobs.insert(at.id, body.clone());
+        let kept = Kept { value: body.clone(), expires_at: Some(at.expires_at) };
+        self.records().blobs.insert(at.id, kept);
         Ok(())
     }
 
     async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
-        Ok(self.records().blobs.get(id).cloned())
+        Ok(self.records().blobs.get(id).map(|kept| kept.value.clone()))
     }
 
     async fn due(
@@ -204,7 +236,8 @@ impl Store for MemoryStore {
         key: &SegmentKey,
         segment: &Segment,
     ) -> Result<(), StoreError> {
-        self.records().segments.insert((id.clone(), *key), segment.clone());
+        let kept = Kept { value: segment.clone(), expires_at: None };
+        self.records().segments.insert((id.clone(), *key), kept);
         Ok(())
     }
 
@@ -219,25 +252,30 @@ impl Store for MemoryStore {
             .segments
             .iter()
             .filter(|((of, key), _)| of == id && key.incarnation == incarnation && key.run == run);
-        Ok(of_run.map(|((_, key), segment)| (*key, segment.clone())).collect())
+        Ok(of_run.map(|((_, key), kept)| (*key, kept.value.clone())).collect())
     }
 
     async fn expire_segments(
         &self,
-        _id: &ExecutionId,
-        _incarnation: Incarnation,
-        _expires_at: Timestamp,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        // They are kept for good here.
+        let mut records = self.records();
+        let all = records.segments.iter_mut();
+        for (_, kept) in all.filter(|((of, key), _)| of == id && key.incarnation == incarnation) {
+            kept.expires_at = Some(expires_at);
+        }
         Ok(())
     }
 
-    async fn join(&self, parent: &Parent, slot: Slot, _expires_at: Timestamp) -> Result<u16, StoreError> {
+    async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
         let join = (parent.execution.clone(), parent.incarnation, parent.run, slot.label, slot.item);
         let mut records = self.records();
-        let places = records.joins.entry(join).or_default();
-        places.insert(slot.place);
-        Ok(u16::try_from(places.len()).unwrap_or(u16::MAX))
+        let kept = records.joins.entry(join).or_default();
+        kept.expires_at = Some(expires_at);
+        kept.value.insert(slot.place);
+        Ok(u16::try_from(kept.value.len()).unwrap_or(u16::MAX))
     }
 
     async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {

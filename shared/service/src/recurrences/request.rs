@@ -3,18 +3,21 @@
 //! The text has the request as its caller wrote it, which is what they are shown, and beside it what the service
 //! made of that. Payloads are in it once.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tickover_core::command::Start;
+use tickover_core::command::{Context, Start};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::id::{ExecutionId, QueueName, RecurrenceId, TaskId};
 use tickover_core::payload::{Json, Payload};
+use tickover_core::policy::PolicyError;
 use tickover_core::recurrence::Recurrence;
 use tickover_core::recurrence::command::Definition;
-use tickover_core::recurrence::run::{Occurrence, Target};
+use tickover_core::recurrence::run::{IdTemplate, Occurrence, Target};
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
 
@@ -68,51 +71,80 @@ pub(super) struct Stored {
     parsed: Parsed,
 }
 
-/// What is to be made for a run.
+/// What is to be made for a run, and its id.
 pub(super) enum RunRequest {
-    Task(ScheduleRequest),
-    Execution(StartRequest),
+    Task(ScheduleRequest, TaskId),
+    Execution(StartRequest, ExecutionId),
 }
 
 impl Service {
     /// Checks a request, and makes it what the core decides on.
     pub(super) async fn define(&self, request: RecurrenceRequest) -> Result<Definition, ServiceError> {
         let (target, given, parsed) = match &request.work {
-            RecurringWork::Task(task, given) => {
-                self.check_schedule(task)?;
-                (of_task(task), given, parsed_task(task)?)
-            }
+            RecurringWork::Task(task, given) => (of_task(task), given, parsed_task(task)?),
             RecurringWork::Execution(start, given) => {
-                self.check_start(start)?;
                 (Target::Execution { workflow: start.workflow.clone() }, given, parsed_execution(start))
             }
         };
-        let queue = match &request.work {
-            RecurringWork::Task(task, _) => &task.queue,
-            RecurringWork::Execution(start, _) => &start.queue,
-        };
-        self.open_queue(queue).await?;
         // Policies always serialise; were one not to, it would only compare equal to another such one.
         let plan = serde_json::to_string(&request.plan).unwrap_or_default();
         let template = request.template.as_ref().map_or("", |template| template.as_str());
         let begins = request.paused.map_or("", |is_paused| if is_paused { "paused" } else { "active" });
         let fingerprint = digest(&[&minified(given.as_str()), &plan, template, begins]);
+        let id = match request.id {
+            Some(id) => id,
+            // Random, as an execution's.
+            None => RecurrenceId::parse(self.new_execution_id().to_string())
+                .map_err(|error| Reject::field("id", error))?,
+        };
+        let document = document(given, parsed)?;
+        self.check_runs(&id, &target, request.template.as_ref(), &document)?;
+        let queue = match &request.work {
+            RecurringWork::Task(task, _) => &task.queue,
+            RecurringWork::Execution(start, _) => &start.queue,
+        };
+        self.open_queue(queue).await?;
         Ok(Definition {
-            id: match request.id {
-                Some(id) => id,
-                // Random, as an execution's.
-                None => RecurrenceId::parse(self.new_execution_id().to_string())
-                    .map_err(|error| Reject::field("id", error))?,
-            },
+            id,
             incarnation: self.new_incarnation(),
             target,
             template: request.template,
-            request: document(given, parsed)?,
+            request: document,
             plan: request.plan,
             paused: request.paused,
             fingerprint,
             blob_id: self.new_blob_id(),
         })
+    }
+
+    /// Refuses what every run would be refused for. A run is made of the text that is stored, and goes through the
+    /// checks and the decision that one goes through when it is started.
+    fn check_runs(
+        &self,
+        id: &RecurrenceId,
+        target: &Target,
+        template: Option<&IdTemplate>,
+        document: &Json,
+    ) -> Result<(), ServiceError> {
+        let template = template.cloned().unwrap_or_else(|| IdTemplate::of(id));
+        let refused = |error: PolicyError| {
+            Reject::field(error.path, format_args!("expected {}, found `{}`", error.expected, error.found))
+        };
+        template.check(target).map_err(refused)?;
+        let now = self.now();
+        let context = Context { now, nonce: self.new_nonce(), limits: &self.limits };
+        let stored = read(document).ok_or_else(unwritable)?;
+        match stored.run(target, template.expand(&Occurrence { at: now, manual: true }))? {
+            RunRequest::Task(task, id) => {
+                self.check_schedule(&task)?;
+                self.rules.decide(None, &self.schedule_command(&task, id, None), &context).outcome?;
+            }
+            RunRequest::Execution(start, id) => {
+                self.check_start(&start)?;
+                self.rules.decide_execution(None, &self.start_command(start, id), &context).outcome?;
+            }
+        }
+        Ok(())
     }
 
     /// What each run of a schedule is.
@@ -132,29 +164,34 @@ impl Service {
 
 impl Stored {
     /// What is to be made for one run.
-    pub(super) fn run(&self, record: &Recurrence, occurrence: &Occurrence) -> Result<RunRequest, Reject> {
-        let id = record.run_id(occurrence);
+    pub(super) fn run(&self, target: &Target, id: String) -> Result<RunRequest, Reject> {
         let payloads: Payloads = serde_json::from_str(self.given.as_str())
             .map_err(|_| Reject::field("task", "expected an object"))?;
-        let (input, labels) = (payloads.input.map(Json::from), payloads.labels.and_then(labels));
-        match &record.target {
-            Target::Task { queue, kind } => Ok(RunRequest::Task(ScheduleRequest {
-                id: Some(TaskId::parse(id).map_err(|error| Reject::field("id", error))?),
-                idempotency_key: None,
-                queue: queue.clone(),
-                kind: kind.clone(),
-                input,
-                labels,
-                retry: self.parsed.retry.clone(),
-                timeouts: self.parsed.timeouts,
-                start: Start::After(self.parsed.delay),
-                // Each run begins a trace of its own, if its worker does.
-                trace: None,
-            })),
+        let input = payloads.input.map(Json::from);
+        let labels = payloads.labels.map_or(Ok(None), |raw| labels(&raw))?;
+        match target {
+            Target::Task { queue, kind } => {
+                let id = TaskId::parse(id).map_err(|error| Reject::field("id", error))?;
+                let task = ScheduleRequest {
+                    id: Some(id.clone()),
+                    idempotency_key: None,
+                    queue: queue.clone(),
+                    kind: kind.clone(),
+                    input,
+                    labels,
+                    retry: self.parsed.retry.clone(),
+                    timeouts: self.parsed.timeouts,
+                    start: Start::After(self.parsed.delay),
+                    // Each run begins a trace of its own, if its worker does.
+                    trace: None,
+                };
+                Ok(RunRequest::Task(task, id))
+            }
             Target::Execution { workflow } => {
                 let queue = self.parsed.queue.clone().ok_or(Reject::field("queue", "required"))?;
-                Ok(RunRequest::Execution(StartRequest {
-                    id: Some(ExecutionId::parse(id).map_err(|error| Reject::field("id", error))?),
+                let id = ExecutionId::parse(id).map_err(|error| Reject::field("id", error))?;
+                let start = StartRequest {
+                    id: Some(id.clone()),
                     input,
                     labels,
                     memo: payloads.memo.map(Json::from),
@@ -163,7 +200,8 @@ impl Stored {
                     delay: self.parsed.delay,
                     policy: StartPolicy::UseExisting,
                     ..StartRequest::new(workflow.clone(), queue)
-                }))
+                };
+                Ok(RunRequest::Execution(start, id))
             }
         }
     }
@@ -201,8 +239,11 @@ fn parsed_execution(start: &StartRequest) -> Parsed {
     }
 }
 
-fn document(given: &Json, parsed: Parsed) -> Result<Json, ServiceError> {
-    let unwritable = || ServiceError::Rejected(Reject::field("body", "expected what can be stored as JSON"));
+fn unwritable() -> Reject {
+    Reject::field("body", "expected what can be stored as JSON")
+}
+
+fn document(given: &Json, parsed: Parsed) -> Result<Json, Reject> {
     let given: &RawValue = serde_json::from_str(given.as_str()).map_err(|_| unwritable())?;
     serde_json::to_string(&Document { given, parsed }).ok().and_then(Json::parse).ok_or_else(unwritable)
 }
@@ -212,11 +253,14 @@ fn read(text: &Json) -> Option<Stored> {
     Some(Stored { given: given.into(), parsed })
 }
 
-/// Labels as a task has them: none at all rather than an empty object.
-fn labels(raw: Box<RawValue>) -> Option<Json> {
-    let json = Json::from(raw);
-    let is_empty = ["{}", "null"].contains(&minified(json.as_str()).as_str());
-    (!is_empty).then_some(json)
+/// Labels as a request for the run itself has them, in the order of their names and without white space: none at all
+/// rather than an empty object.
+fn labels(raw: &RawValue) -> Result<Option<Json>, Reject> {
+    let read: Result<Option<BTreeMap<String, String>>, _> = serde_json::from_str(raw.get());
+    let read = read.map_err(|_| Reject::field("labels", "expected an object of strings"))?;
+    let labels = read.filter(|labels| !labels.is_empty());
+    // Strings always serialise.
+    Ok(labels.and_then(|labels| Json::parse(serde_json::to_string(&labels).ok()?)))
 }
 
 /// A value that is there, `null` included.
@@ -258,9 +302,9 @@ mod tests {
         assert_eq!(payloads(r#"{"input": null}"#).input.unwrap().get(), "null");
         assert!(payloads("{}").input.is_none());
         for text in ["{}", " { } ", "null"] {
-            assert_eq!(labels(RawValue::from_string(text.to_owned()).unwrap()), None, "{text}");
+            assert_eq!(labels(serde_json::from_str(text).unwrap()).unwrap(), None, "{text}");
         }
-        let some = r#"{"team": "a"}"#;
-        assert_eq!(labels(RawValue::from_string(some.to_owned()).unwrap()), Some(json(some)));
+        let some: &RawValue = serde_json::from_str(r#"{"team": "a",  "area": "b"}"#).unwrap();
+        assert_eq!(labels(some).unwrap(), Some(json(r#"{"area":"b","team":"a"}"#)));
     }
 }

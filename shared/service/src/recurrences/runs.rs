@@ -27,16 +27,17 @@ impl Service {
         request: &Stored,
         occurrence: &Occurrence,
     ) -> Result<StartResult, ServiceError> {
-        let made = match request.run(record, occurrence) {
-            Ok(RunRequest::Task(task)) => self.schedule(task).await.map(|_| ()),
-            Ok(RunRequest::Execution(start)) => self.start(start).await.map(|_| ()),
+        let made = match request.run(&record.target, record.run_id(occurrence)) {
+            Ok(RunRequest::Task(task, _)) => self.schedule(task).await.map(|_| ()),
+            Ok(RunRequest::Execution(start, _)) => self.start(start).await.map(|_| ()),
             Err(reject) => Err(reject.into()),
         };
         match made {
             Ok(()) => Ok(StartResult::Started),
             Err(ServiceError::Rejected(reject)) => {
                 let run = record.run_id(occurrence);
-                tracing::warn!(schedule = %record.id, %run, code = reject.code(), "a run was refused");
+                let remedy = "its schedule says the code with the run; replace the schedule with a request that is accepted";
+                tracing::error!(schedule = %record.id, %run, code = reject.code(), remedy, "a run was refused");
                 Ok(StartResult::Refused { code: reject.code() })
             }
             Err(error) => Err(error),

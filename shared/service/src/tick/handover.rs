@@ -1,98 +1,147 @@
-//! What a tick hands to others: instants to come, to timers; a backlog, to whoever takes the next message.
+//! Instants to come are handed to timers: by the tick that owns their slot, or, where a shard holds more of them than
+//! a tick's share, by whoever takes the message that it sends for the rest.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tickover_core::decision::Write;
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_core::tick::TickRecord;
-use tickover_core::timer::{Sweep, Timer, Wake};
+use tickover_core::time::Timestamp;
+use tickover_core::timer::{Handover, Timer, Wake};
 use tokio::sync::OnceCell;
 
 use super::Job;
-use super::sweep::PAGE;
 use crate::error::ServiceError;
-use crate::ports::{DueEntry, DueRange, Outgoing, StoreError};
+use crate::ports::{DueEntry, DueRange, Outgoing, Page, StoreError};
 use crate::service::Service;
 
 /// Times the record is written anew because another tick wrote it meanwhile.
 const TRIES: u32 = 5;
 /// Just after what is due.
 const NEXT: Millis = Millis::new(1);
+/// Entries of a page. They are small: one request to the index reads as many in hardly more time than a few.
+const PAGE: usize = 1_000;
+/// Messages sent in one call. More of them could take longer than a call may.
+const SENT_AT_ONCE: usize = 100;
+/// Instants that one message stands for at most, where they lie within [`WITHIN`].
+const TOGETHER: usize = 50;
+/// Queues count delays in whole seconds: what lies within one arrives together anyway.
+const WITHIN: Millis = Millis::from_secs(1);
 
 /// What earlier ticks have noted, read when it is first needed, and what this one has to note.
 #[derive(Default)]
 pub(super) struct Ledger {
     noted: OnceCell<Option<TickRecord>>,
     handed_over: AtomicBool,
-    lost: AtomicBool,
-    fanned: Mutex<Vec<u16>>,
+    behind: Mutex<BTreeMap<u16, Timestamp>>,
+}
+
+impl Ledger {
+    /// Of this shard, only what lies before the instant has been handed over.
+    pub(super) fn fell_behind(&self, shard: u16, at: Timestamp) {
+        self.behind.lock().unwrap_or_else(PoisonError::into_inner).insert(shard, at);
+    }
 }
 
 impl Service {
-    /// What comes after now and before the end of the slot.
-    pub(super) async fn entries_ahead(&self, shard: u16, job: &Job) -> Result<Vec<DueEntry>, ServiceError> {
-        let range = DueRange { shard, from: job.until.plus(NEXT), until: job.slot_end };
-        let (mut entries, mut cursor) = (Vec::new(), None);
-        if range.from > range.until || !self.has_timers() {
-            return Ok(entries);
+    /// Hands the instants of a shard to timers that come before the end of the tick's slot: those `ahead`, which are
+    /// known already, or if there are more, those that a query finds. How many that were.
+    pub(super) async fn hand_to_timers(
+        &self,
+        shard: u16,
+        ahead: Vec<DueEntry>,
+        is_all: bool,
+        job: &Job,
+    ) -> Result<u64, ServiceError> {
+        let (next, until) = (job.until.plus(NEXT), job.slot_end);
+        let is_new = |entry: &DueEntry| is_unsent(entry, until);
+        if !self.has_timers() || next > until || (is_all && !ahead.iter().any(is_new)) {
+            return Ok(0);
         }
+        let noted = self.noted(job).await?.map_or(Timestamp::EPOCH, |noted| noted.handed_until(shard));
+        let range = DueRange { shard, from: noted.max(next), until };
+        if range.from > range.until {
+            return Ok(0);
+        }
+        let first = Page { items: ahead, next: None };
+        let page = if is_all { first } else { self.page_of(range, None).await? };
+        let (sent, from) = self.send_page(&page.items, range).await;
+        if sent > 0 {
+            job.ledger.handed_over.store(true, Ordering::Relaxed);
+        }
+        if let Some(from) = from {
+            job.ledger.fell_behind(shard, from);
+            return Ok(sent);
+        }
+        if let Some(cursor) = page.next {
+            let (from, until) = (range.from, range.until);
+            let rest = Handover { shard, from, until, cursor: Some(cursor) };
+            if self.send_wake(Wake::Handover(rest)).await {
+                job.ledger.handed_over.store(true, Ordering::Relaxed);
+            } else {
+                let from = page.items.last().map_or(range.from, |entry| entry.due_at);
+                job.ledger.fell_behind(shard, from);
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Hands over the rest of what a tick found in its slot. How many instants that were, and whether all of them are
+    /// on their way, or in the hands of the next message.
+    pub(crate) async fn go_on_handing_over(
+        &self,
+        mut rest: Handover,
+        stop_at: Timestamp,
+    ) -> Result<(u64, bool), ServiceError> {
+        let range = DueRange { shard: rest.shard, from: rest.from, until: rest.until };
+        let mut sent = 0;
         loop {
-            let page = self.patiently(|| self.ports.store.due(range, PAGE, cursor.as_deref())).await?;
-            entries.extend(page.items);
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(entries);
+            if self.now() >= stop_at {
+                return Ok((sent, self.send_wake(Wake::Handover(rest)).await));
+            }
+            let page = self.page_of(range, rest.cursor.as_deref()).await?;
+            let (count, behind) = self.send_page(&page.items, range).await;
+            sent += count;
+            if behind.is_some() {
+                return Ok((sent, false));
+            }
+            rest.cursor = page.next;
+            if rest.cursor.is_none() {
+                return Ok((sent, true));
             }
         }
     }
 
-    /// Sends the timers of instants that nobody has sent one for. Those that can't be sent are left to the tick
-    /// that finds them due.
-    pub(super) async fn hand_to_timers(&self, entries: &[DueEntry], job: &Job) -> Result<u64, ServiceError> {
-        let unsent = |entry: &&DueEntry| entry.kind == DueKind::Instant && entry.due_at < job.slot_end;
-        if !self.has_timers() || !entries.iter().any(|entry| unsent(&entry)) {
-            return Ok(0);
-        }
-        let from = self.noted(job).await?.map(|noted| noted.timers_until);
-        let new = entries.iter().filter(unsent).filter(|entry| from.is_none_or(|from| entry.due_at >= from));
-        let now = self.now();
-        let messages: Vec<Outgoing> = new
-            .filter_map(|entry| {
-                let timer = Timer { record: entry.record.clone(), at: entry.due_at, due_at: entry.due_at };
-                outgoing(&Wake::Timer(timer), entry.due_at.since(now))
-            })
-            .collect();
-        if messages.is_empty() {
-            return Ok(0);
-        }
-        let sent = self.send(&QueueName::timers(), &messages).await;
-        if sent < messages.len() {
-            job.ledger.lost.store(true, Ordering::Relaxed);
-        }
-        job.ledger.handed_over.store(true, Ordering::Relaxed);
-        Ok(u64::try_from(sent).unwrap_or(u64::MAX))
+    async fn page_of(&self, range: DueRange, cursor: Option<&str>) -> Result<Page<DueEntry>, ServiceError> {
+        Ok(self.patiently(|| self.ports.store.due(range, PAGE, cursor)).await?)
     }
 
-    /// Hands a shard's backlog to whoever takes the message. Whether that was done: not if there is nobody, or
-    /// somebody has it already.
-    pub(super) async fn fan_out(&self, shard: u16, job: &Job) -> Result<bool, ServiceError> {
-        if !self.has_timers() {
-            return Ok(false);
+    /// Sends the timers of a page's entries that nobody has sent one for. How many that were, and the first instant
+    /// whose timer could not be sent: those from there on are left to the next tick, or to the one that finds them due.
+    async fn send_page(&self, entries: &[DueEntry], range: DueRange) -> (u64, Option<Timestamp>) {
+        let is_new = |entry: &&DueEntry| is_unsent(entry, range.until) && entry.due_at >= range.from;
+        let groups = together(entries.iter().filter(is_new));
+        let mut sent = 0;
+        for groups in groups.chunks(SENT_AT_ONCE) {
+            let now = self.now();
+            let messages: Vec<Outgoing> =
+                groups.iter().filter_map(|(at, _, wake)| outgoing(wake, at.since(now))).collect();
+            let taken = self.send(&QueueName::timers(), &messages).await;
+            sent += groups.iter().take(taken).map(|(_, count, _)| count).sum::<u64>();
+            if taken < messages.len() {
+                return (sent, groups.first().map(|(at, _, _)| *at));
+            }
         }
-        let is_ticks = job.reach == super::Reach::Share;
-        if is_ticks && self.noted(job).await?.is_some_and(|noted| noted.is_fanned(shard, self.now())) {
-            return Ok(false);
-        }
-        let Some(message) = outgoing(&Wake::Sweep(Sweep { shard }), Millis::ZERO) else { return Ok(false) };
-        if self.send(&QueueName::timers(), &[message]).await == 0 {
-            return Ok(false);
-        }
-        job.ledger.fanned.lock().unwrap_or_else(PoisonError::into_inner).push(shard);
-        Ok(true)
+        (sent, None)
+    }
+
+    async fn send_wake(&self, wake: Wake) -> bool {
+        let messages: Vec<_> = outgoing(&wake, Millis::ZERO).into_iter().collect();
+        !messages.is_empty() && self.send(&QueueName::timers(), &messages).await == messages.len()
     }
 
     /// Whether somebody takes messages for later, and for others.
@@ -107,25 +156,20 @@ impl Service {
 
     /// Notes what was handed over, so that no other tick does it again. A tick that did nothing of the kind writes
     /// nothing. If it can't be noted, it is done again, which does no harm.
-    pub(super) async fn note_tick(&self, job: &Job, all_seen: bool) {
-        let complete = all_seen && !job.ledger.lost.load(Ordering::Relaxed);
-        let timers_until =
-            (complete && job.ledger.handed_over.load(Ordering::Relaxed)).then_some(job.slot_end);
-        let fanned = job.ledger.fanned.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if timers_until.is_none() && fanned.is_empty() {
+    pub(super) async fn note_tick(&self, job: &Job) {
+        if !job.ledger.handed_over.load(Ordering::Relaxed) {
             return;
         }
+        let behind = job.ledger.behind.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for tries in 0..TRIES {
             let written = async {
                 let noted = self.patiently(|| self.ports.store.tick_record()).await?;
                 let noted = noted.unwrap_or_else(|| TickRecord::new(self.new_nonce()));
-                let record = TickRecord {
-                    version: noted.version + 1,
-                    nonce: self.new_nonce(),
-                    ..noted.after(timers_until, &fanned, self.now())
-                };
-                let writes = [Write::PutTick { record }];
-                self.patiently(|| self.ports.store.commit(&writes)).await
+                // Where nothing is known of a shard but that it wasn't done, it stands where it stood.
+                let stands =
+                    |(shard, at): (&u16, &Timestamp)| (*shard, (*at).max(noted.handed_until(*shard)));
+                let behind = behind.iter().map(stands).collect();
+                self.put_tick(noted.after(job.slot_end, behind)).await
             };
             match written.await {
                 Ok(()) => return,
@@ -135,6 +179,34 @@ impl Service {
         }
         tracing::warn!("what was handed over isn't noted: other ticks were faster");
     }
+}
+
+/// Whether a timer has to be sent for an entry that lies before the end of the slot.
+fn is_unsent(entry: &DueEntry, slot_end: Timestamp) -> bool {
+    entry.kind == DueKind::Instant && entry.due_at < slot_end
+}
+
+/// Messages for the entries, earliest first: each with its first instant and how many it stands for.
+fn together<'a>(entries: impl Iterator<Item = &'a DueEntry>) -> Vec<(Timestamp, u64, Wake)> {
+    let mut groups: Vec<Vec<Timer>> = Vec::new();
+    for entry in entries {
+        let timer = Timer { record: entry.record.clone(), at: entry.due_at, due_at: entry.due_at };
+        match groups.last_mut() {
+            Some(group)
+                if group.len() < TOGETHER
+                    && group.first().is_some_and(|first| timer.at.since(first.at) < WITHIN) =>
+            {
+                group.push(timer);
+            }
+            Some(_) | None => groups.push(vec![timer]),
+        }
+    }
+    let message = |mut group: Vec<Timer>| {
+        let (at, count) = (group.first()?.at, u64::try_from(group.len()).unwrap_or(u64::MAX));
+        let single = if count == 1 { group.pop() } else { None };
+        Some((at, count, single.map_or_else(|| Wake::Timers(group), Wake::Timer)))
+    };
+    groups.into_iter().filter_map(message).collect()
 }
 
 /// The message, to arrive after this long. Serialising it can't fail; were it to, the tick would do its work.

@@ -1,25 +1,111 @@
 //! For a queue that forgets when its process ends: everything that would still be in one that lasts.
 
+use std::sync::PoisonError;
+
 use tickover_core::decision::Effect;
 use tickover_core::due::{TIMER_HORIZON, visible_at};
 use tickover_core::execution::due as of_execution;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::hint::Hint;
-use tickover_core::id::RecordId;
+use tickover_core::id::{ExecutionId, RecordId, TaskId};
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
 
-use super::sweep::PAGE;
 use crate::error::ServiceError;
-use crate::ports::DueRange;
+use crate::ports::{DueRange, StoreError};
 use crate::service::Service;
+use crate::telemetry::field;
+
+/// Records read at once: the most that a store reads in one call.
+const PAGE: usize = 100;
+
+/// Records that can't be read which are named to those who ask; all are in the log.
+const UNREADABLE_NAMED_MAX: usize = 100;
 
 impl Service {
+    /// Opens every queue that was ever used. Those whose records can't be read are opened with the first task that
+    /// needs them.
+    pub async fn open_remembered(&self) -> Result<(), ServiceError> {
+        match self.remembered_queues().await {
+            Ok(queues) => {
+                for queue in queues {
+                    self.ports.queue.open(&queue.name).await?;
+                }
+                Ok(())
+            }
+            Err(ServiceError::Corrupt { reason }) => {
+                self.leave_alone("a queue's record", &reason);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The records that this build couldn't read when it started, by kind and id.
+    pub fn unreadable(&self) -> Vec<String> {
+        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn leave_alone(&self, record: &str, reason: &str) {
+        tracing::error!(record, reason, "record left alone: if another build wrote it, start that one");
+        let mut unreadable = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        if unreadable.len() < UNREADABLE_NAMED_MAX {
+            unreadable.push(record.to_owned());
+        }
+    }
+
+    /// What was found, or nothing and a note where it can't be read.
+    fn readable<T>(
+        &self,
+        record: &str,
+        found: Result<Option<T>, StoreError>,
+    ) -> Result<Option<T>, ServiceError> {
+        match found {
+            Err(StoreError::Corrupt { reason }) => {
+                self.leave_alone(record, &reason);
+                Ok(None)
+            }
+            found => Ok(found?),
+        }
+    }
+
+    /// The tasks among these that can be read.
+    async fn readable_tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, ServiceError> {
+        match self.patiently(|| self.ports.store.tasks(ids)).await {
+            Err(StoreError::Corrupt { .. }) => {}
+            found => return Ok(found?),
+        }
+        let mut tasks = Vec::new();
+        for id in ids {
+            let found = self.patiently(|| self.ports.store.task(id)).await;
+            tasks.extend(self.readable(&format!("task {id}"), found)?);
+        }
+        Ok(tasks)
+    }
+
+    /// The executions among these that can be read.
+    async fn readable_executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, ServiceError> {
+        match self.patiently(|| self.ports.store.executions(ids)).await {
+            Err(StoreError::Corrupt { .. }) => {}
+            found => return Ok(found?),
+        }
+        let mut executions = Vec::new();
+        for id in ids {
+            let found = self.patiently(|| self.ports.store.execution(id)).await;
+            executions.extend(self.readable(&format!("execution {id}"), found)?);
+        }
+        Ok(executions)
+    }
+
     /// Sends every live task's hint again, and the timers of instants that no tick will hand over. Returns how
-    /// many messages that were.
+    /// many messages that were. A record that can't be read is named and left alone.
     pub async fn hint_all(&self) -> Result<u64, ServiceError> {
+        self.briefly().hint_all_of_the_index().await
+    }
+
+    async fn hint_all_of_the_index(&self) -> Result<u64, ServiceError> {
         let mut sent = 0;
         for shard in 0..self.limits.due_shards {
             let mut cursor: Option<String> = None;
@@ -33,19 +119,24 @@ impl Service {
                         RecordId::Task(id) => ids.push(id),
                         RecordId::Execution(id) => executions.push(id),
                         // Nothing of what recurs is in a queue but the timer of its next occurrence.
-                        record @ RecordId::Recurrence(_) => {
-                            recurring.push(Timer { record, at: entry.due_at, due_at: entry.due_at });
+                        RecordId::Recurrence(id) => {
+                            let found = self.patiently(|| self.ports.store.recurrence(&id)).await;
+                            if self.readable(&format!("schedule {id}"), found)?.is_some() {
+                                let (record, at) = (RecordId::Recurrence(id), entry.due_at);
+                                recurring.push(Timer { record, at, due_at: at });
+                            }
                         }
                     }
                 }
-                let (tasks, _) = self.load_each(&ids).await?;
-                let executions = self.patiently(|| self.ports.store.executions(&executions)).await?;
-                for execution in &executions {
-                    self.ports.queue.open(&execution.queue).await?;
-                }
-                for task in &tasks {
-                    // The table may know a task whose queue's own record was never written.
-                    self.ports.queue.open(&task.queue).await?;
+                let tasks = self.readable_tasks(&ids).await?;
+                let executions = self.readable_executions(&executions).await?;
+                // The table may know a task whose queue's own record was never written.
+                let queues = tasks.iter().map(|task| &task.queue);
+                for queue in queues.chain(executions.iter().map(|execution| &execution.queue)) {
+                    if let Err(error) = self.ports.queue.open(queue).await {
+                        // The other queues' work goes on; this one's is found by a tick.
+                        tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "queue not opened");
+                    }
                 }
                 let now = self.now();
                 let of_tasks = tasks.iter().flat_map(|task| [hint(task), timer(task, now)]);

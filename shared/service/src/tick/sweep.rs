@@ -1,13 +1,16 @@
 //! One shard of the due index, page by page.
 
+use futures::future::join;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::command::Command;
 use tickover_core::decision::{DueReply, Reply};
-use tickover_core::due::may_be_lost;
+use tickover_core::due::asks_its_queue;
 use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::execution::due as of_execution;
 use tickover_core::id::{ExecutionId, RecordId, TaskId};
 use tickover_core::queue::QueueView;
 use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
 
 use super::{Job, TickReport};
 use crate::drive::Known;
@@ -18,67 +21,78 @@ use crate::ports::{DueEntry, DueRange, Page};
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// Entries of a page.
-pub(super) const PAGE: usize = 100;
+/// Entries of a page. A tick deals with one page of a shard itself before it hands the rest to others, who go on at
+/// once.
+pub(super) const PAGE: usize = 500;
 /// Records read together, just before they are dealt with. In small lots two ticks at one shard seldom have the
 /// same record in hands, so few of their writes fail.
 const LOT: usize = 25;
 /// Records of a lot decided at once.
 const RECORDS_AT_ONCE: usize = 16;
-/// Pages of a shard that a tick deals with itself before it hands the rest to others, who go on at once.
-const SHARE: usize = 5;
 
 /// How far a shard is swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// A tick's share; the rest goes to others.
     Share,
-    /// To the end.
-    Whole,
+    /// To the end, or until time is up: then the sweep with this token is followed by another.
+    Whole {
+        /// See [`tickover_core::tick::TickRecord::fanned`].
+        token: Timestamp,
+    },
 }
 
 impl Service {
-    /// Deals with what is due in a shard, and hands over what comes next.
+    /// Deals with what is due in a shard, and hands over what comes next. Neither waits for the other.
     pub(super) async fn sweep_shard(&self, shard: u16, job: &Job) -> Result<TickReport, ServiceError> {
-        let mut report = TickReport::default();
         if self.now() >= job.stop_at {
-            report.out_of_time = true;
-            return Ok(report);
+            return Ok(TickReport { out_of_time: true, ..TickReport::default() });
         }
         // One request for what is due and what comes next: mostly there is neither.
         let everything = DueRange::until(shard, job.slot_end);
         let Page { items, next } = self.patiently(|| self.ports.store.due(everything, PAGE, None)).await?;
-        let (mut due, mut ahead): (Vec<_>, Vec<_>) =
-            items.into_iter().partition(|entry| entry.due_at <= job.until);
+        let (due, ahead): (Vec<_>, Vec<_>) = items.into_iter().partition(|entry| entry.due_at <= job.until);
         // A full page may not even reach the instants to come, and they can't wait for the backlog before them.
-        let mut cursor = next;
-        if cursor.is_some() {
-            ahead = self.entries_ahead(shard, job).await?;
-        }
-        report.timers += self.hand_to_timers(&ahead, job).await?;
-        for pages in 1.. {
+        let is_all = next.is_none();
+        // What is ahead ends the backlog.
+        let cursor = next.filter(|_| ahead.is_empty());
+        let (timers, report) =
+            join(self.hand_to_timers(shard, ahead, is_all, job), self.settle_pages(shard, due, cursor, job))
+                .await;
+        Ok(TickReport { timers: timers?, ..report? })
+    }
+
+    async fn settle_pages(
+        &self,
+        shard: u16,
+        mut due: Vec<DueEntry>,
+        mut cursor: Option<String>,
+        job: &Job,
+    ) -> Result<TickReport, ServiceError> {
+        let mut report = TickReport::default();
+        loop {
             report = report.add(self.settle_page(due, job).await?);
-            if cursor.is_none() {
-                break;
+            // Time may be up inside the page, and then it isn't the page behind it that is to be gone on with.
+            let is_done = !report.out_of_time && cursor.is_none();
+            if is_done {
+                return Ok(report);
             }
-            let time_is_up = self.now() >= job.stop_at;
-            let is_done = job.reach == Reach::Share && pages >= SHARE;
-            if (time_is_up || is_done) && self.fan_out(shard, job).await? {
+            report.out_of_time |= self.now() >= job.stop_at;
+            if (report.out_of_time || job.reach == Reach::Share) && self.hand_shard_on(shard, job).await? {
                 report.fanned_out += 1;
-                break;
+                report.out_of_time = false;
             }
-            if time_is_up {
-                report.out_of_time = true;
-                break;
+            if report.out_of_time || report.fanned_out > 0 {
+                return Ok(report);
             }
             // What was dealt with has left this part of the index; going on behind it reads nothing twice.
             let range = DueRange::until(shard, job.until);
             let page = self.patiently(|| self.ports.store.due(range, PAGE, cursor.as_deref())).await?;
             (due, cursor) = (page.items, page.next);
         }
-        Ok(report)
     }
 
+    /// Deals with a page's entries. Where time is up before all of them are dealt with, the report says so.
     async fn settle_page(&self, mut entries: Vec<DueEntry>, job: &Job) -> Result<TickReport, ServiceError> {
         let mut report = TickReport::default();
         let mut lots: Vec<&mut [DueEntry]> = entries.chunks_mut(LOT).collect();
@@ -138,7 +152,11 @@ impl Service {
 
     async fn settle_execution(&self, id: &ExecutionId, job: &Job) -> Result<DueReply, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Ok(DueReply::Nothing) };
-        let view = self.view(&execution.queue, job).await?;
+        let view = if of_execution::asks_its_queue(&execution, self.now(), &self.limits) {
+            self.view(&execution.queue, job).await?
+        } else {
+            QueueView::default()
+        };
         let known = KnownExecution::Record(Box::new(execution));
         self.look_at_execution(id, known, &ExecutionCommand::Due(view)).await
     }
@@ -175,7 +193,7 @@ impl Service {
     async fn settle_due(&self, task: Task, job: &Job) -> Result<DueReply, (TaskId, ServiceError)> {
         let (id, queue) = (task.id.clone(), task.queue.clone());
         // Only whether a hint was lost depends on the queue.
-        let may_be_lost = may_be_lost(&task, self.now(), &self.limits);
+        let may_be_lost = asks_its_queue(&task, self.now(), &self.limits);
         let view = if may_be_lost {
             self.view(&queue, job).await.map_err(|error| (id.clone(), error))?
         } else {

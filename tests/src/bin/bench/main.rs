@@ -3,7 +3,7 @@
 //! ```text
 //! bench            all of them
 //! bench NAME       those with NAME in their names: lives-memory, lives-file, sweep-memory, sweep-file, idle,
-//!                  workflows-memory, workflows-file, fan-out, waits, lateness-dev, lateness-sqs
+//!                  keys, workflows-memory, workflows-file, fan-out, waits, lateness-dev, lateness-sqs
 //! ```
 
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
@@ -11,6 +11,7 @@
 mod clock;
 mod flows;
 mod idle;
+mod keys;
 mod lateness;
 mod lives;
 mod raw;
@@ -43,6 +44,9 @@ async fn main() -> Result<()> {
     if wanted("sweep-file") {
         let folder = tempfile::tempdir()?;
         sweep::run("sweep-file", &Embedded::file(&folder.path().join("bench.db"))?, 20_000).await?;
+    }
+    if wanted("keys") {
+        keys::run("keys").await?;
     }
     if wanted("workflows-memory") {
         workflows::rates("workflows-memory", &Embedded::memory()?, 5_000).await?;

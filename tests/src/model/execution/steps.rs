@@ -143,7 +143,7 @@ impl Course {
                 state.hints.remove(at);
             }
             Move::Tick => {
-                let view = QueueView { looks_empty: state.hints.is_empty(), watermark: None, paused: false };
+                let view = QueueView { looks_empty: state.hints.is_empty(), ..QueueView::default() };
                 self.outside(state, &ExecutionCommand::Due(view));
             }
             Move::Advance => state.clock += 1,

@@ -28,7 +28,8 @@ pub async fn operator(process: Process, progress: &Progress) {
         match (dice.between(0, 9), task) {
             (0..=2, Some(task)) => drop(process.cancel(&task, dice.chance(400)).await),
             (3..=7, Some(task)) => drop(process.retry(&task).await),
-            (8, _) => {
+            // What is lost is found by what is claimed, and nothing is claimed from a queue at rest.
+            (8, _) if !process.world.hardship.is_busy => {
                 let name = queue(dice.pick(QUEUES));
                 drop(process.pause(&name, true).await);
                 process.sleep(dice.secs(1, 300)).await;

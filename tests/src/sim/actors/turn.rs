@@ -113,7 +113,11 @@ struct Hand<'a> {
 /// Works on a turn until it ends.
 pub(super) async fn turn(process: &Process, taken: TakenTurn) {
     let dice = &process.gate.dice;
-    let habit = if process.world.is_stormy() { dice.pick(HABITS) } else { Habit::Lazy };
+    let habit = if process.world.is_stormy() && !process.world.hardship.has_good_workers() {
+        dice.pick(HABITS)
+    } else {
+        Habit::Lazy
+    };
     let (turn, receipt) = (turn_of(&taken), taken.receipt.clone());
     let queue = taken.execution.queue.clone();
     if habit == Habit::Releases {

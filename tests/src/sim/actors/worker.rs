@@ -8,7 +8,7 @@ use tickover_core::task::Failure;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 
 use crate::sim::history::{Held, Report};
-use crate::sim::plan::QUEUES;
+use crate::sim::plan::{DEADLY, GREEN, QUEUES};
 use crate::sim::process::Process;
 use crate::sim::process::execution::InHand;
 use crate::sim::progress::Progress;
@@ -59,12 +59,20 @@ pub async fn worker(process: Process, progress: &Progress) {
         let stormy = process.world.is_stormy();
         let request = ClaimRequest {
             worker: WorkerName::parse(process.gate.actor.to_string()).ok(),
-            max: usize::try_from(dice.between(1, 3)).unwrap_or(1),
+            max: usize::try_from(dice.between(1, if process.world.hardship.kills { 10 } else { 3 }))
+                .unwrap_or(1),
             lease: dice.secs(5, 60),
             wait: Millis::from_secs(if stormy { dice.pick([0, 5, 20]) } else { 20 }),
         };
-        let by_id = if stormy && dice.chance(80) { progress.recall(dice) } else { None };
-        let queue = queue(dice.pick(QUEUES));
+        // Whoever claims by id holds the message as well, or it would be handed out for nothing all the while.
+        let may_claim_by_id = process.world.hardship.mortality.is_none();
+        let by_id = if stormy && may_claim_by_id && dice.chance(80) { progress.recall(dice) } else { None };
+        let name = if process.world.hardship.is_busy {
+            dice.pick([QUEUES[0], QUEUES[1], GREEN])
+        } else {
+            dice.pick(QUEUES)
+        };
+        let queue = queue(name);
         let of_task = |(task, held)| InHand::Task(Box::new(task), held);
         let claimed: Result<Vec<InHand>, _> = match by_id {
             Some(id) => {
@@ -94,7 +102,12 @@ async fn deal_with(process: &Process, one: InHand) {
 
 async fn work(process: &Process, task: &ClaimedTask, held: &Held) {
     let dice = &process.gate.dice;
-    let habit = if process.world.is_stormy() { dice.pick(HABITS) } else { Habit::Completes };
+    if task.input.as_ref().is_some_and(|input| *input == Json::string(DEADLY)) {
+        process.sleep(dice.millis(0, 2_000)).await;
+        return process.gate.die().await;
+    }
+    let is_odd = process.world.is_stormy() && !process.world.hardship.has_good_workers();
+    let habit = if is_odd { dice.pick(HABITS) } else { Habit::Completes };
     match habit {
         Habit::Completes => {
             process.sleep(dice.millis(1, 3_000)).await;

@@ -8,6 +8,7 @@ use tickover_core::execution::decide::decide;
 use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState};
+use tickover_core::queue::QueueView;
 
 use super::Bug;
 use crate::sim::world::World;
@@ -36,7 +37,17 @@ pub fn decide_execution(
         Bug::PauseForgotten => before.take_unpaused(),
         Bug::LateAfterTheEnd => before.expire_the_ended(core(command, context)),
         Bug::JournalNeverSealed => before.keep_in_record(core(command, context)),
-        Bug::JoinNeverFull
+        Bug::TurnsLeaveNoMark => core(&before.without_watermark(), context),
+        Bug::NeverKeptLonger
+        | Bug::LoopsNotAllowed
+        | Bug::NothingDeleted
+        | Bug::ThrottledTakenForDone
+        | Bug::SweepsFromTheLast
+        | Bug::ClockNotCorrected
+        | Bug::OlderBuildReadsOn
+        | Bug::PartsKeptForGood
+        | Bug::TickNeedsQueues
+        | Bug::JoinNeverFull
         | Bug::NoVersionCondition
         | Bug::FenceNotCompared
         | Bug::RetryWithoutDue
@@ -69,6 +80,13 @@ struct Before<'a> {
 }
 
 impl<'a> Before<'a> {
+    fn without_watermark(&self) -> ExecutionCommand {
+        match self.command {
+            ExecutionCommand::Due(view) => ExecutionCommand::Due(QueueView { watermark: None, ..*view }),
+            other => other.clone(),
+        }
+    }
+
     fn with_all_wakes(&self) -> ExecutionCommand {
         match self.command {
             ExecutionCommand::Suspend(suspend) => {

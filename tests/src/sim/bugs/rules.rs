@@ -4,6 +4,7 @@ use futures::FutureExt as _;
 use tickover_core::command::{Claim, Command, Complete, Context, Fail};
 use tickover_core::decision::{ClaimReply, Decision, DueReply, Effect, Reply, Write};
 use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
 use tickover_core::hint::Hint;
 use tickover_core::payload::Payload;
 use tickover_core::task::{Ended, Failure, Outcome, State, Task};
@@ -11,6 +12,7 @@ use tickover_core::timeout::TimeoutKind;
 use tickover_service::ports::{Outgoing, Queue as _};
 
 use super::Bug;
+use crate::sim::hardship::Span;
 use crate::sim::history::{Actor, Fate, Note, What};
 use crate::sim::world::World;
 
@@ -33,7 +35,13 @@ pub fn decide(
         return without_timers(core(command, context));
     }
     let Some(task) = task else { return core(command, context) };
-    let before = Before { task, command, context };
+    on_a_task(world, bug, &Before { task, command, context })
+}
+
+/// Decides on a task that is there, with a bug.
+fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
+    let Before { task, command, context } = *before;
+    let core = |command: &Command, context: &Context<'_>| tickover_core::decide(Some(task), command, context);
     match bug {
         Bug::FenceNotCompared => core(&before.with_the_holders_lease(), context),
         Bug::HintWithoutIncarnation => core(&before.with_this_incarnation(), context),
@@ -47,7 +55,20 @@ pub fn decide(
         Bug::TimerTooEarly => core(command, &before.a_moment_later()),
         Bug::ResultInRecord => before.inline_result(core(command, context)),
         Bug::LaterResultStands => before.replace_result(core(command, context)),
-        Bug::SuspendIgnoresWakes
+        Bug::TickNeedsQueues if before.is_look() && world.is_within(away(world)) => {
+            Decision::refuse(Some(task), Reject::NotFound)
+        }
+        Bug::TickNeedsQueues
+        | Bug::NeverKeptLonger
+        | Bug::LoopsNotAllowed
+        | Bug::NothingDeleted
+        | Bug::ThrottledTakenForDone
+        | Bug::SweepsFromTheLast
+        | Bug::ClockNotCorrected
+        | Bug::OlderBuildReadsOn
+        | Bug::PartsKeptForGood
+        | Bug::TurnsLeaveNoMark
+        | Bug::SuspendIgnoresWakes
         | Bug::JoinNeverFull
         | Bug::ParentNotTold
         | Bug::RecordNotFenced
@@ -74,6 +95,11 @@ pub fn decide(
     }
 }
 
+/// When no queue can be heard of.
+fn away(world: &World) -> Option<Span> {
+    world.hardship.queues_away.or(world.hardship.queue_removed)
+}
+
 /// What a decision is taken on.
 struct Before<'a> {
     task: &'a Task,
@@ -82,6 +108,10 @@ struct Before<'a> {
 }
 
 impl<'a> Before<'a> {
+    const fn is_look(&self) -> bool {
+        matches!(self.command, Command::Due(_))
+    }
+
     fn with_the_holders_lease(&self) -> Command {
         let Some(running) = self.task.running() else { return self.command.clone() };
         match self.command {

@@ -14,24 +14,25 @@ mod waking;
 use crate::sim::Run;
 use crate::sim::trace::execution::brief;
 use crate::sim::violation::{Invariant, Violation};
-use story::{Step, Stories};
+pub(super) use story::Stories;
+
+use story::Step;
 
 /// Everything that doesn't hold, in no order.
-pub(super) fn of_run(run: &Run) -> Vec<Violation> {
-    let stories = Stories::of(run);
+pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     let mut found = Vec::new();
     for step in stories.steps() {
         found.extend(records::of_step(step, run));
         found.extend(deadlines::of_step(step));
         found.extend(turns::of_step(step));
-        found.extend(families::of_step(step, &stories));
+        found.extend(families::of_step(step, stories));
     }
-    found.extend(turns::each_lease_is_granted_once(&stories, run));
-    found.extend(journals::of_run(&stories));
-    found.extend(events::of_run(&stories, run));
-    found.extend(calls::of_run(&stories, run));
-    found.extend(waking::of_run(&stories, run));
-    found.extend(promptness::of_run(&stories, run));
+    found.extend(turns::each_lease_is_granted_once(stories, run));
+    found.extend(journals::of_run(stories));
+    found.extend(events::of_run(stories, run));
+    found.extend(calls::of_run(stories, run));
+    found.extend(waking::of_run(stories, run));
+    found.extend(promptness::of_run(stories, run));
     found
 }
 

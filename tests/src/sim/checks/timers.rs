@@ -45,12 +45,16 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
                     known.decide(&ruling.effects);
                 }
             }
-            What::Message { fate: Fate::Received, note: Note::Timer(timer), .. } => {
-                *known.received.entry((actor, key(timer))).or_default() += 1;
+            What::Message { fate: Fate::Received, note: Note::Timers(timers), .. } => {
+                for timer in timers {
+                    *known.received.entry((actor, key(timer))).or_default() += 1;
+                }
             }
-            What::Message { fate: Fate::Sent(_) | Fate::Dropped, note: Note::Timer(timer), .. } => {
-                let wrong = known.send(actor, timer, run.plan.weather.is_fair());
-                found.extend(wrong.map(|what| Violation::new(Invariant::I9, at, what)));
+            What::Message { fate: Fate::Sent(_) | Fate::Dropped, note: Note::Timers(timers), .. } => {
+                for timer in timers {
+                    let wrong = known.send(actor, timer, run.plan.is_fair());
+                    found.extend(wrong.map(|what| Violation::new(Invariant::I9, at, what)));
+                }
             }
             What::Called { request: Request::Tick(_), .. } => {
                 known.began.insert(actor, at);

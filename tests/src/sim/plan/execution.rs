@@ -8,7 +8,7 @@ use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::StartRequest;
 
-use super::{Job, QUEUES, START, Wish, next_minute, text};
+use super::{GREEN, Job, QUEUES, START, Wish, next_minute, text};
 use crate::sim::dice::Dice;
 use crate::sim::script::{EVENTS, Script};
 use crate::sim::world::queue;
@@ -30,7 +30,7 @@ pub struct Offering {
 }
 
 /// What a seed's clients want of executions.
-pub(super) fn jobs(seed: u64, storm: Millis) -> Vec<Job> {
+pub(super) fn jobs(seed: u64, storm: Millis, is_busy: bool) -> Vec<Job> {
     let dice = Dice::new(seed, "executions");
     let mut jobs = Vec::new();
     for number in 0..dice.between(1, 4) {
@@ -38,7 +38,7 @@ pub(super) fn jobs(seed: u64, storm: Millis) -> Vec<Job> {
         let at = if dice.chance(300) { next_minute(at) } else { at };
         let id = if dice.chance(600) { dice.pick(NAMES).to_owned() } else { format!("e-{number}") };
         let Ok(id) = ExecutionId::parse(id) else { continue };
-        jobs.push(job(&dice, at, Wish::Start(Box::new(start(&dice, id.clone())))));
+        jobs.push(job(&dice, at, Wish::Start(Box::new(start(&dice, id.clone(), is_busy)))));
         // Some hear of much at once, just while they are at work.
         let (most, within) = if dice.chance(250) { (10, 15_000) } else { (4, 400_000) };
         for number in 0..dice.between(0, most) {
@@ -55,7 +55,7 @@ fn job(dice: &Dice, at: Timestamp, wish: Wish) -> Job {
     Job { at, client, wish, repeats }
 }
 
-fn start(dice: &Dice, id: ExecutionId) -> StartRequest {
+fn start(dice: &Dice, id: ExecutionId, is_busy: bool) -> StartRequest {
     let script = Script::of(dice.roll(), false);
     let size = dice.pick([0, 0, 30, 300, 2_000]);
     let memo = (size > 0).then(|| text(size));
@@ -76,7 +76,7 @@ fn start(dice: &Dice, id: ExecutionId) -> StartRequest {
         delay,
         policy: if dice.chance(250) { StartPolicy::Reject } else { StartPolicy::UseExisting },
         labels: if dice.chance(150) { Json::parse(r#"{"team":"green"}"#) } else { None },
-        ..StartRequest::new(workflow(), queue(dice.pick(QUEUES)))
+        ..StartRequest::new(workflow(), queue(if is_busy { GREEN } else { dice.pick(QUEUES) }))
     }
 }
 

@@ -205,7 +205,7 @@ impl Process {
             outcomes.extend(ended.into_iter().map(|(name, (outcome, _))| (name, outcome)));
         }
         if !children.is_empty() {
-            outcomes.extend(self.service.child_outcomes(children).await?);
+            outcomes.extend(self.service.child_outcomes(execution, children).await?);
         }
         Ok(outcomes)
     }

@@ -48,10 +48,11 @@ async fn take(
     Answer::ok(&OfferAnswer { duplicate: offered.duplicate.then_some(true), pending: offered.pending })
 }
 
-/// The events that wait for an execution.
-pub async fn events(service: &Service, id: &str) -> Result<Answer, Problem> {
+/// A page of the events that wait for an execution. The query comes as names and values, already percent-decoded.
+pub async fn events(service: &Service, id: &str, query: &[(String, String)]) -> Result<Answer, Problem> {
     let id = parse::execution_id("id", id)?;
-    Answer::ok(&EventsAnswer::of(service.events(&id).await?))
+    let page = parse::page_query(query)?;
+    Answer::ok(&EventsAnswer::from(service.events_page(&id, page.limit, page.cursor.as_deref()).await?))
 }
 
 /// Throws away the waiting events of a name.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tickover_service::executions::PendingEvent;
+use tickover_service::executions::{PendingEvent, PendingEvents};
 use utoipa::ToSchema;
 
 use super::{ExecutionView, TimelineEntryView};
@@ -86,23 +86,26 @@ impl From<PendingEvent> for EventView {
     }
 }
 
-/// The events that wait for an execution.
+/// A page of the events that wait for an execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct EventsAnswer {
     /// The events, oldest first: of one name, the first is taken first.
     pub events: Vec<EventView>,
-    /// How many of each name.
+    /// How many of each name there are on all pages.
     pub counts: BTreeMap<String, u32>,
+    /// Where the next page begins; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub cursor: Option<String>,
 }
 
-impl EventsAnswer {
-    pub(crate) fn of(events: Vec<PendingEvent>) -> Self {
-        let events: Vec<EventView> = events.into_iter().map(EventView::from).collect();
-        let mut counts = BTreeMap::new();
-        for event in &events {
-            *counts.entry(event.name.clone()).or_default() += 1;
+impl From<PendingEvents> for EventsAnswer {
+    fn from(page: PendingEvents) -> Self {
+        Self {
+            events: page.events.into_iter().map(EventView::from).collect(),
+            counts: page.counts.into_iter().map(|(name, count)| (name.to_string(), count)).collect(),
+            cursor: page.next,
         }
-        Self { events, counts }
     }
 }
 

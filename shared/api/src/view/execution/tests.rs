@@ -229,6 +229,7 @@ fn a_later_run_shows_its_own_beginning_and_the_end_closes_the_timeline() {
         incarnation: Incarnation::from_bytes([2; Incarnation::LEN]),
         run: 3,
         slot: None,
+        on_close: tickover_core::execution::ParentClosePolicy::default(),
     };
     let outcome = ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution };
     let second = Execution { run: 2, run_started_at: later(3), parent: Some(parent), ..closed(outcome) };

@@ -27,7 +27,8 @@ pub struct TimelineEntryView {
     pub at: String,
     /// What: `started`, `run_continued` (an earlier run made way for the next), `run_started`, `turn_started`,
     /// `patched`, `step_attempt_started`, `step_attempt_failed`, `step_started`, `step_completed`, `step_failed`, `step_exhausted`, `step_timed_out`,
-    /// `step_deadline_exceeded`, `step_cancelled`, `step_reopened`, the same with `child_` for `step_`,
+    /// `step_deadline_exceeded`, `step_cancelled`, `step_result_expired` (its result was deleted before anybody
+    /// looked), `step_reopened`, the same with `child_` for `step_`,
     /// `child_abandoned`, `child_cancel_requested`, `child_terminated`, `fan_out_started`,
     /// `captured`, `timer_started`, `timer_fired`,
     /// `timer_cancelled`, `event_offered`, `events_drained`, `event_awaited` (it waits for an event without a time limit),

@@ -236,7 +236,7 @@ fn a_task_in_the_hands_of_a_living_worker_lacks_no_hint() {
     let mut scene = task().scheduled().claim_for("a", "12h");
     for due in ["40m", "2h 40m", "6h", "12h"] {
         let now = scene.record().due.unwrap().at;
-        let empty = QueueView { looks_empty: true, watermark: Some(now), paused: false };
+        let empty = QueueView { looks_empty: true, watermark: Some(now), ..QueueView::default() };
         scene = scene.at_instant(now).tick_seeing(empty).replies(REARMED).sends_nothing();
         scene = scene.due(due, DueKind::Backstop);
     }

@@ -11,7 +11,7 @@ use crate::execution::Parent;
 use crate::id::{BlobId, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind};
 use crate::limits::Limits;
 use crate::payload::Json;
-use crate::queue::QueueView;
+use crate::queue::{QueueView, Standing};
 use crate::retry::{Delay, MaxAttempts, RetryPolicy};
 use crate::time::Timestamp;
 use crate::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
@@ -53,13 +53,19 @@ fn padded(name: &str) -> [u8; 16] {
 }
 
 /// What the tick sees of a queue that holds work.
-pub(crate) const BUSY: QueueView = QueueView { looks_empty: false, watermark: None, paused: false };
+pub(crate) const BUSY: QueueView = QueueView {
+    looks_empty: false,
+    watermark: None,
+    marked_at: None,
+    standing: Standing::Answers,
+    paused: false,
+};
 /// What it sees of a queue with nothing in it.
-pub(crate) const EMPTY: QueueView = QueueView { looks_empty: true, watermark: None, paused: false };
+pub(crate) const EMPTY: QueueView = QueueView { looks_empty: true, ..BUSY };
 
 /// What it sees of a queue whose hints have been claimed up to that instant.
 pub(crate) fn claimed_up_to(text: &str) -> QueueView {
-    QueueView { looks_empty: false, watermark: Some(t(text)), paused: false }
+    QueueView { watermark: Some(t(text)), ..BUSY }
 }
 
 /// A task about to be scheduled: one attempt and no timeouts, unless said otherwise.
@@ -91,7 +97,13 @@ pub(crate) fn task() -> Plan {
 /// The execution that a remote step is of.
 pub(crate) fn parent() -> Parent {
     let execution = ExecutionId::parse("order-7").unwrap();
-    Parent { execution, incarnation: Incarnation::from_bytes([5; 8]), run: 1, slot: None }
+    Parent {
+        execution,
+        incarnation: Incarnation::from_bytes([5; 8]),
+        run: 1,
+        slot: None,
+        on_close: crate::execution::ParentClosePolicy::default(),
+    }
 }
 
 impl Plan {

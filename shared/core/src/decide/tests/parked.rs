@@ -11,7 +11,7 @@ use super::life::CLAIMED;
 
 const PARKED: Reply = Reply::Claim(ClaimReply::Parked);
 const UNPARKED: Reply = Reply::Unparked { was_parked: true };
-const PAUSED: QueueView = QueueView { looks_empty: true, watermark: None, paused: true };
+const PAUSED: QueueView = QueueView { paused: true, ..EMPTY };
 
 #[test]
 fn a_parked_task_gets_one_hint_when_its_queue_is_resumed_and_no_more() {

@@ -102,7 +102,7 @@ impl Life {
             Step::Retry => Command::Retry,
             Step::Due { looks_empty, watermark } => {
                 let watermark = watermark.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms));
-                Command::Due(QueueView { looks_empty: *looks_empty, watermark, paused: false })
+                Command::Due(QueueView { looks_empty: *looks_empty, watermark, ..QueueView::default() })
             }
         }
     }

@@ -57,6 +57,7 @@ fn largest_step() -> Plan {
         incarnation: Incarnation::from_bytes([255; 8]),
         run: 99_999,
         slot: Some(slot),
+        on_close: crate::execution::ParentClosePolicy::default(),
     });
     plan
 }

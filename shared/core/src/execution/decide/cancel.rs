@@ -1,7 +1,6 @@
 //! cancel: at once where no turn is under way, else its code is told; terminate: at once, whatever it is doing.
 
 use crate::command::Context;
-use crate::decision::CancelReply;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
 use crate::execution::update::{settled_or_unchanged, update};
 use crate::execution::{Execution, ExecutionOutcome, ExecutionState, closing, entries};
@@ -9,24 +8,24 @@ use crate::execution::{Execution, ExecutionOutcome, ExecutionState, closing, ent
 pub(super) fn decide(execution: &Execution, terminate: bool, context: &Context<'_>) -> ExecutionDecision {
     let settled = closing::settle(execution, context);
     let current = settled.as_ref().unwrap_or(execution);
-    let outcome = |reply| Ok(ExecutionReply::Cancel(reply));
+    let outcome = |changed| Ok(ExecutionReply::Changed { changed });
     match &current.state {
         ExecutionState::Closing(_) | ExecutionState::Ended(_) => {
-            settled_or_unchanged(execution, settled, context, outcome(CancelReply::AlreadyFinished))
+            settled_or_unchanged(execution, settled, context, outcome(false))
         }
         ExecutionState::Running(turn) if !terminate && turn.lease_expires_at > context.now => {
             if current.cancel_requested {
-                return ExecutionDecision::unchanged(Some(execution), outcome(CancelReply::Requested));
+                return ExecutionDecision::unchanged(Some(execution), outcome(false));
             }
             let mut after = current.clone();
             after.cancel_requested = true;
             entries::note(&mut after, "cancel_requested", context);
-            update(execution, after, context, outcome(CancelReply::Requested))
+            update(execution, after, context, outcome(true))
         }
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {
             let mut after = current.clone();
             closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: terminate }, context);
-            update(execution, after, context, outcome(CancelReply::Cancelled))
+            update(execution, after, context, outcome(true))
         }
     }
 }

@@ -61,11 +61,17 @@ fn are_all(events: &[Entry], execution: &Execution) -> bool {
 }
 
 /// The next run. The execution's deadline stays, a run's begins anew.
+///
+/// A run that begins with the input of the one before will do the same again, unless something was recorded meanwhile.
+/// So the count of turns that came to nothing goes on: without that, such a loop would never end, and cost money for as
+/// long as it lasts.
 fn begin_anew(execution: &mut Execution, input: Option<&Payload>, events: &[Entry], context: &Context<'_>) {
+    let idle_turns = if execution.input.as_ref() == input { execution.idle_turns } else { 0 };
     execution.input = input.cloned();
     execution.failing = None;
     new_run(execution, events, context);
     closing::await_turn(execution, context.now, context.now);
+    execution.idle_turns = idle_turns;
 }
 
 /// A run's own part of the record as it is when a run begins.

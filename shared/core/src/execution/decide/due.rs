@@ -2,14 +2,15 @@
 
 use crate::command::Context;
 use crate::decision::{DueReply, Write};
-use crate::due::Due;
+use crate::due::{Due, START_LEAD};
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
-use crate::execution::due::{hint_needed_at, latest, recheck_at, starts_later, waits_since};
+use crate::execution::due::{hint_needed_at, is_told, latest, recheck_at, starts_later, waits_since};
 use crate::execution::update::{turn, update_placed};
 use crate::execution::{Execution, ExecutionState, Ready, Waiting, attempts, closing};
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::place::{self, Look, Placement};
 use crate::queue::QueueView;
+use crate::time::earliest;
 
 use super::unpark::unparked;
 
@@ -38,14 +39,16 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     }
     let closing_unseen =
         matches!(execution.state, ExecutionState::Closing(_)) && execution.hinted_at.is_none();
-    if closing_unseen || recheck_at(execution).is_some_and(|at| at <= now) {
+    if closing_unseen || is_told(execution) || recheck_at(execution).is_some_and(|at| at <= now) {
         return send(execution, context);
     }
     if let Some(at) = starts_later(execution) {
         if at.since(now) <= QUEUE_DELAY_MAX {
             return send_start(execution, context);
         }
-        return rearm(execution, latest, context);
+        if latest.at > now {
+            return rearm(execution, latest, context);
+        }
     }
     match hint_needed_at(execution).filter(|_| !execution.is_held()) {
         Some(needed_at) => look_for_hint(execution, needed_at, due, queue, context),
@@ -73,8 +76,9 @@ fn look_for_hint(
     match place::look_for_hint(execution, waits_since, needed_at, due, queue, context) {
         Look::Again(place) => {
             // Something else may come before that look.
-            let recheck = recheck_at(execution).filter(|at| *at < place.at);
-            rearm(execution, recheck.map_or(place, |at| Due { at, ..place }), context)
+            let start = starts_later(execution).map(|at| at.minus(START_LEAD));
+            let sooner = earliest([recheck_at(execution), start]).filter(|at| *at < place.at);
+            rearm(execution, sooner.map_or(place, |at| Due { at, ..place }), context)
         }
         Look::Send => send(execution, context),
     }

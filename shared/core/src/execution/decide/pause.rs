@@ -45,6 +45,10 @@ fn go_on(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
         ExecutionState::Pending(_) if at_once => {
             execution.state = ExecutionState::Pending(Ready { available_at: context.now, hint_later: false });
         }
+        // It could have begun a while ago, but its hint is sent only now.
+        ExecutionState::Pending(ready) if ready.available_at < context.now => {
+            execution.hinted_at = Some(context.now);
+        }
         // Its message was thrown away when the lease ran out.
         ExecutionState::Running(turn) if turn.lease_expires_at <= context.now => {
             closing::give_back(execution, context.now, context.now);

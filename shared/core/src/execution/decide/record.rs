@@ -15,7 +15,12 @@ pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'
         return settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
     }
     match with(execution, &record.entries, record.on_failure, context) {
-        Ok(after) => update(execution, after, context, Ok(ExecutionReply::Recorded)),
+        Ok(mut after) => {
+            if let Some(under_way) = &record.under_way {
+                attempts::list(&mut after, under_way);
+            }
+            update(execution, after, context, Ok(ExecutionReply::Recorded))
+        }
         Err(reject) => ExecutionDecision::refuse(Some(execution), reject),
     }
 }

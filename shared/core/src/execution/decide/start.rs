@@ -33,27 +33,21 @@ pub(super) fn decide(
 fn repeat(execution: &Execution, start: &Start) -> ExecutionDecision {
     // Our own creation, its answer lost: the caller still hears that it was new.
     let ours = execution.incarnation == start.incarnation;
-    if !ours && start.policy == StartPolicy::Reject {
+    // Another workflow's execution is another thing, whatever the policy says.
+    let is_another = start.policy == StartPolicy::Reject || execution.workflow != start.workflow;
+    if !ours && is_another {
         return ExecutionDecision::refuse(Some(execution), Reject::IdConflict);
     }
     let reply = ExecutionReply::Started { existed: !ours };
     let mut decision = ExecutionDecision::unchanged(Some(execution), Ok(reply));
     // Nobody ever took it: perhaps its hint was lost, and a second one does no harm.
-    let hint = due::hint_arrives_at(execution).filter(|_| is_untouched(execution));
+    let hint = due::hint_arrives_at(execution).filter(|_| execution.is_untouched());
     decision.effects.extend(hint.map(|at| turn(execution, at)));
     // A parent that starts its child again, because a worker was lost before it could write it down, is about to wait
     // for a word that was said before.
     let is_said = matches!(execution.state, ExecutionState::Ended(_)) && execution.parent == start.parent;
     decision.effects.extend(execution.parent.clone().filter(|_| is_said).map(Effect::Tell));
     decision
-}
-
-fn is_untouched(execution: &Execution) -> bool {
-    matches!(execution.state, ExecutionState::Pending(_))
-        && execution.run == 1
-        && execution.idle_turns == 0
-        && execution.journal.is_empty()
-        && execution.sealed.is_none()
 }
 
 fn create(start: &Start, context: &Context<'_>) -> ExecutionDecision {

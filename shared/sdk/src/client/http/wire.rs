@@ -96,10 +96,11 @@ pub(super) struct Taken {
     pub(super) pending: u32,
 }
 
-/// The events that wait.
+/// A page of the events that wait.
 #[derive(Deserialize)]
 pub(super) struct Events {
     pub(super) events: Vec<Waiting>,
+    pub(super) cursor: Option<String>,
 }
 
 /// An event that waits.

@@ -93,6 +93,31 @@ pub(super) async fn failed_and_timed_out_tasks_are_dead_until_revived(
     Ok(())
 }
 
+/// However a store spreads a list, it is one list: sorted by instant, then by id, in pages as large as asked for.
+pub(super) async fn a_long_list_is_one_list_in_pages_of_any_size(world: World) -> Result<(), StoreError> {
+    // Many of one instant, and many instants.
+    let mut expected = Vec::new();
+    for number in 0_u32..180 {
+        let secs = u64::from(number.saturating_sub(60));
+        let name = format!("dead-{number:03}");
+        world.failed(&name, later(secs)).await?;
+        expected.push((secs, id(&name)));
+    }
+    expected.sort();
+    let expected: Vec<TaskId> = expected.into_iter().rev().map(|(_, id)| id).collect();
+    for limit in [7, 100, 1_000] {
+        assert_eq!(world.listed(Listing::Dead, limit).await?, expected, "pages of {limit}");
+    }
+    let first = world.store.list(Listing::Dead, 100, None).await?;
+    assert_eq!(first.items.len(), 100);
+    // What dies meanwhile is ahead of the cursor, and shifts nothing behind it.
+    world.failed("dead-later", later(500)).await?;
+    let second = world.store.list(Listing::Dead, 100, first.next.as_deref()).await?;
+    assert_eq!(second.items, expected[100..]);
+    assert_eq!(second.next, None);
+    Ok(())
+}
+
 pub(super) async fn all_tasks_are_listed_and_nothing_else(world: World) -> Result<(), StoreError> {
     let names: Vec<String> = (10..20).map(|number| format!("task-{number}")).collect();
     for name in &names {

@@ -88,7 +88,8 @@ pub(super) async fn the_ticks_record_follows_itself(world: World) -> Result<(), 
     let next = |record: &TickRecord, shards: &[u16]| TickRecord {
         version: record.version + 1,
         nonce: world.nonce(),
-        ..record.after(Some(later(60)), shards, NOW)
+        fanned: shards.iter().map(|shard| (*shard, NOW)).collect(),
+        ..record.after(later(60), shards.iter().map(|shard| (*shard, later(30))).collect())
     };
     let first = next(&TickRecord::new(world.nonce()), &[]);
     world.store.commit(&put(&first)).await?;

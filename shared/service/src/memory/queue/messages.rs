@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 
 use crate::ports::Depth;
@@ -25,9 +26,24 @@ pub(super) struct Delivery {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stale;
 
+/// What SQS does to messages that stay, and a queue in memory does only when it is told to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mortality {
+    /// How long a message is kept, wherever it is: 14 days at most in SQS.
+    pub retention: Option<Millis>,
+    /// How often a message is handed out before it is a dead letter.
+    pub receives_max: Option<u32>,
+    /// For how long a received message can be hidden in all: 12 hours in SQS.
+    pub hidden_max: Option<Millis>,
+    /// How many messages of a queue can be in flight: 120,000 in SQS.
+    pub in_flight_max: Option<usize>,
+}
+
 #[derive(Debug)]
 struct Message {
     body: String,
+    sent_at: Timestamp,
+    received_at: Timestamp,
     visible_at: Timestamp,
     receives: u32,
 }
@@ -41,23 +57,38 @@ pub(super) struct Messages {
     hidden: BTreeSet<Place>,
     /// Of the hidden ones, how many have been received.
     in_flight: u64,
+    mortality: Mortality,
+    dead: Vec<String>,
 }
 
 impl Messages {
+    /// None, of a queue in which messages die of this.
+    pub(super) fn mortal(mortality: Mortality) -> Self {
+        Self { mortality, ..Self::default() }
+    }
+
     /// Adds a message that can be seen from an instant on.
-    pub(super) fn push(&mut self, id: MessageId, body: String, visible_at: Timestamp) {
-        self.by_id.insert(id, Message { body, visible_at, receives: 0 });
+    pub(super) fn push(&mut self, now: Timestamp, id: MessageId, body: String, visible_at: Timestamp) {
+        self.by_id.insert(id, Message { body, sent_at: now, received_at: now, visible_at, receives: 0 });
         self.hidden.insert((visible_at, id));
     }
 
     /// Takes up to `max` visible messages and hides them.
     pub(super) fn take(&mut self, now: Timestamp, max: usize, until: Timestamp) -> Vec<(Delivery, String)> {
         self.settle(now);
+        let in_flight = usize::try_from(self.in_flight).unwrap_or(usize::MAX);
+        let room = self.mortality.in_flight_max.map_or(max, |most| most.saturating_sub(in_flight));
+        let max = max.min(room);
         let mut taken = Vec::new();
         while taken.len() < max
             && let Some((_, id)) = self.visible.pop_first()
         {
             let Some(message) = self.by_id.get_mut(&id) else { continue };
+            if self.mortality.receives_max.is_some_and(|most| message.receives >= most) {
+                self.dead.extend(self.by_id.remove(&id).map(|message| message.body));
+                continue;
+            }
+            message.received_at = now;
             message.receives = message.receives.saturating_add(1);
             message.visible_at = until;
             taken.push((Delivery { id, receives: message.receives }, message.body.clone()));
@@ -84,6 +115,11 @@ impl Messages {
     pub(super) fn hide(&mut self, now: Timestamp, delivery: Delivery, until: Timestamp) -> Result<(), Stale> {
         self.settle(now);
         let place = self.place(delivery).ok_or(Stale)?;
+        let received_at = self.by_id.get(&delivery.id).map(|message| message.received_at);
+        let longest = received_at.zip(self.mortality.hidden_max).map(|(at, span)| at.plus(span));
+        if longest.is_some_and(|longest| until > longest) {
+            return Err(Stale);
+        }
         // One that can be seen again isn't in flight: whoever held it must not think that it still does.
         if !self.hidden.remove(&place) {
             return Err(Stale);
@@ -98,6 +134,11 @@ impl Messages {
         self.hidden.first().map(|(instant, _)| *instant)
     }
 
+    /// Takes the dead letters.
+    pub(super) fn take_dead(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.dead)
+    }
+
     /// How many messages there are.
     pub(super) fn depth(&mut self, now: Timestamp) -> Depth {
         self.settle(now);
@@ -110,11 +151,29 @@ impl Messages {
     }
 
     fn settle(&mut self, now: Timestamp) {
+        self.bury(now);
         while let Some(place) = self.hidden.first().copied().filter(|(instant, _)| *instant <= now) {
             self.hidden.remove(&place);
             self.visible.insert(place);
             if self.by_id.get(&place.1).is_some_and(|message| message.receives > 0) {
                 self.in_flight -= 1;
+            }
+        }
+    }
+
+    /// Forgets messages that are too old.
+    fn bury(&mut self, now: Timestamp) {
+        let Some(retention) = self.mortality.retention else { return };
+        let is_old = |message: &Message| message.sent_at.plus(retention) <= now;
+        let old: Vec<_> =
+            self.by_id.iter().filter(|(_, message)| is_old(message)).map(|(id, _)| *id).collect();
+        for id in old {
+            let Some(message) = self.by_id.remove(&id) else { continue };
+            let place = (message.visible_at, id);
+            if self.hidden.remove(&place) {
+                self.in_flight -= u64::from(message.receives > 0);
+            } else {
+                self.visible.remove(&place);
             }
         }
     }
@@ -147,9 +206,9 @@ mod tests {
     #[test]
     fn messages_come_in_the_order_in_which_they_became_visible() {
         let mut queue = Messages::default();
-        queue.push(1, "delayed".into(), at(50));
-        queue.push(2, "first".into(), at(0));
-        queue.push(3, "second".into(), at(0));
+        queue.push(at(0), 1, "delayed".into(), at(50));
+        queue.push(at(0), 2, "first".into(), at(0));
+        queue.push(at(0), 3, "second".into(), at(0));
         let bodies =
             |taken: Vec<(Delivery, String)>| taken.into_iter().map(|(_, body)| body).collect::<Vec<_>>();
         assert_eq!(bodies(queue.take(at(0), 1, at(60))), ["first"]);
@@ -159,9 +218,9 @@ mod tests {
     #[test]
     fn depth_follows_every_change_of_state() {
         let mut queue = Messages::default();
-        queue.push(1, "a".into(), at(0));
-        queue.push(2, "b".into(), at(0));
-        queue.push(3, "c".into(), at(10));
+        queue.push(at(0), 1, "a".into(), at(0));
+        queue.push(at(0), 2, "b".into(), at(0));
+        queue.push(at(0), 3, "c".into(), at(10));
         assert_eq!(queue.depth(at(0)), depth(2, 0, 1));
         let taken = queue.take(at(0), 10, at(5));
         assert_eq!(queue.depth(at(0)), depth(0, 2, 1));
@@ -176,9 +235,35 @@ mod tests {
     }
 
     #[test]
+    fn a_mortal_message_dies_of_age_or_of_its_receives_and_is_hidden_for_so_long_at_most() {
+        let mut queue = Messages::mortal(Mortality {
+            retention: Some(Millis::new(100)),
+            receives_max: Some(2),
+            hidden_max: Some(Millis::new(20)),
+            in_flight_max: Some(1),
+        });
+        queue.push(at(0), 1, "a".into(), at(0));
+        queue.push(at(0), 2, "b".into(), at(0));
+        let (first, _) = queue.take(at(0), 10, at(10)).remove(0);
+        assert!(queue.take(at(0), 10, at(10)).is_empty(), "one is in flight, and there is room for no more");
+        assert_eq!(queue.hide(at(9), first, at(21)), Err(Stale));
+        assert_eq!(queue.hide(at(9), first, at(20)), Ok(()));
+        queue.remove(at(9), first);
+        for now in [10, 20] {
+            assert_eq!(queue.take(at(now), 10, at(now + 5)).len(), 1);
+        }
+        assert!(queue.take(at(30), 10, at(40)).is_empty());
+        assert_eq!(queue.take_dead(), ["b"]);
+        queue.push(at(30), 3, "c".into(), at(40));
+        queue.take(at(40), 1, at(200));
+        assert_eq!(queue.depth(at(129)), depth(0, 1, 0));
+        assert_eq!(queue.depth(at(130)), Depth::default());
+    }
+
+    #[test]
     fn a_delivery_is_stale_once_the_message_is_visible_again_gone_or_received_by_another() {
         let mut queue = Messages::default();
-        queue.push(1, "a".into(), at(0));
+        queue.push(at(0), 1, "a".into(), at(0));
         let (first, _) = queue.take(at(0), 1, at(10)).remove(0);
         assert_eq!(queue.hide(at(9), first, at(20)), Ok(()));
         assert_eq!(queue.hide(at(20), first, at(30)), Err(Stale));

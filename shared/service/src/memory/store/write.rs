@@ -248,8 +248,11 @@ impl Records {
             Write::PutRecurrence { record, .. } => {
                 self.recurrences.insert(record.id.clone(), (**record).clone());
             }
-            // Payloads are kept for good here.
-            Write::ExtendBlob { .. } => {}
+            Write::ExtendBlob { at } => {
+                if let Some(kept) = self.blobs.get_mut(&at.id) {
+                    kept.expires_at = Some(at.expires_at);
+                }
+            }
             Write::ExtendKey { key, expires_at } => {
                 if let Some(stored) = self.keys.get_mut(key) {
                     stored.expires_at = *expires_at;

@@ -232,6 +232,7 @@ impl Hand<'_> {
                 incarnation: self.execution.incarnation,
                 run: self.execution.run,
                 slot: None,
+                on_close: policy,
             };
             let request = StartRequest {
                 id: Some(id.clone()),

@@ -23,7 +23,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
                 let Some(request) = asked.remove(call) else { continue };
                 let wrong = match (request, answer) {
                     (Asked::Offer { id, .. }, answer) => {
-                        let is_told_apart = id.is_some() || run.plan.weather.is_fair();
+                        let is_told_apart = id.is_some() || run.plan.is_fair();
                         an_offer_is_made_once(&offered, *call, is_told_apart, answer)
                     }
                     (Asked::Turn(_, TurnCall::Record(_)), Answer::OfExecution(Told::Written(version))) => {

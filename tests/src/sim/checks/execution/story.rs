@@ -14,26 +14,26 @@ use crate::sim::history::What;
 use crate::sim::history::execution::{Change, Deed, Happening, Ruling};
 
 /// A change of a record.
-pub(super) struct Step<'a> {
+pub(in crate::sim::checks) struct Step<'a> {
     /// Its number in the history.
-    pub(super) number: usize,
+    pub(in crate::sim::checks) number: usize,
     /// When it was applied, by the world's clock.
-    pub(super) at: Timestamp,
+    pub(in crate::sim::checks) at: Timestamp,
     /// The record before; absent where the execution is new.
-    pub(super) before: Option<&'a Execution>,
+    pub(in crate::sim::checks) before: Option<&'a Execution>,
     /// The record of the execution that had this id before a new one.
-    pub(super) replaced: Option<&'a Execution>,
+    pub(in crate::sim::checks) replaced: Option<&'a Execution>,
     /// The record after.
-    pub(super) after: &'a Execution,
+    pub(in crate::sim::checks) after: &'a Execution,
     /// The decision that was carried out; absent where the record was woken, or only its place in the index moved.
-    pub(super) ruling: Option<&'a Ruling>,
+    pub(in crate::sim::checks) ruling: Option<&'a Ruling>,
     /// The run's whole journal after; nothing where a part of it is missing.
-    pub(super) journal: Option<Vec<&'a Entry>>,
+    pub(in crate::sim::checks) journal: Option<Vec<&'a Entry>>,
 }
 
 impl Step<'_> {
     /// Whether nothing was decided: it was woken, or its place in the index moved.
-    pub(super) fn is_undecided(&self) -> bool {
+    pub(in crate::sim::checks) fn is_undecided(&self) -> bool {
         self.before.is_some_and(|before| before.version == self.after.version)
     }
 }
@@ -42,17 +42,17 @@ impl Step<'_> {
 pub(super) type Ends<'a> = HashMap<&'a str, Vec<(usize, Timestamp, bool)>>;
 
 /// All executions, each from its making to the end.
-pub(super) struct Stories<'a> {
+pub(in crate::sim::checks) struct Stories<'a> {
     by_execution: BTreeMap<Incarnation, Vec<Step<'a>>>,
     /// The deeds of scripts, with their numbers in the history.
-    pub(super) deeds: Vec<(usize, Timestamp, &'a Deed)>,
+    pub(in crate::sim::checks) deeds: Vec<(usize, Timestamp, &'a Deed)>,
     /// For each task's id: whether it had ended, from when on.
-    pub(super) tasks: Ends<'a>,
+    pub(in crate::sim::checks) tasks: Ends<'a>,
 }
 
 impl<'a> Stories<'a> {
     /// The stories of a run.
-    pub(super) fn of(run: &'a Run) -> Self {
+    pub(in crate::sim::checks) fn of(run: &'a Run) -> Self {
         let (mut rulings, mut segments) = (HashMap::new(), BTreeMap::new());
         let mut by_execution: BTreeMap<_, Vec<Step<'a>>> = BTreeMap::new();
         let (mut deeds, mut tasks) = (Vec::new(), Ends::new());
@@ -85,22 +85,22 @@ impl<'a> Stories<'a> {
     }
 
     /// Every step of every execution.
-    pub(super) fn steps(&self) -> impl Iterator<Item = &Step<'a>> {
+    pub(in crate::sim::checks) fn steps(&self) -> impl Iterator<Item = &Step<'a>> {
         self.by_execution.values().flatten()
     }
 
     /// The executions' steps, one execution after the other.
-    pub(super) fn executions(&self) -> impl Iterator<Item = &[Step<'a>]> {
+    pub(in crate::sim::checks) fn executions(&self) -> impl Iterator<Item = &[Step<'a>]> {
         self.by_execution.values().map(Vec::as_slice)
     }
 
     /// The steps of one execution.
-    pub(super) fn execution(&self, incarnation: Incarnation) -> &[Step<'a>] {
+    pub(in crate::sim::checks) fn execution(&self, incarnation: Incarnation) -> &[Step<'a>] {
         self.by_execution.get(&incarnation).map_or(&[], Vec::as_slice)
     }
 
     /// The steps of the last execution that had an id by then.
-    pub(super) fn latest(&self, id: &ExecutionId, before: usize) -> Option<&[Step<'a>]> {
+    pub(in crate::sim::checks) fn latest(&self, id: &ExecutionId, before: usize) -> Option<&[Step<'a>]> {
         let first = |steps: &&[Step<'a>]| steps.first().map(|step| step.number);
         let of_id = |steps: &&[Step<'a>]| steps.first().is_some_and(|step| step.after.id == *id);
         let all = self.executions().filter(of_id).filter(|steps| first(steps) < Some(before));
@@ -147,12 +147,12 @@ fn journal<'a>(
 }
 
 /// The earliest instant by which somebody has to see to this record: a deadline, or the end of an attempt's time.
-pub(super) fn watched_instant(execution: &Execution) -> Option<Timestamp> {
+pub(in crate::sim::checks) fn watched_instant(execution: &Execution) -> Option<Timestamp> {
     earliest([visible_instant(execution), attempt_over_at(execution)])
 }
 
 /// The earliest deadline that a user can see pass on this record.
-pub(super) fn visible_instant(execution: &Execution) -> Option<Timestamp> {
+pub(in crate::sim::checks) fn visible_instant(execution: &Execution) -> Option<Timestamp> {
     if execution.closed().is_some() {
         return None;
     }

@@ -137,7 +137,7 @@ pub(super) fn each_lease_is_granted_once(stories: &Stories<'_>, run: &Run) -> Ve
             let Some(call) = step.ruling.map(|ruling| ruling.call) else { continue };
             // One call whose write's answer was lost, and that is decided again after a long while, hands over once
             // all the same.
-            let is_fair = run.plan.weather.is_fair();
+            let is_fair = run.plan.is_fair();
             if granted.insert(lease, call).is_some_and(|other| other != call || is_fair) {
                 violations.push(found(Invariant::I7, step, format!("{lease} was granted twice")));
             }

@@ -23,7 +23,7 @@ const PROMPT: Millis = Millis::from_secs(2);
 const LEGS: u64 = 20;
 
 pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
-    if !run.plan.weather.is_fair() {
+    if !run.plan.is_fair() {
         return vec![];
     }
     let soon = PROMPT.saturating_add(Millis::new(run.plan.weather.latency_ms).saturating_mul(LEGS));

@@ -143,7 +143,10 @@ impl<'a> Steps<'a> {
                 }
                 Payload::Blob(blob) => TimelineEntryView { output_bytes: Some(blob.bytes), ..view },
             },
-            StepOutcome::TimedOut | StepOutcome::DeadlineExceeded | StepOutcome::Cancelled => view,
+            StepOutcome::TimedOut
+            | StepOutcome::DeadlineExceeded
+            | StepOutcome::Cancelled
+            | StepOutcome::ResultExpired => view,
         }
     }
 
@@ -220,6 +223,7 @@ const fn ending(outcome: &StepOutcome) -> &'static str {
         StepOutcome::TimedOut => "timed_out",
         StepOutcome::DeadlineExceeded => "deadline_exceeded",
         StepOutcome::Cancelled => "cancelled",
+        StepOutcome::ResultExpired => "result_expired",
     }
 }
 

@@ -93,7 +93,7 @@ impl Punctual {
                 self.take(vec![Effect::Timer(Timer { record: task.into(), at: due.at, due_at: due.at })]);
             }
             if due.at <= now {
-                self.tell(&Command::Due(QueueView { looks_empty: true, watermark: None, paused: false }));
+                self.tell(&Command::Due(QueueView { looks_empty: true, ..QueueView::default() }));
             }
         }
         self.next_tick = self.next_tick.plus(Millis::new(60_000));

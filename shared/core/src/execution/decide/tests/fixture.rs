@@ -103,7 +103,13 @@ impl Plan {
 
 pub(super) fn parent() -> Parent {
     let execution = ExecutionId::parse("order-6").unwrap();
-    Parent { execution, incarnation: Incarnation::from_bytes([4; 8]), run: 1, slot: None }
+    Parent {
+        execution,
+        incarnation: Incarnation::from_bytes([4; 8]),
+        run: 1,
+        slot: None,
+        on_close: crate::execution::ParentClosePolicy::default(),
+    }
 }
 
 // ---- entries

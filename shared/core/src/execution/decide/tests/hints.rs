@@ -75,11 +75,7 @@ fn a_backlog_gets_a_hint_each_six_hours_at_most() {
     let mut sent = Vec::new();
     while scene.record().due.unwrap().at < t("2d") {
         let now = scene.record().due.unwrap().at;
-        scene = scene.at_instant(now).tick_seeing(QueueView {
-            looks_empty: false,
-            watermark: None,
-            paused: false,
-        });
+        scene = scene.at_instant(now).tick_seeing(QueueView { looks_empty: false, ..QueueView::default() });
         sent.extend(scene.hints());
     }
     assert_eq!(sent.len(), 7);

@@ -68,7 +68,7 @@ fn a_journal_has_no_more_entries_than_the_limit_but_its_run_can_always_end() {
     full().wait("a").is(Status::Waiting);
     let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
     full().close_with("a", steps(1, 10), ending).replies(CLOSED).is(Status::Completed);
-    full().cancel().replies(Reply::Cancel(crate::decision::CancelReply::Requested));
+    full().cancel().replies(Reply::Changed { changed: true });
 }
 
 #[test]

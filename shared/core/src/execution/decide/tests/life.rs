@@ -72,6 +72,18 @@ fn starting_the_same_id_again_answers_with_what_is_there_and_hints_again_if_nobo
 }
 
 #[test]
+fn an_id_of_another_workflow_is_taken_whatever_the_policy_says() {
+    let scene = execution().started().start_other().refuses(Reject::IdConflict).changes_nothing();
+    scene
+        .take("a")
+        .start_other()
+        .refuses(Reject::IdConflict)
+        .complete("a")
+        .start_other()
+        .refuses(Reject::IdConflict);
+}
+
+#[test]
 fn a_start_that_insists_on_being_the_first_is_refused_unless_it_was() {
     let scene = execution().policy(StartPolicy::Reject).started().replies(NEW);
     scene.start_repeated().replies(NEW).start_again().refuses(Reject::IdConflict).changes_nothing();

@@ -5,12 +5,12 @@ use crate::execution::decision::{ExecutionReply, TakeReply};
 use crate::execution::status::ExecutionStatus as Status;
 use crate::queue::QueueView;
 
-use super::fixture::execution;
+use super::fixture::{EMPTY, execution};
 
 const TAKEN: ExecutionReply = ExecutionReply::Take(TakeReply::Taken);
 const SUSPECT: ExecutionReply = ExecutionReply::Take(TakeReply::Suspect);
 const PARKED: ExecutionReply = ExecutionReply::Take(TakeReply::Parked);
-const PAUSED: QueueView = QueueView { looks_empty: true, watermark: None, paused: true };
+const PAUSED: QueueView = QueueView { paused: true, ..EMPTY };
 
 #[test]
 fn a_turn_lost_among_others_is_not_counted_and_the_next_one_runs_alone() {

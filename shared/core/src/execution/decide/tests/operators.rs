@@ -1,6 +1,6 @@
 //! What operators do: cancel, terminate, pause, resume, restart, rerun, and retry a step.
 
-use crate::decision::{CancelReply, Write};
+use crate::decision::Write;
 use crate::error::Reject;
 use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
 use crate::execution::journal::{Happened, OPEN};
@@ -32,17 +32,17 @@ fn where_no_turn_is_under_way_a_cancellation_ends_the_execution_at_once() {
         execution().started().take_for("a", "1m").at("1m"),
     ];
     for scene in standing {
-        let scene = scene.cancel().replies(Reply::Cancel(CancelReply::Cancelled)).ended_as(&cancelled);
-        scene.cancel().replies(Reply::Cancel(CancelReply::AlreadyFinished)).changes_nothing();
+        let scene = scene.cancel().replies(Reply::Changed { changed: true }).ended_as(&cancelled);
+        scene.cancel().replies(Reply::Changed { changed: false }).changes_nothing();
     }
 }
 
 #[test]
 fn where_a_turn_is_under_way_its_code_is_told() {
-    let scene = execution().started().take("a").cancel().replies(Reply::Cancel(CancelReply::Requested));
+    let scene = execution().started().take("a").cancel().replies(Reply::Changed { changed: true });
     assert_eq!(kinds(&scene), ["cancel_requested"]);
     let scene =
-        scene.is(Status::Running).cancel().replies(Reply::Cancel(CancelReply::Requested)).changes_nothing();
+        scene.is(Status::Running).cancel().replies(Reply::Changed { changed: false }).changes_nothing();
     let cancelled = ExecutionOutcome::Cancelled { terminated: false };
     scene.close("a", cancelled.clone()).ended_as(&cancelled);
     // Its worker gives it back, or is lost: nobody is left to be told.
@@ -55,7 +55,7 @@ fn where_a_turn_is_under_way_its_code_is_told() {
 
 #[test]
 fn a_termination_asks_nobody() {
-    let scene = execution().started().take("a").terminate().replies(Reply::Cancel(CancelReply::Cancelled));
+    let scene = execution().started().take("a").terminate().replies(Reply::Changed { changed: true });
     let scene = scene.ended_as(&ExecutionOutcome::Cancelled { terminated: true });
     scene.complete("a").refuses(Reject::TurnLost).changes_nothing();
 }
@@ -63,7 +63,7 @@ fn a_termination_asks_nobody() {
 #[test]
 fn a_cancellation_that_comes_too_late_records_what_has_passed() {
     let scene = execution().deadline("1m").started().at("1m").cancel();
-    scene.replies(Reply::Cancel(CancelReply::AlreadyFinished)).is(Status::TimedOut).writes_the_record();
+    scene.replies(Reply::Changed { changed: false }).is(Status::TimedOut).writes_the_record();
 }
 
 // ---- pause and resume

@@ -97,19 +97,32 @@ impl Life {
                     paused: false,
                 })
             }
-            Step::Record(whose, entries) => {
-                Command::Record(Record { lease: self.lease(*whose), entries: at(entries), on_failure: None })
-            }
+            Step::Record(whose, entries) => Command::Record(Record {
+                lease: self.lease(*whose),
+                entries: at(entries),
+                on_failure: None,
+                under_way: None,
+            }),
             Step::Begin(whose, number, ms) => {
                 let next_at = Some(Timestamp::from_millis(self.now.as_millis() + ms));
                 let name = name(&format!("attempt-{number}"));
                 let what = Happened::Attempt { name, attempt: 1, first_at: self.now, error: None, next_at };
                 let entries = vec![Entry { at: self.now, what }];
-                Command::Record(Record { lease: self.lease(*whose), entries, on_failure: None })
+                Command::Record(Record {
+                    lease: self.lease(*whose),
+                    entries,
+                    on_failure: None,
+                    under_way: None,
+                })
             }
             Step::EndAttempt(whose, number) => {
                 let entries = vec![ends_attempt(&format!("attempt-{number}"))];
-                Command::Record(Record { lease: self.lease(*whose), entries, on_failure: None })
+                Command::Record(Record {
+                    lease: self.lease(*whose),
+                    entries,
+                    on_failure: None,
+                    under_way: None,
+                })
             }
             Step::Suspend { whose, entries, until, awaits_others, unseen } => Command::Suspend(Suspend {
                 lease: self.lease(*whose),
@@ -154,7 +167,7 @@ impl Life {
             Step::Restart(preserved) => Command::Restart(Rerun { preserved: preserved.clone() }),
             Step::Due { looks_empty, watermark } => {
                 let watermark = watermark.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms));
-                Command::Due(QueueView { looks_empty: *looks_empty, watermark, paused: false })
+                Command::Due(QueueView { looks_empty: *looks_empty, watermark, ..QueueView::default() })
             }
         }
     }

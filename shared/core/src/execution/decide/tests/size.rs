@@ -43,6 +43,7 @@ pub(super) fn largest_parent() -> Parent {
         incarnation: Incarnation::from_bytes([255; 8]),
         run: 99_999,
         slot: Some(slot),
+        on_close: crate::execution::ParentClosePolicy::RequestCancel,
     }
 }
 

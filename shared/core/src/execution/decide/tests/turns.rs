@@ -124,6 +124,25 @@ fn a_worker_that_always_gives_up_is_poison_as_well() {
 }
 
 #[test]
+fn runs_in_a_row_that_bring_nothing_and_begin_alike_end_the_execution() {
+    let limited = || execution().limited(|limits| limits.idle_turns = 3).started();
+    // The first has another input than those that follow it.
+    let mut scene = limited();
+    for _ in 0..4 {
+        scene = scene.take("a").replies(TAKEN).continue_as_new("a", vec![]).is(Status::Pending);
+    }
+    let scene = scene.take("a").replies(Reply::Take(TakeReply::Closing)).is(Status::Failed);
+    let ExecutionOutcome::Failed { error, .. } = scene.outcome() else { panic!() };
+    assert_eq!(error.code, "poisoned");
+
+    let mut scene = limited();
+    for _ in 0..20 {
+        scene = scene.take("a").replies(TAKEN).record_entries("a", vec![done("step", "1")]);
+        scene = scene.continue_as_new("a", vec![]).is(Status::Pending);
+    }
+}
+
+#[test]
 fn a_workflow_that_no_worker_knows_waits_for_one_that_does() {
     let mut scene = execution().limited(|limits| limits.idle_turns = 3).started();
     for tries in 1..20 {

@@ -164,7 +164,13 @@ pub(super) fn step(text: &str) -> StepName {
 
 /// The first run of an execution as the parent of something.
 pub(super) fn parent_of(id: &str, incarnation: Incarnation) -> Parent {
-    Parent { execution: execution_id(id), incarnation, run: 1, slot: None }
+    Parent {
+        execution: execution_id(id),
+        incarnation,
+        run: 1,
+        slot: None,
+        on_close: ParentClosePolicy::default(),
+    }
 }
 
 pub(super) fn slot(place: u16) -> Slot {
@@ -234,6 +240,7 @@ pub(super) fn every_entry() -> Vec<Entry> {
         StepOutcome::TimedOut,
         StepOutcome::DeadlineExceeded,
         StepOutcome::Cancelled,
+        StepOutcome::ResultExpired,
     ];
     let ends = outcomes.into_iter().enumerate().map(|(number, outcome)| Happened::Step {
         name: step(&format!("charge[{number}]")),

@@ -47,6 +47,9 @@ pub(in super::super) async fn many_executions_are_read_at_once_without_the_absen
     read.sort_by(|one, other| one.id.cmp(&other.id));
     assert_eq!(read, written);
     assert_eq!(world.store.executions(&[]).await?, []);
+    // Nothing is written meanwhile: then a glimpse shows the same.
+    assert_eq!(world.store.glimpse_execution(&execution_id("e-00")).await?.as_ref(), written.first());
+    assert_eq!(world.store.glimpse_execution(&execution_id("e-98")).await?, None);
     Ok(())
 }
 
@@ -76,6 +79,24 @@ pub(in super::super) async fn executions_are_listed_by_workflow_the_latest_first
     world.update(&ended, &again).await?;
     assert_eq!(world.of_workflow("check", 2).await?, [execution_id("other")]);
     assert_eq!(world.of_workflow("nothing", 2).await?, []);
+    Ok(())
+}
+
+pub(in super::super) async fn a_long_list_of_executions_is_one_list_in_pages_of_any_size(
+    world: World,
+) -> Result<(), StoreError> {
+    let mut expected = Vec::new();
+    for number in 0_u32..120 {
+        let (secs, name) = (u64::from(number / 40), format!("e-{number:03}"));
+        world.started_after(&name, secs, "checkout").await?;
+        expected.push((secs, execution_id(&name)));
+    }
+    expected.sort();
+    let expected: Vec<ExecutionId> = expected.into_iter().rev().map(|(_, id)| id).collect();
+    for limit in [9, 50, 1_000] {
+        assert_eq!(world.of_workflow("checkout", limit).await?, expected, "pages of {limit}");
+    }
+    assert_eq!(world.store.list_executions(&workflow("checkout"), 50, None).await?.items.len(), 50);
     Ok(())
 }
 

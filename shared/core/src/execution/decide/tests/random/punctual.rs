@@ -121,7 +121,7 @@ impl Punctual {
                 self.receive(vec![Effect::Timer(timer)]);
             }
             if due.at <= now {
-                self.tell(&Command::Due(QueueView { looks_empty: true, watermark: None, paused: false }));
+                self.tell(&Command::Due(QueueView { looks_empty: true, ..QueueView::default() }));
             }
         }
         self.next_tick = self.next_tick.plus(Millis::new(60_000));

@@ -1,0 +1,131 @@
+//! Which keys of the table and its indexes a write lies under: for counting how many writes each takes.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use tickover_core::decision::Write;
+use tickover_service::ports::StoreError;
+
+use crate::attribute::{DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK};
+use crate::expression::Action;
+use crate::item::{Item, string};
+use crate::write::statement;
+
+/// All that the indexes have of a record beside its own key.
+const HELD: [&str; 5] = [DUE_SHARD, DUE_AT, DUE_KIND, LIST_KEY, LIST_AT];
+
+/// What the indexes hold of a record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Indexed {
+    attributes: Item,
+}
+
+/// A record's entry in an index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The index's partition key.
+    pub key: String,
+    /// Its sort key.
+    at: AttributeValue,
+    /// What else it holds.
+    rest: Option<AttributeValue>,
+}
+
+impl Entry {
+    /// Whether both are one entry, which at most holds something else.
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        (&self.key, &self.at) == (&other.key, &other.at)
+    }
+}
+
+impl Indexed {
+    /// The entry in the index of what is due.
+    pub fn due(&self) -> Option<Entry> {
+        self.entry(DUE_SHARD, DUE_AT, Some(DUE_KIND))
+    }
+
+    /// The entry in the index of lists.
+    pub fn list(&self) -> Option<Entry> {
+        self.entry(LIST_KEY, LIST_AT, None)
+    }
+
+    /// The table's partition key that a write goes to, and what the indexes hold of that record afterwards.
+    ///
+    /// # Errors
+    ///
+    /// If the record can't be made into an item.
+    pub fn after(&self, write: &Write) -> Result<(String, Self), StoreError> {
+        let statement = statement(write)?;
+        let (_, values) = statement.placeholders.into_maps();
+        Ok(match statement.action {
+            Action::Put(mut item) => {
+                let pk = string(&item, PK).unwrap_or_default().to_owned();
+                item.retain(|name, _| HELD.contains(&name.as_str()));
+                (pk, Self { attributes: item })
+            }
+            Action::Update { key, expression } => {
+                let pk = string(&key, PK).unwrap_or_default().to_owned();
+                let mut attributes = self.attributes.clone();
+                let values = values.unwrap_or_default();
+                for name in HELD {
+                    if expression.contains(&format!("#{name} = :{name}")) {
+                        attributes.extend(
+                            values.get(&format!(":{name}")).map(|value| (name.to_owned(), value.clone())),
+                        );
+                    } else if expression.split([' ', ',']).any(|word| word.strip_prefix('#') == Some(name)) {
+                        attributes.remove(name);
+                    }
+                }
+                (pk, Self { attributes })
+            }
+        })
+    }
+
+    fn entry(&self, key: &str, at: &str, rest: Option<&str>) -> Option<Entry> {
+        Some(Entry {
+            key: string(&self.attributes, key)?.to_owned(),
+            at: self.attributes.get(at)?.clone(),
+            rest: rest.and_then(|rest| self.attributes.get(rest)).cloned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_core::due::{Due, DueKind};
+    use tickover_core::execution::Execution;
+    use tickover_core::id::Nonce;
+    use tickover_core::time::Timestamp;
+
+    use super::*;
+    use crate::execution::tests::pending;
+
+    #[test]
+    fn what_the_indexes_hold_follows_from_the_writes_as_they_are_sent() {
+        let before = pending();
+        let due = before.due.unwrap();
+        let create = Write::CreateExecution { execution: Box::new(before.clone()), now: before.created_at };
+        let (pk, created) = Indexed::default().after(&create).unwrap();
+        assert_eq!(pk, "exec#order-7");
+        assert_eq!(
+            (created.due().unwrap().key, created.list().unwrap().key),
+            ("3".into(), "wf#checkout#27".into())
+        );
+
+        let to = Due { kind: DueKind::Recheck, ..due };
+        let rearm = Write::RearmExecution { execution: Box::new(before.clone()), to };
+        let (_, rearmed) = created.after(&rearm).unwrap();
+        assert_ne!(rearmed, created);
+        assert!(rearmed.due().unwrap().is_same_place(&created.due().unwrap()));
+
+        let update = |due| {
+            let after = Execution { version: 2, nonce: Nonce::from_bytes([8; 8]), due, ..before.clone() };
+            let (before, after) = (Box::new(before.clone()), Box::new(after));
+            Write::UpdateExecution { before, after, due_no_later_than: None, wakes: None }
+        };
+        assert_eq!(created.after(&update(Some(due))).unwrap().1, created);
+        let later = Due { at: Timestamp::from_millis(due.at.as_millis() + 1), ..due };
+        let (_, moved) = created.after(&update(Some(later))).unwrap();
+        assert!(!moved.due().unwrap().is_same_place(&created.due().unwrap()));
+        let (_, gone) = created.after(&update(None)).unwrap();
+        assert_eq!((gone.due(), gone.list()), (None, created.list()));
+    }
+}

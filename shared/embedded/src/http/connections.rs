@@ -1,0 +1,147 @@
+//! Connections from their beginning to their end.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, HttpBody as _};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Request};
+use axum::response::{IntoResponse as _, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tickover_api::Problem;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tower::ServiceExt as _;
+
+use super::body::{Memory, Timed, too_slow};
+use super::connection::{Heard, Phase};
+use super::places::{Place, Places};
+use super::{Bounds, HostName, access};
+
+/// Largest head of a request, in bytes.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// After the system had no file left for a connection.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
+
+/// What all connections share.
+struct Server {
+    router: Router,
+    allowed: Vec<HostName>,
+    bounds: Bounds,
+    memory: Memory,
+}
+
+/// Serves the router until told to stop, then until the requests under way are answered.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    allowed: Vec<HostName>,
+    bounds: Bounds,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let memory = Memory::new(bounds.large_bodies_bytes);
+    let server = Arc::new(Server { router, allowed, bounds, memory });
+    let places = Arc::new(Places::new(bounds.connections));
+    let stopped = stopping.clone();
+    let mut open = JoinSet::new();
+    let accept = async {
+        loop {
+            places.room().await;
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    open.spawn(Arc::clone(&server).hold(stream, places.take(), stopped.clone()));
+                }
+                // The caller hung up in between.
+                Err(error) if is_about_the_caller(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "no connection accepted; one that is idle is closed");
+                    places.close_one();
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                }
+            }
+            while open.try_join_next().is_some() {}
+        }
+    };
+    tokio::select! {
+        () = accept => {}
+        // The sender lives until this call has ended.
+        _ = stopping.wait_for(|stopping| *stopping) => {}
+    }
+    drop(listener);
+    while open.join_next().await.is_some() {}
+}
+
+fn is_about_the_caller(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+impl Server {
+    /// Answers a connection's requests until either side closes it.
+    async fn hold(self: Arc<Self>, stream: TcpStream, place: Place, mut stopping: watch::Receiver<bool>) {
+        // Answers are written whole: waiting for more only makes them late.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection's answers may be delayed");
+        }
+        let connection = &place.connection;
+        let io = TokioIo::new(Heard { stream, connection: Arc::clone(connection) });
+        let answer = service_fn(|request| self.answer(request, &place));
+        let served = http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).serve_connection(io, answer);
+        let mut served = std::pin::pin!(served);
+        let mut is_stopping = false;
+        loop {
+            tokio::select! {
+                ended = served.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "a connection broke off");
+                    }
+                    return;
+                }
+                why = connection.is_over(&self.bounds) => return tracing::debug!(why, "a connection is closed"),
+                _ = stopping.wait_for(|stopping| *stopping), if !is_stopping => {
+                    is_stopping = true;
+                    served.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>, place: &Place) -> Result<Response, Infallible> {
+        let connection = &place.connection;
+        connection.enter(if request.body().is_end_stream() { Phase::Answering } else { Phase::Body });
+        let response = self.route(request, place).await;
+        connection.enter(Phase::Idle);
+        Ok(response.unwrap_or_else(last))
+    }
+
+    async fn route(&self, request: Request<Incoming>, place: &Place) -> Result<Response, Problem> {
+        let (parts, body) = request.into_parts();
+        if let Err(problem) = access::check(&parts, &self.allowed) {
+            tracing::warn!(code = problem.code(), "a request that may come from a web page is refused");
+            return Err(problem);
+        }
+        let until = Instant::now() + self.bounds.body;
+        // Until the answer: the body is in memory for as long as it is worked on.
+        let _reserved = self.memory.reserve(&body.size_hint(), until).await?;
+        let (request, late) = Timed::request(Request::from_parts(parts, body), until, &place.connection);
+        let routed = self.router.clone().oneshot(request.map(Body::new)).await;
+        let response = routed.unwrap_or_else(|never| match never {});
+        if late.load(Ordering::Relaxed) { Err(too_slow()) } else { Ok(response) }
+    }
+}
+
+/// An answer after which nothing more is read: what is left of the body would have to be.
+fn last(problem: Problem) -> Response {
+    let mut response = problem.into_response();
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}

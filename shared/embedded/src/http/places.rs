@@ -1,0 +1,81 @@
+//! How many connections there may be, and which of them is closed for a new one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::sys::resource::{Resource, getrlimit};
+use tokio::sync::Notify;
+
+use super::connection::{Connection, Phase};
+
+/// Most connections, however many files the process may open.
+const CONNECTIONS_MAX: usize = 1_024;
+/// Open files that are left to the store, to outgoing connections and to the program around this one.
+const FILES_KEPT: usize = 40;
+/// Fewest connections: a page and a few workers.
+const CONNECTIONS_MIN: usize = 8;
+
+/// The connections that there are.
+pub(super) struct Places {
+    maximum: usize,
+    taken: Mutex<(u64, BTreeMap<u64, Arc<Connection>>)>,
+    room: Arc<Notify>,
+}
+
+/// A connection's place: it is free again when this is dropped.
+pub(super) struct Place {
+    places: Arc<Places>,
+    number: u64,
+    pub(super) connection: Arc<Connection>,
+}
+
+impl Places {
+    pub(super) fn new(maximum: Option<usize>) -> Self {
+        let maximum = maximum.unwrap_or_else(by_open_files).max(1);
+        Self { maximum, taken: Mutex::default(), room: Arc::default() }
+    }
+
+    /// Resolves when there is room for one more, for which another one may have to go.
+    pub(super) async fn room(&self) {
+        while self.count() >= self.maximum {
+            self.close_one();
+            self.room.notified().await;
+        }
+    }
+
+    /// Closes the connection that has kept its next step to itself for longest. What is being answered stays.
+    pub(super) fn close_one(&self) {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent = taken.1.values().filter(|connection| connection.phase().0 != Phase::Answering);
+        if let Some(connection) = silent.min_by_key(|connection| connection.phase().1) {
+            connection.close();
+        }
+    }
+
+    pub(super) fn take(self: &Arc<Self>) -> Place {
+        let connection = Arc::new(Connection::new(Arc::clone(&self.room)));
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = taken.0;
+        taken.0 += 1;
+        taken.1.insert(number, Arc::clone(&connection));
+        Place { places: Arc::clone(self), number, connection }
+    }
+
+    fn count(&self) -> usize {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).1.len()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.taken.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&self.number);
+        self.places.room.notify_one();
+    }
+}
+
+/// As many as leave some open files to others.
+fn by_open_files() -> usize {
+    let soft = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
+    let files = usize::try_from(soft).unwrap_or(usize::MAX);
+    files.saturating_sub(FILES_KEPT).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+}

@@ -1,0 +1,104 @@
+//! Remote steps and children whose execution has ended, or has gone on to another run, without knowing of them.
+//!
+//! A task is begun before the journal says so. Where the turn that began it is lost in between, nothing that follows
+//! from the journal ever ends it. So whoever is about to start it looks at its parent first.
+
+use tickover_core::command::Command;
+use tickover_core::decision::Effect;
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::{Execution, Parent, ParentClosePolicy};
+use tickover_core::id::StepName;
+use tickover_core::task::{State, Task};
+
+use crate::drive::{Driven, Known};
+use crate::error::ServiceError;
+use crate::ports::StoreError;
+use crate::service::Service;
+use crate::telemetry::field;
+
+impl Service {
+    /// Ends a task that could be started now, if nobody waits for it any more. `None` if it may start.
+    pub(crate) async fn end_if_orphaned(&self, task: &Task) -> Result<Option<Driven>, ServiceError> {
+        let now = self.now();
+        let may_start = match &task.state {
+            State::Pending(pending) => pending.available_at <= now,
+            State::Running(running) => running.lease_expires_at <= now,
+            State::Ended(_) => false,
+        };
+        let Some(parent) = task.parent.as_ref().filter(|_| may_start) else { return Ok(None) };
+        if !self.is_orphaned(parent).await? {
+            return Ok(None);
+        }
+        tracing::info!({ field::TASK_ID } = %task.id, "not started: its execution is over");
+        let (known, command) = (Known::Record(Box::new(task.clone())), Command::Cancel { force: true });
+        let mut ended = self.drive_quietly(&task.id, known, &command).await?;
+        let mut effects = std::mem::take(&mut ended.effects);
+        // Nobody is there to be told.
+        effects.retain(|effect| !matches!(effect, Effect::Tell(_)));
+        self.publish(effects).await;
+        Ok(Some(ended))
+    }
+
+    /// Ends a child that nobody has begun to run, if it is to end with its parent and that is over. Whether it did.
+    pub(crate) async fn end_if_outlived(&self, child: &Execution) -> Result<bool, ServiceError> {
+        let Some(parent) = &child.parent else { return Ok(false) };
+        if parent.on_close == ParentClosePolicy::Abandon || !child.is_untouched() {
+            return Ok(false);
+        }
+        if !self.is_orphaned(parent).await? {
+            return Ok(false);
+        }
+        tracing::info!({ field::EXECUTION_ID } = %child.id, "not begun: its parent is over");
+        self.end_child(&child.id, parent.on_close).await?;
+        Ok(true)
+    }
+
+    /// Whether the parent has ended, is in another run by now, or is gone.
+    ///
+    /// The first read costs half and may be behind: what it shows can be from before the parent was begun, went on to
+    /// this run or was reopened. So only the parent's being there is taken from it.
+    async fn is_orphaned(&self, parent: &Parent) -> Result<bool, ServiceError> {
+        let glimpse = self.patiently(|| self.ports.store.glimpse_execution(&parent.execution)).await;
+        let found = match glimpse {
+            Ok(found) if parent.is_open_in(found.as_ref()) => return Ok(false),
+            Ok(_) => self.patiently(|| self.ports.store.execution(&parent.execution)).await,
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(found) => Ok(!parent.is_open_in(found.as_ref())),
+            // It is there, whatever it says.
+            Err(StoreError::Corrupt { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Ends what a turn had begun that was lost before it could write that down, if the run is over. Where it goes on,
+    /// its next turn begins the same again, or has it in its journal.
+    pub async fn leave_begun(&self, execution: &Execution, begun: &[Entry]) -> Result<(), ServiceError> {
+        let parent = Parent::of(execution);
+        let mut remote: Vec<StepName> = Vec::new();
+        let mut children = Vec::new();
+        for entry in begun {
+            if let Happened::Remote { name } = &entry.what {
+                remote.push(name.clone());
+            }
+            if let Happened::Child { execution: child, policy, .. } = &entry.what
+                && *policy != ParentClosePolicy::Abandon
+            {
+                children.push((child, *policy));
+            }
+        }
+        if (remote.is_empty() && children.is_empty()) || !self.is_orphaned(&parent).await? {
+            return Ok(());
+        }
+        self.cancel_remote(execution, &remote).await?;
+        for (child, policy) in children {
+            let found = self.load_execution(child).await?;
+            // The id may be somebody else's.
+            if found.and_then(|found| found.parent).is_some_and(|of| of.is(execution)) {
+                self.end_child(child, policy).await?;
+            }
+        }
+        Ok(())
+    }
+}

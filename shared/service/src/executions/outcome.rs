@@ -1,0 +1,203 @@
+//! How remote steps and children ended, as a parent's journal keeps it.
+//!
+//! Only what the journal says was begun is asked for here, and all reads are consistent. So a task or child that isn't
+//! there has been deleted, because nobody looked at it for as long as it was kept.
+
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use tickover_core::execution::journal::{StepOutcome, TYPED_ERROR};
+use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::id::{ExecutionId, StepName, TaskId};
+use tickover_core::payload::{BlobRef, Json, Payload};
+use tickover_core::retry::MaxAttempts;
+use tickover_core::task::{Failure, Outcome, Task};
+
+use super::remote::{AT_ONCE, remote_id};
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// Records of one batch read.
+const READ_MAX: usize = 100;
+
+impl Service {
+    /// How remote steps of an execution's run ended, of those that were begun: the ones that have, with the attempts
+    /// they took. One whose task is gone has [`StepOutcome::ResultExpired`].
+    pub async fn remote_outcomes(
+        &self,
+        execution: &Execution,
+        names: &[StepName],
+    ) -> Result<BTreeMap<StepName, (StepOutcome, u32)>, ServiceError> {
+        let by_id: BTreeMap<TaskId, &StepName> =
+            names.iter().map(|name| (remote_id(execution, name), name)).collect();
+        let ids: Vec<TaskId> = by_id.keys().cloned().collect();
+        let mut outcomes = BTreeMap::new();
+        for ids in ids.chunks(READ_MAX) {
+            let (mut tasks, unreadable) = self.load_each(ids).await?;
+            let now = self.now();
+            tasks.retain(|task| !task.is_gone(now));
+            for id in self.gone_among(ids, &tasks, unreadable).await? {
+                if let Some(name) = by_id.get(&id) {
+                    outcomes.insert((*name).clone(), (StepOutcome::ResultExpired, 0));
+                }
+            }
+            // Each large result is read and kept apart, which for many one after the other would take long.
+            let reads: Vec<_> = tasks.iter().map(|task| self.outcome_of(task)).collect();
+            let read: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
+            for (task, outcome) in tasks.iter().zip(read) {
+                if let (Some(name), Some(outcome)) = (by_id.get(&task.id), outcome) {
+                    outcomes.insert((*name).clone(), (outcome, task.attempt));
+                }
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// The tasks that are gone, of those that weren't found. One that can't be read is there.
+    async fn gone_among(
+        &self,
+        ids: &[TaskId],
+        found: &[Task],
+        unreadable: u64,
+    ) -> Result<Vec<TaskId>, ServiceError> {
+        let missing = ids.iter().filter(|id| found.iter().all(|task| task.id != **id));
+        if unreadable == 0 {
+            return Ok(missing.cloned().collect());
+        }
+        let mut gone = Vec::new();
+        for id in missing {
+            match self.load(id).await {
+                Ok(None) => gone.push(id.clone()),
+                Ok(Some(_)) | Err(ServiceError::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(gone)
+    }
+
+    async fn outcome_of(&self, task: &Task) -> Result<Option<StepOutcome>, ServiceError> {
+        let Some(ended) = task.ended() else { return Ok(None) };
+        Ok(Some(match &ended.outcome {
+            Outcome::Completed { output } => self.completed(output.as_ref()).await?,
+            Outcome::Failed { error, message } => self.failed(task, error, message.as_ref()).await?,
+            Outcome::TimedOut { .. } => StepOutcome::TimedOut,
+            Outcome::Cancelled { .. } => StepOutcome::Cancelled,
+            Outcome::Skipped => StepOutcome::Completed { output: None },
+        }))
+    }
+
+    /// A result, copied for the journal: what it points to may be gone before the execution ends.
+    async fn completed(&self, output: Option<&Payload>) -> Result<StepOutcome, ServiceError> {
+        let Some(output) = output else { return Ok(StepOutcome::Completed { output: None }) };
+        Ok(match self.payload_if_kept(output).await? {
+            Some(json) => StepOutcome::Completed { output: Some(self.keep(json).await?) },
+            None => StepOutcome::ResultExpired,
+        })
+    }
+
+    async fn failed(
+        &self,
+        task: &Task,
+        error: &Failure,
+        message: Option<&BlobRef>,
+    ) -> Result<StepOutcome, ServiceError> {
+        let whole = match message {
+            Some(at) => self.payload_if_kept(&Payload::Blob(at.clone())).await?,
+            None => None,
+        };
+        // A typed error that was cut is nobody's error any more; another one says at least what sort it is.
+        if whole.is_none() && message.is_some() && error.code == TYPED_ERROR {
+            return Ok(StepOutcome::ResultExpired);
+        }
+        let whole = whole.and_then(|json| serde_json::from_str::<String>(json.as_str()).ok());
+        let message = whole.unwrap_or_else(|| error.message.clone());
+        let failure = Failure::new(error.code.clone(), message);
+        let error = self.keep(error_json(&failure)).await?;
+        Ok(if is_used_up(task) { StepOutcome::Exhausted { error } } else { StepOutcome::Failed { error } })
+    }
+
+    /// A payload's text, if the payload is still there.
+    async fn payload_if_kept(&self, payload: &Payload) -> Result<Option<Json>, ServiceError> {
+        match payload {
+            Payload::Inline(json) => Ok(Some(json.clone())),
+            Payload::Blob(at) => Ok(self.patiently(|| self.ports.store.blob(&at.id)).await?),
+        }
+    }
+
+    /// How the children ended that an execution's run has started: those that have. One that is gone, its id perhaps
+    /// in use by another execution, has [`StepOutcome::ResultExpired`].
+    pub async fn child_outcomes(
+        &self,
+        parent: &Execution,
+        children: &[(StepName, ExecutionId)],
+    ) -> Result<BTreeMap<StepName, StepOutcome>, ServiceError> {
+        let is_ours = |child: &Execution| child.parent.as_ref().is_some_and(|of| of.is(parent));
+        self.outcomes_of(children, |found| match found {
+            Some(child) if is_ours(child) => child.closed().map(|closed| closed.outcome.clone()).map(Ok),
+            Some(_) | None => Some(Err(StepOutcome::ResultExpired)),
+        })
+        .await
+    }
+
+    /// How executions ended that somebody else has started: those that have. One that isn't there may come yet.
+    pub async fn other_outcomes(
+        &self,
+        others: &[(StepName, ExecutionId)],
+    ) -> Result<BTreeMap<StepName, StepOutcome>, ServiceError> {
+        self.outcomes_of(others, |found| Some(Ok(found?.closed()?.outcome.clone()))).await
+    }
+
+    async fn outcomes_of(
+        &self,
+        children: &[(StepName, ExecutionId)],
+        see: impl Fn(Option<&Execution>) -> Option<Result<ExecutionOutcome, StepOutcome>>,
+    ) -> Result<BTreeMap<StepName, StepOutcome>, ServiceError> {
+        let mut outcomes = BTreeMap::new();
+        for children in children.chunks(READ_MAX) {
+            let ids: Vec<ExecutionId> = children.iter().map(|(_, id)| id.clone()).collect();
+            let mut found = self.patiently(|| self.ports.store.executions(&ids)).await?;
+            let now = self.now();
+            found.retain(|child| !child.is_gone(now));
+            let by_id: BTreeMap<&ExecutionId, &Execution> =
+                found.iter().map(|child| (&child.id, child)).collect();
+            let seen = children.iter().filter_map(|(name, id)| Some((name, see(by_id.get(id).copied())?)));
+            let (names, reads): (Vec<_>, Vec<_>) =
+                seen.map(|(name, ended)| (name, self.outcome_of_child(ended))).unzip();
+            let read: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
+            outcomes.extend(names.into_iter().cloned().zip(read));
+        }
+        Ok(outcomes)
+    }
+
+    async fn outcome_of_child(
+        &self,
+        ended: Result<ExecutionOutcome, StepOutcome>,
+    ) -> Result<StepOutcome, ServiceError> {
+        Ok(match ended {
+            Err(outcome) => outcome,
+            Ok(ExecutionOutcome::Completed { output }) => self.completed(output.as_ref()).await?,
+            Ok(ExecutionOutcome::Failed { error, .. }) => {
+                StepOutcome::Failed { error: self.keep(error_json(&error)).await? }
+            }
+            Ok(ExecutionOutcome::TimedOut { .. }) => StepOutcome::TimedOut,
+            Ok(ExecutionOutcome::Cancelled { .. }) => StepOutcome::Cancelled,
+        })
+    }
+}
+
+/// A step's error as its own type has it, or as a failure.
+fn error_json(failure: &Failure) -> Json {
+    let own = (failure.code == TYPED_ERROR).then(|| Json::parse(failure.message.clone())).flatten();
+    own.unwrap_or_else(|| {
+        let text = serde_json::json!({ "code": failure.code, "message": failure.message }).to_string();
+        Json::parse(text).unwrap_or_else(|| Json::string(&failure.code))
+    })
+}
+
+/// Whether a failed task had attempts to use up, and did.
+fn is_used_up(task: &Task) -> bool {
+    match task.retry.max_attempts {
+        MaxAttempts::Limited(limit) => limit.get() > 1 && task.attempt >= limit.get(),
+        MaxAttempts::Unlimited | MaxAttempts::Skip => false,
+    }
+}

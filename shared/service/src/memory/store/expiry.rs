@@ -1,0 +1,119 @@
+//! Deletion by time to live, for tests: an item goes some time after its instant, and never before it.
+
+use tickover_core::execution::ExecutionState;
+use tickover_core::execution::journal::SegmentKey;
+use tickover_core::id::{BlobId, ExecutionId, Fingerprint, RecurrenceId, TaskId};
+use tickover_core::time::Timestamp;
+
+use super::{Join, MemoryStore, Records};
+
+/// An item of the table that may have a time to live.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Item {
+    /// A task's record.
+    Task(TaskId),
+    /// An execution's record.
+    Execution(ExecutionId),
+    /// A recurring schedule's record.
+    Recurrence(RecurrenceId),
+    /// A segment of an execution's journal.
+    Segment(ExecutionId, SegmentKey),
+    /// A join item.
+    Join(Join),
+    /// A payload.
+    Blob(BlobId),
+    /// An idempotency key's record.
+    Key(Fingerprint),
+}
+
+impl MemoryStore {
+    /// Every item, with the instant from which on it may be deleted; without one it stays.
+    pub fn expiries(&self) -> Vec<(Item, Option<Timestamp>)> {
+        self.records().expiries()
+    }
+
+    /// Deletes items whose instant has come: those for which `goes` says so. The table is in no hurry, and in no order.
+    pub fn delete_expired(&self, now: Timestamp, mut goes: impl FnMut(&Item) -> bool) -> Vec<Item> {
+        let mut records = self.records();
+        let expired = records.expiries().into_iter().filter(|(_, at)| at.is_some_and(|at| at <= now));
+        let gone: Vec<Item> = expired.map(|(item, _)| item).filter(|item| goes(item)).collect();
+        for item in &gone {
+            records.delete(item);
+        }
+        gone
+    }
+}
+
+impl Records {
+    fn expiries(&self) -> Vec<(Item, Option<Timestamp>)> {
+        let tasks = self.tasks.values().map(|task| {
+            let at = task.ended().map(|ended| ended.expires_at);
+            (Item::Task(task.id.clone()), at)
+        });
+        let executions = self.executions.values().map(|execution| {
+            let at = match &execution.state {
+                ExecutionState::Ended(closed) => Some(closed.expires_at),
+                ExecutionState::Pending(_)
+                | ExecutionState::Running(_)
+                | ExecutionState::Waiting(_)
+                | ExecutionState::Closing(_) => None,
+            };
+            (Item::Execution(execution.id.clone()), at)
+        });
+        let recurrences =
+            self.recurrences.values().map(|one| (Item::Recurrence(one.id.clone()), one.expires_at()));
+        let segments =
+            self.segments.iter().map(|((id, key), kept)| (Item::Segment(id.clone(), *key), kept.expires_at));
+        let joins = self.joins.iter().map(|(join, kept)| (Item::Join(join.clone()), kept.expires_at));
+        let blobs = self.blobs.iter().map(|(id, kept)| (Item::Blob(*id), kept.expires_at));
+        let keys = self.keys.iter().map(|(digest, key)| (Item::Key(*digest), Some(key.expires_at)));
+        tasks
+            .chain(executions)
+            .chain(recurrences)
+            .chain(segments)
+            .chain(joins)
+            .chain(blobs)
+            .chain(keys)
+            .collect()
+    }
+
+    fn delete(&mut self, item: &Item) {
+        match item {
+            Item::Task(id) => drop(self.tasks.remove(id)),
+            Item::Execution(id) => drop(self.executions.remove(id)),
+            Item::Recurrence(id) => drop(self.recurrences.remove(id)),
+            Item::Segment(id, key) => drop(self.segments.remove(&(id.clone(), *key))),
+            Item::Join(join) => drop(self.joins.remove(join)),
+            Item::Blob(id) => drop(self.blobs.remove(id)),
+            Item::Key(digest) => drop(self.keys.remove(digest)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_core::payload::{BlobRef, Json};
+
+    use super::*;
+    use crate::ports::Store as _;
+
+    #[tokio::test]
+    async fn an_item_goes_after_its_instant_and_never_before() {
+        let store = MemoryStore::new();
+        let at = |ms| Timestamp::from_millis(ms);
+        let blob = |byte: u8, expires_at| BlobRef {
+            id: BlobId::from_bytes([byte; BlobId::LEN]),
+            bytes: 1,
+            expires_at,
+        };
+        let (soon, later) = (blob(1, at(1_000)), blob(2, at(5_000)));
+        for one in [&soon, &later] {
+            store.put_blob(one, &Json::string("x")).await.unwrap();
+        }
+        assert_eq!(store.delete_expired(at(999), |_| true), []);
+        assert_eq!(store.delete_expired(at(1_000), |_| false), []);
+        assert_eq!(store.delete_expired(at(1_000), |_| true), [Item::Blob(soon.id)]);
+        assert_eq!(store.blob(&soon.id).await.unwrap(), None);
+        assert_eq!(store.expiries(), [(Item::Blob(later.id), Some(later.expires_at))]);
+    }
+}

@@ -1,0 +1,165 @@
+//! How far this machine's clock is off, and a clock that is put right by it.
+//!
+//! Every answer of AWS says when it was given. That instant lies between the request and the arrival of the answer, so
+//! each answer bounds the clock's error from below and from above. A date has whole seconds, and the bounds of many
+//! answers together are narrower than that.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use tickover_core::duration::Millis;
+use tickover_core::time::Timestamp;
+
+use crate::metric;
+use crate::ports::Clock;
+
+/// A date stands for an instant up to so much later.
+const DATE_PRECISION_MS: i64 = 999;
+/// A clock that may be right to this is left alone.
+const LEFT_ALONE_MS: i64 = 100;
+/// An error from which on people are told.
+const TOLD_MS: u64 = 1_000;
+/// Of an error that is known only roughly, how much is corrected beyond what is certain.
+const GUESSED_MS: i64 = 500;
+/// A clock gains or loses at most one part in so many.
+const DRIFT: i64 = 1_000;
+
+/// What has to be added to the machine's clock: bounds in milliseconds, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bounds {
+    least: i64,
+    most: i64,
+    /// When they were known, by the machine's clock.
+    known_at: Timestamp,
+}
+
+impl Bounds {
+    /// What a second look says beside this one; `None` if they contradict each other.
+    fn and(self, later: Self) -> Option<Self> {
+        let drift = (later.known_at.as_millis() - self.known_at.as_millis()).abs() / DRIFT;
+        let least = later.least.max(self.least - drift);
+        let most = later.most.min(self.most + drift);
+        (least <= most).then_some(Self { least, most, ..later })
+    }
+
+    fn offset(self) -> i64 {
+        let guessed = ((self.most - self.least) / 2).min(GUESSED_MS);
+        if self.least > LEFT_ALONE_MS {
+            self.least + guessed
+        } else if self.most < -LEFT_ALONE_MS {
+            self.most - guessed
+        } else {
+            0
+        }
+    }
+}
+
+/// What answers have said so far.
+#[derive(Debug, Default)]
+struct Seen {
+    bounds: Option<Bounds>,
+    /// The last answer, where it contradicted those before it: the clock was set, or that one server's is wrong.
+    doubt: Option<Bounds>,
+}
+
+impl Seen {
+    fn add(&mut self, new: Bounds) {
+        let Some(known) = self.bounds else {
+            self.bounds = Some(new);
+            return;
+        };
+        if let Some(both) = known.and(new) {
+            *self = Self { bounds: Some(both), doubt: None };
+            return;
+        }
+        match self.doubt.and_then(|doubt| doubt.and(new)) {
+            Some(both) => *self = Self { bounds: Some(both), doubt: None },
+            None => self.doubt = Some(new),
+        }
+    }
+}
+
+/// The error of this machine's clock, as far as answers have shown it.
+#[derive(Debug, Default)]
+pub struct Skew {
+    seen: Mutex<Seen>,
+    offset_ms: AtomicI64,
+    is_told: AtomicBool,
+}
+
+impl Skew {
+    /// Notes the date of an answer, in whole seconds, to a request that was sent and answered at these instants of the
+    /// machine's own clock. A single answer that contradicts all others changes nothing; a second one does.
+    pub fn note(&self, sent_at: Timestamp, answered_at: Timestamp, date: Timestamp) {
+        let date = date.as_millis();
+        let least = date.saturating_sub(answered_at.as_millis());
+        let most = date.saturating_add(DATE_PRECISION_MS).saturating_sub(sent_at.as_millis());
+        if least > most {
+            // The clock was set back in between.
+            return;
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.add(Bounds { least, most, known_at: answered_at });
+        let offset_ms = seen.bounds.map_or(0, Bounds::offset);
+        if self.offset_ms.swap(offset_ms, Ordering::AcqRel) != offset_ms {
+            self.tell(offset_ms);
+        }
+    }
+
+    /// What has to be added to the machine's clock, in milliseconds.
+    pub fn offset_ms(&self) -> i64 {
+        self.offset_ms.load(Ordering::Acquire)
+    }
+
+    fn tell(&self, offset_ms: i64) {
+        metric::clock_offset(offset_ms);
+        let is_off = offset_ms.unsigned_abs() >= TOLD_MS;
+        if is_off && !self.is_told.swap(true, Ordering::AcqRel) {
+            tracing::warn!(
+                offset_ms,
+                "this machine's clock is off; instants are decided by the dates of AWS"
+            );
+        } else if !is_off {
+            self.is_told.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// A machine's clock, put right by what AWS's answers say.
+#[derive(Clone)]
+pub struct MeasuredClock {
+    clock: Arc<dyn Clock>,
+    skew: Arc<Skew>,
+}
+
+impl MeasuredClock {
+    /// This clock, put right by this error of it.
+    pub fn new(clock: Arc<dyn Clock>, skew: Arc<Skew>) -> Self {
+        Self { clock, skew }
+    }
+}
+
+#[async_trait]
+impl Clock for MeasuredClock {
+    fn now(&self) -> Timestamp {
+        let offset_ms = self.skew.offset_ms();
+        let span = Millis::new(offset_ms.unsigned_abs());
+        let now = self.clock.now();
+        if offset_ms < 0 { now.minus(span) } else { now.plus(span) }
+    }
+
+    async fn sleep_until(&self, instant: Timestamp) {
+        // The error may turn out to be another one meanwhile.
+        loop {
+            let left = instant.since(self.now());
+            if left.is_zero() {
+                return;
+            }
+            self.clock.sleep_until(self.clock.now().plus(left)).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Queues that are waited for only briefly: what passes with time must not depend on whether SQS answers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use futures::future::{self, Either};
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+
+use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
+use crate::service::{Ports, Service};
+
+/// How long one call may take.
+const PATIENCE: Millis = Millis::from_secs(3);
+/// Calls to one queue that fail in a row, after which it isn't called any more.
+const FAILURES_OF_ONE: u32 = 2;
+/// Calls to all queues that fail in a row, after which none is called any more.
+const FAILURES_OF_ALL: u32 = 4;
+
+/// The queues, for as long as one tick or one message of the queue of timers takes. A call that fails twice is made no
+/// more: a hint that isn't sent is found by a later tick, a deadline that isn't enforced is late.
+struct BriefQueues {
+    inner: Arc<dyn Queue>,
+    clock: Arc<dyn Clock>,
+    failures: Mutex<Failures>,
+}
+
+#[derive(Default)]
+struct Failures {
+    of_all: u32,
+    of: HashMap<QueueName, u32>,
+}
+
+impl Service {
+    /// The same service, which waits for queues only briefly and gives up those that don't answer.
+    pub(crate) fn briefly(&self) -> Self {
+        let queue = BriefQueues {
+            inner: Arc::clone(&self.ports.queue),
+            clock: Arc::clone(&self.ports.clock),
+            failures: Mutex::default(),
+        };
+        Self { ports: Ports { queue: Arc::new(queue), ..self.ports.clone() }, ..self.clone() }
+    }
+}
+
+impl BriefQueues {
+    async fn call<T>(
+        &self,
+        queue: &QueueName,
+        call: impl Future<Output = Result<T, QueueError>>,
+    ) -> Result<T, QueueError> {
+        if self.is_given_up(queue) {
+            return Err(unavailable("it didn't answer a moment ago"));
+        }
+        let give_up_at = self.clock.now().plus(PATIENCE);
+        let call = std::pin::pin!(call);
+        let answer = match future::select(call, self.clock.sleep_until(give_up_at)).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(((), _)) => Err(unavailable("it took too long")),
+        };
+        self.note(queue, &answer);
+        answer
+    }
+
+    fn is_given_up(&self, queue: &QueueName) -> bool {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_one = failures.of.get(queue).copied().unwrap_or_default();
+        of_one >= FAILURES_OF_ONE || failures.of_all >= FAILURES_OF_ALL
+    }
+
+    fn note<T>(&self, queue: &QueueName, answer: &Result<T, QueueError>) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        match answer {
+            // An answer at once, and no sign of an outage.
+            Ok(_) | Err(QueueError::Unknown { .. } | QueueError::StaleReceipt) => {
+                failures.of_all = 0;
+                failures.of.remove(queue);
+            }
+            Err(QueueError::Throttled | QueueError::Unavailable { .. }) => {
+                failures.of_all += 1;
+                *failures.of.entry(queue.clone()).or_default() += 1;
+            }
+        }
+    }
+}
+
+fn unavailable(reason: &str) -> QueueError {
+    QueueError::Unavailable { reason: reason.to_owned() }
+}
+
+/// The first failure, if nothing was sent at all: one message that is refused says nothing about its queue.
+fn if_any_was_sent(results: Vec<Result<(), QueueError>>) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+    match results.first() {
+        Some(Err(error)) if results.iter().all(Result::is_err) => Err(error.clone()),
+        Some(_) | None => Ok(results),
+    }
+}
+
+#[async_trait]
+impl Queue for BriefQueues {
+    async fn send(
+        &self,
+        queue: &QueueName,
+        messages: &[Outgoing],
+    ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        self.call(queue, async { if_any_was_sent(self.inner.send(queue, messages).await?) }).await
+    }
+
+    async fn receive(
+        &self,
+        queue: &QueueName,
+        max: usize,
+        visibility: Millis,
+        wait: Millis,
+    ) -> Result<Vec<Received>, QueueError> {
+        self.inner.receive(queue, max, visibility, wait).await
+    }
+
+    async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
+        self.call(queue, self.inner.delete(queue, receipt)).await
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: &QueueName,
+        receipt: &str,
+        visibility: Millis,
+    ) -> Result<(), QueueError> {
+        self.call(queue, self.inner.change_visibility(queue, receipt, visibility)).await
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
+        self.call(queue, self.inner.depth(queue)).await
+    }
+
+    async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
+        self.call(queue, self.inner.open(queue)).await
+    }
+
+    fn knows(&self, queue: &QueueName) -> bool {
+        self.inner.knows(queue)
+    }
+
+    fn names(&self) -> Vec<QueueName> {
+        self.inner.names()
+    }
+}

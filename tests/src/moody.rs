@@ -1,0 +1,173 @@
+//! Queues that fail, say nothing, lose a message, or aren't there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_core::limits::Limits;
+use tickover_core::time::Timestamp;
+use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
+use tickover_service::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::system::SystemIds;
+use tickover_service::{Ports, Service};
+
+use crate::scene::{LeapClock, Scene};
+
+/// What is the matter with all queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matter {
+    /// Every call fails.
+    Fails,
+    /// No call ever answers.
+    Hangs,
+}
+
+#[derive(Default)]
+struct Mood {
+    matter: Option<Matter>,
+    missing: BTreeSet<QueueName>,
+    to_lose: Option<String>,
+    lost: Option<Timestamp>,
+    calls: BTreeMap<&'static str, u64>,
+}
+
+/// Queues in memory, with moods.
+pub struct MoodyQueue {
+    inner: Arc<MemoryQueue>,
+    clock: Arc<LeapClock>,
+    mood: Mutex<Mood>,
+}
+
+impl MoodyQueue {
+    /// A scene over such queues, with so many shards of the due index.
+    pub fn scene(due_shards: u16) -> (Scene, Arc<Self>) {
+        let clock = Arc::new(LeapClock::default());
+        let inner = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+        let queue = Arc::new(Self { inner: inner.clone(), clock: clock.clone(), mood: Mutex::default() });
+        let store = Arc::new(MemoryStore::default());
+        let ports = Ports { store, queue: queue.clone(), clock: clock.clone(), ids: Arc::new(SystemIds) };
+        let service = Service::new(ports, Limits { due_shards, ..Limits::default() });
+        (Scene { service, clock, queue: inner }, queue)
+    }
+
+    /// From now on this is the matter, or nothing is.
+    pub fn has(&self, matter: Option<Matter>) {
+        self.mood().matter = matter;
+    }
+
+    /// Removes a queue from the configuration, or adds it again.
+    pub fn is_missing(&self, queue: &QueueName, missing: bool) {
+        if missing {
+            self.mood().missing.insert(queue.clone());
+        } else {
+            self.mood().missing.remove(queue);
+        }
+    }
+
+    /// Loses the next message of a work queue whose body has this text in it.
+    pub fn loses(&self, text: &str) {
+        let mut mood = self.mood();
+        mood.to_lose = Some(text.to_owned());
+        mood.lost = None;
+    }
+
+    /// When the lost message would have arrived, if one was lost.
+    pub fn lost(&self) -> Option<Timestamp> {
+        self.mood().lost
+    }
+
+    /// How often this was called since somebody last asked.
+    pub fn calls(&self, call: &'static str) -> u64 {
+        self.mood().calls.remove(call).unwrap_or_default()
+    }
+
+    fn mood(&self) -> MutexGuard<'_, Mood> {
+        self.mood.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn call(&self, call: &'static str, queue: &QueueName) -> Result<(), QueueError> {
+        let (matter, missing) = {
+            let mut mood = self.mood();
+            *mood.calls.entry(call).or_default() += 1;
+            (mood.matter, mood.missing.contains(queue))
+        };
+        match matter {
+            _ if missing => Err(QueueError::Unknown { queue: queue.to_string() }),
+            Some(Matter::Fails) => Err(QueueError::Unavailable { reason: "out of order".to_owned() }),
+            Some(Matter::Hangs) => std::future::pending().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the message gets lost.
+    fn is_lost(&self, queue: &QueueName, message: &Outgoing) -> bool {
+        let mut mood = self.mood();
+        let lost = !queue.is_reserved()
+            && mood.to_lose.as_ref().is_some_and(|text| message.body.contains(text.as_str()));
+        if lost {
+            mood.to_lose = None;
+            mood.lost = Some(self.clock.now().plus(message.delay));
+        }
+        lost
+    }
+}
+
+#[async_trait]
+impl Queue for MoodyQueue {
+    async fn send(
+        &self,
+        queue: &QueueName,
+        messages: &[Outgoing],
+    ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        self.call("send", queue).await?;
+        let kept: Vec<_> = messages.iter().filter(|message| !self.is_lost(queue, message)).cloned().collect();
+        self.inner.send(queue, &kept).await?;
+        Ok(vec![Ok(()); messages.len()])
+    }
+
+    async fn receive(
+        &self,
+        queue: &QueueName,
+        max: usize,
+        visibility: Millis,
+        wait: Millis,
+    ) -> Result<Vec<Received>, QueueError> {
+        self.call("receive", queue).await?;
+        self.inner.receive(queue, max, visibility, wait).await
+    }
+
+    async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
+        self.call("delete", queue).await?;
+        self.inner.delete(queue, receipt).await
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: &QueueName,
+        receipt: &str,
+        visibility: Millis,
+    ) -> Result<(), QueueError> {
+        self.call("change_visibility", queue).await?;
+        self.inner.change_visibility(queue, receipt, visibility).await
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
+        self.call("depth", queue).await?;
+        self.inner.depth(queue).await
+    }
+
+    async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
+        self.call("open", queue).await?;
+        self.inner.open(queue).await
+    }
+
+    fn knows(&self, queue: &QueueName) -> bool {
+        !self.mood().missing.contains(queue) && self.inner.knows(queue)
+    }
+
+    fn names(&self) -> Vec<QueueName> {
+        self.inner.names().into_iter().filter(|name| self.knows(name)).collect()
+    }
+}

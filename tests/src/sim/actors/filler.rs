@@ -1,0 +1,44 @@
+//! Work that keeps coming, so that no queue is ever empty.
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::command::StartPolicy;
+use tickover_core::retry::RetryPolicy;
+use tickover_core::timeout::Timeouts;
+use tickover_service::executions::StartRequest;
+use tickover_service::schedule::ScheduleRequest;
+
+use crate::sim::plan::execution::workflow;
+use crate::sim::plan::{GREEN, QUEUES, kind};
+use crate::sim::process::Process;
+use crate::sim::script::Script;
+use crate::sim::world::queue;
+
+/// Sends little tasks and executions for as long as the queues are to be busy.
+pub async fn filler(process: Process) {
+    let dice = &process.gate.dice;
+    while process.world.is_busy() {
+        for name in QUEUES {
+            let request = ScheduleRequest {
+                id: None,
+                idempotency_key: None,
+                queue: queue(name),
+                kind: kind(),
+                input: None,
+                labels: None,
+                retry: RetryPolicy::fixed(3, Millis::from_secs(1)),
+                timeouts: Timeouts::default(),
+                start: tickover_core::command::Start::After(Millis::ZERO),
+                trace: None,
+            };
+            // One that isn't made is followed by another.
+            let _ = process.schedule(vec![request]).await;
+        }
+        let request = StartRequest {
+            input: Some(Script::short(dice.roll()).input()),
+            policy: StartPolicy::UseExisting,
+            ..StartRequest::new(workflow(), queue(GREEN))
+        };
+        let _ = process.start(request).await;
+        process.sleep(dice.secs(30, 60)).await;
+    }
+}

@@ -1,0 +1,31 @@
+//! Deletes what has expired, as the table does: some time after its instant, never before, and in no order.
+
+use tickover_core::duration::Millis;
+use tickover_service::memory::store::Item;
+
+use crate::sim::dice::Dice;
+use crate::sim::history::{Actor, Deleted, Fault};
+use crate::sim::world::World;
+
+/// How often it looks.
+const EVERY: Millis = Millis::from_secs(60);
+
+/// Deletes for as long as the world lasts.
+pub async fn reaper(world: &World) {
+    use tickover_service::ports::Clock as _;
+    let dice = Dice::new(world.seed, "reaper");
+    let reaped = world.hardship.reaped;
+    loop {
+        world.clock.sleep_until(world.now().plus(EVERY)).await;
+        for item in world.ledger.store.delete_expired(world.now(), |_| dice.chance(reaped)) {
+            let deleted = match item {
+                Item::Blob(id) => Deleted::Blob(id),
+                Item::Segment(_, key) => Deleted::Segment(key),
+                Item::Task(_) | Item::Execution(_) | Item::Recurrence(_) => Deleted::Record,
+                Item::Join(_) => Deleted::Join,
+                Item::Key(_) => Deleted::Key,
+            };
+            world.fault(Actor::World, Fault::Deleted(deleted));
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Sends dead letters again, as operators do: each is a new message then.
+
+use tickover_service::ports::{Clock as _, Queue as _};
+
+use crate::sim::dice::Dice;
+use crate::sim::history::{Actor, Fault};
+use crate::sim::world::World;
+
+/// Redrives for as long as the world lasts.
+pub async fn redriver(world: &World) {
+    let dice = Dice::new(world.seed, "redriver");
+    loop {
+        world.clock.sleep_until(world.now().plus(dice.secs(60, 900))).await;
+        for name in world.messages.names() {
+            let count = world.messages.redrive(&name).unwrap_or(0);
+            if count > 0 {
+                world.fault(Actor::World, Fault::Redriven(count));
+            }
+        }
+    }
+}

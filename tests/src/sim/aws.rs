@@ -1,0 +1,157 @@
+//! What AWS keeps count of, for all processes together: writes of a key in a second, messages that lead to messages,
+//! and which records a newer build has written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tickover_core::decision::Write;
+use tickover_core::due::Due;
+use tickover_core::id::RecordId;
+use tickover_core::time::Timestamp;
+
+use super::history::{Actor, Note};
+
+/// How often a message may lead to another one in a loop that isn't allowed.
+pub const HOPS_MAX: u32 = 16;
+
+/// In the counts' own place: when a key was throttled last.
+const THROTTLED: &str = "throttled";
+
+/// Whether writes are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// They are.
+    Admitted,
+    /// They aren't.
+    Refused {
+        /// Whether these are the first in their second.
+        is_news: bool,
+    },
+}
+
+/// The counts of a run.
+#[derive(Debug, Default)]
+pub struct Aws {
+    writes: Mutex<BTreeMap<String, (i64, u32)>>,
+    hops: Mutex<BTreeMap<String, u32>>,
+    newer: Mutex<BTreeSet<RecordId>>,
+}
+
+impl Aws {
+    /// Counts these writes, unless a key of theirs has had all that it takes in this second.
+    pub fn admit(&self, writes: &[Write], rate: u32, now: Timestamp) -> Admission {
+        let second = now.as_millis().div_euclid(1_000);
+        let mut counts = lock(&self.writes);
+        let keys: Vec<String> = writes.iter().flat_map(keys).collect();
+        let is_full =
+            |key: &String| counts.get(key).is_some_and(|(of, count)| *of == second && *count >= rate);
+        if keys.iter().any(is_full) {
+            let first = counts.insert(THROTTLED.to_owned(), (second, 0));
+            return Admission::Refused { is_news: first.is_none_or(|(of, _)| of != second) };
+        }
+        for key in keys {
+            let count = counts.entry(key).or_default();
+            *count = if count.0 == second { (second, count.1 + 1) } else { (second, 1) };
+        }
+        Admission::Admitted
+    }
+
+    /// How many hops a chain has come to with a message that a function sends: one more than the last message of the
+    /// same work that it received. Whoever isn't called by a message begins a new chain.
+    pub fn hop(&self, actor: Actor, note: &Note) -> u32 {
+        let Some(work) = work(note) else { return 0 };
+        let mut hops = lock(&self.hops);
+        let count = hops.entry(work).or_default();
+        *count = match actor {
+            Actor::Worker(_) | Actor::Timers(_) | Actor::Batch(_) => *count + 1,
+            Actor::World | Actor::Client(_) | Actor::Ticker(_) | Actor::Operator | Actor::Filler => 0,
+        };
+        *count
+    }
+
+    /// A build has written these records.
+    pub fn wrote(&self, writes: &[Write], is_older: bool) {
+        let mut newer = lock(&self.newer);
+        for record in writes.iter().filter_map(record_of) {
+            if is_older {
+                newer.remove(&record);
+            } else {
+                newer.insert(record);
+            }
+        }
+    }
+
+    /// Whether only a newer build can read the record.
+    pub fn is_newer(&self, record: &RecordId) -> bool {
+        lock(&self.newer).contains(record)
+    }
+
+    /// Whether only a newer build can read what one of these would change.
+    pub fn meets_newer(&self, writes: &[Write]) -> bool {
+        writes.iter().filter_map(record_of).any(|record| self.is_newer(&record))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a message is about.
+fn work(note: &Note) -> Option<String> {
+    match note {
+        Note::Hint { incarnation, .. } | Note::Turn { incarnation, .. } => Some(incarnation.to_string()),
+        Note::Timer(timer) => Some(timer.record.to_string()),
+        Note::Other(_) => None,
+    }
+}
+
+/// The record that a write is of, where it reads or changes what is in it.
+fn record_of(write: &Write) -> Option<RecordId> {
+    match write {
+        Write::CreateTask { task, .. } => Some(task.id.clone().into()),
+        Write::UpdateTask { after, .. } => Some(after.id.clone().into()),
+        Write::CreateExecution { execution, .. } => Some(execution.id.clone().into()),
+        Write::UpdateExecution { after, .. } => Some(after.id.clone().into()),
+        // These change no more than one attribute, whatever else there is.
+        Write::Rearm { .. }
+        | Write::RearmExecution { .. }
+        | Write::Wake { .. }
+        | Write::PutKey { .. }
+        | Write::PutQueue { .. }
+        | Write::PutTick { .. }
+        | Write::PutRecurrence { .. }
+        | Write::ExtendBlob { .. }
+        | Write::ExtendKey { .. } => None,
+    }
+}
+
+/// The keys of the table and of the due index that a write counts against.
+fn keys(write: &Write) -> Vec<String> {
+    let moved = |before: Option<Due>, after: Option<Due>| {
+        let places = [before, after].into_iter().flatten();
+        let all: BTreeSet<u16> =
+            if before == after { BTreeSet::new() } else { places.map(|due| due.shard).collect() };
+        all.into_iter().map(|shard| format!("due {shard}")).collect::<Vec<_>>()
+    };
+    let (record, mut keys) = match write {
+        Write::CreateTask { task, .. } => (RecordId::from(task.id.clone()), moved(None, task.due)),
+        Write::UpdateTask { before, after, .. } => (before.id.clone().into(), moved(before.due, after.due)),
+        Write::Rearm { task, to } => (task.id.clone().into(), moved(task.due, Some(*to))),
+        Write::CreateExecution { execution, .. } => (execution.id.clone().into(), moved(None, execution.due)),
+        Write::UpdateExecution { before, after, .. } => {
+            (before.id.clone().into(), moved(before.due, after.due))
+        }
+        Write::RearmExecution { execution, to } => {
+            (execution.id.clone().into(), moved(execution.due, Some(*to)))
+        }
+        Write::Wake { id, .. } => (id.clone().into(), vec![]),
+        Write::PutKey { .. }
+        | Write::PutQueue { .. }
+        | Write::PutTick { .. }
+        | Write::PutRecurrence { .. }
+        | Write::ExtendBlob { .. }
+        | Write::ExtendKey { .. } => return vec![],
+    };
+    keys.push(format!("{record:?}"));
+    keys
+}

@@ -1,0 +1,139 @@
+//! What must hold of messages that SQS gives up, of loops that Lambda stops, of two builds side by side, and of clocks.
+
+use std::collections::BTreeSet;
+
+use tickover_core::duration::Millis;
+use tickover_core::id::Incarnation;
+use tickover_core::payload::{Json, Payload};
+use tickover_core::task::Outcome;
+use tickover_core::time::Timestamp;
+
+use crate::sim::Run;
+use crate::sim::gate::is_older;
+use crate::sim::hardship::RECEIVES_MAX;
+use crate::sim::history::execution::Happening;
+use crate::sim::history::{Event, Fault, What};
+use crate::sim::plan::DEADLY;
+use crate::sim::trace::{brief, clock};
+use crate::sim::violation::{Invariant, Violation};
+
+/// How far ahead a clock may be by which something is decided.
+const AHEAD_MAX: Millis = Millis::from_secs(1);
+
+pub(super) fn of_run(run: &Run) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut newer = BTreeSet::new();
+    for event in &run.events {
+        found.extend(no_loop_is_stopped(event));
+        found.extend(nothing_is_decided_ahead_of_time(event));
+        if run.plan.hardship.kills {
+            found.extend(only_the_deadly_is_given_up(event));
+        }
+        if run.plan.hardship.two_builds {
+            found.extend(an_older_build_writes_nothing_over(event, run, &mut newer));
+        }
+    }
+    found.extend(nothing_becomes_a_dead_letter_by_waiting(run));
+    found
+}
+
+/// A process that dies takes with it all that it has in hands, and one of that has killed it.
+fn only_the_deadly_is_given_up(event: &Event) -> Option<Violation> {
+    let What::Stored(stored) = &event.what else { return None };
+    let Outcome::Failed { error, .. } = &stored.after.ended()?.outcome else { return None };
+    let is_deadly =
+        matches!(&stored.after.input, Some(Payload::Inline(input)) if *input == Json::string(DEADLY));
+    let wrong = error.code == "poisoned" && !is_deadly;
+    let what = || format!("{} was given up, and did nothing wrong", brief(&stored.after));
+    wrong.then(|| Violation::new(Invariant::Company, event.at, what()))
+}
+
+fn no_loop_is_stopped(event: &Event) -> Option<Violation> {
+    let What::Fault(Fault::LoopStopped(hops)) = event.what else { return None };
+    Some(Violation::new(Invariant::Messages, event.at, format!("a chain was stopped after {hops} hops")))
+}
+
+/// A slow process may decide by an instant that has passed; none by one that hasn't come.
+fn nothing_is_decided_ahead_of_time(event: &Event) -> Option<Violation> {
+    let now = decided_at(&event.what)?;
+    let ahead = now > event.at.plus(AHEAD_MAX);
+    let what = || format!("{} decided by {}", event.actor, clock(now));
+    ahead.then(|| Violation::new(Invariant::I5, event.at, what()))
+}
+
+fn decided_at(what: &What) -> Option<Timestamp> {
+    match what {
+        What::Decided(decided) => Some(decided.now),
+        What::OfExecution(happening) => match &**happening {
+            Happening::Decided(ruling) => Some(ruling.now),
+            Happening::Stored(_)
+            | Happening::Sealed { .. }
+            | Happening::Joined { .. }
+            | Happening::Did(_) => None,
+        },
+        What::Called { .. }
+        | What::Answered { .. }
+        | What::Stored(_)
+        | What::Message { .. }
+        | What::Fault(_) => None,
+    }
+}
+
+/// What the newer one has written, the older one changes no more.
+fn an_older_build_writes_nothing_over(
+    event: &Event,
+    run: &Run,
+    newer: &mut BTreeSet<Incarnation>,
+) -> Option<Violation> {
+    let (incarnation, is_decided) = written(&event.what)?;
+    let older = is_older(event.actor) && event.at < run.plan.storm_until;
+    if !is_decided {
+        return None;
+    }
+    if !older {
+        newer.insert(incarnation);
+        return None;
+    }
+    let rewritten = newer.contains(&incarnation);
+    let what = || format!("{} wrote over what a newer build had written of {incarnation}", event.actor);
+    rewritten.then(|| Violation::new(Invariant::Format, event.at, what()))
+}
+
+/// Whose record changed, and whether more of it did than one attribute.
+fn written(what: &What) -> Option<(Incarnation, bool)> {
+    match what {
+        What::Stored(stored) => {
+            let version = stored.before.as_ref().map(|before| before.version);
+            Some((stored.after.incarnation, version != Some(stored.after.version)))
+        }
+        What::OfExecution(happening) => match &**happening {
+            Happening::Stored(change) => {
+                let version = change.before.as_ref().map(|before| before.version);
+                Some((change.after.incarnation, version != Some(change.after.version)))
+            }
+            Happening::Decided(_)
+            | Happening::Sealed { .. }
+            | Happening::Joined { .. }
+            | Happening::Did(_) => None,
+        },
+        What::Called { .. }
+        | What::Answered { .. }
+        | What::Decided(_)
+        | What::Message { .. }
+        | What::Fault(_) => None,
+    }
+}
+
+/// Where nothing fails, every message is dealt with long before it has been handed out so often.
+fn nothing_becomes_a_dead_letter_by_waiting(run: &Run) -> Vec<Violation> {
+    let often = run.plan.hardship.mortality.and_then(|mortality| mortality.receives_max);
+    if !run.plan.weather.is_fair() || often != Some(RECEIVES_MAX) {
+        return vec![];
+    }
+    let redriven = run.events.iter().filter_map(|event| {
+        let What::Fault(Fault::Redriven(count)) = event.what else { return None };
+        Some((event.at, count))
+    });
+    let what = |(at, count)| Violation::new(Invariant::Messages, at, format!("{count} dead letters"));
+    redriven.map(what).collect()
+}

@@ -1,0 +1,142 @@
+//! What must hold of deletion: nothing goes that a record still needs, and what no record needs goes in the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
+use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::id::{BlobId, ExecutionId, TaskId};
+use tickover_core::payload::{BlobRef, Payload};
+use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
+use tickover_service::memory::store::Item;
+
+use crate::sim::Run;
+use crate::sim::history::execution::Happening;
+use crate::sim::history::{Deleted, Fault, What};
+use crate::sim::trace;
+use crate::sim::violation::{Invariant, Violation};
+
+/// Nothing may be kept longer than this for nobody: first expiries lie ahead by less.
+const LONGEST: Millis = Millis::from_days(800);
+
+/// Whether what no record ever pointed to goes as well.
+const ORPHANS_GO: bool = false;
+
+/// The records as they stand at some point of the history.
+#[derive(Default)]
+struct Standing<'a> {
+    tasks: BTreeMap<&'a TaskId, &'a Task>,
+    executions: BTreeMap<&'a ExecutionId, &'a Execution>,
+    segments: BTreeMap<SegmentKey, &'a Segment>,
+}
+
+pub(super) fn of_run(run: &Run) -> Vec<Violation> {
+    let mut standing = Standing::default();
+    let mut found = Vec::new();
+    for event in &run.events {
+        match &event.what {
+            What::Stored(stored) => drop(standing.tasks.insert(&stored.after.id, &stored.after)),
+            What::OfExecution(happening) => match &**happening {
+                Happening::Stored(change) => {
+                    standing.executions.insert(&change.after.id, &change.after);
+                }
+                Happening::Sealed { key, segment } => drop(standing.segments.insert(*key, segment)),
+                Happening::Decided(_) | Happening::Joined { .. } | Happening::Did(_) => {}
+            },
+            What::Fault(Fault::Deleted(deleted)) => {
+                let needed = standing.needs(*deleted, event.at);
+                found.extend(needed.map(|what| Violation::new(Invariant::Expiry, event.at, what)));
+            }
+            What::Called { .. }
+            | What::Answered { .. }
+            | What::Decided(_)
+            | What::Message { .. }
+            | What::Fault(_) => {}
+        }
+    }
+    found.extend(standing.what_stays_for_good(run));
+    found
+}
+
+impl<'a> Standing<'a> {
+    /// What is wrong with deleting this now: somebody may still ask for it.
+    fn needs(&self, deleted: Deleted, now: Timestamp) -> Option<String> {
+        let executions = || self.executions.values().filter(|execution| !execution.is_gone(now));
+        let (what, of) = match deleted {
+            Deleted::Blob(id) => {
+                let mut tasks = self.tasks.values().filter(|task| !task.is_gone(now));
+                let task = tasks.find(|task| task.blobs().any(|blob| blob.id == id));
+                let execution = || executions().find(|one| self.blobs(one).iter().any(|blob| blob.id == id));
+                let of = task.map(|task| trace::brief(task));
+                ("a payload", of.or_else(|| execution().map(|one| trace::execution::brief(one))))
+            }
+            Deleted::Segment(key) => {
+                let of = executions().find(|one| self.chain(one).iter().any(|(part, _)| *part == key));
+                ("a segment", of.map(|one| trace::execution::brief(one)))
+            }
+            Deleted::Record | Deleted::Join | Deleted::Key => return None,
+        };
+        of.map(|of| format!("{what} was deleted of {of}"))
+    }
+
+    /// Items that would stay although no open record needs them.
+    fn what_stays_for_good(&self, run: &Run) -> Vec<Violation> {
+        let by = run.ended_at.plus(LONGEST);
+        let stays =
+            run.world.ledger.store.expiries().into_iter().filter(|(_, at)| at.is_none_or(|at| at > by));
+        if run.plan.hardship.reaped == 0 {
+            return vec![];
+        }
+        let mut pointed_to: BTreeSet<BlobId> = BTreeSet::new();
+        let mut parts: BTreeSet<SegmentKey> = BTreeSet::new();
+        for task in self.tasks.values() {
+            pointed_to.extend(task.blobs().map(|blob| blob.id));
+        }
+        for execution in self.executions.values() {
+            pointed_to.extend(self.blobs(execution).into_iter().map(|blob| blob.id));
+            parts.extend(self.chain(execution).into_iter().map(|(key, _)| key));
+        }
+        let what = stays.filter_map(|(item, _)| match item {
+            Item::Blob(id) if ORPHANS_GO || pointed_to.contains(&id) => Some(format!("the payload {id}")),
+            Item::Segment(id, key) if ORPHANS_GO || parts.contains(&key) => {
+                Some(format!("segment {} of run {} of {id}", key.number, key.run))
+            }
+            Item::Join(join) => Some(format!("a join item of {}", join.0)),
+            Item::Key(_) => Some("an idempotency key".to_owned()),
+            Item::Blob(_) | Item::Segment(..) | Item::Task(_) | Item::Execution(_) | Item::Recurrence(_) => {
+                None
+            }
+        });
+        what.map(|what| Violation::new(Invariant::Expiry, run.ended_at, format!("{what} stays for good")))
+            .collect()
+    }
+
+    /// Every payload that an execution points to, by itself or in its journal.
+    fn blobs(&self, execution: &'a Execution) -> Vec<&'a BlobRef> {
+        let output = execution.closed().and_then(|closed| match &closed.outcome {
+            ExecutionOutcome::Completed { output } => output.as_ref(),
+            ExecutionOutcome::Failed { .. }
+            | ExecutionOutcome::TimedOut { .. }
+            | ExecutionOutcome::Cancelled { .. } => None,
+        });
+        let own = [execution.input.as_ref(), execution.details.as_ref(), output].into_iter().flatten();
+        let sealed = self.chain(execution).into_iter().flat_map(|(_, segment)| &segment.entries);
+        let entries = sealed.chain(&execution.journal).filter_map(Entry::payload);
+        own.chain(entries).filter_map(Payload::blob).collect()
+    }
+
+    /// The segments of an execution's journal.
+    fn chain(&self, execution: &Execution) -> Vec<(SegmentKey, &'a Segment)> {
+        let mut chain = Vec::new();
+        let Some(sealed) = execution.sealed else { return chain };
+        let mut mark = sealed.last;
+        for number in (1..=sealed.segments).rev() {
+            let key = SegmentKey { incarnation: execution.incarnation, run: execution.run, number, mark };
+            let Some(segment) = self.segments.get(&key) else { return chain };
+            mark = segment.before.unwrap_or(mark);
+            chain.push((key, *segment));
+        }
+        chain
+    }
+}

@@ -1,0 +1,37 @@
+//! No key of the table or of an index takes more than its part of the writes: one key takes 1,000 units a second, and an
+//! index that is throttled refuses the write of the record. `cargo xtask bench keys` does the same with larger loads.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use tickover_tests::keys::{Hottest, Load, Target, Work, run};
+
+/// At 16 shards, no more than an eighth of a second's writes.
+const SHARE: f64 = 1.0 / 8.0;
+
+async fn hottest(work: Work, count: usize) -> Vec<Hottest> {
+    let load = Load { work, count, per_second: count / 2, due_shards: 16 };
+    let found = run(load).await.unwrap();
+    let targets: Vec<Target> = found.iter().map(|hottest| hottest.target).collect();
+    assert_eq!(targets, [Target::Table, Target::Due, Target::List]);
+    found
+}
+
+#[tokio::test]
+async fn no_key_takes_more_than_an_eighth_of_a_seconds_writes() {
+    for (work, count) in [(Work::Tasks, 2_000), (Work::TimedTasks, 2_000), (Work::Executions, 1_000)] {
+        for hottest in hottest(work, count).await {
+            assert!(hottest.share <= SHARE, "{work:?}: {hottest:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_life_costs_the_indexes_what_the_reckoning_says() {
+    let all = |found: &[Hottest]| found.iter().map(|hottest| hottest.all).collect::<Vec<_>>();
+    // Two in the due index, four with a timeout of each attempt; one in a list for each failure. The queue's record is
+    // written once in each of the two seconds, and lies in a list.
+    assert_eq!(all(&hottest(Work::Tasks, 2_000).await), [6_002, 4_000, 402]);
+    assert_eq!(all(&hottest(Work::TimedTasks, 2_000).await), [6_002, 8_000, 402]);
+    let executions = all(&hottest(Work::Executions, 1_000).await);
+    assert_eq!(executions[1..], [2_000, 1_000]);
+}

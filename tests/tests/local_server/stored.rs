@@ -1,0 +1,51 @@
+//! What a local server finds in its file when it starts.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::json;
+use tickover_core::limits::Limits;
+use tickover_embedded::dynamodb::Embedded;
+use tickover_embedded::{Local, Storage};
+
+use crate::Server;
+
+#[tokio::test]
+async fn records_that_cannot_be_read_are_named_and_all_others_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    let storage = Storage::File(path.clone());
+    let server = Server::over(Local::open(&storage, Limits::default()).await.unwrap()).await;
+    for id in ["broken", "whole"] {
+        let task = json!({"queue": "q", "kind": "k", "id": id}).to_string();
+        server.post("/v1/tasks", &task).await.ok(201);
+        server.post("/v1/executions", &json!({"workflow": "w", "id": id}).to_string()).await.ok(201);
+        let schedule = json!({"id": id, "every": "1h", "task": {"queue": "q", "kind": "k"}}).to_string();
+        server.post("/v1/schedules", &schedule).await.ok(201);
+    }
+    server.stop().await;
+    let database = Embedded::file(&path).unwrap();
+    for (pk, sk) in [("task#broken", "task"), ("exec#broken", "exec"), ("cron#broken", "cron")] {
+        let version = AttributeValue::N("99".to_owned());
+        let update = database.client().update_item().table_name("tickover");
+        let update =
+            update.key("pk", AttributeValue::S(pk.to_owned())).key("sk", AttributeValue::S(sk.to_owned()));
+        update
+            .update_expression("SET v = :v")
+            .expression_attribute_values(":v", version)
+            .send()
+            .await
+            .unwrap();
+    }
+    drop(database);
+    let server = Server::over(Local::open(&storage, Limits::default()).await.unwrap()).await;
+    let health = server.get("/healthz").await.ok(200).clone();
+    assert_eq!(health["status"], "degraded");
+    let mut named: Vec<_> =
+        health["unreadable"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    named.sort_unstable();
+    assert_eq!(named, ["execution broken", "schedule broken", "task broken"]);
+    assert_eq!(server.post("/v1/queues/q/claim", "{}").await.ok(200)["tasks"][0]["id"], "whole");
+    server.get("/v1/tasks/broken").await.problem(500, "corrupt_record");
+    server.get("/v1/executions/whole").await.ok(200);
+    server.get("/v1/schedules/whole").await.ok(200);
+    server.stop().await;
+}

@@ -1,0 +1,114 @@
+//! Deadlines depend on the store and the tick alone: queues may be away, or gone.
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::ExecutionTimeouts;
+use tickover_core::id::{ExecutionId, WorkflowName};
+use tickover_core::task::Status;
+use tickover_service::executions::StartRequest;
+use tickover_service::ports::Queue as _;
+use tickover_tests::moody::{Matter, MoodyQueue};
+use tickover_tests::scene::{Scene, queue_name, request, task_id};
+
+use super::{after, tick_of, with_deadline};
+
+fn execution(id: &str, seconds: u64) -> StartRequest {
+    let timeouts = ExecutionTimeouts { execution: Some(Millis::from_secs(seconds)), run: None };
+    StartRequest {
+        id: ExecutionId::parse(id).ok(),
+        timeouts,
+        ..StartRequest::new(WorkflowName::parse("orders").unwrap(), queue_name("work"))
+    }
+}
+
+async fn status(scene: &Scene, id: &str) -> Status {
+    scene.service.describe(&task_id(id)).await.unwrap().task.status()
+}
+
+#[tokio::test]
+async fn an_hour_without_any_queue_delays_no_deadline_beyond_the_next_tick() {
+    for matter in [Matter::Fails, Matter::Hangs] {
+        let (scene, queue) = MoodyQueue::scene(4);
+        for seconds in [60, 900, 1_800] {
+            scene.service.schedule(with_deadline(&format!("t{seconds}"), seconds)).await.unwrap();
+            scene.service.start(execution(&format!("e{seconds}"), seconds)).await.unwrap();
+        }
+        for number in 0..300 {
+            scene.service.schedule(request("work", Some(&format!("idle{number}")), None)).await.unwrap();
+        }
+        queue.has(Some(matter));
+        for minute in 1..=60 {
+            let began = after(minute * 60).max(scene.service.now());
+            let report = tick_of(&scene, minute, 0).await;
+            assert_eq!((report.failed, report.out_of_time), (0, false), "{matter:?}, minute {minute}");
+            let took = scene.service.now().since(began);
+            assert!(took <= Millis::from_secs(30), "{matter:?}, minute {minute}: {took}");
+            for seconds in [60, 900, 1_800] {
+                let ended = status(&scene, &format!("t{seconds}")).await == Status::TimedOut;
+                assert_eq!(ended, minute * 60 >= seconds, "{matter:?}, minute {minute}: t{seconds}");
+                let id = ExecutionId::parse(format!("e{seconds}")).unwrap();
+                let execution = scene.service.execution(&id).await.unwrap().unwrap().execution;
+                assert_eq!(execution.closed().is_some(), minute * 60 >= seconds, "{matter:?}: e{seconds}");
+            }
+        }
+        // Work goes on when the queues are back: whatever hint was lost is found.
+        queue.has(None);
+        scene.lose_messages(&queue_name("work")).await;
+        for minute in 61..=77 {
+            tick_of(&scene, minute, 0).await;
+            scene.fire().await;
+        }
+        let depth = scene.queue.depth(&queue_name("work")).await.unwrap();
+        assert!(depth.visible >= 300, "{matter:?}: {depth:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_does_not_answer_is_asked_once_in_a_tick() {
+    let (scene, queue) = MoodyQueue::scene(1);
+    for number in 0..200 {
+        scene.service.schedule(request("work", Some(&format!("t{number}")), None)).await.unwrap();
+    }
+    queue.has(Some(Matter::Fails));
+    for minute in 1..=10 {
+        queue.calls("depth");
+        tick_of(&scene, minute, 0).await;
+    }
+    assert_eq!(queue.calls("depth"), 1);
+}
+
+#[tokio::test]
+async fn a_deadline_is_decided_before_any_queue_is_asked() {
+    let (scene, queue) = MoodyQueue::scene(1);
+    scene.service.schedule(with_deadline("t", 900)).await.unwrap();
+    scene.service.start(execution("e", 900)).await.unwrap();
+    for minute in 1..15 {
+        tick_of(&scene, minute, 0).await;
+    }
+    queue.calls("depth");
+    assert_eq!(tick_of(&scene, 15, 0).await.timed_out, 2);
+    assert_eq!(queue.calls("depth"), 0);
+}
+
+#[tokio::test]
+async fn a_queue_that_was_removed_leaves_nothing_at_the_head_of_the_index_and_goes_on_when_it_is_back() {
+    let (scene, queue) = MoodyQueue::scene(1);
+    let gone = queue_name("gone");
+    for number in 0..50 {
+        scene.service.schedule(request("gone", Some(&format!("t{number}")), None)).await.unwrap();
+    }
+    scene.lose_messages(&gone).await;
+    queue.is_missing(&gone, true);
+    let mut looks = 0;
+    for minute in 1..=360 {
+        let report = tick_of(&scene, minute, 0).await;
+        assert_eq!(report.failed, 0, "minute {minute}");
+        looks += report.looked_at;
+    }
+    // At 10 and 40 minutes, and then once an hour.
+    assert!((50 * 4..=50 * 8).contains(&looks), "{looks}");
+    queue.is_missing(&gone, false);
+    for minute in 361..=425 {
+        tick_of(&scene, minute, 0).await;
+    }
+    assert_eq!(scene.queue.depth(&gone).await.unwrap().visible, 50);
+}

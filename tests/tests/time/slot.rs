@@ -1,0 +1,126 @@
+//! A slot with more instants in it than one tick hands over, and more than come one by one.
+
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_core::task::Status;
+use tickover_core::timer::Wake;
+use tickover_service::ports::{Queue as _, TaskFilter};
+use tickover_service::timers::Fired;
+use tickover_tests::moody::{Matter, MoodyQueue};
+use tickover_tests::scene::Scene;
+
+use super::{after, tick_of, with_deadline};
+
+/// So many deadlines a second, from 205 s on: they lie beyond what their writers send timers for.
+async fn deadlines(scene: &Scene, seconds: u64, each: u64) {
+    for number in 0..seconds * each {
+        let asked = with_deadline(&format!("t{number}"), 205 + number / each);
+        scene.service.schedule(asked).await.unwrap();
+    }
+}
+
+async fn timed_out(scene: &Scene) -> usize {
+    let filter = TaskFilter { queue: None, statuses: vec![Status::TimedOut] };
+    let (mut count, mut cursor) = (0, None);
+    loop {
+        let page = scene.service.list(&filter, 1_000, cursor.as_deref()).await.unwrap();
+        count += page.items.len();
+        cursor = page.next;
+        if cursor.is_none() {
+            return count;
+        }
+    }
+}
+
+/// The next message of the queue of timers, which is deleted.
+async fn next(scene: &Scene) -> String {
+    let timers = QueueName::timers();
+    let message = scene.queue.receive(&timers, 1, Millis::from_secs(60), Millis::ZERO).await;
+    let message = message.unwrap().pop().expect("a message");
+    scene.queue.delete(&timers, &message.receipt).await.unwrap();
+    message.body
+}
+
+#[tokio::test]
+async fn what_is_more_than_a_ticks_share_of_a_slot_is_handed_over_by_message_and_goes_on_where_it_stopped() {
+    let (scene, _) = MoodyQueue::scene(1);
+    deadlines(&scene, 30, 100).await;
+    assert_eq!(tick_of(&scene, 1, 0).await.timers, 1_000);
+    let mut body = next(&scene).await;
+    // No time at all: it is sent on as it is.
+    let fired = scene.service.fire(&body, scene.service.now()).await.unwrap();
+    assert_eq!(fired, Fired::HandedOver { timers: 0 });
+    body = next(&scene).await;
+    let fired = scene.service.fire(&body, after(110)).await.unwrap();
+    assert_eq!(fired, Fired::HandedOver { timers: 2_000 }, "what the tick hasn't sent, and nothing twice");
+    assert_eq!(tick_of(&scene, 1, 5).await.timers, 0, "the same tick again");
+    for second in 205..235 {
+        scene.clock.advance(after(second).since(scene.service.now()));
+        scene.fire().await;
+    }
+    assert_eq!(timed_out(&scene).await, 3_000);
+    assert!(scene.service.now() <= after(236));
+}
+
+#[tokio::test]
+async fn a_rest_that_cannot_be_read_or_sent_comes_back_as_the_same_message() {
+    let (scene, queue) = MoodyQueue::scene(1);
+    deadlines(&scene, 30, 100).await;
+    tick_of(&scene, 1, 0).await;
+    let body = next(&scene).await;
+    queue.has(Some(Matter::Fails));
+    assert!(scene.service.fire(&body, after(110)).await.unwrap_err().is_retryable());
+    queue.has(None);
+    assert_eq!(scene.service.fire(&body, after(110)).await.unwrap(), Fired::HandedOver { timers: 2_000 });
+}
+
+#[tokio::test]
+async fn a_tick_that_cannot_send_leaves_its_slot_to_the_next_one() {
+    let (scene, queue) = MoodyQueue::scene(4);
+    deadlines(&scene, 20, 10).await;
+    queue.has(Some(Matter::Hangs));
+    assert_eq!(tick_of(&scene, 1, 0).await.timers, 0);
+    queue.has(None);
+    assert_eq!(tick_of(&scene, 1, 30).await.timers, 200);
+    assert_eq!(tick_of(&scene, 2, 0).await.timers, 0, "nothing is handed over twice");
+}
+
+#[tokio::test]
+async fn ten_messages_stand_for_five_hundred_instants_of_one_second_and_fire_in_that_second() {
+    let (scene, _) = MoodyQueue::scene(1);
+    deadlines(&scene, 1, 1_000).await;
+    assert_eq!(tick_of(&scene, 1, 0).await.timers, 1_000);
+    assert_eq!(scene.timers().await, 20);
+    scene.clock.advance(after(205).since(scene.service.now()));
+    for _ in 0..10 {
+        let body = next(&scene).await;
+        assert!(matches!(Wake::parse(&body), Ok(Wake::Timers(timers)) if timers.len() == 50));
+        let fired = scene.service.fire(&body, after(250)).await.unwrap();
+        assert_eq!(fired, Fired::Together { timed_out: 50, others: 0 });
+    }
+    assert_eq!((timed_out(&scene).await, scene.service.now()), (500, after(205)));
+}
+
+#[tokio::test]
+async fn timers_that_came_together_are_each_on_time_and_a_repetition_finds_nothing_to_do() {
+    let (scene, _) = MoodyQueue::scene(1);
+    for (id, ms) in [("a", 205_000), ("b", 205_400), ("c", 205_900)] {
+        let mut asked = with_deadline(id, 1);
+        asked.timeouts.schedule_to_close =
+            Some(tickover_core::timeout::LifeTimeout { after: Millis::new(ms), is_error: true });
+        scene.service.schedule(asked).await.unwrap();
+    }
+    assert_eq!(tick_of(&scene, 1, 0).await.timers, 3);
+    assert_eq!(scene.timers().await, 1);
+    scene.clock.advance(after(205).since(scene.service.now()));
+    let body = next(&scene).await;
+    let fired = scene.service.fire(&body, after(250)).await.unwrap();
+    assert_eq!(fired, Fired::Together { timed_out: 3, others: 0 });
+    for (id, ms) in [("a", 205_000), ("b", 205_400), ("c", 205_900)] {
+        let task = scene.service.describe(&tickover_tests::scene::task_id(id)).await.unwrap().task;
+        assert!(task.ended().unwrap().ended_at >= after(0).plus(Millis::new(ms)), "{id} was early");
+    }
+    assert_eq!(scene.service.now(), after(205).plus(Millis::new(900)));
+    let fired = scene.service.fire(&body, after(250)).await.unwrap();
+    assert_eq!(fired, Fired::Together { timed_out: 0, others: 3 });
+}
