@@ -56,13 +56,15 @@ pub(crate) struct Wanted<'a> {
     pub(crate) company: Company,
     /// Whether it can do tasks of a kind; without this, all.
     pub(crate) knows: Option<&'a (dyn Fn(&str) -> bool + Send + Sync)>,
+    /// Whether what has to be done alone is only named.
+    pub(crate) apart: bool,
 }
 
 impl<'a> Wanted<'a> {
     /// One piece of work at a time has its worker to itself, as far as can be told.
     fn of(request: &'a ClaimRequest, turns: bool) -> Self {
         let company = if request.max == 1 { Company::Alone } else { Company::Shared };
-        Self { request, turns, company, knows: None }
+        Self { request, turns, company, knows: None, apart: false }
     }
 }
 
@@ -91,9 +93,9 @@ pub struct ClaimedTask {
 }
 
 /// What a look at messages came to.
-pub(crate) enum Looked<T> {
+pub(crate) enum Looked {
     /// Something to hand out.
-    Found(T),
+    Found(Offered),
     /// Nothing.
     Nothing {
         /// Whether the messages are gone or hidden, as far as it is known.
@@ -141,22 +143,13 @@ impl Service {
         turns: bool,
     ) -> Result<Vec<Work>, ServiceError> {
         let wanted = Wanted::of(request, turns);
-        let messages = |messages| self.hand_out(queue, messages, wanted);
-        let work = self.look_for_work(queue, request, messages).await?;
-        Ok(work.unwrap_or_default())
+        Ok(self.look_for_work(queue, wanted).await?.work)
     }
 
     /// Receives messages until they lead to something, or the time to wait is over. Messages that lead to nothing
     /// are skipped however many they are.
-    async fn look_for_work<T, F>(
-        &self,
-        queue: &QueueName,
-        request: &ClaimRequest,
-        use_them: impl Fn(Vec<Received>) -> F,
-    ) -> Result<Option<T>, ServiceError>
-    where
-        F: Future<Output = Result<Looked<T>, ServiceError>>,
-    {
+    async fn look_for_work(&self, queue: &QueueName, wanted: Wanted<'_>) -> Result<Offered, ServiceError> {
+        let request = wanted.request;
         if !self.ports.queue.knows(queue) {
             return Err(unknown_queue(queue));
         }
@@ -167,7 +160,7 @@ impl Service {
             let left = until.since(self.now());
             if self.is_paused(queue).await? {
                 if left.is_zero() {
-                    return Ok(None);
+                    return Ok(Offered::default());
                 }
                 self.ports.clock.sleep_until(self.now().plus(left.min(PAUSE_CHECK))).await;
                 continue;
@@ -179,8 +172,13 @@ impl Service {
             };
             let nothing = messages.is_empty();
             if !nothing {
-                match use_them(messages).await? {
-                    Looked::Found(found) => return Ok(Some(found)),
+                let looked = if wanted.apart {
+                    self.offer_apart(queue, &messages, wanted).await?
+                } else {
+                    self.hand_out(queue, messages, wanted).await?
+                };
+                match looked {
+                    Looked::Found(found) => return Ok(found),
                     // What lies before the work may be much more of the same.
                     Looked::Nothing { all_spent } => skims = all_spent,
                 }
@@ -190,7 +188,7 @@ impl Service {
             }
             let now = self.now();
             if (nothing && until <= now) || patient_until <= now {
-                return Ok(None);
+                return Ok(Offered::default());
             }
         }
     }
@@ -201,34 +199,32 @@ impl Service {
         queue: &QueueName,
         messages: Vec<Received>,
         wanted: Wanted<'_>,
-    ) -> Result<Looked<Vec<Work>>, ServiceError> {
+    ) -> Result<Looked, ServiceError> {
         // Messages of lost work have been received before. In a batch with others, lost work would never have its
         // turn: so they are looked at first.
-        let is_known = |message: &Received| message.receive_count > 1;
-        let mut later = Vec::new();
-        let mut first = messages;
-        if wanted.company.is_shared() && first.iter().any(is_known) {
-            (first, later) = first.into_iter().partition(is_known);
+        let (mut first, mut later): (Vec<&Received>, Vec<&Received>) = (messages.iter().collect(), vec![]);
+        if wanted.company.is_shared() && messages.iter().any(|message| message.receive_count > 1) {
+            (first, later) = messages.iter().partition(|message| message.receive_count > 1);
         }
         let found = self.work_messages(queue, &first, wanted).await;
         if !found.work.is_empty() {
-            self.show_all_again(queue, found.suspects.iter().copied(), SHOWN_AGAIN).await;
+            self.show_all_again(queue, &found.suspects, SHOWN_AGAIN).await;
             self.show_all_again(queue, &later, Millis::ZERO).await;
-            return Ok(Looked::Found(found.work));
+            return Ok(Looked::Found(Offered { work: found.work, suspects: vec![] }));
         }
         let alone = Wanted { company: Company::Alone, ..wanted };
         for (nth, suspect) in found.suspects.iter().enumerate() {
-            let work = self.work_messages(queue, [*suspect], alone).await.work;
+            let work = self.work_messages(queue, &[*suspect], alone).await.work;
             if !work.is_empty() {
-                self.show_all_again(queue, found.suspects.iter().skip(nth + 1).copied(), Millis::ZERO).await;
+                self.show_all_again(queue, &found.suspects[nth + 1..], Millis::ZERO).await;
                 self.show_all_again(queue, &later, Millis::ZERO).await;
-                return Ok(Looked::Found(work));
+                return Ok(Looked::Found(Offered { work, suspects: vec![] }));
             }
         }
         let rest = self.work_messages(queue, &later, wanted).await;
-        self.show_all_again(queue, rest.suspects.iter().copied(), SHOWN_AGAIN).await;
+        self.show_all_again(queue, &rest.suspects, SHOWN_AGAIN).await;
         match found.trouble.or(rest.trouble) {
-            _ if !rest.work.is_empty() => Ok(Looked::Found(rest.work)),
+            _ if !rest.work.is_empty() => Ok(Looked::Found(Offered { work: rest.work, suspects: vec![] })),
             // Nothing to hand out, and not because there is nothing: the caller should know.
             Some(error) => Err(error),
             None => Ok(Looked::Nothing { all_spent: rest.suspects.is_empty() }),

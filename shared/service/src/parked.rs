@@ -154,8 +154,8 @@ impl Service {
     }
 
     async fn unpark_executions(&self, queue: &QueueName, ids: &[ExecutionId]) -> Result<(), ServiceError> {
-        let unparked = stream::iter(ids)
-            .map(|id| self.unpark_execution(queue, id))
+        let unparked = stream::iter(ids.to_vec())
+            .map(|id| async move { self.unpark_execution(queue, &id).await })
             .buffer_unordered(RECORDS_AT_ONCE)
             .collect::<Vec<_>>();
         unparked.await.into_iter().collect()

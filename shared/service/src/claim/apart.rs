@@ -31,16 +31,25 @@ impl Service {
         request: &ClaimRequest,
         knows: &(dyn Fn(&str) -> bool + Send + Sync),
     ) -> Result<Offered, ServiceError> {
-        let wanted = Wanted { request, turns: true, company: Company::Shared, knows: Some(knows) };
-        let offer = |messages: Vec<Received>| async move {
-            let found = self.work_messages(queue, &messages, wanted).await;
-            let suspects: Vec<_> = found.suspects.into_iter().cloned().map(Suspect).collect();
-            if !found.work.is_empty() || !suspects.is_empty() {
-                return Ok(Looked::Found(Offered { work: found.work, suspects }));
-            }
-            found.trouble.map_or(Ok(Looked::Nothing { all_spent: true }), Err)
-        };
-        Ok(self.look_for_work(queue, request, offer).await?.unwrap_or_default())
+        let company = Company::Shared;
+        let wanted = Wanted { request, turns: true, company, knows: Some(knows), apart: true };
+        self.look_for_work(queue, wanted).await
+    }
+
+    /// What messages come to for a caller who takes what has to be done alone by itself.
+    pub(super) async fn offer_apart(
+        &self,
+        queue: &QueueName,
+        messages: &[Received],
+        wanted: Wanted<'_>,
+    ) -> Result<Looked, ServiceError> {
+        let messages: Vec<&Received> = messages.iter().collect();
+        let found = self.work_messages(queue, &messages, wanted).await;
+        let suspects: Vec<_> = found.suspects.into_iter().cloned().map(Suspect).collect();
+        if !found.work.is_empty() || !suspects.is_empty() {
+            return Ok(Looked::Found(Offered { work: found.work, suspects }));
+        }
+        found.trouble.map_or(Ok(Looked::Nothing { all_spent: true }), Err)
     }
 
     /// Takes work that was named as suspect, by a process that has nothing else under way. Nothing if others were
@@ -55,8 +64,8 @@ impl Service {
             self.show_again(queue, &suspect.0, super::SHOWN_AGAIN).await;
             return Ok(None);
         }
-        let wanted = Wanted { request, turns: true, company: Company::Alone, knows: None };
-        let found = self.work_messages(queue, [&suspect.0], wanted).await;
+        let wanted = Wanted { request, turns: true, company: Company::Alone, knows: None, apart: false };
+        let found = self.work_messages(queue, &[&suspect.0], wanted).await;
         match (found.work.into_iter().next(), found.trouble) {
             (Some(work), _) => Ok(Some(work)),
             (None, Some(error)) => Err(error),

@@ -9,8 +9,8 @@ use tickover_core::id::{QueueName, TaskId};
 use tickover_core::limits::CLAIM_MAX;
 use tickover_core::task::{State, Task};
 
-use super::ClaimRequest;
 use super::messages::available_at;
+use super::{ClaimRequest, SHOWN_AGAIN};
 use crate::error::ServiceError;
 use crate::ports::{Received, StoreError};
 use crate::service::Service;
@@ -44,7 +44,7 @@ impl Service {
         let records = match self.records_of(&hints).await {
             Ok(records) => records,
             Err(error) => {
-                self.show_all_again(queue, &messages, super::SHOWN_AGAIN).await;
+                self.show_all_again(queue, &messages.iter().collect::<Vec<_>>(), SHOWN_AGAIN).await;
                 return Err(error);
             }
         };
@@ -63,7 +63,8 @@ impl Service {
             // They come back, and lead to nothing then.
             tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "messages not deleted");
         }
-        self.show_all_again(queue, surplus.iter().map(|(_, message)| message), Millis::ZERO).await;
+        let surplus: Vec<&Received> = surplus.iter().map(|(_, message)| message).collect();
+        self.show_all_again(queue, &surplus, Millis::ZERO).await;
         Ok(live)
     }
 
@@ -87,13 +88,8 @@ impl Service {
     }
 
     /// Changes how long messages stay hidden that nobody of ours holds. What fails shows again later.
-    pub(super) async fn show_all_again<'a>(
-        &self,
-        queue: &QueueName,
-        messages: impl IntoIterator<Item = &'a Received>,
-        after: Millis,
-    ) {
-        let receipts: Vec<String> = messages.into_iter().map(|message| message.receipt.clone()).collect();
+    pub(super) async fn show_all_again(&self, queue: &QueueName, messages: &[&Received], after: Millis) {
+        let receipts: Vec<String> = messages.iter().map(|message| message.receipt.clone()).collect();
         if receipts.is_empty() {
             return;
         }

@@ -44,11 +44,11 @@ impl Service {
     pub(super) async fn work_messages<'m>(
         &self,
         queue: &QueueName,
-        messages: impl IntoIterator<Item = &'m Received>,
+        messages: &[&'m Received],
         wanted: Wanted<'_>,
     ) -> Found<'m> {
         let (of_turns, of_tasks): (Vec<_>, Vec<_>) =
-            messages.into_iter().partition(|message| TurnHint::is_one(&message.body));
+            messages.iter().copied().partition(|message| TurnHint::is_one(&message.body));
         let hinted = parse_turns(queue, &of_turns);
         let patient = of_tasks.is_empty();
         let take_turns = async {
@@ -83,10 +83,10 @@ impl Service {
                 let left = available_at(&hint.task).since(ready);
                 !left.is_zero() && left <= WAITED_OUT
             });
-            let claims = now.into_iter().map(|(hint, message)| async move {
-                (message, self.claim_message(queue, hint, message, wanted).await)
-            });
-            for (message, led) in join_all(claims).await {
+            let messages: Vec<&Received> = now.iter().map(|(_, message)| *message).collect();
+            let claims =
+                now.into_iter().map(|(hint, message)| self.claim_message(queue, hint, message, wanted));
+            for (message, led) in messages.into_iter().zip(join_all(claims).await) {
                 match led {
                     Ok(Led::Claimed(task)) => found.work.push(Work::Task(task)),
                     Ok(Led::Suspect) => found.suspects.push(message),
