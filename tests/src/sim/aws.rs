@@ -100,7 +100,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn work(note: &Note) -> Option<String> {
     match note {
         Note::Hint { incarnation, .. } | Note::Turn { incarnation, .. } => Some(incarnation.to_string()),
-        Note::Timer(timer) => Some(timer.record.to_string()),
+        Note::Timers(timers) => timers.first().map(|timer| timer.record.to_string()),
         Note::Other(_) => None,
     }
 }

@@ -99,7 +99,7 @@ fn sent(run: &Run) -> Sent {
         let What::Message { fate, note, .. } = &event.what else { continue };
         let of = match note {
             Note::Hint { incarnation, .. } | Note::Turn { incarnation, .. } => *incarnation,
-            Note::Timer(_) | Note::Other(_) => continue,
+            Note::Timers(_) | Note::Other(_) => continue,
         };
         match fate {
             Fate::Sent(_) => sent.entry(of).or_default().push((event.at, false)),
