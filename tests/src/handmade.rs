@@ -40,6 +40,7 @@ pub fn execution(id: &str, number: u64, now: Timestamp) -> Result<Execution, Nam
         paused: false,
         kept: None,
         progress: None,
+        parked: false,
         stuck: None,
         hinted_at: None,
         state: ExecutionState::Pending(Ready { available_at: now, hint_later: false }),

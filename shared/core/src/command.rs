@@ -37,6 +37,8 @@ pub enum Command {
     },
     /// Revive it after it ended: an operator's call.
     Retry,
+    /// Send its hint again, if it is parked: its queue was resumed.
+    Unpark,
     /// See what has become due: the tick's look.
     Due(QueueView),
     /// See what has become due: a timer's look, sent for this place in the due index.
@@ -108,6 +110,30 @@ pub struct Claim {
     pub length: Millis,
     /// The hint that led to it; none for a claim by id.
     pub hint: Option<HintedRecord>,
+    /// What else the claiming process has under way.
+    pub company: Company,
+    /// Whether its queue is paused: then nothing is handed out, and the task is parked.
+    pub paused: bool,
+}
+
+/// What a process has under way beside an attempt. If the process dies, nobody knows which of several attempts was
+/// the cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// Nothing: if the process dies, this attempt may well be the cause.
+    Alone,
+    /// Other attempts, now or soon.
+    Shared,
+}
+
+impl Company {
+    /// Whether other attempts run beside.
+    pub const fn is_shared(self) -> bool {
+        match self {
+            Self::Alone => false,
+            Self::Shared => true,
+        }
+    }
 }
 
 /// Which record, and how old a copy of it, a hint holds.

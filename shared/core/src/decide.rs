@@ -12,6 +12,7 @@ mod schedule;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timer;
+mod unpark;
 
 use crate::command::{Command, Context};
 use crate::decision::{Decision, Effect, Reply, Write};
@@ -37,6 +38,7 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
         | Command::Release { .. }
         | Command::Cancel { .. }
         | Command::Retry
+        | Command::Unpark
         | Command::Due(_)
         | Command::Timer { .. } => false,
     };
@@ -53,6 +55,7 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
         Command::Release { lease } => known(&|task| release::decide(task, lease, context)),
         Command::Cancel { force } => known(&|task| cancel::decide(task, *force, context)),
         Command::Retry => known(&|task| revive::decide(task, context)),
+        Command::Unpark => known(&|task| unpark::decide(task, context)),
         Command::Due(queue) => known(&|task| due::decide(task, queue, context)),
         Command::Timer { due_at } => known(&|task| timer::decide(task, *due_at, context)),
     }
@@ -100,7 +103,7 @@ fn update_placed(
 /// Another one each time nobody came would fill the queue.
 fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
     let had_none = match &before.state {
-        State::Pending(old) => old.hint_later,
+        State::Pending(old) => old.hint_later || before.parked,
         State::Running(_) | State::Ended(_) => true,
     };
     if had_none && waits_for_a_hint(after) { vec![dispatch(after)] } else { vec![] }
@@ -172,7 +175,7 @@ fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
 /// Whether a hint of this task should be on its way or in its queue.
 fn waits_for_a_hint(task: &Task) -> bool {
     match &task.state {
-        State::Pending(pending) => !pending.hint_later,
+        State::Pending(pending) => !pending.hint_later && !task.parked,
         State::Running(_) | State::Ended(_) => false,
     }
 }

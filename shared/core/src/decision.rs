@@ -205,6 +205,11 @@ pub enum Reply {
     Cancel(CancelReply),
     /// The task is pending again.
     Revived,
+    /// What became of the wish to send a parked task's hint.
+    Unparked {
+        /// Whether it was parked.
+        was_parked: bool,
+    },
     /// What the tick did.
     Due(DueReply),
 }
@@ -221,6 +226,10 @@ pub enum ClaimReply {
         /// When it may.
         available_at: Timestamp,
     },
+    /// Its last worker was lost, perhaps because of it: only a worker that has nothing else under way may have it.
+    Suspect,
+    /// Its queue is paused. The message is to be deleted: another one is sent when the queue is resumed.
+    Parked,
     /// Nothing will ever come of this message: it is to be deleted.
     Spent,
 }

@@ -142,10 +142,10 @@ pub fn may_be_lost(task: &Task, now: Timestamp, limits: &Limits) -> bool {
     waits_since(task, now).is_some_and(|since| now.since(since) >= limits.backstop)
 }
 
-/// Whether a look at the task depends on its queue: only where its hint may be lost, and nothing has passed that ends
-/// the wait anyway.
+/// Whether a look at the task depends on its queue: only where its hint may be lost or was parked, and nothing has passed
+/// that ends the wait anyway.
 pub fn asks_its_queue(task: &Task, now: Timestamp, limits: &Limits) -> bool {
-    may_be_lost(task, now, limits) && visible_at(task).is_none_or(|at| at > now)
+    (task.parked || may_be_lost(task, now, limits)) && visible_at(task).is_none_or(|at| at > now)
 }
 
 /// Since when the task has been waiting for somebody to read its hint; `None` while it isn't.
@@ -165,6 +165,10 @@ pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
     let own = match &task.state {
         State::Pending(pending) if pending.hint_later => {
             Due { at: pending.available_at.minus(START_LEAD), kind: DueKind::Start, shard }
+        }
+        // Resuming its queue sends its hint; the tick is only there in case that fails.
+        State::Pending(_) | State::Running(_) if task.parked => {
+            Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard }
         }
         State::Pending(_) | State::Running(_) => {
             let at = hint_needed_at(task)?.plus(limits.backstop);

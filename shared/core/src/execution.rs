@@ -135,6 +135,9 @@ pub struct Execution {
     /// How far somebody has come with more than one call can do.
     #[serde(rename = "prg", default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
+    /// Whether its hint was deleted because its queue is paused: resuming the queue sends another one.
+    #[serde(rename = "prk", default, skip_serializing_if = "std::ops::Not::not")]
+    pub parked: bool,
     /// Why no worker can go on with it: it waits for an operator, or for a worker that can.
     #[serde(rename = "stk", default, skip_serializing_if = "Option::is_none")]
     pub stuck: Option<Stuck>,
@@ -222,6 +225,9 @@ pub struct Turn {
     /// Until when the worker counts as alive.
     #[serde(rename = "x")]
     pub lease_expires_at: Timestamp,
+    /// Whether its process had other work under way: if it is lost, nobody knows by which piece.
+    #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
     /// Attempts that must be over by some instant, also if the worker never says anything again.
     #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
     pub under_way: Vec<UnderWay>,

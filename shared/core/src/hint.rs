@@ -100,6 +100,10 @@ mod tests {
                     task.losses = 1;
                     task.revived_at = Some(t("1s"));
                     task.hinted_at = Some(t("2s"));
+                    task.parked = true;
+                    if let crate::task::State::Running(running) = &mut task.state {
+                        running.shared = true;
+                    }
                 })
                 .record(),
         )
@@ -116,10 +120,10 @@ mod tests {
     fn the_golden_hint_lacks_no_field() {
         let golden: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();
         let keys: Vec<_> = golden["task"].as_object().unwrap().keys().map(String::as_str).collect();
-        let all = "att dl due fp hin id in inc k key lab los n non pro q ret rev st t0 tim v ver";
+        let all = "att dl due fp hin id in inc k key lab los n non prk pro q ret rev st t0 tim v ver";
         assert_eq!(keys, all.split(' ').collect::<Vec<_>>());
         let running: Vec<_> = golden["task"]["st"]["r"].as_object().unwrap().keys().collect();
-        assert_eq!(running, ["c", "d", "h", "l", "r", "w", "x", "z"]);
+        assert_eq!(running, ["c", "d", "h", "l", "m", "r", "s", "w", "x", "z"]);
     }
 
     #[test]

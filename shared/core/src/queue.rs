@@ -20,6 +20,9 @@ pub struct QueueRecord {
     pub nonce: Nonce,
     /// While true, nothing is handed out.
     pub paused: bool,
+    /// Whether hints were deleted while it was paused, which are to be sent again when it is resumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parked: bool,
     /// Messages that were to arrive before this have flowed: one that was to arrive at it has been received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watermark: Option<Timestamp>,
@@ -31,7 +34,7 @@ pub struct QueueRecord {
 impl QueueRecord {
     /// A queue that nothing is known of yet.
     pub fn new(name: QueueName, nonce: Nonce) -> Self {
-        Self { name, version: 0, nonce, paused: false, watermark: None, marked_at: None }
+        Self { name, version: 0, nonce, paused: false, parked: false, watermark: None, marked_at: None }
     }
 
     /// Whether having received a message that was to arrive at this instant is news worth a write.
@@ -47,6 +50,8 @@ pub struct QueueView {
     pub looks_empty: bool,
     /// See [`QueueRecord::watermark`].
     pub watermark: Option<Timestamp>,
+    /// Whether nothing is handed out.
+    pub paused: bool,
     /// See [`QueueRecord::marked_at`].
     pub marked_at: Option<Timestamp>,
     /// Whether it could be asked.

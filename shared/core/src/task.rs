@@ -85,6 +85,9 @@ pub struct Task {
     /// When its hint was last sent again because the first seemed lost.
     #[serde(rename = "hin", default, skip_serializing_if = "Option::is_none")]
     pub hinted_at: Option<Timestamp>,
+    /// Whether its hint was deleted because its queue is paused: resuming the queue sends another one.
+    #[serde(rename = "prk", default, skip_serializing_if = "std::ops::Not::not")]
+    pub parked: bool,
     /// When an operator last revived it after it had ended.
     #[serde(rename = "rev", default, skip_serializing_if = "Option::is_none")]
     pub revived_at: Option<Timestamp>,
@@ -175,6 +178,12 @@ pub struct Running {
     /// Until when the next heartbeat must have come.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_at: Option<Timestamp>,
+    /// What was left, at the claim, of the time in which a worker had to come. It goes on if the task is given back.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub start_left: Option<Millis>,
+    /// Whether its process had other attempts under way: if it is lost, nobody knows by which of them.
+    #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
     /// Whether somebody asked to cancel it: the worker is told with its next heartbeat.
     #[serde(rename = "z", default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,

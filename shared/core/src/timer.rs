@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::RecordId;
+use crate::id::{QueueName, RecordId};
 use crate::task::FORMAT;
 use crate::time::Timestamp;
 
@@ -18,6 +18,8 @@ pub enum Wake {
     Timers(Vec<Timer>),
     /// Sweep one shard.
     Sweep(Sweep),
+    /// Send the hints of what is parked in one shard.
+    Resume(Resume),
     /// Hand a shard's instants to timers.
     Handover(Handover),
 }
@@ -58,6 +60,18 @@ pub struct Handover {
     /// Where in it to go on, as the store says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+}
+
+/// A shard of a queue that was resumed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// The queue.
+    pub queue: QueueName,
+    /// Which shard.
+    pub shard: u16,
+    /// From which place in the due index on; all of it if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Timestamp>,
 }
 
 /// Why a message isn't one of these.
@@ -112,6 +126,13 @@ mod tests {
     const HANDOVER: &str =
         r#"{"v":1,"handover":{"shard":12,"from":1767225590000,"until":1767225600250,"cursor":"abc"}}"#;
 
+    const RESUME: &str = r#"{"v":1,"resume":{"queue":"mail","shard":7}}"#;
+    const RESUME_FROM: &str = r#"{"v":1,"resume":{"queue":"mail","shard":7,"from":0}}"#;
+
+    fn queue() -> QueueName {
+        QueueName::parse("mail").unwrap()
+    }
+
     #[test]
     fn messages_are_written_and_read_as_they_always_were() {
         let timer = Timer {
@@ -130,6 +151,8 @@ mod tests {
             (Wake::Sweep(Sweep { shard: 12, since: None }), SWEEP),
             (Wake::Sweep(Sweep { shard: 12, since: Some(from) }), NEXT_SWEEP),
             (Wake::Handover(handover), HANDOVER),
+            (Wake::Resume(Resume { queue: queue(), shard: 7, from: None }), RESUME),
+            (Wake::Resume(Resume { queue: queue(), shard: 7, from: Some(Timestamp::EPOCH) }), RESUME_FROM),
         ];
         for (wake, text) in cases {
             assert_eq!(wake.body().unwrap(), text);

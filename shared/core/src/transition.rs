@@ -114,12 +114,14 @@ pub(crate) fn end_attempt(task: &mut Task, ending: Ending, error: Option<&Failur
         }
         State::Ended(_) => return false,
     };
+    let was_shared = task.running().is_some_and(|running| running.shared);
     task.history.push(past);
     let surplus = task.history.len().saturating_sub(ATTEMPTS_KEPT);
     task.history.drain(..surplus);
     match ending {
         Ending::Lost => {
-            task.losses += 1;
+            // Of several attempts in one process nobody knows which was the cause.
+            task.losses += u32::from(!was_shared);
             task.attempt = task.attempt.saturating_sub(1);
         }
         Ending::Released => {
@@ -177,6 +179,7 @@ pub(crate) fn wait_from(task: &mut Task, available_at: Timestamp, now: Timestamp
     let available_at = available_at.max(now);
     task.progress = None;
     task.hinted_at = None;
+    task.parked = false;
     task.state = State::Pending(Pending {
         available_at,
         schedule_to_start_at: task.timeouts.schedule_to_start.map(|timeout| available_at.plus(timeout.after)),
@@ -186,12 +189,28 @@ pub(crate) fn wait_from(task: &mut Task, available_at: Timestamp, now: Timestamp
     });
 }
 
+/// The same for a task that a worker gave back. No attempt was used, so the time in which a worker has to come goes
+/// on where the claim stopped it: otherwise a worker that claims and gives back would keep it from ever passing.
+pub(crate) fn wait_on(task: &mut Task, now: Timestamp) {
+    let left = task.running().and_then(|running| running.start_left);
+    wait_from(task, now, now);
+    if let (State::Pending(pending), Some(left)) = (&mut task.state, left) {
+        pending.schedule_to_start_at = Some(now.plus(left));
+    }
+}
+
 /// Hands the task to a worker.
 pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
+    let start_left = match &task.state {
+        State::Pending(pending) => pending.schedule_to_start_at.map(|at| at.since(now)),
+        State::Running(running) => running.start_left,
+        State::Ended(_) => None,
+    };
     let start_to_close_at = task.timeouts.start_to_close.map(|timeout| now.plus(timeout.after));
     task.attempt += 1;
     task.progress = None;
     task.hinted_at = None;
+    task.parked = false;
     task.state = State::Running(Running {
         lease: claim.lease,
         worker: claim.worker.clone(),
@@ -200,6 +219,8 @@ pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
         lease_expires_at: lease_end(now, claim.length, start_to_close_at, task.deadline_at),
         start_to_close_at,
         heartbeat_at: task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after)),
+        start_left,
+        shared: claim.company.is_shared(),
         cancel_requested: false,
     });
 }
@@ -218,6 +239,7 @@ pub(crate) fn lease_end(
 /// Ends the task.
 pub(crate) fn finish(task: &mut Task, outcome: Outcome, context: &Context<'_>) {
     task.hinted_at = None;
+    task.parked = false;
     task.state = State::Ended(Ended {
         outcome,
         ended_at: context.now,

@@ -29,6 +29,8 @@ struct QueueRow {
     ver: u64,
     non: Nonce,
     paused: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    parked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     watermark: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,6 +49,7 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         ver: record.version,
         non: record.nonce,
         paused: record.paused,
+        parked: record.parked,
         watermark: record.watermark,
         marked: record.marked_at,
         list_key: List::Queues.key_of(record.name.as_str()),
@@ -62,8 +65,8 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
     check_format(&item, FORMAT, &format!("queue {name}"))?;
     let row: QueueRow =
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
-    let QueueRow { ver, non, paused, watermark, marked, .. } = row;
-    Ok(QueueRecord { name, version: ver, nonce: non, paused, watermark, marked_at: marked })
+    let QueueRow { ver, non, paused, parked, watermark, marked, .. } = row;
+    Ok(QueueRecord { name, version: ver, nonce: non, paused, parked, watermark, marked_at: marked })
 }
 
 /// The row of all ticks.

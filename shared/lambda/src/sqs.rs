@@ -1,11 +1,16 @@
 //! Batches of SQS messages: each is taken by itself, and only those that failed go back to their queue.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
 use tickover_api::Problem;
+use tickover_core::id::QueueName;
+use tickover_core::time::Timestamp;
+
+use crate::boot::App;
 
 /// The name of a log field: the message's id in SQS.
 pub const MESSAGE_ID: &str = "message.id";
@@ -19,14 +24,56 @@ where
     T: Fn(SqsMessage) -> F,
     F: Future<Output = Result<(), Problem>>,
 {
-    let failed: Vec<Option<String>> = stream::iter(batch.records)
-        .map(|message| one(message, &take))
-        .buffered(at_once.max(1))
-        .collect()
-        .await;
+    answer(failures(batch.records, at_once, take).await)
+}
+
+/// Takes each message, as [`each`] does: the ids of those that failed.
+pub async fn failures<T, F>(messages: Vec<SqsMessage>, at_once: usize, take: T) -> Vec<String>
+where
+    T: Fn(SqsMessage) -> F,
+    F: Future<Output = Result<(), Problem>>,
+{
+    let failed: Vec<Option<String>> =
+        stream::iter(messages).map(|message| one(message, &take)).buffered(at_once.max(1)).collect().await;
+    failed.into_iter().flatten().collect()
+}
+
+/// The answer that names these messages as failed.
+pub fn answer(failures: Vec<String>) -> SqsBatchResponse {
     let mut response = SqsBatchResponse::default();
-    response.set_failures(failed.into_iter().flatten());
+    response.set_failures(failures);
     response
+}
+
+/// How often a message has been received, this time included.
+pub fn receives(message: &SqsMessage) -> u32 {
+    let count = message.attributes.get("ApproximateReceiveCount");
+    count.and_then(|count| count.parse().ok()).unwrap_or(1)
+}
+
+/// Hides messages until an invocation ends, after which another worker may have those that weren't done with. The
+/// queue alone would hide them for longer: its visibility has to exceed the function's timeout.
+pub async fn hide_until_over(app: &App, messages: &[SqsMessage], deadline_at: Timestamp) {
+    let mut by_queue: BTreeMap<&QueueName, Vec<String>> = BTreeMap::new();
+    for message in messages {
+        if let (Some(queue), Some(receipt)) = (queue_of(app, message), &message.receipt_handle) {
+            by_queue.entry(queue).or_default().push(receipt.clone());
+        }
+    }
+    let left = deadline_at.since(app.service.now());
+    for (queue, receipts) in by_queue {
+        if let Err(error) = app.service.hide_messages(queue, &receipts, left).await {
+            // They come back when the queue's own visibility is over.
+            tracing::warn!(queue = %queue, %error, "messages stay hidden for longer than need be");
+        }
+    }
+}
+
+/// The queue that a message is of: its ARN and the queue's URL end in the same name.
+fn queue_of<'a>(app: &'a App, message: &SqsMessage) -> Option<&'a QueueName> {
+    let name = message.event_source_arn.as_deref()?.rsplit(':').next()?;
+    let is_its = |url: &str| url.trim_end_matches('/').rsplit('/').next() == Some(name);
+    app.config.queues.iter().find(|(_, url)| is_its(url)).map(|(queue, _)| queue)
 }
 
 /// The message's id if it failed. One without an id makes Lambda take the whole batch for failed, which is the

@@ -3,6 +3,7 @@
 //! Owns how many run at once, and the ends of all of them. What a turn or an attempt does is theirs.
 
 mod hands;
+mod room;
 mod settings;
 mod task;
 
@@ -14,7 +15,7 @@ use futures::future::{BoxFuture, Either, join, join_all, select};
 use futures::stream::FuturesUnordered;
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
-use tickover_service::claim::ClaimRequest;
+use tickover_service::claim::{ClaimRequest, Offered, Suspect};
 use tickover_service::executions::{TakenTurn, Work};
 use tickover_service::telemetry::field;
 use tickover_service::{Service, ServiceError};
@@ -25,6 +26,7 @@ pub use settings::WorkerSettings;
 use crate::registry::{Registry, RegistryError};
 use crate::turn::{TurnEnd, TurnSettings, run_turn};
 use hands::{Hands, Held};
+use room::{Room, Rooms};
 use task::TaskEnd;
 
 /// The pause after a claim that failed, or brought only what this worker doesn't know.
@@ -40,6 +42,7 @@ pub struct Worker {
     registry: Arc<Registry>,
     settings: Arc<WorkerSettings>,
     hands: Hands,
+    rooms: Rooms,
 }
 
 /// How a piece of work ended.
@@ -49,6 +52,8 @@ enum Finished {
     Task(TaskEnd),
     /// It broke off without a word; its lease runs out.
     Broken,
+    /// Nothing came of it.
+    Nothing,
 }
 
 impl Worker {
@@ -61,7 +66,7 @@ impl Worker {
         registry.check()?;
         let settings = settings.with_queues_of(&registry);
         let (registry, settings) = (Arc::new(registry), Arc::new(settings));
-        Ok(Self { service, registry, settings, hands: Hands::default() })
+        Ok(Self { service, registry, settings, hands: Hands::default(), rooms: Rooms::default() })
     }
 
     /// The queues it takes work from.
@@ -87,10 +92,17 @@ impl Worker {
         let mut count = 0;
         for queue in &self.settings.queues {
             let request = self.request(self.settings.batch, Millis::ZERO);
-            let work = self.service.next_work(queue, &request).await?;
-            count += work.len();
-            let running: FuturesUnordered<_> = work.into_iter().map(|work| self.start(work)).collect();
-            running.collect::<Vec<_>>().await;
+            let room = self.rooms.shared().await;
+            let offered = self.service.work_apart(queue, &request, &self.known()).await?;
+            let work = offered.work.into_iter();
+            let running: FuturesUnordered<_> = work.map(|work| self.start(work, room.clone())).collect();
+            drop(room);
+            count += running.collect::<Vec<_>>().await.len();
+            for suspect in offered.suspects {
+                let never = tokio::sync::watch::channel(false).1;
+                let finished = self.start_suspect(queue.clone(), suspect, never).await;
+                count += usize::from(finished != Finished::Nothing);
+            }
         }
         Ok(count)
     }
@@ -118,6 +130,11 @@ impl Worker {
         self.registry.step(kind).is_some()
     }
 
+    /// Tells which tasks it can run.
+    fn known(&self) -> impl Fn(&str) -> bool + Send + Sync {
+        |kind| self.registry.step(kind).is_some()
+    }
+
     fn request(&self, max: usize, wait: Millis) -> ClaimRequest {
         let settings = &self.settings;
         ClaimRequest { worker: settings.name.clone(), max, lease: settings.lease, wait }
@@ -143,7 +160,8 @@ impl Worker {
                 if let Some(until) = after {
                     self.service.clock().sleep_until(until).await;
                 }
-                self.service.next_work(queue, request).await
+                let room = self.rooms.shared().await;
+                self.service.work_apart(queue, request, &self.known()).await.map(|offered| (offered, room))
             };
             let mut claim = pin!(claim);
             // What runs goes on while this waits for more.
@@ -162,11 +180,15 @@ impl Worker {
                     join(self.last_answer(claim), self.finish(running)).await;
                     return;
                 }
-                Some(Ok(work)) => {
-                    if work.is_empty() && !self.settings.interval.is_zero() {
+                Some(Ok((offered, room))) => {
+                    let Offered { work, suspects } = offered;
+                    let nothing = work.is_empty() && suspects.is_empty();
+                    if nothing && !self.settings.interval.is_zero() {
                         pause_until = Some(self.service.now().plus(self.settings.interval));
                     }
-                    running.extend(work.into_iter().map(|work| self.start(work)));
+                    running.extend(work.into_iter().map(|work| self.start(work, room.clone())));
+                    let alone = |suspect| self.start_suspect(queue.clone(), suspect, stopped.clone());
+                    running.extend(suspects.into_iter().map(alone));
                 }
                 Some(Err(error)) => {
                     tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "no work can be taken for now");
@@ -178,11 +200,11 @@ impl Worker {
     }
 
     /// Once asked for, work is waited for a moment even when told to stop: what nobody takes would be held by nobody.
-    async fn last_answer(&self, claim: impl Future<Output = Result<Vec<Work>, ServiceError>>) {
+    async fn last_answer(&self, claim: impl Future<Output = Result<(Offered, Room), ServiceError>>) {
         let moment = self.service.now().plus(LAST_ANSWER);
         let alarm = pin!(self.service.clock().sleep_until(moment));
-        if let Either::Left((Ok(work), _)) = select(pin!(claim), alarm).await {
-            join_all(work.into_iter().map(|work| Held::of(&work).give_back(&self.service))).await;
+        if let Either::Left((Ok((offered, _)), _)) = select(pin!(claim), alarm).await {
+            join_all(offered.work.into_iter().map(|work| Held::of(&work).give_back(&self.service))).await;
         }
     }
 
@@ -202,12 +224,15 @@ impl Worker {
     fn pause_after(&self, ended: Finished) -> Option<tickover_core::time::Timestamp> {
         match ended {
             Finished::Task(TaskEnd::Unknown) => Some(self.service.now().plus(PAUSE)),
-            Finished::Task(TaskEnd::Reported | TaskEnd::Lost) | Finished::Turn(_) | Finished::Broken => None,
+            Finished::Task(TaskEnd::Reported | TaskEnd::Lost)
+            | Finished::Turn(_)
+            | Finished::Broken
+            | Finished::Nothing => None,
         }
     }
 
     /// Begins a piece of work: in a task of its own where there are threads for it.
-    fn start(&self, work: Work) -> BoxFuture<'static, Finished> {
+    fn start(&self, work: Work, room: Room) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         let held = self.hands.hold(Held::of(&work));
         let work = async move {
@@ -219,6 +244,7 @@ impl Worker {
                 Work::Task(task) => Finished::Task(worker.attempt(*task).await),
             };
             held.let_go();
+            drop(room);
             finished
         };
         let threads = Handle::try_current()
@@ -232,6 +258,33 @@ impl Worker {
                 tracing::error!(%error, "a piece of work broke off");
                 Finished::Broken
             })
+        })
+    }
+}
+
+impl Worker {
+    /// Takes and does what may have killed another worker, once nothing else is done here.
+    fn start_suspect(
+        &self,
+        queue: QueueName,
+        suspect: Suspect,
+        stopped: tokio::sync::watch::Receiver<bool>,
+    ) -> BoxFuture<'static, Finished> {
+        let worker = self.clone();
+        Box::pin(async move {
+            let room = worker.rooms.alone().await;
+            if *stopped.borrow() {
+                return Finished::Nothing;
+            }
+            let request = worker.request(1, Millis::ZERO);
+            match worker.service.take_suspect(&queue, &suspect, &request).await {
+                Ok(Some(work)) => worker.start(work, room).await,
+                Ok(None) => Finished::Nothing,
+                Err(error) => {
+                    tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "not taken for now");
+                    Finished::Nothing
+                }
+            }
         })
     }
 }

@@ -1,8 +1,11 @@
 //! Claiming: from a queue's hints, or by id for workers that read the queue themselves.
 
+mod apart;
+mod dead;
 mod hinted;
 mod messages;
 
+pub use tickover_core::command::Company;
 use tickover_core::command::{Claim, Command, HintedRecord};
 use tickover_core::decision::{ClaimReply, Reply};
 use tickover_core::duration::Millis;
@@ -16,15 +19,18 @@ use crate::drive::{Driven, Known};
 use crate::error::{ServiceError, unknown_queue};
 use crate::executions::Work;
 use crate::lease::LeaseToken;
-use crate::ports::StoreError;
+use crate::ports::{Received, StoreError};
 use crate::service::Service;
 
-pub(crate) use hinted::WHILE_PAUSED;
+pub use apart::{Offered, Suspect};
+pub use hinted::{Delivered, Hinted};
 
-/// Batches of messages looked at in one call that doesn't wait, where all of them led to nothing.
-const ROUNDS_MAX: usize = 10;
+/// How long a call that doesn't wait goes on while all messages lead to nothing.
+const PATIENCE: Millis = Millis::from_secs(5);
 /// The last stretch before a start is waited out here, because SQS counts delays in whole seconds.
 pub(crate) const WAITED_OUT: Millis = Millis::from_secs(1);
+/// How soon a message shows again whose work couldn't be handed out for now.
+pub(crate) const SHOWN_AGAIN: Millis = Millis::from_secs(1);
 /// How often a paused queue is looked at again while a claim waits.
 const PAUSE_CHECK: Millis = Millis::from_secs(1);
 
@@ -41,6 +47,36 @@ pub struct ClaimRequest {
     pub wait: Millis,
 }
 
+/// What a caller wants of a queue.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) request: &'a ClaimRequest,
+    /// Whether it takes turns as well.
+    pub(crate) turns: bool,
+    pub(crate) company: Company,
+    /// Whether it can do tasks of a kind; without this, all.
+    pub(crate) knows: Option<&'a (dyn Fn(&str) -> bool + Send + Sync)>,
+    /// Whether what has to be done alone is only named.
+    pub(crate) apart: bool,
+}
+
+impl<'a> Wanted<'a> {
+    /// One piece of work at a time has its worker to itself, as far as can be told.
+    fn of(request: &'a ClaimRequest, turns: bool) -> Self {
+        let company = if request.max == 1 { Company::Alone } else { Company::Shared };
+        Self { request, turns, company, knows: None, apart: false }
+    }
+}
+
+/// What messages led to.
+#[derive(Default)]
+pub(crate) struct Found<'a> {
+    pub(crate) work: Vec<Work>,
+    /// Messages of work whose last worker was lost, perhaps because of it.
+    pub(crate) suspects: Vec<&'a Received>,
+    pub(crate) trouble: Option<ServiceError>,
+}
+
 /// A task in the caller's hands.
 #[derive(Clone, Debug)]
 pub struct ClaimedTask {
@@ -54,6 +90,29 @@ pub struct ClaimedTask {
     pub lease_expires_at: Timestamp,
     /// By when the attempt must be done: the task's deadline or the attempt's own, whichever is sooner.
     pub deadline_at: Option<Timestamp>,
+}
+
+/// What a look at messages came to.
+pub(crate) enum Looked {
+    /// Something to hand out.
+    Found(Offered),
+    /// Nothing.
+    Nothing {
+        /// Whether the messages are gone or hidden, as far as it is known.
+        all_spent: bool,
+    },
+}
+
+/// What besides the request decides whether a record is handed out.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms {
+    pub(crate) company: Company,
+    pub(crate) paused: bool,
+}
+
+impl Terms {
+    /// For whoever does one thing at a time, on a queue that isn't paused.
+    pub(crate) const ALONE: Self = Self { company: Company::Alone, paused: false };
 }
 
 /// The instant by which a running attempt must be done.
@@ -83,34 +142,93 @@ impl Service {
         request: &ClaimRequest,
         turns: bool,
     ) -> Result<Vec<Work>, ServiceError> {
+        let wanted = Wanted::of(request, turns);
+        Ok(self.look_for_work(queue, wanted).await?.work)
+    }
+
+    /// Receives messages until they lead to something, or the time to wait is over. Messages that lead to nothing
+    /// are skipped however many they are.
+    async fn look_for_work(&self, queue: &QueueName, wanted: Wanted<'_>) -> Result<Offered, ServiceError> {
+        let request = wanted.request;
         if !self.ports.queue.knows(queue) {
             return Err(unknown_queue(queue));
         }
         let until = self.now().plus(request.wait);
-        for round in 0.. {
+        let patient_until = until.max(self.now().plus(PATIENCE));
+        let mut skims = false;
+        loop {
             let left = until.since(self.now());
             if self.is_paused(queue).await? {
                 if left.is_zero() {
-                    break;
+                    return Ok(Offered::default());
                 }
                 self.ports.clock.sleep_until(self.now().plus(left.min(PAUSE_CHECK))).await;
                 continue;
             }
-            let messages = self.ports.queue.receive(queue, request.max, request.lease, left).await?;
+            let messages = if skims {
+                self.skim(queue, request).await?
+            } else {
+                self.ports.queue.receive(queue, request.max, request.lease, left).await?
+            };
             let nothing = messages.is_empty();
-            let (work, trouble) = self.work_messages(queue, &messages, request, turns).await;
-            match trouble {
-                _ if !work.is_empty() => return Ok(work),
-                // Nothing to hand out, and not because there is nothing: the caller should know.
-                Some(error) => return Err(error),
-                None => {}
+            if !nothing {
+                let looked = if wanted.apart {
+                    self.offer_apart(queue, &messages, wanted).await?
+                } else {
+                    self.hand_out(queue, messages, wanted).await?
+                };
+                match looked {
+                    Looked::Found(found) => return Ok(found),
+                    // What lies before the work may be much more of the same.
+                    Looked::Nothing { all_spent } => skims = all_spent,
+                }
+            } else if skims {
+                skims = false;
+                continue;
             }
-            let out_of_time = until <= self.now();
-            if out_of_time && (nothing || round + 1 >= ROUNDS_MAX) {
-                break;
+            let now = self.now();
+            if (nothing && until <= now) || patient_until <= now {
+                return Ok(Offered::default());
             }
         }
-        Ok(vec![])
+    }
+
+    /// What messages come to for a caller who takes what is handed out as it is.
+    async fn hand_out(
+        &self,
+        queue: &QueueName,
+        messages: Vec<Received>,
+        wanted: Wanted<'_>,
+    ) -> Result<Looked, ServiceError> {
+        // Messages of lost work have been received before. In a batch with others, lost work would never have its
+        // turn: so they are looked at first.
+        let (mut first, mut later): (Vec<&Received>, Vec<&Received>) = (messages.iter().collect(), vec![]);
+        if wanted.company.is_shared() && messages.iter().any(|message| message.receive_count > 1) {
+            (first, later) = messages.iter().partition(|message| message.receive_count > 1);
+        }
+        let found = self.work_messages(queue, &first, wanted).await;
+        if !found.work.is_empty() {
+            self.show_all_again(queue, &found.suspects, SHOWN_AGAIN).await;
+            self.show_all_again(queue, &later, Millis::ZERO).await;
+            return Ok(Looked::Found(Offered { work: found.work, suspects: vec![] }));
+        }
+        let alone = Wanted { company: Company::Alone, ..wanted };
+        for (nth, suspect) in found.suspects.iter().enumerate() {
+            let work = self.work_messages(queue, &[*suspect], alone).await.work;
+            if !work.is_empty() {
+                self.show_all_again(queue, &found.suspects[nth + 1..], Millis::ZERO).await;
+                self.show_all_again(queue, &later, Millis::ZERO).await;
+                return Ok(Looked::Found(Offered { work, suspects: vec![] }));
+            }
+        }
+        let rest = self.work_messages(queue, &later, wanted).await;
+        self.show_all_again(queue, &rest.suspects, SHOWN_AGAIN).await;
+        match found.trouble.or(rest.trouble) {
+            _ if !rest.work.is_empty() => Ok(Looked::Found(Offered { work: rest.work, suspects: vec![] })),
+            // Nothing to hand out, and not because there is nothing: the caller should know.
+            Some(error) => Err(error),
+            None => Ok(Looked::Nothing { all_spent: rest.suspects.is_empty() }),
+        }
     }
 
     /// Takes a task by id: for workers that received its message themselves.
@@ -123,7 +241,7 @@ impl Service {
         if self.is_paused(&task.queue).await? {
             return Ok(None);
         }
-        let (driven, reply) = self.take(task, None, request).await?;
+        let (driven, reply) = self.take(task, None, request, Terms::ALONE).await?;
         match (reply, driven) {
             (ClaimReply::Claimed, Driven { task: Some(task), .. }) => {
                 let lease = task.running().map(|running| running.lease);
@@ -137,7 +255,12 @@ impl Service {
                 Err(Reject::AlreadyTerminal { status: task.status() }.into())
             }
             (
-                ClaimReply::Claimed | ClaimReply::Held | ClaimReply::Early { .. } | ClaimReply::Spent,
+                ClaimReply::Claimed
+                | ClaimReply::Held
+                | ClaimReply::Early { .. }
+                | ClaimReply::Suspect
+                | ClaimReply::Parked
+                | ClaimReply::Spent,
                 Driven { .. },
             ) => Ok(None),
         }
@@ -149,6 +272,7 @@ impl Service {
         task: Task,
         hint: Option<HintedRecord>,
         request: &ClaimRequest,
+        Terms { company, paused }: Terms,
     ) -> Result<(Driven, ClaimReply), ServiceError> {
         let id = task.id.clone();
         let command = Command::Claim(Claim {
@@ -156,6 +280,8 @@ impl Service {
             worker: request.worker.clone(),
             length: request.lease,
             hint,
+            company,
+            paused,
         });
         let mut task = task;
         loop {

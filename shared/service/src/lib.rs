@@ -16,6 +16,7 @@ pub mod lease;
 pub mod memory;
 pub mod metric;
 pub mod operate;
+mod parked;
 pub mod ports;
 pub mod queues;
 pub mod recurrences;

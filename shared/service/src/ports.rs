@@ -1,6 +1,7 @@
 //! What the service needs from the world. Adapters implement these; the conformance suite holds them to it.
 
 use async_trait::async_trait;
+use futures::future::join_all;
 use tickover_core::decision::Write;
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
@@ -312,6 +313,24 @@ pub trait Queue: Send + Sync {
         receipt: &str,
         visibility: Millis,
     ) -> Result<(), QueueError>;
+
+    /// Deletes messages. Repeating it is no error.
+    async fn delete_all(&self, queue: &QueueName, receipts: &[String]) -> Result<(), QueueError> {
+        let deleted = join_all(receipts.iter().map(|receipt| self.delete(queue, receipt))).await;
+        deleted.into_iter().collect()
+    }
+
+    /// Hides messages in flight for that long from now; those whose receipt is stale are left alone.
+    async fn hide_all(
+        &self,
+        queue: &QueueName,
+        receipts: &[String],
+        visibility: Millis,
+    ) -> Result<(), QueueError> {
+        let hide = receipts.iter().map(|receipt| self.change_visibility(queue, receipt, visibility));
+        let hidden = join_all(hide).await.into_iter();
+        hidden.filter(|hidden| !matches!(hidden, Err(QueueError::StaleReceipt))).collect()
+    }
 
     /// About how many messages there are.
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError>;

@@ -98,6 +98,9 @@ impl Service {
             (record.paused != paused).then(|| QueueRecord { paused, ..record.clone() })
         })
         .await?;
+        if !paused {
+            self.send_parked(name).await?;
+        }
         self.info(name.clone(), None).await
     }
 
@@ -151,7 +154,7 @@ impl Service {
         Ok(record)
     }
 
-    async fn write_queue(
+    pub(crate) async fn write_queue(
         &self,
         name: &QueueName,
         change: impl Fn(&QueueRecord) -> Option<QueueRecord>,

@@ -183,8 +183,9 @@ impl Service {
             }
         };
         let record = self.record(queue).await?;
+        let paused = record.as_ref().is_some_and(|record| record.paused);
         let (watermark, marked_at) =
             record.map_or((None, None), |record| (record.watermark, record.marked_at));
-        Ok(QueueView { looks_empty, watermark, marked_at, standing })
+        Ok(QueueView { looks_empty, watermark, marked_at, standing, paused })
     }
 }

@@ -112,6 +112,7 @@ impl Service {
             Ok(Wake::Timers(timers)) => return service.fire_together(timers, stop_at).await,
             Ok(Wake::Sweep(sweep)) => service.fire_sweep(sweep, stop_at).await,
             Ok(Wake::Handover(rest)) => service.fire_handover(rest, stop_at).await,
+            Ok(Wake::Resume(resume)) => service.fire_resume(resume, stop_at).await,
             Err(error) => Err(error.into()),
         };
         metric::timer(fired.as_ref().map_or("failed", Fired::as_str));

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use tickover_service::ports::{Ids as _, Outgoing};
+use aws_sdk_sqs::error::BuildError;
+use aws_sdk_sqs::types::BatchResultErrorEntry;
+use tickover_service::ports::{Ids as _, Outgoing, QueueError};
 use tickover_service::system::SystemIds;
 
+use crate::error::classify_entry;
+
 /// Messages in one request, at most: SQS's limit.
-const MESSAGES_MAX: usize = 10;
+pub(crate) const MESSAGES_MAX: usize = 10;
 
 /// Bytes in one request, at most. SQS takes 1 MiB since 2025, but older compatible services stop at this.
 const BYTES_MAX: usize = 256 * 1024;
@@ -29,6 +33,25 @@ pub(crate) fn plan(mut messages: &[Outgoing]) -> Vec<&[Outgoing]> {
         messages = rest;
     }
     batches
+}
+
+/// Receipts with the ids that name them in a batch.
+pub(crate) fn numbered(receipts: &[String]) -> impl Iterator<Item = (String, &String)> {
+    receipts.iter().enumerate().map(|(place, receipt)| (place.to_string(), receipt))
+}
+
+/// Why an entry of a batch couldn't be made.
+pub(crate) fn unbuilt(error: BuildError) -> QueueError {
+    QueueError::Unavailable { reason: error.to_string() }
+}
+
+/// Why SQS didn't do part of a batch. What is the receipt's own fault is none: that message is gone, or somebody
+/// else's by now.
+pub(crate) fn refusal(failed: &[BatchResultErrorEntry]) -> Result<(), QueueError> {
+    match failed.iter().find(|entry| !entry.sender_fault()) {
+        Some(entry) => Err(classify_entry(entry.code(), entry.message())),
+        None => Ok(()),
+    }
 }
 
 /// A wait before a repetition (the first is 1), anywhere up to its bound: so that many who failed together

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
-use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
+use aws_sdk_sqs::types::{
+    ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, MessageSystemAttributeName,
+    QueueAttributeName,
+};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
@@ -175,6 +178,48 @@ impl Queue for SqsQueue {
             .receipt_handle(receipt)
             .visibility_timeout(message::seconds_up(visibility, LEASE_RANGE.1));
         request.send().await.map(drop).map_err(|error| classify_with_receipt(queue.as_str(), &error))
+    }
+
+    async fn delete_all(&self, queue: &QueueName, receipts: &[String]) -> Result<(), QueueError> {
+        let url = self.url(queue)?;
+        let requests: Vec<_> = receipts
+            .chunks(batch::MESSAGES_MAX)
+            .map(|receipts| async move {
+                let entries = batch::numbered(receipts).map(|(id, receipt)| {
+                    DeleteMessageBatchRequestEntry::builder().id(id).receipt_handle(receipt).build()
+                });
+                let entries = entries.collect::<Result<Vec<_>, _>>().map_err(batch::unbuilt)?;
+                let request = self.client.delete_message_batch().queue_url(url).set_entries(Some(entries));
+                let output = request.send().await.map_err(|error| classify(queue.as_str(), &error))?;
+                batch::refusal(output.failed())
+            })
+            .collect();
+        stream::iter(requests).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
+    }
+
+    async fn hide_all(
+        &self,
+        queue: &QueueName,
+        receipts: &[String],
+        visibility: Millis,
+    ) -> Result<(), QueueError> {
+        let url = self.url(queue)?;
+        let seconds = message::seconds_up(visibility, LEASE_RANGE.1);
+        let requests: Vec<_> = receipts
+            .chunks(batch::MESSAGES_MAX)
+            .map(|receipts| async move {
+                let entries = batch::numbered(receipts).map(|(id, receipt)| {
+                    let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(id);
+                    entry.receipt_handle(receipt).visibility_timeout(seconds).build()
+                });
+                let entries = entries.collect::<Result<Vec<_>, _>>().map_err(batch::unbuilt)?;
+                let request = self.client.change_message_visibility_batch().queue_url(url);
+                let sent = request.set_entries(Some(entries)).send().await;
+                let output = sent.map_err(|error| classify(queue.as_str(), &error))?;
+                batch::refusal(output.failed())
+            })
+            .collect();
+        stream::iter(requests).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {

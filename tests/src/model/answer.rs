@@ -1,6 +1,6 @@
 //! What is asked of the rules, and what they answer, in the model's terms.
 
-use tickover_core::command::{Claim, Command, Complete, Fail, Heartbeat, HintedRecord};
+use tickover_core::command::{Claim, Command, Company, Complete, Fail, Heartbeat, HintedRecord};
 use tickover_core::decision::{ClaimReply, Decision, Effect, Reply};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -103,7 +103,8 @@ impl Ask {
             Self::Claim { version } => {
                 let incarnation = Incarnation::from_bytes([task; 8]);
                 let hint = Some(HintedRecord { incarnation, version });
-                Command::Claim(Claim { lease: fence, worker: None, length, hint })
+                let company = Company::Alone;
+                Command::Claim(Claim { lease: fence, worker: None, length, hint, company, paused: false })
             }
             // The result says whose it is.
             Self::Complete => {
@@ -129,13 +130,16 @@ fn then(decision: &Decision) -> Then {
             Then::Leave { until: running.lease_expires_at }
         }
         (Ok(Reply::Claim(ClaimReply::Early { available_at })), _) => Then::Later { at: *available_at },
-        (Ok(Reply::Claim(ClaimReply::Spent) | Reply::Closed { .. }) | Err(Reject::NotFound), _) => {
-            Then::Delete
-        }
+        (
+            Ok(Reply::Claim(ClaimReply::Spent | ClaimReply::Parked) | Reply::Closed { .. })
+            | Err(Reject::NotFound),
+            _,
+        ) => Then::Delete,
         (Ok(Reply::Renewed), _) => Then::GoOn,
         (
             Ok(
-                Reply::Claim(ClaimReply::Held)
+                Reply::Claim(ClaimReply::Held | ClaimReply::Suspect)
+                | Reply::Unparked { .. }
                 | Reply::Scheduled { .. }
                 | Reply::Cancel(_)
                 | Reply::Revived

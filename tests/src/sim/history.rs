@@ -275,7 +275,7 @@ impl Note {
         match Wake::parse(body) {
             Ok(Wake::Timer(timer)) => Self::Timers(vec![timer]),
             Ok(Wake::Timers(timers)) => Self::Timers(timers),
-            Ok(Wake::Sweep(_) | Wake::Handover(_)) | Err(_) => Self::Other(body.to_owned()),
+            Ok(Wake::Sweep(_) | Wake::Handover(_) | Wake::Resume(_)) | Err(_) => Self::Other(body.to_owned()),
         }
     }
 }

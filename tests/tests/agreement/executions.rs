@@ -147,6 +147,7 @@ impl To {
                 claimed_at: now,
                 lease_length: Millis::from_secs(60),
                 lease_expires_at: now.plus(Millis::from_secs(60)),
+                shared: false,
                 under_way: vec![],
             }),
             Self::Waiting => ExecutionState::Waiting(Waiting {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use tickover_core::command::{Claim, Command, Complete, Fail, Heartbeat, Key, Schedule, Start};
+use tickover_core::command::{Claim, Command, Company, Complete, Fail, Heartbeat, Key, Schedule, Start};
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, LeaseId, TaskKind};
@@ -140,9 +140,14 @@ impl Ask {
     pub(crate) fn command(self, own: Option<LeaseId>, new: LeaseId) -> Command {
         let (lease, blob_id) = (own.unwrap_or(new), BlobId::from_bytes([7; 16]));
         match self {
-            Self::Claim => {
-                Command::Claim(Claim { lease: new, worker: None, length: Millis::from_secs(60), hint: None })
-            }
+            Self::Claim => Command::Claim(Claim {
+                lease: new,
+                worker: None,
+                length: Millis::from_secs(60),
+                hint: None,
+                company: Company::Alone,
+                paused: false,
+            }),
             Self::Heartbeat => Command::Heartbeat(Heartbeat { lease, progress: Some(0.25) }),
             Self::Complete { bytes } => {
                 let output = Some(Json::string(&"o".repeat(bytes)));

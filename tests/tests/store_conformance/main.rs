@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType};
-use tickover_core::command::{Claim, Command, Context, Key, Schedule, Start};
+use tickover_core::command::{Claim, Command, Company, Context, Key, Schedule, Start};
 use tickover_core::decide::decide;
 use tickover_core::decision::{Decision, Write};
 use tickover_core::due::{Due, DueKind};
@@ -128,7 +128,14 @@ fn scheduled(key: Option<Key>) -> Decision {
 
 fn claimed(task: &Task, nonce: u8) -> Decision {
     let lease = LeaseId::from_bytes([nonce; 16]);
-    let claim = Claim { lease, worker: None, length: Millis::from_secs(60), hint: None };
+    let claim = Claim {
+        lease,
+        worker: None,
+        length: Millis::from_secs(60),
+        hint: None,
+        company: Company::Alone,
+        paused: false,
+    };
     decided(Some(task), &Command::Claim(claim), nonce)
 }
 

@@ -5,9 +5,12 @@
 mod backlog;
 mod chain;
 mod claims;
+mod company;
+mod dead;
 mod handover;
 mod lost;
 mod outage;
+mod parked;
 mod slot;
 mod sweep;
 

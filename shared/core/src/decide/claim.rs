@@ -25,11 +25,7 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
         State::Running(running) if running.lease_expires_at > now => {
             Decision::unchanged(Some(task), reply(ClaimReply::Held))
         }
-        State::Running(_) => {
-            let after = take_over(current.clone(), claim, context);
-            let outcome = if after.ended().is_some() { ClaimReply::Spent } else { ClaimReply::Claimed };
-            super::update(task, after, context, reply(outcome))
-        }
+        State::Running(_) => take_over(task, claim, context),
         // A newer hint was sent when it became pending. Were both kept, each attempt that timed out would leave
         // one more message behind; should the newer one be lost, the tick finds the task.
         State::Pending(pending) if claim.hint.is_some_and(|hint| hint.version < pending.since_version) => {
@@ -42,12 +38,22 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
             let outcome = if has_another || pending.hint_later { ClaimReply::Spent } else { early };
             keep(task, settled, outcome, context)
         }
+        State::Pending(_) if claim.paused => park(task, current, context),
         State::Pending(_) => {
             let mut after = current.clone();
             transition::start_attempt(&mut after, claim, now);
             super::update(task, after, context, reply(ClaimReply::Claimed))
         }
     }
+}
+
+/// Its queue is paused: the hint that led here is deleted, and resuming the queue sends another one.
+fn park(task: &Task, current: &Task, context: &Context<'_>) -> Decision {
+    if current.parked {
+        return Decision::unchanged(Some(task), Ok(Reply::Claim(ClaimReply::Parked)));
+    }
+    let after = Task { parked: true, ..current.clone() };
+    super::update(task, after, context, Ok(Reply::Claim(ClaimReply::Parked)))
 }
 
 fn keep(task: &Task, settled: Option<Task>, outcome: ClaimReply, context: &Context<'_>) -> Decision {
@@ -57,17 +63,24 @@ fn keep(task: &Task, settled: Option<Task>, outcome: ClaimReply, context: &Conte
     }
 }
 
-/// The lease ran out: the attempt is lost and the next one starts at once, unless too many were lost.
-fn take_over(mut task: Task, claim: &Claim, context: &Context<'_>) -> Task {
-    let cancelling = transition::end_attempt(&mut task, Ending::Lost, None, context.now);
+/// The lease ran out: the attempt is lost and the next one starts at once, unless too many were lost. It may be what
+/// its worker died of, so it runs with no others beside it until it has ended in another way.
+fn take_over(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
+    let mut after = task.clone();
+    let cancelling = transition::end_attempt(&mut after, Ending::Lost, None, context.now);
     if cancelling {
-        transition::finish(&mut task, Outcome::Cancelled { timeout: None }, context);
-    } else if task.losses > context.limits.losses {
-        let message = format!("{} workers in a row were lost while they had this task", task.losses);
+        transition::finish(&mut after, Outcome::Cancelled { timeout: None }, context);
+    } else if after.losses > context.limits.losses {
+        let message = format!("{} workers in a row were lost while they had this task", after.losses);
         let error = Failure::new("poisoned", message);
-        transition::finish(&mut task, Outcome::Failed { error, message: None }, context);
+        transition::finish(&mut after, Outcome::Failed { error, message: None }, context);
+    } else if claim.paused {
+        return park(task, task, context);
+    } else if claim.company.is_shared() {
+        return Decision::unchanged(Some(task), Ok(Reply::Claim(ClaimReply::Suspect)));
     } else {
-        transition::start_attempt(&mut task, claim, context.now);
+        transition::start_attempt(&mut after, claim, context.now);
     }
-    task
+    let outcome = if after.ended().is_some() { ClaimReply::Spent } else { ClaimReply::Claimed };
+    super::update(task, after, context, Ok(Reply::Claim(outcome)))
 }

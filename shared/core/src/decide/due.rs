@@ -13,6 +13,7 @@ use crate::transition;
 
 use super::revive::keep_payloads;
 use super::schedule::{key_expiry, starts_at};
+use super::unpark::unparked;
 
 pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> Decision {
     let reply = |reply| Ok(Reply::Due(reply));
@@ -38,6 +39,14 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
             // A tick that comes after the start sends the hint only now: its backstop counts from now.
             after.hinted_at = (pending.available_at < context.now).then_some(context.now);
             moved(task, after, DueReply::Dispatched, context)
+        }
+        State::Pending(_) | State::Running(_) if task.parked && queue.paused => {
+            rearm(task, latest, context.now)
+        }
+        // Whoever was to send its hint when the queue was resumed hasn't.
+        State::Pending(_) | State::Running(_) if task.parked => {
+            let reply = Ok(Reply::Due(DueReply::Dispatched));
+            unparked(task, Placement::Latest, context, reply)
         }
         State::Pending(_) | State::Running(_) => look_for_hint(task, due, queue, context),
         State::Ended(_) => Decision::unchanged(Some(task), reply(DueReply::Nothing)),

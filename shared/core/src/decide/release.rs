@@ -28,7 +28,7 @@ fn give_back(task: &Task, context: &Context<'_>) -> Decision {
     if transition::end_attempt(&mut after, Ending::Released, None, context.now) {
         transition::finish(&mut after, Outcome::Cancelled { timeout: None }, context);
     } else {
-        transition::wait_from(&mut after, context.now, context.now);
+        transition::wait_on(&mut after, context.now);
     }
     super::update(task, after, context, Ok(Reply::Closed { duplicate: false }))
 }

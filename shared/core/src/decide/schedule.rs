@@ -111,6 +111,7 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
         deadline_at,
         attempt: 0,
         losses: 0,
+        parked: false,
         progress: None,
         hinted_at: None,
         revived_at: None,

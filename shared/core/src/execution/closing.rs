@@ -63,6 +63,7 @@ pub(super) fn await_turn(execution: &mut Execution, available_at: Timestamp, now
 /// The same for a turn that was given back: what is known of those before it stays.
 pub(super) fn give_back(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
     execution.hinted_at = None;
+    execution.parked = false;
     let available_at = available_at.max(now);
     let hint_later = available_at.since(now) > QUEUE_DELAY_MAX;
     execution.state = ExecutionState::Pending(Ready { available_at, hint_later });
@@ -73,6 +74,7 @@ fn close(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context
     execution.stuck = None;
     execution.paused = false;
     execution.progress = None;
+    execution.parked = false;
     let expires_at = context.now.plus(context.limits.kept(execution.parent.is_some()));
     execution.state = ExecutionState::Ended(Closed { outcome, ended_at: context.now, expires_at });
 }

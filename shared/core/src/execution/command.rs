@@ -1,5 +1,6 @@
 //! What can be asked of an execution. Commands carry everything random or read from outside.
 
+use crate::command::Company;
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
 use crate::execution::{ExecutionOutcome, ExecutionTimeouts, Parent, Progress, Stuck, UnderWay};
@@ -70,6 +71,8 @@ pub enum ExecutionCommand {
     Finish,
     /// Take note of how far somebody has come with what is more than one call can do.
     GoneThrough(GoneThrough),
+    /// Send its hint again, if it is parked: its queue was resumed.
+    Unpark,
     /// See what has become due: the tick's look.
     Due(QueueView),
     /// See what has become due: a timer's look, sent for this place in the due index.
@@ -133,6 +136,10 @@ pub struct Take {
     pub length: Millis,
     /// The incarnation that the hint which led to it was of.
     pub incarnation: Option<Incarnation>,
+    /// What else the taking process has under way.
+    pub company: Company,
+    /// Whether its queue is paused: then no turn begins, and the execution is parked.
+    pub paused: bool,
 }
 
 /// What a turn has brought.
@@ -253,6 +260,7 @@ impl ExecutionCommand {
             | Self::RetryStep { .. }
             | Self::Finish
             | Self::GoneThrough(_)
+            | Self::Unpark
             | Self::Due(_)
             | Self::Timer { .. } => &[],
         }

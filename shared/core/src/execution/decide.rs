@@ -20,6 +20,7 @@ mod take;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod unpark;
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -49,6 +50,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         | Command::RetryStep { .. }
         | Command::Finish
         | Command::GoneThrough(_)
+        | Command::Unpark
         | Command::Due(_)
         | Command::Timer { .. } => false,
     };
@@ -78,6 +80,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::RetryStep { name } => known(&|execution| retry_step::decide(execution, name, context)),
         Command::Finish => known(&|execution| finish::decide(execution, context)),
         Command::GoneThrough(gone) => known(&|execution| gone_through::decide(execution, gone, context)),
+        Command::Unpark => known(&|execution| unpark::decide(execution, context)),
         Command::Due(queue) => known(&|execution| due::decide(execution, queue, context)),
         Command::Timer { due_at } => known(&|execution| timer::decide(execution, *due_at, context)),
     }

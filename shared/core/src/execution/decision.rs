@@ -73,6 +73,11 @@ pub enum ExecutionReply {
     },
     /// It can't go on yet after its end: what it points to is to be kept for longer first.
     ExpiresTooSoon,
+    /// What became of the wish to send a parked execution's hint.
+    Unparked {
+        /// Whether it was parked.
+        was_parked: bool,
+    },
     /// What a tick or timer did.
     Due(crate::decision::DueReply),
 }
@@ -89,6 +94,10 @@ pub enum TakeReply {
         /// When it may.
         available_at: Timestamp,
     },
+    /// Its last worker was lost, perhaps because of it: only a worker that has nothing else under way may have it.
+    Suspect,
+    /// Its queue is paused. The message is to be deleted: another one is sent when the queue is resumed.
+    Parked,
     /// It is closed and what it left open is being ended: the caller may do that.
     Closing,
     /// Nothing will ever come of this message: it is to be deleted.

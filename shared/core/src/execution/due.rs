@@ -172,10 +172,11 @@ pub fn may_be_lost(execution: &Execution, now: Timestamp, limits: &Limits) -> bo
     waits_since(execution, now).is_some_and(|since| now.since(since) >= limits.backstop)
 }
 
-/// Whether a look at the execution depends on its queue: only where its hint may be lost, and nothing has passed that
-/// ends the wait anyway.
+/// Whether a look at the execution depends on its queue: only where its hint may be lost or was parked, and nothing has
+/// passed that ends the wait anyway.
 pub fn asks_its_queue(execution: &Execution, now: Timestamp, limits: &Limits) -> bool {
-    may_be_lost(execution, now, limits) && visible_at(execution).is_none_or(|at| at > now)
+    (execution.parked || may_be_lost(execution, now, limits))
+        && visible_at(execution).is_none_or(|at| at > now)
 }
 
 /// The latest place in the index that this state allows. None for what nobody has to act on: an endless wait, and
@@ -184,6 +185,11 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
     let shard = execution
         .due
         .map_or_else(|| shard_of_name(execution.id.as_str(), limits.due_shards), |due| due.shard);
+    if execution.parked {
+        // Resuming its queue sends its hint; the tick is only there in case that fails.
+        let own = Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard };
+        return Some(place::place(visible_at(execution), own, now));
+    }
     let backstop = hint_needed_at(execution).map(|at| Due {
         at: at.plus(limits.backstop),
         kind: DueKind::Backstop,

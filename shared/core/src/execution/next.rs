@@ -166,6 +166,7 @@ mod tests {
             paused: false,
             kept: None,
             progress: None,
+            parked: false,
             stuck: None,
             hinted_at: None,
             state,
@@ -240,6 +241,7 @@ mod tests {
             claimed_at: NOW,
             lease_length: Millis::from_secs(60),
             lease_expires_at: later(60),
+            shared: false,
             under_way: vec![],
         };
         let mut running = execution(ExecutionState::Running(turn));

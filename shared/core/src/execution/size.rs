@@ -58,6 +58,7 @@ fn at_its_largest(execution: &Execution) -> Execution {
                 claimed_at: instant,
                 lease_length: Millis::new(LEASE_RANGE.1.as_u64() - 1),
                 lease_expires_at: instant,
+                shared: true,
                 under_way: vec![],
             });
         }
@@ -66,6 +67,7 @@ fn at_its_largest(execution: &Execution) -> Execution {
     }
     largest.hinted_at = Some(instant);
     largest.kept = Some(instant);
+    largest.parked = true;
     largest.due = Some(Due { at: instant, kind: DueKind::Backstop, shard: u16::MAX });
     largest
 }

@@ -57,6 +57,7 @@ pub(crate) fn pending() -> Execution {
         paused: false,
         kept: None,
         progress: None,
+        parked: false,
         stuck: None,
         hinted_at: None,
         state: ExecutionState::Pending(Ready { available_at: NOW, hint_later: false }),
@@ -202,6 +203,7 @@ fn states() -> [ExecutionState; 5] {
         claimed_at: NOW,
         lease_length: Millis::from_secs(12 * 3_600),
         lease_expires_at: NOW,
+        shared: false,
         under_way: vec![],
     };
     let waiting = Waiting {

@@ -1,7 +1,7 @@
 use std::num::NonZeroU32;
 
 use tickover_core::command::{
-    Claim, Command, Complete, Context, Fail, Heartbeat, Key as IdempotencyKey, Schedule, Start,
+    Claim, Command, Company, Complete, Context, Fail, Heartbeat, Key as IdempotencyKey, Schedule, Start,
 };
 use tickover_core::decide::decide;
 use tickover_core::decision::Reply;
@@ -202,7 +202,14 @@ fn parent() -> Parent {
 fn claim(attempt: u8) -> Command {
     let worker = WorkerName::parse("w".repeat(WORKER_MAX)).ok();
     let length = Millis::from_secs(12 * 3_600);
-    Command::Claim(Claim { lease: lease_of(attempt), worker, length, hint: None })
+    Command::Claim(Claim {
+        lease: lease_of(attempt),
+        worker,
+        length,
+        hint: None,
+        company: Company::Alone,
+        paused: false,
+    })
 }
 
 fn lease_of(attempt: u8) -> LeaseId {

@@ -8,35 +8,56 @@ use tickover_core::hint::Hint;
 use tickover_core::id::QueueName;
 use tickover_core::limits::QUEUE_DELAY_MAX;
 
-use super::messages::arrives_at;
-use super::{ClaimRequest, ClaimedTask};
+use super::messages::{RECEIVES_MAX, arrives_at, unknown_after};
+use super::{ClaimRequest, ClaimedTask, Company, Terms};
 use crate::error::ServiceError;
 use crate::ports::Outgoing;
 use crate::service::Service;
+use crate::telemetry::field;
 
-/// How soon a message comes back whose queue is paused.
-pub(crate) const WHILE_PAUSED: Millis = Millis::from_secs(60);
+/// A message that somebody else received.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered<'a> {
+    /// Its body.
+    pub body: &'a str,
+    /// What its visibility is changed with, where that is known.
+    pub receipt: Option<&'a str>,
+    /// How often it has been received.
+    pub receives: u32,
+}
+
+/// What became of a message that somebody else received.
+#[derive(Clone, Debug)]
+pub enum Hinted<T> {
+    /// The caller has its work.
+    Taken(Box<T>),
+    /// It isn't needed any more: its work is gone or done, or a fresh message stands for it, now or once its queue is
+    /// resumed.
+    Spent,
+    /// The last worker was lost, perhaps because of this: it is to be taken with nothing else under way.
+    Suspect,
+}
 
 impl Service {
-    /// Takes the task that a message is of. `None` if it led to nothing and isn't needed any more: the task is gone or
-    /// done, or a fresh message stands for it. With an error, this one has to come back.
+    /// Takes the task that a message is of. With an error, the message has to come back.
     pub async fn claim_hinted(
         &self,
-        body: &str,
+        message: Delivered<'_>,
         request: &ClaimRequest,
-    ) -> Result<Option<ClaimedTask>, ServiceError> {
-        let hint = Hint::parse(body).map_err(|error| Reject::field("body", error))?;
+        company: Company,
+    ) -> Result<Hinted<ClaimedTask>, ServiceError> {
+        let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
         let (queue, incarnation) = (hint.task.queue.clone(), hint.task.incarnation);
-        if self.is_paused(&queue).await? {
-            self.send_hint(&queue, body, WHILE_PAUSED).await?;
-            return Ok(None);
-        }
+        let paused = self.parks(&queue).await?;
         let arrived = arrives_at(&hint.task);
         let hinted = HintedRecord { incarnation, version: hint.task.version };
-        let (driven, reply) = self.take(hint.task, Some(hinted), request).await?;
+        let terms = Terms { company, paused };
+        let (driven, reply) = self.take(hint.task, Some(hinted), request, terms).await?;
         self.note_received(&queue, arrived).await;
         // The record may have gone, and its id may be in use by another task by now: not this message's.
-        let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else { return Ok(None) };
+        let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else {
+            return Ok(Hinted::Spent);
+        };
         match reply {
             ClaimReply::Claimed => {
                 let (id, lease) = (task.id.clone(), task.running().map(|running| running.lease));
@@ -44,23 +65,73 @@ impl Service {
                 if let (Err(error), Some(lease)) = (&handed_over, lease)
                     && self.give_back(&id, lease, error).await
                 {
-                    return Ok(None);
+                    return Ok(Hinted::Spent);
                 }
-                handed_over.map(Some)
+                handed_over.map(|task| Hinted::Taken(Box::new(task)))
             }
             // If its holder dies, this message may be what brings it to somebody else.
             ClaimReply::Held => {
-                Err(ServiceError::Unavailable { reason: "another worker has the task".to_owned() })
+                let left =
+                    task.running().map_or(Millis::ZERO, |held| held.lease_expires_at.since(self.now()));
+                self.put_off(&queue, message, left).await?;
+                Ok(Hinted::Spent)
             }
+            ClaimReply::Suspect => Ok(Hinted::Suspect),
+            ClaimReply::Parked => Ok(Hinted::Spent),
             ClaimReply::Spent => {
                 self.tell_of_ended(&task).await?;
-                Ok(None)
+                Ok(Hinted::Spent)
             }
             ClaimReply::Early { available_at } => {
-                self.send_hint(&queue, body, available_at.since(self.now())).await?;
-                Ok(None)
+                self.send_hint(&queue, message.body, available_at.since(self.now())).await?;
+                Ok(Hinted::Spent)
             }
         }
+    }
+
+    /// Leaves the task that a message is of to workers that know its kind: the message comes back, ever more seldom.
+    /// With an error it does so by itself; without one, a fresh message stands for it.
+    pub async fn leave_to_others(&self, message: Delivered<'_>) -> Result<(), ServiceError> {
+        let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
+        self.put_off(&hint.task.queue, message, unknown_after(message.receives)).await
+    }
+
+    /// Has a message come back after this long, which is an error for its receiver. One that has come often is replaced
+    /// by a fresh one instead: it would reach the dead-letter queue, or have been hidden for longer than is allowed.
+    async fn put_off(
+        &self,
+        queue: &QueueName,
+        message: Delivered<'_>,
+        after: Millis,
+    ) -> Result<(), ServiceError> {
+        if message.receives > RECEIVES_MAX {
+            return self.send_hint(queue, message.body, after).await;
+        }
+        if let Some(receipt) = message.receipt
+            && let Err(error) = self.ports.queue.change_visibility(queue, receipt, after).await
+        {
+            tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "message not shown again");
+        }
+        Err(ServiceError::Unavailable { reason: "it is for another worker, now or later".to_owned() })
+    }
+
+    /// Hides messages that somebody else received for that long from now.
+    pub async fn hide_messages(
+        &self,
+        queue: &QueueName,
+        receipts: &[String],
+        left: Millis,
+    ) -> Result<(), ServiceError> {
+        Ok(self.ports.queue.hide_all(queue, receipts, left).await?)
+    }
+
+    /// Whether a queue is paused, so that what its messages lead to is parked. That this was done is noted first.
+    pub(crate) async fn parks(&self, queue: &QueueName) -> Result<bool, ServiceError> {
+        let paused = self.is_paused(queue).await?;
+        if paused {
+            self.note_parked(queue).await?;
+        }
+        Ok(paused)
     }
 
     /// Has a fresh message stand for one that somebody else received and will delete.

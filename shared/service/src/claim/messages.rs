@@ -11,71 +11,91 @@ use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 
-use super::{ClaimRequest, ClaimedTask, WAITED_OUT};
+use super::{ClaimedTask, Found, SHOWN_AGAIN, Terms, WAITED_OUT, Wanted};
 use crate::error::ServiceError;
 use crate::executions::Work;
 use crate::ports::{Outgoing, Received};
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// How soon a message shows again whose task couldn't be claimed for now.
-const SHOWN_AGAIN: Millis = Millis::from_secs(1);
+/// Receives after which a message that led to nothing yet is replaced by a fresh one. Each time it is received brings
+/// it nearer to the dead-letter queue, and no message can be hidden for longer than 12 hours in all.
+pub(super) const RECEIVES_MAX: u32 = 20;
+/// The longest time for which a task is left to others whose kind isn't known here.
+const UNKNOWN_MAX: Millis = Millis::from_secs(60);
+
+/// How long a task of an unknown kind is left to others, the longer the more often it has come.
+pub(super) fn unknown_after(receives: u32) -> Millis {
+    SHOWN_AGAIN.saturating_mul(1 << receives.saturating_sub(1).min(6)).min(UNKNOWN_MAX)
+}
+
+/// What a task's message led to.
+enum Led {
+    /// The caller has it.
+    Claimed(Box<ClaimedTask>),
+    /// It is for a worker that has nothing else under way.
+    Suspect,
+    /// Nothing, and the message was seen to.
+    Nothing,
+}
 
 impl Service {
     /// What messages received together lead to: tasks, and turns if they are wanted.
-    pub(super) async fn work_messages(
+    pub(super) async fn work_messages<'m>(
         &self,
         queue: &QueueName,
-        messages: &[Received],
-        request: &ClaimRequest,
-        turns: bool,
-    ) -> (Vec<Work>, Option<ServiceError>) {
+        messages: &[&'m Received],
+        wanted: Wanted<'_>,
+    ) -> Found<'m> {
         let (of_turns, of_tasks): (Vec<_>, Vec<_>) =
-            messages.iter().partition(|message| TurnHint::is_one(&message.body));
+            messages.iter().copied().partition(|message| TurnHint::is_one(&message.body));
         let hinted = parse_turns(queue, &of_turns);
         let patient = of_tasks.is_empty();
         let take_turns = async {
-            if turns && !hinted.is_empty() {
-                return self.take_turns(queue, hinted, request, patient).await;
+            if wanted.turns && !hinted.is_empty() {
+                return self.take_turns(queue, hinted, wanted, patient).await;
             }
             self.leave_turns(queue, hinted).await;
-            (vec![], None)
+            Found::default()
         };
         // Neither waits for the other.
-        let claim_tasks = self.claim_messages(queue, &of_tasks, request);
-        let ((taken, trouble), (tasks, problem)) = join(take_turns, claim_tasks).await;
-        let turns = taken.into_iter().map(|turn| Work::Turn(Box::new(turn)));
-        let tasks = tasks.into_iter().map(|task| Work::Task(Box::new(task)));
-        (turns.chain(tasks).collect(), problem.or(trouble))
+        let claim_tasks = self.claim_messages(queue, &of_tasks, wanted);
+        let (mut turns, tasks) = join(take_turns, claim_tasks).await;
+        turns.work.extend(tasks.work);
+        turns.suspects.extend(tasks.suspects);
+        Found { trouble: tasks.trouble.or(turns.trouble), ..turns }
     }
 
     /// What messages received together lead to. Those that start within a second are only waited for if nothing
     /// else came: work in hand is handed out at once, and they go back to the queue.
-    async fn claim_messages(
+    async fn claim_messages<'m>(
         &self,
         queue: &QueueName,
-        messages: &[&Received],
-        request: &ClaimRequest,
-    ) -> (Vec<ClaimedTask>, Option<ServiceError>) {
+        messages: &[&'m Received],
+        wanted: Wanted<'_>,
+    ) -> Found<'m> {
         let mut hinted = parse_hints(queue, messages);
         hinted.sort_unstable_by_key(|(hint, _)| available_at(&hint.task));
-        let (mut tasks, mut trouble) = (Vec::new(), None);
+        let mut found = Found::default();
         let mut ready = self.now();
-        while tasks.is_empty() && !hinted.is_empty() {
+        while found.work.is_empty() && !hinted.is_empty() {
             let (soon, now): (Vec<_>, Vec<_>) = hinted.into_iter().partition(|(hint, _)| {
                 let left = available_at(&hint.task).since(ready);
                 !left.is_zero() && left <= WAITED_OUT
             });
+            let messages: Vec<&Received> = now.iter().map(|(_, message)| *message).collect();
             let claims =
-                now.into_iter().map(|(hint, message)| self.claim_message(queue, hint, message, request));
-            for claimed in join_all(claims).await {
-                match claimed {
-                    Ok(claimed) => tasks.extend(claimed),
-                    Err(error) => trouble = Some(error),
+                now.into_iter().map(|(hint, message)| self.claim_message(queue, hint, message, wanted));
+            for (message, led) in messages.into_iter().zip(join_all(claims).await) {
+                match led {
+                    Ok(Led::Claimed(task)) => found.work.push(Work::Task(task)),
+                    Ok(Led::Suspect) => found.suspects.push(message),
+                    Ok(Led::Nothing) => {}
+                    Err(error) => found.trouble = Some(error),
                 }
             }
             hinted = soon;
-            if let (true, Some((first, _))) = (tasks.is_empty(), hinted.first()) {
+            if let (true, Some((first, _))) = (found.work.is_empty(), hinted.first()) {
                 let first = available_at(&first.task);
                 self.ports.clock.sleep_until(first).await;
                 // A clock that jumps back must not have it waited for twice.
@@ -89,7 +109,7 @@ impl Service {
                 self.show_again(queue, message, left).await;
             }
         }
-        (tasks, trouble)
+        found
     }
 
     /// What a hint leads to. One that can't be dealt with for now shows again soon.
@@ -98,10 +118,14 @@ impl Service {
         queue: &QueueName,
         hint: Hint,
         message: &Received,
-        request: &ClaimRequest,
-    ) -> Result<Option<ClaimedTask>, ServiceError> {
-        let id = hint.task.id.clone();
-        let claimed = self.claim_hint(queue, hint, message, request).await;
+        wanted: Wanted<'_>,
+    ) -> Result<Led, ServiceError> {
+        if wanted.knows.is_some_and(|knows| !knows(hint.task.kind.as_str())) {
+            self.leave_unknown(queue, &hint, message).await;
+            return Ok(Led::Nothing);
+        }
+        let (id, request) = (hint.task.id.clone(), wanted.request);
+        let claimed = self.claim_hint(queue, hint, message, wanted).await;
         if let Err(error) = &claimed {
             tracing::warn!({ field::TASK_ID } = %id, { field::QUEUE_NAME } = %queue, %error, "claim failed");
             // A record that can't be read won't be readable soon: its message stays hidden for the lease.
@@ -113,6 +137,23 @@ impl Service {
             }
         }
         claimed
+    }
+
+    /// A task that the caller can't do. Claimed and given back, it would be here again at once, and so for ever.
+    async fn leave_unknown(&self, queue: &QueueName, hint: &Hint, message: &Received) {
+        let (id, kind) = (&hint.task.id, &hint.task.kind);
+        tracing::warn!({ field::TASK_ID } = %id, %kind, "no step of this kind here; left to others");
+        self.put_back(queue, message, unknown_after(message.receive_count)).await;
+    }
+
+    /// Hides a message for a while, or has a fresh one stand for it if it has come often.
+    async fn put_back(&self, queue: &QueueName, message: &Received, after: Millis) {
+        if message.receive_count > RECEIVES_MAX
+            && let Ok(()) = self.send_again(queue, message, after).await
+        {
+            return;
+        }
+        self.show_again(queue, message, after).await;
     }
 
     /// Changes how long a message that nobody of ours holds stays hidden. If that fails, it shows again later.
@@ -127,16 +168,17 @@ impl Service {
         queue: &QueueName,
         hint: Hint,
         message: &Received,
-        request: &ClaimRequest,
-    ) -> Result<Option<ClaimedTask>, ServiceError> {
+        wanted: Wanted<'_>,
+    ) -> Result<Led, ServiceError> {
         let (incarnation, arrived) = (hint.task.incarnation, arrives_at(&hint.task));
         let hinted = HintedRecord { incarnation, version: hint.task.version };
-        let (driven, reply) = self.take(hint.task, Some(hinted), request).await?;
+        let terms = Terms { company: wanted.company, paused: false };
+        let (driven, reply) = self.take(hint.task, Some(hinted), wanted.request, terms).await?;
         self.note_received(queue, arrived).await;
         // The record may have gone, and its id may be in use by another task by now: not this message's.
         let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else {
             self.delete_message(queue, &message.receipt).await;
-            return Ok(None);
+            return Ok(Led::Nothing);
         };
         match reply {
             ClaimReply::Claimed => {
@@ -147,25 +189,26 @@ impl Service {
                 {
                     self.delete_message(queue, &message.receipt).await;
                 }
-                handed_over.map(Some)
+                handed_over.map(|task| Led::Claimed(Box::new(task)))
             }
             ClaimReply::Held => {
                 // Received for our lease; if the holder dies, it is theirs that it should come back with.
                 let left =
                     task.running().map_or(Millis::ZERO, |held| held.lease_expires_at.since(self.now()));
-                if left < request.lease {
-                    self.show_again(queue, message, left).await;
+                if left < wanted.request.lease || message.receive_count > RECEIVES_MAX {
+                    self.put_back(queue, message, left).await;
                 }
-                Ok(None)
+                Ok(Led::Nothing)
             }
-            ClaimReply::Spent => {
+            ClaimReply::Suspect => Ok(Led::Suspect),
+            ClaimReply::Spent | ClaimReply::Parked => {
                 self.tell_of_ended(&task).await?;
                 self.delete_message(queue, &message.receipt).await;
-                Ok(None)
+                Ok(Led::Nothing)
             }
             ClaimReply::Early { available_at } => {
                 self.send_again(queue, message, available_at.since(self.now())).await?;
-                Ok(None)
+                Ok(Led::Nothing)
             }
         }
     }

@@ -41,6 +41,7 @@ impl Service {
             | ExecutionCommand::RetryStep { .. }
             | ExecutionCommand::Finish
             | ExecutionCommand::GoneThrough(_)
+            | ExecutionCommand::Unpark
             | ExecutionCommand::Due(_)
             | ExecutionCommand::Timer { .. } => return Ok(None),
         };

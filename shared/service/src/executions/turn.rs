@@ -12,7 +12,7 @@ use tickover_core::payload::{BlobRef, Json, Payload};
 
 use super::drive::KnownExecution;
 use super::{Suspended, TakenTurn};
-use crate::claim::{ClaimRequest, WAITED_OUT, WHILE_PAUSED};
+use crate::claim::{ClaimRequest, Company, Hinted, Terms, WAITED_OUT};
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
@@ -26,6 +26,8 @@ pub(crate) enum Taken {
     Turn(Box<TakenTurn>),
     /// It may not go on before this long.
     Early(Millis),
+    /// It is for a worker that has nothing else under way.
+    Suspect,
     /// Nothing will come of the hint.
     Spent,
 }
@@ -38,29 +40,40 @@ impl Service {
         body: &str,
         request: &ClaimRequest,
     ) -> Result<Option<TakenTurn>, ServiceError> {
+        match self.take_turn_among(body, request, Company::Alone).await? {
+            Hinted::Taken(turn) => Ok(Some(*turn)),
+            Hinted::Spent | Hinted::Suspect => Ok(None),
+        }
+    }
+
+    /// The same for workers that may have other work under way.
+    pub async fn take_turn_among(
+        &self,
+        body: &str,
+        request: &ClaimRequest,
+        company: Company,
+    ) -> Result<Hinted<TakenTurn>, ServiceError> {
         let Ok(hint) = TurnHint::parse(body) else {
             return Err(Reject::field("hint", "isn't the hint of a turn").into());
         };
-        let Some(execution) = self.load_execution(&hint.turn.id).await? else { return Ok(None) };
+        let Some(execution) = self.load_execution(&hint.turn.id).await? else { return Ok(Hinted::Spent) };
         let queue = execution.queue.clone();
         let is_open = execution.incarnation == hint.turn.inc && execution.closed().is_none();
-        if is_open && self.is_paused(&queue).await? {
-            self.send_hint(&queue, body, WHILE_PAUSED).await?;
-            return Ok(None);
-        }
+        let terms = Terms { company, paused: is_open && self.parks(&queue).await? };
         let known = KnownExecution::Record(Box::new(execution));
-        let taken = self.take_hinted(&hint.turn, known, request, true).await?;
+        let taken = self.take_hinted(&hint.turn, known, request, terms, true).await?;
         if let Some(arrived) = hint.turn.at {
             self.note_received(&queue, arrived).await;
         }
         match taken {
-            Taken::Turn(turn) => Ok(Some(*turn)),
+            Taken::Turn(turn) => Ok(Hinted::Taken(turn)),
             Taken::Early(left) => {
                 // It came too early for us to wait.
                 self.send_hint(&queue, body, left).await?;
-                Ok(None)
+                Ok(Hinted::Spent)
             }
-            Taken::Spent => Ok(None),
+            Taken::Suspect => Ok(Hinted::Suspect),
+            Taken::Spent => Ok(Hinted::Spent),
         }
     }
 
@@ -70,6 +83,7 @@ impl Service {
         hint: &Turned,
         known: KnownExecution,
         request: &ClaimRequest,
+        Terms { company, paused }: Terms,
         patient: bool,
     ) -> Result<Taken, ServiceError> {
         let execution = match known {
@@ -87,6 +101,8 @@ impl Service {
             worker: request.worker.clone(),
             length: request.lease,
             incarnation: Some(hint.inc),
+            company,
+            paused,
         });
         loop {
             let driven = self.drive_execution(&hint.id, known, &command).await?;
@@ -102,8 +118,9 @@ impl Service {
                     self.ports.clock.sleep_until(available_at).await;
                     known = KnownExecution::Record(Box::new(execution));
                 }
+                TakeReply::Suspect => return Ok(Taken::Suspect),
                 // What was left open has been seen to by now, or the tick will do it.
-                TakeReply::Closing | TakeReply::Held | TakeReply::Spent => {
+                TakeReply::Closing | TakeReply::Held | TakeReply::Parked | TakeReply::Spent => {
                     if let (Some(parent), ExecutionState::Ended(ended)) =
                         (&execution.parent, &execution.state)
                     {

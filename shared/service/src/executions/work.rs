@@ -7,7 +7,7 @@ use tickover_core::id::QueueName;
 
 use super::turn::Taken;
 use super::{KnownExecution, TakenTurn};
-use crate::claim::{ClaimRequest, ClaimedTask, WAITED_OUT};
+use crate::claim::{ClaimRequest, ClaimedTask, Found, SHOWN_AGAIN, Terms, WAITED_OUT, Wanted};
 use crate::error::ServiceError;
 use crate::ports::Received;
 use crate::service::Service;
@@ -15,8 +15,6 @@ use crate::telemetry::field;
 
 /// How soon a turn's message comes back that a caller who only takes tasks has received.
 const FOR_OTHERS: Millis = Millis::from_secs(5);
-/// How soon a message shows again whose execution couldn't be taken for now.
-const SHOWN_AGAIN: Millis = Millis::from_secs(1);
 
 /// Something to do.
 #[derive(Clone, Debug)]
@@ -31,6 +29,8 @@ pub enum Work {
 enum Message {
     /// A turn.
     Turn(Box<TakenTurn>),
+    /// It is for a worker that has nothing else under way.
+    Suspect,
     /// The turn may begin after this long, within a second; the message is still in flight.
     Soon(Millis),
     /// Nothing, and the message was seen to.
@@ -49,43 +49,44 @@ impl Service {
 
     /// What turns' messages lead to. Those that may go on within a second are waited for only by who has nothing
     /// else to do: sent again, they would be back at once.
-    pub(crate) async fn take_turns(
+    pub(crate) async fn take_turns<'m>(
         &self,
         queue: &QueueName,
-        hinted: Vec<(TurnHint, &Received)>,
-        request: &ClaimRequest,
+        hinted: Vec<(TurnHint, &'m Received)>,
+        wanted: Wanted<'_>,
         patient: bool,
-    ) -> (Vec<TakenTurn>, Option<ServiceError>) {
-        let (mut turns, mut trouble) = (Vec::new(), None);
+    ) -> Found<'m> {
+        let mut found = Found::default();
         let (mut hinted, mut waits) = (hinted, false);
         while !hinted.is_empty() {
             let is_only = hinted.len() == 1;
             let wait = waits || (patient && is_only);
             let taken =
-                hinted.iter().map(|(hint, message)| self.take_message(queue, hint, message, request, wait));
+                hinted.iter().map(|(hint, message)| self.take_message(queue, hint, message, wanted, wait));
             let taken = join_all(taken).await;
             let mut soon = Vec::new();
             for (one, taken) in hinted.into_iter().zip(taken) {
                 match taken {
-                    Ok(Message::Turn(turn)) => turns.push(*turn),
+                    Ok(Message::Turn(turn)) => found.work.push(Work::Turn(turn)),
+                    Ok(Message::Suspect) => found.suspects.push(one.1),
                     Ok(Message::Soon(left)) => soon.push((one, left)),
                     Ok(Message::Done) => {}
-                    Err(error) => trouble = Some(error),
+                    Err(error) => found.trouble = Some(error),
                 }
             }
-            if patient && !waits && turns.is_empty() {
+            if patient && !waits && found.work.is_empty() {
                 hinted = soon.into_iter().map(|(one, _)| one).collect();
                 waits = true;
                 continue;
             }
             for ((_, message), left) in soon {
                 if let Err(error) = self.send_again(queue, message, left).await {
-                    trouble = Some(error);
+                    found.trouble = Some(error);
                 }
             }
             break;
         }
-        (turns, trouble)
+        found
     }
 
     /// What a turn's message leads to. One that can't be dealt with for now shows again soon.
@@ -94,10 +95,12 @@ impl Service {
         queue: &QueueName,
         hint: &TurnHint,
         message: &Received,
-        request: &ClaimRequest,
+        wanted: Wanted<'_>,
         patient: bool,
     ) -> Result<Message, ServiceError> {
-        let taken = self.take_hinted(&hint.turn, KnownExecution::Unread, request, patient).await;
+        let request = wanted.request;
+        let terms = Terms { company: wanted.company, paused: false };
+        let taken = self.take_hinted(&hint.turn, KnownExecution::Unread, request, terms, patient).await;
         if let (Some(arrived), true) = (hint.turn.at, taken.is_ok()) {
             self.note_received(queue, arrived).await;
         }
@@ -106,6 +109,7 @@ impl Service {
                 let receipt = Some(message.receipt.clone());
                 return Ok(Message::Turn(Box::new(TakenTurn { receipt, ..*turn })));
             }
+            Ok(Taken::Suspect) => return Ok(Message::Suspect),
             Ok(Taken::Early(left)) if left <= WAITED_OUT => return Ok(Message::Soon(left)),
             Ok(Taken::Early(left)) => self.send_again(queue, message, left).await,
             Ok(Taken::Spent) => {

@@ -1,5 +1,6 @@
 //! What can happen in a moment, and what comes of it.
 
+use tickover_core::command::Company;
 use tickover_core::command::Context;
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
@@ -189,7 +190,8 @@ impl Course {
         let number = u8::try_from(state.record.version).unwrap_or(u8::MAX);
         let lease = LeaseId::from_bytes([number; 16]);
         let incarnation = Some(state.record.incarnation);
-        let take = Take { lease, worker: None, length: LEASE, incarnation };
+        let company = Company::Alone;
+        let take = Take { lease, worker: None, length: LEASE, incarnation, company, paused: false };
         let decision = self.outside(state, &ExecutionCommand::Take(take));
         match decision.outcome {
             Ok(ExecutionReply::Take(TakeReply::Taken)) => {

@@ -121,6 +121,9 @@ fn i9_a_second_hint_has_a_reason(event: &Event, decided: &Decided, run: &Run) ->
 
 /// Since when a task has been waiting for its hint to be read; `None` where the hint is yet to be sent.
 fn waiting_since(task: &Task) -> Option<Timestamp> {
+    if task.parked {
+        return None;
+    }
     let since = match &task.state {
         State::Pending(pending) if pending.hint_later => return None,
         State::Pending(pending) => pending.available_at,

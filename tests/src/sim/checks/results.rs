@@ -120,6 +120,7 @@ fn reported_with(command: &Command) -> Option<LeaseId> {
         | Command::Claim(_)
         | Command::Cancel { .. }
         | Command::Retry
+        | Command::Unpark
         | Command::Due(_)
         | Command::Timer { .. } => None,
     }

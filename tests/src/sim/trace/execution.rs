@@ -83,6 +83,7 @@ pub const fn verb(command: &ExecutionCommand) -> &'static str {
         ExecutionCommand::RetryStep { .. } => "retry step",
         ExecutionCommand::Finish => "finish",
         ExecutionCommand::GoneThrough(_) => "gone through",
+        ExecutionCommand::Unpark => "unpark",
         ExecutionCommand::Due(_) => "due",
         ExecutionCommand::Timer { .. } => "timer",
     }

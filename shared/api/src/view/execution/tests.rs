@@ -53,6 +53,7 @@ fn execution(state: ExecutionState) -> Execution {
         paused: false,
         kept: None,
         progress: None,
+        parked: false,
         stuck: None,
         hinted_at: None,
         state,

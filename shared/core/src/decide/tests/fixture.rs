@@ -53,8 +53,13 @@ fn padded(name: &str) -> [u8; 16] {
 }
 
 /// What the tick sees of a queue that holds work.
-pub(crate) const BUSY: QueueView =
-    QueueView { looks_empty: false, watermark: None, marked_at: None, standing: Standing::Answers };
+pub(crate) const BUSY: QueueView = QueueView {
+    looks_empty: false,
+    watermark: None,
+    marked_at: None,
+    standing: Standing::Answers,
+    paused: false,
+};
 /// What it sees of a queue with nothing in it.
 pub(crate) const EMPTY: QueueView = QueueView { looks_empty: true, ..BUSY };
 

@@ -1,6 +1,6 @@
 //! Leases: who holds a task, for how long, and what becomes of workers that are lost.
 
-use crate::command::{Claim, Command, HintedRecord};
+use crate::command::{Claim, Command, Company, HintedRecord};
 use crate::decision::{ClaimReply, Reply};
 use crate::error::Reject;
 use crate::id::{Incarnation, WorkerName};
@@ -73,6 +73,8 @@ fn a_hint_of_an_earlier_task_of_the_same_id_is_spent() {
             worker: None,
             length: span("1m"),
             hint: Some(HintedRecord { incarnation: Incarnation::from_bytes([incarnation; 8]), version: 1 }),
+            company: Company::Alone,
+            paused: false,
         })
     };
     task().scheduled().tell(&claim(7)).replies(SPENT).changes_nothing().tell(&claim(1)).replies(CLAIMED);
@@ -82,7 +84,14 @@ fn a_hint_of_an_earlier_task_of_the_same_id_is_spent() {
 fn a_hint_from_before_the_task_became_pending_anew_is_spent() {
     let claim = |name, version| {
         let hint = HintedRecord { incarnation: Incarnation::from_bytes([1; 8]), version };
-        Command::Claim(Claim { lease: lease(name), worker: None, length: span("1m"), hint: Some(hint) })
+        Command::Claim(Claim {
+            lease: lease(name),
+            worker: None,
+            length: span("1m"),
+            hint: Some(hint),
+            company: Company::Alone,
+            paused: false,
+        })
     };
     let failed = || task().attempts(3).scheduled().tell(&claim("a", 1)).replies(CLAIMED).fail("a");
     let version = failed().record().version;

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 use super::fixture::{Plan, check, t};
-use crate::command::{Claim, Command, Complete, Context, Fail, Heartbeat, Schedule};
+use crate::command::{Claim, Command, Company, Complete, Context, Fail, Heartbeat, Schedule};
 use crate::decision::Effect;
 use crate::due::visible_at;
 use crate::duration::Millis;
@@ -139,7 +139,7 @@ impl Life {
 }
 
 fn claim(lease: LeaseId, length: Millis) -> Command {
-    Command::Claim(Claim { lease, worker: None, length, hint: None })
+    Command::Claim(Claim { lease, worker: None, length, hint: None, company: Company::Alone, paused: false })
 }
 
 /// The next instant after now at which something about the task changes.

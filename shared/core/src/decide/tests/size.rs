@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::command::{Claim, Command, Complete, Fail, Heartbeat};
+use crate::command::{Claim, Command, Company, Complete, Fail, Heartbeat};
 use crate::execution::{Parent, Slot};
 use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, TaskId, TaskKind, WorkerName};
 use crate::limits;
@@ -73,8 +73,19 @@ fn aged(plan: Plan) -> Scene {
 }
 
 fn claim(scene: Scene, name: &str) -> Scene {
+    claim_of(scene, name, false)
+}
+
+fn park(scene: Scene, name: &str) -> Scene {
+    claim_of(scene, name, true)
+}
+
+fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
+    // A lost attempt is only taken over by who is alone.
+    let company = if scene.record().running().is_some() { Company::Alone } else { Company::Shared };
     let worker = Some(WorkerName::parse("w".repeat(limits::WORKER_MAX)).unwrap());
-    let claim = Claim { lease: lease(name), worker, length: limits::LEASE_RANGE.1, hint: None };
+    let claim =
+        Claim { lease: lease(name), worker, length: limits::LEASE_RANGE.1, hint: None, company, paused };
     scene.tell(&Command::Claim(claim))
 }
 
@@ -125,6 +136,7 @@ fn through_every_state(begin: impl Fn() -> Scene) {
     let scene = claimed();
     let lost = scene.running().lease_expires_at;
     claim(scene.at_instant(lost), "e").is(Status::Running);
+    park(claimed().at_instant(lost), "e").is(Status::Running);
     let scene = claimed().at_instant(lost.plus(span("6h"))).tick();
     assert!(scene.record().hinted_at.is_some());
     complete(scene, "d", Some(json(&text(1_000)))).is(Status::Completed);

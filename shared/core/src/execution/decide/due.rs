@@ -12,6 +12,8 @@ use crate::place::{self, Look, Placement};
 use crate::queue::QueueView;
 use crate::time::earliest;
 
+use super::unpark::unparked;
+
 pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context<'_>) -> ExecutionDecision {
     let now = context.now;
     let nothing =
@@ -27,6 +29,14 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
         // Nobody has to act on it any more: it leaves the index.
         return moved(execution, execution.clone(), DueReply::Rearmed, context);
     };
+    if execution.parked && queue.paused {
+        return rearm(execution, latest, context);
+    }
+    if execution.parked {
+        // Whoever was to send its hint when the queue was resumed hasn't.
+        let reply = Ok(ExecutionReply::Due(DueReply::Dispatched));
+        return unparked(execution, Placement::Latest, context, reply);
+    }
     let closing_unseen =
         matches!(execution.state, ExecutionState::Closing(_)) && execution.hinted_at.is_none();
     if closing_unseen || is_told(execution) || recheck_at(execution).is_some_and(|at| at <= now) {

@@ -103,6 +103,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         paused: false,
         kept: None,
         progress: None,
+        parked: false,
         stuck: None,
         hinted_at: None,
         state: ExecutionState::Pending(Ready { available_at, hint_later: false }),

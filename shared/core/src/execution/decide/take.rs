@@ -66,24 +66,45 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Execution
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
         return closed_by(update(execution, after, context, spent));
     }
-    if execution.idle_turns >= context.limits.idle_turns {
-        let message = format!("{} turns in a row came to nothing", execution.idle_turns);
+    // Of several pieces of work in one process nobody knows which was the cause.
+    let is_shared_loss = execution.turn().is_some_and(|turn| turn.shared);
+    let idle_turns = execution.idle_turns.saturating_sub(u32::from(is_shared_loss));
+    if idle_turns >= context.limits.idle_turns {
+        let message = format!("{idle_turns} turns in a row came to nothing");
         let error = Failure::new("poisoned", message);
         let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
         closing::conclude(&mut after, outcome, context);
         return closed_by(update(execution, after, context, spent));
     }
-    after.idle_turns += 1;
+    if take.paused {
+        return park(execution, context);
+    }
+    if execution.turn().is_some() && take.company.is_shared() {
+        let suspect = Ok(ExecutionReply::Take(TakeReply::Suspect));
+        return ExecutionDecision::unchanged(Some(execution), suspect);
+    }
+    after.idle_turns = idle_turns + 1;
     after.hinted_at = None;
+    after.parked = false;
     after.state = ExecutionState::Running(Turn {
         lease: take.lease,
         worker: take.worker.clone(),
         claimed_at: context.now,
         lease_length: take.length,
         lease_expires_at: closing::lease_end(execution, take.length, context.now),
+        shared: take.company.is_shared(),
         under_way: vec![],
     });
     update(execution, after, context, Ok(ExecutionReply::Take(TakeReply::Taken)))
+}
+
+/// Its queue is paused: the hint that led here is deleted, and resuming the queue sends another one.
+fn park(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
+    let parked = Ok(ExecutionReply::Take(TakeReply::Parked));
+    if execution.parked {
+        return ExecutionDecision::unchanged(Some(execution), parked);
+    }
+    update(execution, Execution { parked: true, ..execution.clone() }, context, parked)
 }
 
 /// The caller may end what the execution left open, if this call has closed it.

@@ -7,6 +7,7 @@ mod fixture;
 mod hints;
 mod journal;
 mod life;
+mod lost;
 mod operators;
 mod random;
 mod size;

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tickover_core::command::{Claim, Command, Complete, Context, Fail, Schedule, Start};
+use tickover_core::command::{Claim, Command, Company, Complete, Context, Fail, Schedule, Start};
 use tickover_core::decide::decide;
 use tickover_core::decision::{Decision, Write};
 use tickover_core::due::Due;
@@ -82,7 +82,14 @@ impl World {
         lease[..8].copy_from_slice(&self.next().to_be_bytes());
         let worker = Some(parsed(WorkerName::parse("worker-1")));
         let lease = LeaseId::from_bytes(lease);
-        Command::Claim(Claim { lease, worker, length: Millis::from_secs(60), hint: None })
+        Command::Claim(Claim {
+            lease,
+            worker,
+            length: Millis::from_secs(60),
+            hint: None,
+            company: Company::Alone,
+            paused: false,
+        })
     }
 
     pub(super) fn complete(&self, running: &Task, output: &str) -> Command {

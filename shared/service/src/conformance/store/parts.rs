@@ -72,7 +72,7 @@ pub(super) async fn a_queues_versions_follow_each_other(world: World) -> Result<
     let rival = QueueRecord { nonce: world.nonce(), paused: true, ..first.clone() };
     assert_eq!(conflicting(world.store.commit(&put(&rival)).await), None);
     let (nonce, watermark) = (world.nonce(), Some(NOW));
-    let second = QueueRecord { version: 2, nonce, paused: true, watermark, ..first.clone() };
+    let second = QueueRecord { version: 2, nonce, paused: true, parked: true, watermark, ..first.clone() };
     world.store.commit(&put(&second)).await?;
     let rival = QueueRecord { nonce: world.nonce(), ..second.clone() };
     assert_eq!(conflicting(world.store.commit(&put(&rival)).await), None);

@@ -50,6 +50,7 @@ fn held_with(command: &ExecutionCommand) -> Option<LeaseId> {
         | ExecutionCommand::RetryStep { .. }
         | ExecutionCommand::Finish
         | ExecutionCommand::GoneThrough(_)
+        | ExecutionCommand::Unpark
         | ExecutionCommand::Due(_)
         | ExecutionCommand::Timer { .. } => None,
     }

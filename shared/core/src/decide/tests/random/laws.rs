@@ -51,6 +51,7 @@ impl Life {
             | Command::Claim(_)
             | Command::Cancel { .. }
             | Command::Retry
+            | Command::Unpark
             | Command::Timer { .. }
             | Command::Due(_) => {
                 let after = decision.task.as_ref().map(Task::status);
@@ -157,7 +158,7 @@ pub(super) fn check_repetition(command: &Command, first: &Decision, again: &Deci
             let states = [first, again].map(|decision| decision.task.as_ref().map(|task| &task.state));
             assert_eq!(states[0], states[1]);
         }
-        Command::Retry => assert_eq!(again.writes, []),
+        Command::Retry | Command::Unpark => assert_eq!(again.writes, []),
         Command::Due(_) => {
             assert!(hints(first).is_empty() || hints(again).is_empty(), "one tick sent two hints");
         }

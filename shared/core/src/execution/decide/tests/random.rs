@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 use super::fixture::{Ledger, Plan, ends_attempt, name, t};
+use crate::command::Company;
 use crate::command::Context;
 use crate::decision::Effect;
 use crate::execution::command::{
@@ -87,7 +88,14 @@ impl Life {
             Step::Take { length } => {
                 let lease = LeaseId::from_bytes(u128::from(random).to_be_bytes());
                 self.leases.push(lease);
-                Command::Take(Take { lease, worker: None, length: *length, incarnation: None })
+                Command::Take(Take {
+                    lease,
+                    worker: None,
+                    length: *length,
+                    incarnation: None,
+                    company: Company::Alone,
+                    paused: false,
+                })
             }
             Step::Record(whose, entries) => Command::Record(Record {
                 lease: self.lease(*whose),

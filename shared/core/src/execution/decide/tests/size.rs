@@ -1,6 +1,7 @@
 //! The byte budget: a control record stays within one write unit, whatever it was given and wherever it stands. The
 //! budget itself is checked after every step of every scene; here is everything at its maximum at once.
 
+use crate::command::Company;
 use crate::execution::command::{Ending, ExecutionCommand, Take};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::{
@@ -60,7 +61,14 @@ fn aged(plan: Plan) -> Scene {
 
 fn take(scene: Scene, name: &str) -> Scene {
     let worker = Some(WorkerName::parse("w".repeat(limits::WORKER_MAX)).unwrap());
-    let take = Take { lease: lease(name), worker, length: limits::LEASE_RANGE.1, incarnation: None };
+    let take = Take {
+        lease: lease(name),
+        worker,
+        length: limits::LEASE_RANGE.1,
+        incarnation: None,
+        company: Company::Shared,
+        paused: false,
+    };
     scene.tell(&ExecutionCommand::Take(take)).is(Status::Running)
 }
 

@@ -1,5 +1,6 @@
 //! Turns: who may take one, who holds it, and what becomes of those that come to nothing.
 
+use crate::command::Company;
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
@@ -29,7 +30,14 @@ fn while_somebody_alive_has_it_others_are_sent_away() {
 #[test]
 fn a_hint_of_an_earlier_execution_of_the_same_id_is_spent() {
     let incarnation = Some(Incarnation::from_bytes([7; 8]));
-    let take = Take { lease: lease("a"), worker: None, length: span("1m"), incarnation };
+    let take = Take {
+        lease: lease("a"),
+        worker: None,
+        length: span("1m"),
+        incarnation,
+        company: Company::Alone,
+        paused: false,
+    };
     execution().started().tell(&ExecutionCommand::Take(take)).replies(SPENT).changes_nothing();
 }
 

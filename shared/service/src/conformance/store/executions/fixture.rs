@@ -51,6 +51,7 @@ impl World {
             paused: false,
             kept: None,
             progress: None,
+            parked: false,
             stuck: None,
             hinted_at: None,
             state: ExecutionState::Pending(Ready { available_at: NOW, hint_later: false }),
@@ -192,6 +193,7 @@ pub(super) fn running() -> ExecutionState {
         claimed_at: NOW,
         lease_length: Millis::from_secs(60),
         lease_expires_at: later(60),
+        shared: false,
         under_way: vec![],
     })
 }

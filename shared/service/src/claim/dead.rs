@@ -1,0 +1,111 @@
+//! Messages whose tasks have ended: skipped in large batches, so that however many there are, work is found behind them.
+
+use std::collections::HashMap;
+
+use futures::future::join_all;
+use tickover_core::duration::Millis;
+use tickover_core::hint::Hint;
+use tickover_core::id::{QueueName, TaskId};
+use tickover_core::limits::CLAIM_MAX;
+use tickover_core::task::{State, Task};
+
+use super::messages::available_at;
+use super::{ClaimRequest, SHOWN_AGAIN};
+use crate::error::ServiceError;
+use crate::ports::{Received, StoreError};
+use crate::service::Service;
+use crate::telemetry::field;
+
+/// Batches of messages received at once. All their records are read with one call.
+const BATCHES: usize = 8;
+
+impl Service {
+    /// Receives a great many messages, deletes those that lead to nothing, and returns as many of the others as are
+    /// wanted. The rest is shown to others at once.
+    pub(super) async fn skim(
+        &self,
+        queue: &QueueName,
+        request: &ClaimRequest,
+    ) -> Result<Vec<Received>, ServiceError> {
+        let batches =
+            (0..BATCHES).map(|_| self.ports.queue.receive(queue, CLAIM_MAX, request.lease, Millis::ZERO));
+        let (mut messages, mut trouble) = (Vec::new(), None);
+        for batch in join_all(batches).await {
+            match batch {
+                Ok(batch) => messages.extend(batch),
+                Err(error) => trouble = Some(error),
+            }
+        }
+        if let (true, Some(error)) = (messages.is_empty(), trouble) {
+            return Err(error.into());
+        }
+        let hints: Vec<Option<Hint>> =
+            messages.iter().map(|message| Hint::parse(&message.body).ok()).collect();
+        let records = match self.records_of(&hints).await {
+            Ok(records) => records,
+            Err(error) => {
+                self.show_all_again(queue, &messages.iter().collect::<Vec<_>>(), SHOWN_AGAIN).await;
+                return Err(error);
+            }
+        };
+        let (mut dead, mut live) = (Vec::new(), Vec::new());
+        for (message, hint) in messages.into_iter().zip(hints) {
+            match &hint {
+                Some(hint) if is_dead(hint, records.get(&hint.task.id)) => dead.push(message.receipt),
+                // What isn't a task's hint is for the usual way.
+                Some(_) | None => live.push((hint.map(|hint| available_at(&hint.task)), message)),
+            }
+        }
+        live.sort_by_key(|(available_at, _)| *available_at);
+        let surplus = live.split_off(live.len().min(request.max));
+        let live = live.into_iter().map(|(_, message)| message).collect();
+        if let Err(error) = self.ports.queue.delete_all(queue, &dead).await {
+            // They come back, and lead to nothing then.
+            tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "messages not deleted");
+        }
+        let surplus: Vec<&Received> = surplus.iter().map(|(_, message)| message).collect();
+        self.show_all_again(queue, &surplus, Millis::ZERO).await;
+        Ok(live)
+    }
+
+    /// The records that hints are of, as they stand now.
+    async fn records_of(&self, hints: &[Option<Hint>]) -> Result<HashMap<TaskId, Task>, ServiceError> {
+        let mut ids: Vec<TaskId> = hints.iter().flatten().map(|hint| hint.task.id.clone()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        match self.patiently(|| self.ports.store.tasks(&ids)).await {
+            Ok(tasks) => Ok(tasks.into_iter().map(|task| (task.id.clone(), task)).collect()),
+            // One that can't be read must not keep the others from being seen: each is tried by itself.
+            Err(StoreError::Corrupt { .. }) => {
+                let copies = hints.iter().flatten().map(|hint| (hint.task.id.clone(), hint.task.clone()));
+                Ok(copies.collect())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Changes how long messages stay hidden that nobody of ours holds. What fails shows again later.
+    pub(super) async fn show_all_again(&self, queue: &QueueName, messages: &[&Received], after: Millis) {
+        let receipts: Vec<String> = messages.iter().map(|message| message.receipt.clone()).collect();
+        if receipts.is_empty() {
+            return;
+        }
+        if let Err(error) = self.ports.queue.hide_all(queue, &receipts, after).await {
+            tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "messages not shown again");
+        }
+    }
+}
+
+/// Whether nothing will ever come of a hint, by the record as it stands now.
+fn is_dead(hint: &Hint, record: Option<&Task>) -> bool {
+    let Some(task) = record.filter(|task| task.incarnation == hint.task.incarnation) else { return true };
+    match &task.state {
+        State::Pending(pending) => hint.task.version < pending.since_version,
+        State::Running(_) => false,
+        // Its message may be what tells the execution that it is a step of.
+        State::Ended(_) => task.parent.is_none(),
+    }
+}

@@ -1,0 +1,116 @@
+//! Messages of tasks that have ended, and messages that are for others: however many there are, claims find work.
+
+use tickover_core::command::Start;
+use tickover_core::duration::Millis;
+use tickover_service::claim::{ClaimRequest, Company, Delivered};
+use tickover_service::lease::LeaseToken;
+use tickover_service::ports::Queue as _;
+use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
+
+/// A queue that holds the messages of so many cancelled tasks.
+async fn littered(count: u32) -> Scene {
+    let scene = Scene::in_memory();
+    for number in 0..count {
+        let id = format!("dead-{number}");
+        scene.service.schedule(request("work", Some(&id), None)).await.unwrap();
+        scene.service.cancel(&task_id(&id), false).await.unwrap();
+    }
+    scene
+}
+
+#[tokio::test]
+async fn a_claim_finds_work_behind_twenty_thousand_messages_of_ended_tasks() {
+    for max in [1, 10] {
+        let scene = littered(20_000).await;
+        scene.service.schedule(request("work", Some("live"), None)).await.unwrap();
+        let wait = Millis::from_secs(20);
+        let asked = ClaimRequest { wait, ..claim_request(max) };
+        let claimed = scene.service.claim(&queue_name("work"), &asked).await.unwrap();
+        assert_eq!(claimed.len(), 1, "a claim for {max}");
+        assert_eq!(claimed[0].task.id, task_id("live"));
+        let depth = scene.queue.depth(&queue_name("work")).await.unwrap();
+        assert_eq!((depth.visible, depth.in_flight), (0, 1), "the dead ones are gone");
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_does_not_wait_finds_it_as_well_and_leaves_the_surplus_to_others() {
+    let scene = littered(2_000).await;
+    for number in 0..30 {
+        scene.service.schedule(request("work", Some(&format!("live-{number}")), None)).await.unwrap();
+    }
+    assert!(scene.claim("work").await.unwrap().is_some());
+    let depth = scene.queue.depth(&queue_name("work")).await.unwrap();
+    assert_eq!((depth.visible, depth.in_flight), (29, 1), "others see the rest at once");
+}
+
+#[tokio::test]
+async fn a_task_held_for_days_keeps_its_message_from_the_dead_letters_and_a_lost_worker_is_replaced() {
+    let scene = Scene::in_memory();
+    let work = queue_name("work");
+    scene.service.schedule(request("work", Some("long"), None)).await.unwrap();
+    let held = scene.claim("work").await.unwrap().unwrap();
+    let receipt = LeaseToken::decode(&held.token).unwrap().receipt.unwrap();
+    // A message can't be hidden for longer than 12 hours: from then on its worker can't extend it.
+    scene.queue.change_visibility(&work, &receipt, Millis::ZERO).await.unwrap();
+    for _ in 0..6_000 {
+        scene.clock.advance(Millis::from_secs(20));
+        scene.service.heartbeat(&task_id("long"), &held.token, None).await.unwrap();
+        assert!(scene.claim("work").await.unwrap().is_none(), "somebody has it");
+    }
+    let mut receives = 0;
+    for _ in 0..7 {
+        scene.clock.advance(Millis::from_secs(10));
+        if let Some(taken_over) = scene.claim("work").await.unwrap() {
+            assert_eq!(taken_over.task.losses, 1);
+            let receipt = LeaseToken::decode(&taken_over.token).unwrap().receipt.unwrap();
+            scene.queue.change_visibility(&work, &receipt, Millis::ZERO).await.unwrap();
+            let shown = scene.queue.receive(&work, 1, Millis::ZERO, Millis::ZERO).await.unwrap();
+            receives = shown[0].receive_count;
+            break;
+        }
+    }
+    assert!((1..40).contains(&receives), "received {receives} times, and taken over within a minute");
+}
+
+#[tokio::test]
+async fn work_of_an_unknown_kind_is_left_to_others_and_its_time_to_start_passes() {
+    let scene = Scene::in_memory();
+    let work = queue_name("work");
+    let mut strange = request("work", Some("strange"), None);
+    strange.start = Start::After(Millis::ZERO);
+    scene.service.schedule(strange).await.unwrap();
+    let before = scene.service.describe(&task_id("strange")).await.unwrap().task;
+    let mut waits = 0;
+    for _ in 0..3_600 {
+        let offered = scene.service.work_apart(&work, &claim_request(10), &|_| false).await.unwrap();
+        assert!(offered.work.is_empty() && offered.suspects.is_empty());
+        scene.clock.advance(Millis::from_secs(1));
+        waits += u32::from(scene.queue.depth(&work).await.unwrap().visible > 0);
+    }
+    assert!(waits < 80, "it comes {waits} times in an hour");
+    assert_eq!(scene.service.describe(&task_id("strange")).await.unwrap().task, before, "nobody claimed it");
+    scene.clock.advance(Millis::from_secs(60));
+    let offered = scene.service.work_apart(&work, &claim_request(10), &|_| true).await.unwrap();
+    assert_eq!(offered.work.len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_that_a_function_leaves_to_others_often_is_replaced_before_it_is_a_dead_letter() {
+    let scene = Scene::in_memory();
+    let work = queue_name("work");
+    scene.service.schedule(request("work", Some("a"), None)).await.unwrap();
+    scene.service.claim(&work, &claim_request(1)).await.unwrap();
+    scene.clock.advance(Millis::from_secs(60));
+    let shown = scene.queue.receive(&work, 1, Millis::from_secs(360), Millis::ZERO).await.unwrap().remove(0);
+    let held = scene.service.claim_by_id(&task_id("a"), &claim_request(1)).await.unwrap();
+    assert!(held.is_some());
+    let seldom = Delivered { body: &shown.body, receipt: Some(&shown.receipt), receives: 2 };
+    assert!(scene.service.claim_hinted(seldom, &claim_request(1), Company::Shared).await.is_err());
+    // It comes back when the lease is over, and not when the queue's visibility is.
+    scene.clock.advance(Millis::from_secs(60));
+    assert_eq!(scene.queue.depth(&work).await.unwrap().visible, 1);
+    let often = Delivered { receives: 50, ..seldom };
+    assert!(scene.service.leave_to_others(often).await.is_ok(), "a fresh one stands for it");
+    assert!(scene.service.leave_to_others(seldom).await.is_err());
+}
