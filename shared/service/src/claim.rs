@@ -207,24 +207,26 @@ impl Service {
             (first, later) = messages.iter().partition(|message| message.receive_count > 1);
         }
         let found = self.work_messages(queue, &first, wanted).await;
-        if !found.work.is_empty() {
-            self.show_all_again(queue, &found.suspects, SHOWN_AGAIN).await;
-            self.show_all_again(queue, &later, Millis::ZERO).await;
-            return Ok(Looked::Found(Offered { work: found.work, suspects: vec![] }));
-        }
-        let alone = Wanted { company: Company::Alone, ..wanted };
-        for (nth, suspect) in found.suspects.iter().enumerate() {
-            let work = self.work_messages(queue, &[*suspect], alone).await.work;
-            if !work.is_empty() {
-                self.show_all_again(queue, &found.suspects[nth + 1..], Millis::ZERO).await;
-                self.show_all_again(queue, &later, Millis::ZERO).await;
-                return Ok(Looked::Found(Offered { work, suspects: vec![] }));
+        if found.work.is_empty() {
+            let alone = Wanted { company: Company::Alone, ..wanted };
+            for (nth, suspect) in found.suspects.iter().enumerate() {
+                let work = self.work_messages(queue, &[*suspect], alone).await.work;
+                if !work.is_empty() {
+                    self.show_all_again(queue, &found.suspects[nth + 1..], Millis::ZERO).await;
+                    self.show_all_again(queue, &later, Millis::ZERO).await;
+                    return Ok(Looked::Found(Offered { work, suspects: vec![] }));
+                }
             }
+        } else {
+            self.show_all_again(queue, &found.suspects, SHOWN_AGAIN).await;
         }
+        // The rest of the batch goes with what there is: put back each time, it would count as received before.
         let rest = self.work_messages(queue, &later, wanted).await;
         self.show_all_again(queue, &rest.suspects, SHOWN_AGAIN).await;
+        let mut work = found.work;
+        work.extend(rest.work);
         match found.trouble.or(rest.trouble) {
-            _ if !rest.work.is_empty() => Ok(Looked::Found(Offered { work: rest.work, suspects: vec![] })),
+            _ if !work.is_empty() => Ok(Looked::Found(Offered { work, suspects: vec![] })),
             // Nothing to hand out, and not because there is nothing: the caller should know.
             Some(error) => Err(error),
             None => Ok(Looked::Nothing { all_spent: rest.suspects.is_empty() }),

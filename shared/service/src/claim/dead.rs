@@ -9,7 +9,7 @@ use tickover_core::id::{QueueName, TaskId};
 use tickover_core::limits::CLAIM_MAX;
 use tickover_core::task::{State, Task};
 
-use super::messages::available_at;
+use super::messages::{arrives_at, available_at};
 use super::{ClaimRequest, SHOWN_AGAIN};
 use crate::error::ServiceError;
 use crate::ports::{Received, StoreError};
@@ -48,13 +48,20 @@ impl Service {
                 return Err(error);
             }
         };
-        let (mut dead, mut live) = (Vec::new(), Vec::new());
+        let (mut dead, mut live, mut arrived) = (Vec::new(), Vec::new(), None);
         for (message, hint) in messages.into_iter().zip(hints) {
             match &hint {
-                Some(hint) if is_dead(hint, records.get(&hint.task.id)) => dead.push(message.receipt),
+                Some(hint) if is_dead(hint, records.get(&hint.task.id)) => {
+                    arrived = arrived.max(Some(arrives_at(&hint.task)));
+                    dead.push(message.receipt);
+                }
                 // What isn't a task's hint is for the usual way.
                 Some(_) | None => live.push((hint.map(|hint| available_at(&hint.task)), message)),
             }
+        }
+        // The queue flows, whatever its messages lead to.
+        if let Some(arrived) = arrived {
+            self.note_received(queue, arrived).await;
         }
         live.sort_by_key(|(available_at, _)| *available_at);
         let surplus = live.split_off(live.len().min(request.max));
