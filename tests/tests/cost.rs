@@ -172,7 +172,7 @@ async fn a_deadlines_timer_costs_a_send_and_a_read_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_tick_that_hands_over_deadlines_writes_one_note_and_sends_one_timer_each() {
+async fn a_tick_that_hands_over_deadlines_writes_one_note_and_sends_at_most_one_message_a_shard() {
     let meter = meter().await;
     for _ in 0..20 {
         let bill = scheduled(&meter, with_deadline(request("work", None, None), 210)).await;
@@ -181,7 +181,8 @@ async fn a_tick_that_hands_over_deadlines_writes_one_note_and_sends_one_timer_ea
     meter.scene.clock.advance(Millis::from_secs(60));
     let (report, bill) = meter.bill(meter.scene.tick()).await;
     assert_eq!(report.unwrap().timers, 20);
-    assert_eq!((bill.writes, bill.sends), (1.0, 20));
+    // All of them pass within one second: each shard's go together.
+    assert!(bill.writes == 1.0 && (1..=16).contains(&bill.sends), "{bill:?}");
     // The index, and the ticks' record, once to see and once to write.
     assert!(bill.reads <= 16.0 * 0.5 + 1.0, "{bill:?}");
     let (again, bill) = meter.bill(meter.scene.tick()).await;

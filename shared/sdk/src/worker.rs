@@ -167,12 +167,13 @@ impl Worker {
             // What runs goes on while this waits for more.
             let claimed = loop {
                 let stop = pin!(async { drop(stopped.wait_for(|stopped| *stopped).await) });
-                match select(&mut claim, select(pin!(one_ended(&mut running)), stop)).await {
-                    Either::Left((claimed, _)) => break Some(claimed),
-                    Either::Right((Either::Left((ended, _)), _)) => {
+                // In this order: what waits to be alone is let in before another claim, which may wait for long.
+                match select(select(pin!(one_ended(&mut running)), stop), &mut claim).await {
+                    Either::Right((claimed, _)) => break Some(claimed),
+                    Either::Left((Either::Left((ended, _)), _)) => {
                         pause_until = self.pause_after(ended).or(pause_until);
                     }
-                    Either::Right((Either::Right(_), _)) => break None,
+                    Either::Left((Either::Right(_), _)) => break None,
                 }
             };
             match claimed {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::decision::Write;
 use crate::duration::Millis;
 use crate::execution::{Execution, ExecutionState, entries, parts};
-use crate::limits::Limits;
+use crate::limits::{KEPT_FOR_PARENT, Limits};
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
@@ -20,6 +20,8 @@ use crate::time::Timestamp;
 const OPEN_FOR: Millis = Millis::from_days(60);
 /// They are kept on once an execution could stay open for no more than this.
 const OPEN_FOR_LEAST: Millis = Millis::from_days(30);
+/// The same for one that has a parent, whose record is kept for longer.
+const OPEN_FOR_LEAST_OF_CHILD: Millis = Millis::from_days(10);
 /// How long after its deadline an execution's parts are kept, its retention not counted: a deadline may be enforced
 /// late, and what deals with its failure takes time.
 const AFTER_DEADLINE: Millis = Millis::from_days(7);
@@ -49,7 +51,7 @@ fn is_zero(count: &u32) -> bool {
 
 /// Until when a payload is kept that is on its way into the journal of an execution.
 pub fn ahead_of_journal(now: Timestamp, limits: &Limits) -> Timestamp {
-    now.plus(OPEN_FOR).plus(AHEAD).plus(limits.kept(true))
+    now.plus(OPEN_FOR).plus(AHEAD).plus(limits.retention)
 }
 
 /// Until when the parts of an execution have to be kept that are not kept for long enough; `None` if they are, or
@@ -62,8 +64,8 @@ pub fn missing_time(execution: &Execution, now: Timestamp, limits: &Limits) -> O
         }
         ExecutionState::Closing(closed) => (closed.expires_at, closed.expires_at),
         ExecutionState::Ended(_) => (
-            now.plus(OPEN_FOR_LEAST).plus(retention(execution, limits)),
-            now.plus(OPEN_FOR).plus(retention(execution, limits)),
+            now.plus(open_for_least(execution)).plus(limits.retention),
+            now.plus(OPEN_FOR).plus(limits.retention),
         ),
     };
     let begun = execution.progress.and_then(|progress| progress.to).filter(|begun| *begun >= enough);
@@ -79,9 +81,11 @@ pub(super) fn ends_too_early(execution: &Execution) -> bool {
 /// When the tick has to see to the parts of an open execution.
 pub(super) fn look_at(execution: &Execution, limits: &Limits) -> Option<Timestamp> {
     let kept = execution.kept.filter(|_| execution.closed().is_none())?;
-    let is_enough = |at: Timestamp| kept >= at.plus(AFTER_DEADLINE_LEAST).plus(retention(execution, limits));
+    let is_enough = |at: Timestamp| {
+        kept >= at.plus(AFTER_DEADLINE_LEAST).plus(for_parent(execution)).plus(limits.retention)
+    };
     let for_good = ends_by(execution).is_some_and(is_enough);
-    (!for_good).then(|| kept.minus(retention(execution, limits)).minus(OPEN_FOR_LEAST))
+    (!for_good).then(|| kept.minus(limits.retention).minus(open_for_least(execution)))
 }
 
 /// Until when parts are kept that are new now.
@@ -99,7 +103,7 @@ pub(super) fn at_first(execution: &Execution, now: Timestamp, limits: &Limits) -
 
 /// Until when the parts of an open execution must be kept at least.
 fn least(execution: &Execution, now: Timestamp, limits: &Limits) -> Timestamp {
-    until(execution, [now.plus(OPEN_FOR_LEAST), now], AFTER_DEADLINE_LEAST, limits)
+    until(execution, [now.plus(open_for_least(execution)), now], AFTER_DEADLINE_LEAST, limits)
 }
 
 /// As long as that, but no longer than needed by a deadline, and never less than the second.
@@ -109,13 +113,23 @@ fn until(
     slack: Millis,
     limits: &Limits,
 ) -> Timestamp {
-    let by = ends_by(execution).map_or(at_most, |at| at.plus(slack).min(at_most));
-    by.max(at_least).plus(retention(execution, limits))
+    let more = for_parent(execution);
+    let by = ends_by(execution).map_or(at_most, |at| at.plus(slack).plus(more).min(at_most));
+    by.max(at_least.plus(more)).plus(limits.retention)
 }
 
-/// How long its record is kept after its end.
-const fn retention(execution: &Execution, limits: &Limits) -> Millis {
-    limits.kept(execution.parent.is_some())
+/// How much longer than its retention the record of one that has a parent is kept after its end.
+const fn for_parent(execution: &Execution) -> Millis {
+    if execution.parent.is_some() { KEPT_FOR_PARENT } else { Millis::ZERO }
+}
+
+/// Parts are kept on once an execution could stay open for no more than this, its retention not counted.
+fn open_for_least(execution: &Execution) -> Millis {
+    if execution.parent.is_some() {
+        KEPT_FOR_PARENT.saturating_add(OPEN_FOR_LEAST_OF_CHILD)
+    } else {
+        OPEN_FOR_LEAST
+    }
 }
 
 /// The deadline that ends the execution, whatever the number of its runs.

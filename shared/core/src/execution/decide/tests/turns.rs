@@ -131,7 +131,7 @@ fn runs_in_a_row_that_bring_nothing_and_begin_alike_end_the_execution() {
     for _ in 0..4 {
         scene = scene.take("a").replies(TAKEN).continue_as_new("a", vec![]).is(Status::Pending);
     }
-    let scene = scene.take("a").replies(Reply::Take(TakeReply::Closing)).is(Status::Failed);
+    let scene = scene.take("a").replies(SPENT).is(Status::Failed);
     let ExecutionOutcome::Failed { error, .. } = scene.outcome() else { panic!() };
     assert_eq!(error.code, "poisoned");
 
