@@ -264,6 +264,14 @@ pub enum Note {
 }
 
 impl Note {
+    /// Whether it has the rest of a slot handed over.
+    pub fn is_handover(&self) -> bool {
+        match self {
+            Self::Other(body) => matches!(Wake::parse(body), Ok(Wake::Handover(_))),
+            Self::Hint { .. } | Self::Turn { .. } | Self::Timers(_) => false,
+        }
+    }
+
     /// Reads a message.
     pub fn of(body: &str) -> Self {
         if let Ok(Hint { task, .. }) = Hint::parse(body) {

@@ -183,11 +183,12 @@ async fn of_a_worker_that_dies_another_takes_over_once_its_leases_are_over() {
     assert!(held.turn().is_some(), "nobody gave it back: {held:?}");
 
     let (_next, tick) = (yard.worker(SHORT, PATIENT), yard.deployment.start("tick").await);
+    // Either may have killed the worker: the next one does them one after the other, with nothing beside them.
     let taken_over = async || {
         tick.invoke(json!({})).await.unwrap();
-        visits(&inline) == 2 && visits(&remote) == 2
+        visits(&inline) + visits(&remote) == 3
     };
-    until("another has taken over", taken_over).await;
+    until("another has taken one of them over", taken_over).await;
     open(&inline);
     open(&remote);
     assert_eq!(yard.sign("errand-5").await[0], json!("passed"));

@@ -113,9 +113,10 @@ async fn what_is_no_trace_is_ignored_and_no_error() {
         assert_eq!(post(&caller, "/v1/tasks", text, task(&id)).await, 201, "{text}");
         assert_eq!(caller.claim().await.unwrap().get("traceparent"), None, "{text}");
     }
+    // In a body, what isn't even a text is a mistake.
     let mut body = task("wrong-type");
     body["traceparent"] = json!({"not": "a text"});
-    assert_eq!(post(&caller, "/v1/tasks", TRACE, body).await, 201);
+    assert_eq!(post(&caller, "/v1/tasks", TRACE, body).await, 400);
 }
 
 #[tokio::test]

@@ -21,6 +21,9 @@ use crate::telemetry::field;
 /// Receives after which a message that led to nothing yet is replaced by a fresh one. Each time it is received brings
 /// it nearer to the dead-letter queue, and no message can be hidden for longer than 12 hours in all.
 pub(super) const RECEIVES_MAX: u32 = 20;
+/// For how long a message that stands for such a one is hidden at most. It may be what tells a parent of an end, which
+/// is to be found within 15 minutes.
+const FRESH_MAX: Millis = Millis::from_secs(600);
 /// The longest time for which a task is left to others whose kind isn't known here.
 const UNKNOWN_MAX: Millis = Millis::from_secs(60);
 
@@ -149,7 +152,7 @@ impl Service {
     /// Hides a message for a while, or has a fresh one stand for it if it has come often.
     async fn put_back(&self, queue: &QueueName, message: &Received, after: Millis) {
         if message.receive_count > RECEIVES_MAX
-            && let Ok(()) = self.send_again(queue, message, after).await
+            && let Ok(()) = self.send_again(queue, message, after.min(FRESH_MAX)).await
         {
             return;
         }

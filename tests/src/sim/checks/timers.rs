@@ -1,7 +1,7 @@
 //! What must hold of the messages in the queue of timers: somebody decided to send each, and no tick hands an
 //! instant over that another one has handed over before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::decision::Effect;
 use tickover_core::id::RecordId;
@@ -27,6 +27,8 @@ struct Known {
     began: BTreeMap<Actor, Timestamp>,
     /// What each ticker has handed over in the tick that it is at.
     handing_over: BTreeMap<Actor, Vec<Key>>,
+    /// Those that hand over for a tick the rest of a slot, by a message of it.
+    helping: BTreeSet<Actor>,
     /// When the first tick ended well that had handed it over.
     handed_over: BTreeMap<Key, Timestamp>,
 }
@@ -54,6 +56,13 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
                 for timer in timers {
                     let wrong = known.send(actor, timer, run.plan.is_fair());
                     found.extend(wrong.map(|what| Violation::new(Invariant::I9, at, what)));
+                }
+            }
+            What::Called { request: Request::Fire(note), .. } => {
+                if note.is_handover() {
+                    known.helping.insert(actor);
+                } else {
+                    known.helping.remove(&actor);
                 }
             }
             What::Called { request: Request::Tick(_), .. } => {
@@ -95,6 +104,10 @@ impl Known {
             return None;
         }
         let what = || format!("the timer of {} for {}", timer.record, clock(timer.at));
+        if self.helping.contains(&actor) {
+            // A message that comes twice, or whose call fails after it has sent some, has them sent twice.
+            return None;
+        }
         if !matches!(actor, Actor::Ticker(_)) {
             return Some(format!("nobody decided to send {}", what()));
         }
