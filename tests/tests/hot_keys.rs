@@ -30,12 +30,12 @@ async fn a_life_costs_the_indexes_what_the_reckoning_says() {
     let all = |found: &[Hottest]| found.iter().map(|hottest| hottest.all).collect::<Vec<_>>();
     // Two in the due index, four with a timeout of each attempt; one in a list for each failure. The queue's record lies
     // in a list as well, and is written a few times in all.
-    let with_a_few = |found: Vec<u64>, least: [u64; 3]| {
-        let is_near = |(found, least): (&u64, u64)| (least..least + 10).contains(found);
+    let with_a_few = |found: Vec<u64>, least: &[u64]| {
+        let is_near = |(found, least): (&u64, &u64)| (*least..*least + 10).contains(found);
         assert!(found.iter().zip(least).all(is_near), "{found:?}");
     };
-    with_a_few(all(&hottest(Work::Tasks, 2_000).await), [6_000, 4_000, 400]);
-    with_a_few(all(&hottest(Work::TimedTasks, 2_000).await), [6_000, 8_000, 400]);
+    with_a_few(all(&hottest(Work::Tasks, 2_000).await), &[6_000, 4_000, 400]);
+    with_a_few(all(&hottest(Work::TimedTasks, 2_000).await), &[6_000, 8_000, 400]);
     let executions = all(&hottest(Work::Executions, 1_000).await);
-    assert_eq!(executions[1..], [2_000, 1_000]);
+    with_a_few(executions[1..].to_vec(), &[2_000, 1_000]);
 }

@@ -265,6 +265,10 @@ impl Hand<'_> {
             awaits_others: block.others,
             on_failure: self.on_failure(),
         };
+        // Before it is written: a process that dies just after has somebody offer the event all the same.
+        if block.event {
+            self.process.world.awaits_event(&self.turn.execution, true);
+        }
         match self.process.suspend_turn(&self.turn, &self.execution, suspend).await? {
             Suspended::Done => {
                 self.process.world.awaits_event(&self.turn.execution, block.event);
