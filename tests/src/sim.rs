@@ -65,7 +65,7 @@ pub struct Run {
 
 /// Runs a seed to its end, with a bug or without.
 pub fn run(seed: u64, bug: Option<Bug>) -> Run {
-    let plan = Plan::of(seed, bug);
+    let plan = Plan::of(seed);
     let (sender, background) = unbounded_channel();
     let world = Arc::new(World::new(seed, &plan, bug, sender));
     block_on(world.clock.drive(everybody(&world, &plan, background)));

@@ -5,7 +5,6 @@ use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::Mortality;
 
-use super::bugs::Bug;
 use super::dice::Dice;
 use super::weather::Weather;
 
@@ -13,15 +12,6 @@ use super::weather::Weather;
 pub const LAG_FAR: Millis = Millis::from_secs(30);
 /// How often a message is handed out at most where nothing should reach the dead letters.
 pub const RECEIVES_MAX: u32 = 40;
-
-/// Whether a tick enforces deadlines though no queue answers.
-const TICKS_NEED_THE_TABLE_ONLY: bool = false;
-/// Whether a lost hint of a turn is found on a queue of turns alone that is never empty.
-const LOST_TURNS_ARE_FOUND: bool = false;
-/// Whether what dies with a process isn't taken for what killed it.
-const SHARED_LOSSES_ARE_NOT_COUNTED: bool = false;
-/// Whether payloads, segments, joins and results are kept as long as somebody may ask for them.
-const PARTS_ARE_KEPT: bool = false;
 
 /// A stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,22 +96,6 @@ impl Hardship {
         } else {
             weather
         }
-    }
-
-    /// The same without what the product doesn't stand yet, unless a bug is there to be found by it.
-    #[must_use]
-    pub fn awaited(self, bug: Option<Bug>) -> Self {
-        let has = |one: Bug| bug == Some(one);
-        let mut left = self;
-        if !(TICKS_NEED_THE_TABLE_ONLY || has(Bug::TickNeedsQueues)) {
-            (left.queues_away, left.queue_removed) = (None, None);
-        }
-        left.is_busy &= LOST_TURNS_ARE_FOUND || has(Bug::TurnsLeaveNoMark);
-        left.kills &= SHARED_LOSSES_ARE_NOT_COUNTED;
-        if !(PARTS_ARE_KEPT || has(Bug::NeverKeptLonger) || has(Bug::PartsKeptForGood)) {
-            left.reaped = 0;
-        }
-        left
     }
 
     /// Whether workers do what they should: where they don't, one can't tell what came of it.

@@ -14,7 +14,6 @@ use tickover_service::executions::StartRequest;
 use tickover_service::schedule::ScheduleRequest;
 
 use self::execution::Offering;
-use super::bugs::Bug;
 use super::dice::Dice;
 use super::hardship::Hardship;
 use super::weather::Weather;
@@ -74,7 +73,7 @@ pub enum Wish {
 
 impl Plan {
     /// A seed's plan, in which a bug is to be found where there is one.
-    pub fn of(seed: u64, bug: Option<Bug>) -> Self {
+    pub fn of(seed: u64) -> Self {
         let dice = Dice::new(seed, "plan");
         let storm = dice.secs(8 * 60, 40 * 60);
         let limits = Limits {
@@ -86,7 +85,7 @@ impl Plan {
             due_shards: u16::try_from(dice.between(1, 3)).unwrap_or(1),
             ..Limits::default()
         };
-        let hardship = Hardship::of(seed, START).awaited(bug);
+        let hardship = Hardship::of(seed, START);
         let limits =
             if hardship.kills { Limits { losses: Limits::default().losses, ..limits } } else { limits };
         let limits = if hardship.is_busy {

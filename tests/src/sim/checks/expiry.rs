@@ -1,11 +1,11 @@
 //! What must hold of deletion: nothing goes that a record still needs, and what no record needs goes in the end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::execution::{Execution, ExecutionOutcome};
-use tickover_core::id::{BlobId, ExecutionId, TaskId};
+use tickover_core::id::{ExecutionId, TaskId};
 use tickover_core::payload::{BlobRef, Payload};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -19,9 +19,6 @@ use crate::sim::violation::{Invariant, Violation};
 
 /// Nothing may be kept longer than this for nobody: first expiries lie ahead by less.
 const LONGEST: Millis = Millis::from_days(800);
-
-/// Whether what no record ever pointed to goes as well.
-const ORPHANS_GO: bool = false;
 
 /// The records as they stand at some point of the history.
 #[derive(Default)]
@@ -88,25 +85,12 @@ impl<'a> Standing<'a> {
         if run.plan.hardship.reaped == 0 {
             return vec![];
         }
-        let mut pointed_to: BTreeSet<BlobId> = BTreeSet::new();
-        let mut parts: BTreeSet<SegmentKey> = BTreeSet::new();
-        for task in self.tasks.values() {
-            pointed_to.extend(task.blobs().map(|blob| blob.id));
-        }
-        for execution in self.executions.values() {
-            pointed_to.extend(self.blobs(execution).into_iter().map(|blob| blob.id));
-            parts.extend(self.chain(execution).into_iter().map(|(key, _)| key));
-        }
         let what = stays.filter_map(|(item, _)| match item {
-            Item::Blob(id) if ORPHANS_GO || pointed_to.contains(&id) => Some(format!("the payload {id}")),
-            Item::Segment(id, key) if ORPHANS_GO || parts.contains(&key) => {
-                Some(format!("segment {} of run {} of {id}", key.number, key.run))
-            }
+            Item::Blob(id) => Some(format!("the payload {id}")),
+            Item::Segment(id, key) => Some(format!("segment {} of run {} of {id}", key.number, key.run)),
             Item::Join(join) => Some(format!("a join item of {}", join.0)),
             Item::Key(_) => Some("an idempotency key".to_owned()),
-            Item::Blob(_) | Item::Segment(..) | Item::Task(_) | Item::Execution(_) | Item::Recurrence(_) => {
-                None
-            }
+            Item::Task(_) | Item::Execution(_) | Item::Recurrence(_) => None,
         });
         what.map(|what| Violation::new(Invariant::Expiry, run.ended_at, format!("{what} stays for good")))
             .collect()
