@@ -41,7 +41,7 @@ pub(crate) fn numbered(receipts: &[String]) -> impl Iterator<Item = (String, &St
 }
 
 /// Why an entry of a batch couldn't be made.
-pub(crate) fn unbuilt(error: BuildError) -> QueueError {
+pub(crate) fn unbuilt(error: &BuildError) -> QueueError {
     QueueError::Unavailable { reason: error.to_string() }
 }
 

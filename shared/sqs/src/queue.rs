@@ -188,7 +188,8 @@ impl Queue for SqsQueue {
                 let entries = batch::numbered(receipts).map(|(id, receipt)| {
                     DeleteMessageBatchRequestEntry::builder().id(id).receipt_handle(receipt).build()
                 });
-                let entries = entries.collect::<Result<Vec<_>, _>>().map_err(batch::unbuilt)?;
+                let entries =
+                    entries.collect::<Result<Vec<_>, _>>().map_err(|error| batch::unbuilt(&error))?;
                 let request = self.client.delete_message_batch().queue_url(url).set_entries(Some(entries));
                 let output = request.send().await.map_err(|error| classify(queue.as_str(), &error))?;
                 batch::refusal(output.failed())
@@ -212,7 +213,8 @@ impl Queue for SqsQueue {
                     let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(id);
                     entry.receipt_handle(receipt).visibility_timeout(seconds).build()
                 });
-                let entries = entries.collect::<Result<Vec<_>, _>>().map_err(batch::unbuilt)?;
+                let entries =
+                    entries.collect::<Result<Vec<_>, _>>().map_err(|error| batch::unbuilt(&error))?;
                 let request = self.client.change_message_visibility_batch().queue_url(url);
                 let sent = request.set_entries(Some(entries)).send().await;
                 let output = sent.map_err(|error| classify(queue.as_str(), &error))?;

@@ -9,7 +9,7 @@ mod table;
 
 pub use execution::decide_execution;
 pub use rules::decide;
-pub use table::{commit, extended, marked};
+pub use table::{commit, first_expiry, marked};
 
 use super::history::Actor;
 use super::violation::Invariant;
@@ -103,7 +103,7 @@ bugs! {
     /// A turn that goes to sleep leaves the record where it lies in the due index, although its wait ends earlier.
     SuspendKeepsItsPlace, "suspend-keeps-its-place", I4;
     /// A deadline passes by an execution that sleeps.
-    SleepersNeverLate, "sleepers-never-late", Timeliness;
+    SleepersNeverLate, "sleepers-never-late", Liveness;
     /// A wait's end doesn't say that it took its event.
     EventNotTaken, "event-not-taken", Journal;
     /// An event that comes again with the same id is another one.
@@ -118,9 +118,9 @@ bugs! {
     LateAfterTheEnd, "late-after-the-end", I6;
     /// A journal that outgrows its record stays in it.
     JournalNeverSealed, "journal-never-sealed", I8;
-    /// What is kept of an ended execution isn't kept longer when an operator opens it again.
+    /// What is written is kept for a minute, however long somebody may need it.
     NeverKeptLonger, "never-kept-longer", Expiry;
-    /// What an execution has written stays for good when it has ended.
+    /// What is written stays for good.
     PartsKeptForGood, "parts-kept-for-good", Expiry;
     /// A tick deals with no record while it can't hear of its queue.
     TickNeedsQueues, "tick-needs-queues", Timeliness;

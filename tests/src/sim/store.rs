@@ -126,15 +126,15 @@ impl Store for SimStore {
             gate.world.fault(gate.actor, Fault::Conflicted);
             return Err(StoreError::Throttled);
         }
-        let kept = bugs::extended(gate.world.bug, &gate.world.ledger, writes);
-        let writes = kept.as_deref().unwrap_or(writes);
         let answer = bugs::commit(gate.world.bug, &gate.world.ledger, writes, |writes| self.apply(writes));
         gate.pass().await;
         if gate.loses_answer() { Err(unavailable()) } else { answer }
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
-        self.read(self.0.world.ledger.put_blob(at, body)).await?;
+        let expires_at = bugs::first_expiry(self.0.world.bug, self.0.world.now(), at.expires_at);
+        let at = BlobRef { expires_at, ..at.clone() };
+        self.read(self.0.world.ledger.put_blob(&at, body)).await?;
         if self.0.loses_answer() { Err(unavailable()) } else { Ok(()) }
     }
 
@@ -193,6 +193,7 @@ impl Store for SimStore {
         segment: &Segment,
         expires_at: Timestamp,
     ) -> Result<(), StoreError> {
+        let expires_at = bugs::first_expiry(self.0.world.bug, self.0.world.now(), expires_at);
         self.read(self.0.world.ledger.store.put_segment(id, key, segment, expires_at)).await?;
         let sealed = Happening::Sealed { key: *key, segment: segment.clone() };
         self.0.world.note(self.0.actor, What::OfExecution(Box::new(sealed)));

@@ -34,7 +34,7 @@ fn a_failure_names_the_command_that_replays_it() {
 #[test]
 fn everything_that_can_happen_happens_within_a_few_runs() {
     let mut seen = BTreeSet::new();
-    for seed in 1..=100 {
+    for seed in 1..=400 {
         seen.extend(happenings(&run(seed, None)));
     }
     let all = [

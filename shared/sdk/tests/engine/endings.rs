@@ -155,12 +155,11 @@ async fn a_paused_execution_stops_at_the_next_step_and_goes_on_when_resumed() {
         assert_eq!((STEPS.get(), scene.status("pausable").await.as_str()), (2, "paused"));
         scene.service.resume(&id).await.unwrap();
     };
-    let ended = scene
-        .inside(async {
-            scene.until(&worker, pause).await;
-            scene.finish(&worker, "pausable").await
-        })
-        .await;
+    let whole = Box::pin(async {
+        scene.until(&worker, pause).await;
+        scene.finish(&worker, "pausable").await
+    });
+    let ended = scene.inside(whole).await;
     assert_eq!(ended.output::<u64>(), 240);
     assert_eq!(STEPS.get(), 4);
 }

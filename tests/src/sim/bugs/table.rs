@@ -2,9 +2,8 @@
 
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
-use tickover_core::payload::BlobRef;
 use tickover_core::task::Task;
-use tickover_service::memory::store::Item;
+use tickover_core::time::Timestamp;
 use tickover_service::ports::{Current, StoreError};
 
 use super::Bug;
@@ -64,20 +63,13 @@ fn note_too_far(write: &mut Write) {
     }
 }
 
-/// A commit's writes without those that say how long a payload is kept, where the bug forgets them.
-pub fn extended(bug: Option<Bug>, ledger: &Ledger, writes: &[Write]) -> Option<Vec<Write>> {
-    let forgets = |at: &BlobRef| {
-        let kept_until = ledger.store.expiries().into_iter().find(|(item, _)| *item == Item::Blob(at.id));
-        let is_longer = kept_until.and_then(|(_, until)| until).is_some_and(|until| at.expires_at > until);
-        match bug {
-            Some(Bug::NeverKeptLonger) => is_longer,
-            Some(Bug::PartsKeptForGood) => !is_longer,
-            Some(_) | None => false,
-        }
-    };
-    let is_kept = |write: &&Write| !matches!(write, Write::ExtendBlob { at } if forgets(at));
-    matches!(bug, Some(Bug::NeverKeptLonger | Bug::PartsKeptForGood))
-        .then(|| writes.iter().filter(is_kept).cloned().collect())
+/// Until when a payload or segment is kept at first.
+pub fn first_expiry(bug: Option<Bug>, now: Timestamp, expires_at: Timestamp) -> Timestamp {
+    match bug {
+        Some(Bug::NeverKeptLonger) => now.plus(Millis::from_secs(60)),
+        Some(Bug::PartsKeptForGood) => Timestamp::from_millis(253_402_300_799_000),
+        Some(_) | None => expires_at,
+    }
 }
 
 /// The record, if it is as this very write left it.

@@ -52,7 +52,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             | What::Fault(_) => {}
         }
     }
-    found.extend(standing.what_stays_for_good(run));
+    found.extend(Standing::what_stays_for_good(run));
     found
 }
 
@@ -78,7 +78,7 @@ impl<'a> Standing<'a> {
     }
 
     /// Items that would stay although no open record needs them.
-    fn what_stays_for_good(&self, run: &Run) -> Vec<Violation> {
+    fn what_stays_for_good(run: &Run) -> Vec<Violation> {
         let by = run.ended_at.plus(LONGEST);
         let stays =
             run.world.ledger.store.expiries().into_iter().filter(|(_, at)| at.is_none_or(|at| at > by));

@@ -9,9 +9,9 @@ use super::*;
 /// A workflow of one step that is tried three times: at first it fails at once, then it takes longer than any
 /// invocation.
 fn fails_then_hangs(clock: &Arc<ManualClock>) -> (Registry, Arc<Mutex<Vec<u32>>>) {
+    type Parts = (Arc<ManualClock>, Arc<Mutex<Vec<u32>>>);
     thread_local! {
-        static PARTS: std::cell::RefCell<Option<(Arc<ManualClock>, Arc<Mutex<Vec<u32>>>)>> =
-            const { std::cell::RefCell::new(None) };
+        static PARTS: std::cell::RefCell<Option<Parts>> = const { std::cell::RefCell::new(None) };
     }
     let seen = Arc::new(Mutex::new(vec![]));
     PARTS.set(Some((clock.clone(), seen.clone())));
