@@ -76,15 +76,12 @@ async fn deal_with(scene: &Scene, messages: Vec<Received>, decisions: u64) -> us
     let (timers, mut at_work) = (QueueName::timers(), 0);
     for message in messages {
         let stop_at = scene.service.now().plus(DECISION.saturating_mul(decisions));
-        match scene.service.fire(&message.body, stop_at).await {
-            Ok(fired) => {
-                at_work += usize::from(matches!(fired, Fired::Swept(_)));
-                scene.queue.delete(&timers, &message.receipt).await.unwrap();
-            }
-            Err(_) => {
-                at_work += 1;
-                scene.queue.change_visibility(&timers, &message.receipt, Millis::ZERO).await.unwrap();
-            }
+        if let Ok(fired) = scene.service.fire(&message.body, stop_at).await {
+            at_work += usize::from(matches!(fired, Fired::Swept(_)));
+            scene.queue.delete(&timers, &message.receipt).await.unwrap();
+        } else {
+            at_work += 1;
+            scene.queue.change_visibility(&timers, &message.receipt, Millis::ZERO).await.unwrap();
         }
     }
     at_work

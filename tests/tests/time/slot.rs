@@ -36,7 +36,7 @@ async fn timed_out(scene: &Scene) -> usize {
 async fn next(scene: &Scene) -> String {
     let timers = QueueName::timers();
     let message = scene.queue.receive(&timers, 1, Millis::from_secs(60), Millis::ZERO).await;
-    let message = message.unwrap().pop().expect("a message");
+    let message = message.unwrap().pop().unwrap();
     scene.queue.delete(&timers, &message.receipt).await.unwrap();
     message.body
 }

@@ -69,11 +69,12 @@ impl Service {
         command: &ExecutionCommand,
         stop_at: Timestamp,
     ) -> Result<DrivenExecution, ServiceError> {
-        let driven = self.drive_alone(id, known, command).await?;
+        // Each caller's future would hold all of this, though it is mostly waiting for one answer.
+        let driven = Box::pin(self.drive_alone(id, known, command)).await?;
         if matches!(command, ExecutionCommand::Finish) {
             return Ok(driven);
         }
-        Ok(self.see_to_the_end(driven, stop_at).await)
+        Ok(Box::pin(self.see_to_the_end(driven, stop_at)).await)
     }
 
     /// Carries a command out and tells others of it, and does nothing of what follows an end.
