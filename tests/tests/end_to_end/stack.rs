@@ -14,7 +14,7 @@ const STACK: &str = "TICKOVER_TEST_STACK";
 /// What makes a request one of IAM's. The emulator refuses requests without it, and doesn't check the signature.
 const SIGNATURE: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/execute-api/aws4_request, \
                          SignedHeaders=host, Signature=0";
-/// The same for CloudFormation.
+/// The same for `CloudFormation`.
 const CLOUDFORMATION: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/cloudformation/aws4_request, \
                               SignedHeaders=host, Signature=0";
 /// How often is looked whether what is waited for has come.
@@ -90,7 +90,7 @@ impl Stack {
         answer
     }
 
-    /// The template as CloudFormation has deployed it, all transforms applied. The emulator doesn't carry over to the
+    /// The template as `CloudFormation` has deployed it, all transforms applied. The emulator doesn't carry over to the
     /// function what it says of loops, so that `GetFunctionRecursionConfig` would tell of the emulator alone.
     pub(crate) async fn processed_template(&self) -> Value {
         let form =
