@@ -81,8 +81,9 @@ impl Sam {
         let requirements = root().join("infra/tools/sam.txt");
         let python = python::install(&target.join("sam"), &requirements, "samcli")?;
         let ours = python.parent().context("a program without a folder")?.to_owned();
+        // Ours last: cargo-lambda looks for its linker in the first `python3`, which must be the one beside it.
         let theirs = build::path()?;
-        let folders = std::iter::once(ours).chain(std::env::split_paths(&theirs));
+        let folders = std::env::split_paths(&theirs).chain(std::iter::once(ours));
         let path = std::env::join_paths(folders).context("PATH has a folder with a colon in its name")?;
         Ok(Self { python, path, folder: target.join("e2e") })
     }
