@@ -121,7 +121,7 @@ impl Service {
         let record = record.filter(|execution| !execution.is_gone(now) || is_start);
         let context = Context { now, nonce: self.new_nonce(), limits: &self.limits };
         let decision = self.rules.decide_execution(record, command, &context);
-        let ExecutionDecision { blobs, segments, writes, effects, execution, outcome } = decision;
+        let ExecutionDecision { blobs, segments, writes, mut effects, execution, outcome } = decision;
         for blob in &blobs {
             self.patiently(|| self.ports.store.put_blob(&blob.at, &blob.body)).await?;
         }
@@ -133,6 +133,9 @@ impl Service {
             }
         }
         if !writes.is_empty() {
+            // With this commit a closing execution leaves the index: whoever died after it would have told nobody, and
+            // nobody would come to see.
+            self.tell_first(&mut effects).await?;
             match self.patiently(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => {
                     self.tell(&writes, now);

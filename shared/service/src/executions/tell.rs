@@ -1,6 +1,6 @@
 //! Telling an execution that something it may wait for has happened.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{Execution, ExecutionState, Parent, due};
@@ -19,6 +19,24 @@ impl Service {
         if let Err(error) = self.try_to_tell(parent).await {
             tracing::warn!({ field::EXECUTION_ID } = %parent.execution, %error, "not told; it will look");
         }
+    }
+
+    /// Tells the parents that are among these effects, and takes them out. A child that is closing has its outcome, so
+    /// its parent can see it before the child is closed for good.
+    pub(super) async fn tell_first(&self, effects: &mut Vec<Effect>) -> Result<(), ServiceError> {
+        let told = effects.extract_if(.., |effect| matches!(effect, Effect::Tell(_)));
+        for effect in told.collect::<Vec<_>>() {
+            let Effect::Tell(parent) = effect else { continue };
+            match self.try_to_tell(&parent).await {
+                Ok(()) => {}
+                // The parent can't be told by anybody, and the child must end all the same.
+                Err(error @ ServiceError::Corrupt { .. }) => {
+                    tracing::error!({ field::EXECUTION_ID } = %parent.execution, %error, "not told");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     async fn try_to_tell(&self, parent: &Parent) -> Result<(), ServiceError> {

@@ -241,3 +241,44 @@ async fn ending_an_execution_with_thousands_of_results_is_one_write() {
     scene.pass(100 * DAY).await;
     assert_eq!(scene.store.expiries(), []);
 }
+
+#[tokio::test]
+async fn a_parent_hears_of_a_child_whose_time_ran_out_though_the_tick_dies_after_any_write() {
+    for last in 0.. {
+        let scene = Scene::new();
+        let mut turn = scene.started("e", None).await;
+        let mut begun = vec![scene.begin_child(&turn.execution, "child", 90_000).await];
+        // By now it looks for itself once an hour.
+        for _ in 0..4 {
+            scene.wait(&turn, std::mem::take(&mut begun), true).await;
+            scene.advance(3_600);
+            scene.tick().await.unwrap();
+            turn = scene.turn().await.unwrap();
+        }
+        scene.advance(90_000 - 4 * 3_600 - 1);
+        scene.tick().await.unwrap();
+        if let Some(other) = scene.turn().await {
+            turn = other;
+        }
+        scene.wait(&turn, vec![], true).await;
+        scene.advance(1);
+        scene.die_after(last);
+        let ticked = scene.tick().await;
+        scene.die_after(NEVER);
+        let was_closed = matches!(scene.execution("child").await.state, ExecutionState::Ended(_));
+        let mut heard = None;
+        for minute in 0..=15 {
+            if scene.turn().await.is_some() {
+                heard = Some(minute);
+                break;
+            }
+            scene.advance(60);
+            scene.tick().await.unwrap();
+        }
+        assert!(heard.is_some(), "{last}: nobody told it");
+        if ticked.is_ok() && was_closed {
+            assert!(last > 2, "{last}");
+            break;
+        }
+    }
+}

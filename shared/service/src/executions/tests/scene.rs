@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
-use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Parent, ParentClosePolicy};
 use tickover_core::id::{EventName, ExecutionId, LeaseId, QueueName, StepName, TaskKind, WorkflowName};
 use tickover_core::limits::Limits;
 use tickover_core::payload::{Json, Payload};
@@ -203,14 +203,38 @@ impl Scene {
         names.into_iter().map(begun).collect()
     }
 
+    /// Starts a child on a queue that nobody serves. The entry is for its parent's journal.
+    pub(super) async fn begin_child(&self, parent: &Execution, called: &str, timeout_s: u64) -> Entry {
+        let workflow = WorkflowName::parse("packing").unwrap();
+        let timeout = Some(Millis::from_secs(timeout_s));
+        let request = StartRequest {
+            id: Some(id(called)),
+            timeouts: ExecutionTimeouts { execution: timeout, run: None },
+            parent: Some(Parent::of(parent)),
+            ..StartRequest::new(workflow, QueueName::parse("unserved").unwrap())
+        };
+        self.service.start(request).await.unwrap();
+        let what = Happened::Child {
+            name: name("pack"),
+            execution: id(called),
+            policy: ParentClosePolicy::default(),
+        };
+        Entry { at: self.clock.now(), what }
+    }
+
     pub(super) async fn suspend(&self, turn: &TakenTurn, entries: Vec<Entry>) {
+        self.wait(turn, entries, false).await;
+    }
+
+    /// Ends a turn: if it is for others to end what it waits for, it looks for itself from time to time.
+    pub(super) async fn wait(&self, turn: &TakenTurn, entries: Vec<Entry>, awaits_others: bool) {
         let suspend = Suspend {
             lease: turn.lease,
             entries,
             seen_version: turn.execution.version,
             seen_wakes: turn.execution.wakes,
             until: None,
-            awaits_others: false,
+            awaits_others,
             on_failure: None,
         };
         self.service.suspend_turn(&turn.execution, suspend).await.unwrap();
