@@ -37,6 +37,9 @@ struct Parcel {
     name: String,
     /// What is in its way.
     gate: Option<PathBuf>,
+    /// Whether whoever carries it drops dead, with all that is in the same process.
+    #[serde(default)]
+    deadly: bool,
 }
 
 /// Says in the file that somebody stands there, and waits until the file with `.open` behind its name is made.
@@ -63,6 +66,9 @@ async fn pass(gate: Option<PathBuf>) -> Result<String> {
 async fn carry(parcel: Parcel) -> Result<String> {
     if let Some(gate) = &parcel.gate {
         stand_at(gate).await?;
+    }
+    if parcel.deadly {
+        std::process::abort();
     }
     Ok(format!("{} carried", parcel.name))
 }

@@ -196,6 +196,53 @@ async fn of_a_worker_that_dies_another_takes_over_once_its_leases_are_over() {
 }
 
 #[tokio::test]
+async fn a_step_that_kills_its_worker_ends_alone_and_what_ran_beside_it_is_done() {
+    const MATES: [&str; 3] = ["books", "lamps", "chairs"];
+    let yard = Yard::open().await;
+    let bomb = yard.gate("bomb");
+    yard.start("bomb", json!({"parcels": [{"name": "bomb", "gate": bomb, "deadly": true}]})).await;
+    for mate in MATES {
+        yard.start(mate, json!({"parcels": [{"name": mate, "gate": yard.gate(mate)}]})).await;
+    }
+    let mut worker = yard.worker(SHORT, PATIENT);
+    let all_run = async || MATES.iter().all(|mate| visits(&yard.gate(mate)) == 1) && visits(&bomb) == 1;
+    until("all of them run in one process", all_run).await;
+    open(&bomb);
+    MATES.iter().for_each(|mate| open(&yard.gate(mate)));
+    assert!(!worker.ended().await.unwrap().status.success());
+
+    let tick = yard.deployment.start("tick").await;
+    let mut deaths = 1;
+    while yard.record("bomb").await.closed().is_none() {
+        assert!(deaths < 10, "nobody stops it");
+        worker = yard.worker(SHORT, PATIENT);
+        let has_died_or_done = async || {
+            tick.invoke(json!({})).await.unwrap();
+            visits(&bomb) > deaths || yard.record("bomb").await.closed().is_some()
+        };
+        until("it is tried again, or given up", has_died_or_done).await;
+        if visits(&bomb) > deaths {
+            deaths += 1;
+            assert!(!worker.ended().await.unwrap().status.success());
+        }
+    }
+    let record = yard.record("bomb").await;
+    assert_eq!(record.status(), ExecutionStatus::Failed);
+    let why = format!("{:?}", record.closed());
+    assert!(why.contains("poisoned"), "{why}");
+    for mate in MATES {
+        assert_eq!(yard.sign(mate).await[1], json!(format!("{mate} carried")));
+    }
+    assert!(
+        MATES.iter().all(|mate| visits(&yard.gate(mate)) == 2),
+        "they died with the first, and with none after it"
+    );
+    // The death of all together counts for none of them; then the guilty one has its losses, alone.
+    assert_eq!(deaths, 1 + 4);
+    drop(worker);
+}
+
+#[tokio::test]
 async fn an_environment_that_is_not_set_up_ends_it_with_all_that_is_wrong() {
     let without = |left_out: &[&str], more: &[(&'static str, &str)]| {
         let environment = Deployment::unreachable().environment("http://127.0.0.1:1");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aws_sdk_sqs::types::MessageSystemAttributeName;
 use serde_json::{Value, json};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
@@ -19,6 +20,8 @@ use crate::deployment::{Deployment, batch, failed_messages, message_id, now, wai
 const BOUND: Duration = Duration::from_mins(1);
 /// An invocation's time, which is neither a worker's usual lease nor a queue's visibility.
 const LIMIT: Duration = Duration::from_secs(25);
+/// Enough to begin with.
+const BRIEF: Duration = Duration::from_secs(8);
 /// Enough for an answer, and not for any work.
 const SHORT: Duration = Duration::from_millis(1_900);
 
@@ -67,6 +70,31 @@ impl Shop {
             self.worker.logs()
         );
         bodies
+    }
+
+    /// A batch with the next message, received as Lambda receives it: the queue alone hides it for six minutes.
+    async fn received(&self) -> Value {
+        let (sqs, url) = (aws_sdk_sqs::Client::new(&aws_config().await), self.deployment.emails());
+        let receive = async {
+            loop {
+                let receive =
+                    sqs.receive_message().queue_url(url).visibility_timeout(360).wait_time_seconds(1);
+                let count = MessageSystemAttributeName::ApproximateReceiveCount;
+                let received = receive.message_system_attribute_names(count.clone()).send().await.unwrap();
+                if let Some(message) = received.messages.unwrap_or_default().pop() {
+                    let receives = message.attributes().unwrap()[&count].clone();
+                    return (message, receives);
+                }
+            }
+        };
+        let (message, receives) = tokio::time::timeout(BOUND, receive).await.expect("no message comes");
+        let mut batch = batch("sqs_ingress", message.body);
+        let record = &mut batch["Records"][0];
+        record["receiptHandle"] = json!(message.receipt_handle);
+        record["attributes"]["ApproximateReceiveCount"] = json!(receives);
+        let name = url.rsplit('/').next().unwrap();
+        record["eventSourceARN"] = json!(format!("arn:aws:sqs:us-east-1:000000000000:{name}"));
+        batch
     }
 
     /// Hands the worker messages, and answers what it failed at.
@@ -204,6 +232,34 @@ async fn a_turn_is_leased_until_its_invocation_ends() {
     assert_eq!(shop.steps("order-5").await, [""; 0]);
     assert_eq!(shop.deliver(shop.messages(1).await).await, 0);
     assert_eq!(shop.steps("order-5").await, ["charge"]);
+}
+
+#[tokio::test]
+async fn what_a_dead_invocation_had_is_there_again_once_its_time_is_over() {
+    let shop = Shop::open().await;
+    shop.order("order-6", json!({"number": 6, "boxes": ["books"], "card": "slow"})).await;
+    let batch = shop.received().await;
+    let is_under_way = async {
+        while shop.record("order-6").await.turn().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        answer = shop.worker.invoke_within(batch, BRIEF) => panic!("it is over: {answer:?}"),
+        seen = tokio::time::timeout(BOUND, is_under_way) => seen.unwrap(),
+    }
+    shop.worker.kill().await.unwrap();
+    let lost = shop.record("order-6").await;
+
+    // The bound of this is far below the queue's own six minutes.
+    let again = shop.received().await;
+    assert_eq!(again["Records"][0]["attributes"]["ApproximateReceiveCount"], "2");
+    let other = shop.deployment.start("worker").await;
+    let answer = other.invoke_within(again, LIMIT).await.unwrap();
+    assert_eq!(failed_messages(&answer), [""; 0]);
+    let record = shop.record("order-6").await;
+    assert!(lost.turn().is_some() && record.turn() != lost.turn(), "{record:?}");
+    assert_eq!(record.losses, 1, "it was alone when it was lost");
 }
 
 #[tokio::test]
