@@ -332,6 +332,10 @@ pub trait Queue: Send + Sync {
         hidden.filter(|hidden| !matches!(hidden, Err(QueueError::StaleReceipt))).collect()
     }
 
+    /// Says that nothing will come of a record's messages any more. A queue that can find them takes them out, so that
+    /// they don't count in its depth; in others, SQS among them, they stay until somebody receives them.
+    fn forget(&self, _queue: &QueueName, _of: Incarnation) {}
+
     /// About how many messages there are.
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError>;
 

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::event::{events, records};
-use tickover_core::execution::event as of_executions;
+use tickover_core::execution::{ExecutionState, event as of_executions};
 use tickover_core::id::QueueName;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -57,10 +57,17 @@ impl Service {
                 }
             }
             self.note_ended_lease(before, after);
+            // Where there is a parent, the message may be what tells it.
+            if after.ended().is_some() && after.parent.is_none() {
+                self.ports.queue.forget(&after.queue, after.incarnation);
+            }
         }
         for (before, after) in writes.iter().filter_map(of_executions::records) {
             if let Some(waited) = of_executions::turn_taken(before, after) {
                 metric::turn_taken(&after.queue, waited);
+            }
+            if matches!(after.state, ExecutionState::Ended(_)) && after.parent.is_none() {
+                self.ports.queue.forget(&after.queue, after.incarnation);
             }
             for mut event in of_executions::events(before, after, now) {
                 event.trace = self.carried(event.trace);

@@ -2,20 +2,46 @@
 
 use tickover_core::command::Start;
 use tickover_core::duration::Millis;
+use tickover_core::hint::Hint;
+use tickover_core::timeout::LifeTimeout;
 use tickover_service::claim::{ClaimRequest, Company, Delivered};
 use tickover_service::lease::LeaseToken;
-use tickover_service::ports::Queue as _;
+use tickover_service::ports::{Outgoing, Queue as _};
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
-/// A queue that holds the messages of so many cancelled tasks.
+/// A queue that holds the messages of so many cancelled tasks, as one does that can't find them.
 async fn littered(count: u32) -> Scene {
     let scene = Scene::in_memory();
     for number in 0..count {
         let id = format!("dead-{number}");
-        scene.service.schedule(request("work", Some(&id), None)).await.unwrap();
+        let task = scene.service.schedule(request("work", Some(&id), None)).await.unwrap().task;
         scene.service.cancel(&task_id(&id), false).await.unwrap();
+        let message = Outgoing { body: Hint::of(&task).body().unwrap(), delay: Millis::ZERO };
+        scene.queue.send(&queue_name("work"), &[message]).await.unwrap();
     }
     scene
+}
+
+#[tokio::test]
+async fn a_queue_in_the_process_does_not_count_messages_of_ended_tasks() {
+    let scene = Scene::in_memory();
+    let work = queue_name("work");
+    for id in ["cancelled", "timed-out", "completed", "waiting"] {
+        let mut wanted = request("work", Some(id), None);
+        if id == "timed-out" {
+            wanted.timeouts.schedule_to_close =
+                Some(LifeTimeout { after: Millis::from_secs(30), is_error: true });
+        }
+        scene.service.schedule(wanted).await.unwrap();
+    }
+    scene.service.cancel(&task_id("cancelled"), false).await.unwrap();
+    let claimed = scene.service.claim_by_id(&task_id("completed"), &claim_request(1)).await.unwrap().unwrap();
+    scene.service.complete(&task_id("completed"), &claimed.token, None).await.unwrap();
+    scene.clock.advance(Millis::from_secs(30));
+    scene.tick().await.unwrap();
+    let depth = scene.queue.depth(&work).await.unwrap();
+    assert_eq!((depth.visible, depth.in_flight, depth.delayed), (1, 0, 0));
+    assert_eq!(scene.claim("work").await.unwrap().unwrap().task.id, task_id("waiting"));
 }
 
 #[tokio::test]

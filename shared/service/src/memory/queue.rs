@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
-use tickover_core::id::QueueName;
+use tickover_core::id::{Incarnation, QueueName};
 use tickover_core::limits::{CLAIM_MAX, LEASE_RANGE, QUEUE_DELAY_MAX, WAIT_MAX};
 use tickover_core::time::Timestamp;
 use tokio::sync::Notify;
@@ -211,6 +211,12 @@ impl Queue for MemoryQueue {
         }
         line.changed.notify_waiters();
         Ok(())
+    }
+
+    fn forget(&self, queue: &QueueName, of: Incarnation) {
+        if let Ok(line) = self.line(queue) {
+            line.lock().forget(self.clock.now(), of);
+        }
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {

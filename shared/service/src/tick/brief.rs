@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::future::{self, Either};
 use tickover_core::duration::Millis;
-use tickover_core::id::QueueName;
+use tickover_core::id::{Incarnation, QueueName};
 
 use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
 use crate::service::{Ports, Service};
@@ -128,6 +128,10 @@ impl Queue for BriefQueues {
         visibility: Millis,
     ) -> Result<(), QueueError> {
         self.call(queue, self.inner.change_visibility(queue, receipt, visibility)).await
+    }
+
+    fn forget(&self, queue: &QueueName, of: Incarnation) {
+        self.inner.forget(queue, of);
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {

@@ -1,8 +1,11 @@
 //! The messages of one queue, and when each may be seen. The time is an argument; nothing here waits.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
+use serde::Deserialize;
 use tickover_core::duration::Millis;
+use tickover_core::id::Incarnation;
 use tickover_core::time::Timestamp;
 
 use crate::ports::Depth;
@@ -42,6 +45,7 @@ pub struct Mortality {
 #[derive(Debug)]
 struct Message {
     body: String,
+    hint_of: Option<Incarnation>,
     sent_at: Timestamp,
     received_at: Timestamp,
     visible_at: Timestamp,
@@ -59,6 +63,8 @@ pub(super) struct Messages {
     in_flight: u64,
     mortality: Mortality,
     dead: Vec<String>,
+    /// The messages that are hints of a record.
+    hints: HashMap<Incarnation, Vec<MessageId>>,
 }
 
 impl Messages {
@@ -69,7 +75,12 @@ impl Messages {
 
     /// Adds a message that can be seen from an instant on.
     pub(super) fn push(&mut self, now: Timestamp, id: MessageId, body: String, visible_at: Timestamp) {
-        self.by_id.insert(id, Message { body, sent_at: now, received_at: now, visible_at, receives: 0 });
+        let hint_of = hinted(&body);
+        if let Some(incarnation) = hint_of {
+            self.hints.entry(incarnation).or_default().push(id);
+        }
+        let message = Message { body, hint_of, sent_at: now, received_at: now, visible_at, receives: 0 };
+        self.by_id.insert(id, message);
         self.hidden.insert((visible_at, id));
     }
 
@@ -83,11 +94,13 @@ impl Messages {
         while taken.len() < max
             && let Some((_, id)) = self.visible.pop_first()
         {
-            let Some(message) = self.by_id.get_mut(&id) else { continue };
-            if self.mortality.receives_max.is_some_and(|most| message.receives >= most) {
-                self.dead.extend(self.by_id.remove(&id).map(|message| message.body));
+            let receives = self.by_id.get(&id).map(|message| message.receives);
+            if receives.zip(self.mortality.receives_max).is_some_and(|(count, most)| count >= most) {
+                let dead = self.take_out(id);
+                self.dead.extend(dead.map(|message| message.body));
                 continue;
             }
+            let Some(message) = self.by_id.get_mut(&id) else { continue };
             message.received_at = now;
             message.receives = message.receives.saturating_add(1);
             message.visible_at = until;
@@ -101,13 +114,37 @@ impl Messages {
     /// Removes a message by its latest delivery, even if it can be seen again. With an older one, it stays.
     pub(super) fn remove(&mut self, now: Timestamp, delivery: Delivery) {
         self.settle(now);
-        if let Some(place) = self.place(delivery) {
-            self.by_id.remove(&delivery.id);
-            if self.hidden.remove(&place) {
-                self.in_flight -= 1;
-            } else {
-                self.visible.remove(&place);
+        if self.place(delivery).is_some() {
+            self.drop_message(delivery.id);
+        }
+    }
+
+    /// Removes the hints of a record, wherever they are.
+    pub(super) fn forget(&mut self, now: Timestamp, incarnation: Incarnation) {
+        self.settle(now);
+        for id in self.hints.get(&incarnation).cloned().unwrap_or_default() {
+            self.drop_message(id);
+        }
+    }
+
+    fn take_out(&mut self, id: MessageId) -> Option<Message> {
+        let message = self.by_id.remove(&id)?;
+        if let Some(Entry::Occupied(mut hints)) = message.hint_of.map(|of| self.hints.entry(of)) {
+            hints.get_mut().retain(|known| *known != id);
+            if hints.get().is_empty() {
+                hints.remove();
             }
+        }
+        Some(message)
+    }
+
+    fn drop_message(&mut self, id: MessageId) {
+        let Some(message) = self.take_out(id) else { return };
+        let place = (message.visible_at, id);
+        if self.hidden.remove(&place) {
+            self.in_flight -= u64::from(message.receives > 0);
+        } else {
+            self.visible.remove(&place);
         }
     }
 
@@ -168,13 +205,7 @@ impl Messages {
         let old: Vec<_> =
             self.by_id.iter().filter(|(_, message)| is_old(message)).map(|(id, _)| *id).collect();
         for id in old {
-            let Some(message) = self.by_id.remove(&id) else { continue };
-            let place = (message.visible_at, id);
-            if self.hidden.remove(&place) {
-                self.in_flight -= u64::from(message.receives > 0);
-            } else {
-                self.visible.remove(&place);
-            }
+            self.drop_message(id);
         }
     }
 
@@ -185,6 +216,20 @@ impl Messages {
         let is_latest = delivery.receives > 0 && message.receives == delivery.receives;
         is_latest.then_some((message.visible_at, delivery.id))
     }
+}
+
+/// The record that a message is a hint of.
+fn hinted(body: &str) -> Option<Incarnation> {
+    #[derive(Deserialize)]
+    struct Hinted {
+        #[serde(alias = "turn")]
+        task: Named,
+    }
+    #[derive(Deserialize)]
+    struct Named {
+        inc: Incarnation,
+    }
+    serde_json::from_str::<Hinted>(body).ok().map(|hinted| hinted.task.inc)
 }
 
 fn count(places: &BTreeSet<Place>) -> u64 {
@@ -232,6 +277,32 @@ mod tests {
         assert_eq!(queue.depth(at(5)), depth(0, 0, 1));
         assert_eq!(queue.depth(at(10)), depth(1, 0, 0));
         assert_eq!(queue.next_visible_at(), None);
+    }
+
+    #[test]
+    fn what_is_left_of_a_records_hints_is_taken_out_wherever_it_is_and_counts_no_more() {
+        let of = |number: u8| Incarnation::from_bytes([number; 8]);
+        let hint = |number| serde_json::json!({"v": 1, "task": {"id": "t", "inc": of(number)}}).to_string();
+        let mut queue = Messages::default();
+        for (id, number, visible_at) in [(1, 1, 0), (2, 1, 0), (3, 1, 90), (4, 2, 1)] {
+            queue.push(at(0), id, hint(number), at(visible_at));
+        }
+        queue.push(
+            at(0),
+            5,
+            serde_json::json!({"v": 1, "turn": {"id": "e", "inc": of(3)}}).to_string(),
+            at(1),
+        );
+        let held = queue.take(at(0), 1, at(60)).remove(0).0;
+        assert_eq!(queue.depth(at(0)), depth(1, 1, 3));
+        queue.forget(at(0), of(1));
+        assert_eq!(queue.depth(at(0)), depth(0, 0, 2));
+        assert_eq!(queue.hide(at(0), held, at(90)), Err(Stale));
+        queue.forget(at(0), of(3));
+        assert_eq!(queue.depth(at(1)), depth(1, 0, 0));
+        let last = queue.take(at(1), 10, at(60)).remove(0).0;
+        queue.remove(at(1), last);
+        assert!(queue.hints.is_empty(), "what is gone is remembered no more: {:?}", queue.hints);
     }
 
     #[test]
