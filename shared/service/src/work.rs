@@ -66,7 +66,7 @@ impl Service {
         Ok(Renewed {
             lease_expires_at: running.lease_expires_at,
             deadline_at: attempt_deadline(&task),
-            cancel_requested: running.cancel_requested,
+            cancel_requested: running.cancel_requested || self.ask_orphan_to_stop(&task).await,
         })
     }
 

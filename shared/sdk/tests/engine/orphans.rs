@@ -183,6 +183,21 @@ async fn an_attempt_that_runs_is_stopped_at_its_next_heartbeat_when_its_executio
     assert_eq!(scene.inside(stopped).await, 1);
 }
 
+#[tokio::test]
+async fn an_attempt_that_its_executions_journal_never_knew_of_is_asked_to_stop_by_its_next_heartbeat() {
+    let scene = Scene::new();
+    let execution = begun(&scene).await;
+    let taken = scene.work("payments", Millis::from_secs(60)).await.pop();
+    let Some(Work::Task(task)) = taken else { unreachable!("{taken:?}") };
+    let beat = async || scene.service.heartbeat(&task.task.id, &task.token, None).await.unwrap();
+    assert!(!beat().await.cancel_requested);
+    scene.service.terminate(&execution.id).await.unwrap();
+    assert!(beat().await.cancel_requested);
+    assert!(beat().await.cancel_requested, "it is asked once, and told each time");
+    scene.service.fail(&task.task.id, &task.token, Failure::new("stopped", "as asked"), true).await.unwrap();
+    assert_eq!(scene.remote_status(&execution, "charge").await, "cancelled");
+}
+
 #[tickover::workflow("minor", queue = "minors")]
 async fn minor(_ctx: Ctx, (): ()) -> Result<()> {
     Ok(())

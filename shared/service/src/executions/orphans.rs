@@ -1,7 +1,8 @@
 //! Remote steps and children whose execution has ended, or has gone on to another run, without knowing of them.
 //!
 //! A task is begun before the journal says so. Where the turn that began it is lost in between, nothing that follows
-//! from the journal ever ends it. So whoever is about to start it looks at its parent first.
+//! from the journal ever ends it. So whoever is about to start it looks at its parent first, and so does each
+//! heartbeat of an attempt that runs.
 
 use tickover_core::command::Command;
 use tickover_core::decision::Effect;
@@ -38,6 +39,23 @@ impl Service {
         effects.retain(|effect| !matches!(effect, Effect::Tell(_)));
         self.publish(effects).await;
         Ok(Some(ended))
+    }
+
+    /// Asks the attempt of a remote step to stop that its execution doesn't wait for any more: whether it did. Where
+    /// that can't be seen now, the next heartbeat looks again.
+    pub(crate) async fn ask_orphan_to_stop(&self, task: &Task) -> bool {
+        let Some(parent) = &task.parent else { return false };
+        let asked = async {
+            if !self.is_orphaned(parent).await? {
+                return Ok(false);
+            }
+            let known = Known::Record(Box::new(task.clone()));
+            self.drive(&task.id, known, &Command::Cancel { force: false }).await.map(|_| true)
+        };
+        asked.await.unwrap_or_else(|error: ServiceError| {
+            tracing::debug!({ field::TASK_ID } = %task.id, %error, "its execution can't be seen");
+            false
+        })
     }
 
     /// Ends a child that nobody has begun to run, if it is to end with its parent and that is over. Whether it did.
