@@ -208,7 +208,9 @@ async fn a_step_that_kills_its_worker_ends_alone_and_what_ran_beside_it_is_done(
     let all_run = async || MATES.iter().all(|mate| visits(&yard.gate(mate)) == 1) && visits(&bomb) == 1;
     until("all of them run in one process", all_run).await;
     open(&bomb);
-    MATES.iter().for_each(|mate| open(&yard.gate(mate)));
+    for mate in MATES {
+        open(&yard.gate(mate));
+    }
     assert!(!worker.ended().await.unwrap().status.success());
 
     let tick = yard.deployment.start("tick").await;

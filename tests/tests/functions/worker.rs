@@ -75,23 +75,22 @@ impl Shop {
     /// A batch with the next message, received as Lambda receives it: the queue alone hides it for six minutes.
     async fn received(&self) -> Value {
         let (sqs, url) = (aws_sdk_sqs::Client::new(&aws_config().await), self.deployment.emails());
-        let receive = async {
+        let next = async {
             loop {
-                let receive =
-                    sqs.receive_message().queue_url(url).visibility_timeout(360).wait_time_seconds(1);
+                let call = sqs.receive_message().queue_url(url).visibility_timeout(360).wait_time_seconds(1);
                 let count = MessageSystemAttributeName::ApproximateReceiveCount;
-                let received = receive.message_system_attribute_names(count.clone()).send().await.unwrap();
+                let received = call.message_system_attribute_names(count.clone()).send().await.unwrap();
                 if let Some(message) = received.messages.unwrap_or_default().pop() {
-                    let receives = message.attributes().unwrap()[&count].clone();
-                    return (message, receives);
+                    let times = message.attributes().unwrap()[&count].clone();
+                    return (message, times);
                 }
             }
         };
-        let (message, receives) = tokio::time::timeout(BOUND, receive).await.expect("no message comes");
+        let (message, times) = tokio::time::timeout(BOUND, next).await.expect("no message comes");
         let mut batch = batch("sqs_ingress", message.body);
         let record = &mut batch["Records"][0];
         record["receiptHandle"] = json!(message.receipt_handle);
-        record["attributes"]["ApproximateReceiveCount"] = json!(receives);
+        record["attributes"]["ApproximateReceiveCount"] = json!(times);
         let name = url.rsplit('/').next().unwrap();
         record["eventSourceARN"] = json!(format!("arn:aws:sqs:us-east-1:000000000000:{name}"));
         batch
@@ -259,7 +258,6 @@ async fn what_a_dead_invocation_had_is_there_again_once_its_time_is_over() {
     assert_eq!(failed_messages(&answer), [""; 0]);
     let record = shop.record("order-6").await;
     assert!(lost.turn().is_some() && record.turn() != lost.turn(), "{record:?}");
-    assert_eq!(record.losses, 1, "it was alone when it was lost");
 }
 
 #[tokio::test]

@@ -194,7 +194,8 @@ async fn an_attempt_that_its_executions_journal_never_knew_of_is_asked_to_stop_b
     scene.service.terminate(&execution.id).await.unwrap();
     assert!(beat().await.cancel_requested);
     assert!(beat().await.cancel_requested, "it is asked once, and told each time");
-    scene.service.fail(&task.task.id, &task.token, Failure::new("stopped", "as asked"), true).await.unwrap();
+    let stopped = tickover_core::task::Failure::new("stopped", "as asked");
+    scene.service.fail(&task.task.id, &task.token, stopped, true).await.unwrap();
     assert_eq!(scene.remote_status(&execution, "charge").await, "cancelled");
 }
 

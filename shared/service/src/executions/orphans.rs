@@ -52,7 +52,8 @@ impl Service {
             let known = Known::Record(Box::new(task.clone()));
             self.drive(&task.id, known, &Command::Cancel { force: false }).await.map(|_| true)
         };
-        asked.await.unwrap_or_else(|error: ServiceError| {
+        // Each heartbeat's future would hold all of this, and few have a parent.
+        Box::pin(asked).await.unwrap_or_else(|error: ServiceError| {
             tracing::debug!({ field::TASK_ID } = %task.id, %error, "its execution can't be seen");
             false
         })
