@@ -3,7 +3,7 @@
 use crate::command::Company;
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
-use crate::execution::{ExecutionOutcome, ExecutionTimeouts, Parent, Progress, Stuck, UnderWay};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Parent, Progress, Stuck, UnderWay};
 use crate::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, StepName,
     WorkerName, WorkflowName,
@@ -67,8 +67,8 @@ pub enum ExecutionCommand {
         /// The step.
         name: StepName,
     },
-    /// What it left open has been ended: it is closed for good.
-    Finish,
+    /// What it left open at this end has been ended: it is closed for good.
+    Finish(End),
     /// Take note of how far somebody has come with what is more than one call can do.
     GoneThrough(GoneThrough),
     /// Send its hint again, if it is parked: its queue was resumed.
@@ -221,6 +221,22 @@ pub struct Offer {
     pub trace: Option<TraceContext>,
 }
 
+/// One of the ends of an execution, which may be reopened and end again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// In which run.
+    pub run: u32,
+    /// When.
+    pub ended_at: Timestamp,
+}
+
+impl End {
+    /// Where this execution has ended last, if it is closed.
+    pub fn of(execution: &Execution) -> Option<Self> {
+        Some(Self { run: execution.run, ended_at: execution.closed()?.ended_at })
+    }
+}
+
 /// How far somebody has come who ends what an execution left open, or goes through its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct GoneThrough {
@@ -258,7 +274,7 @@ impl ExecutionCommand {
             | Self::Resume
             | Self::Restart(_)
             | Self::RetryStep { .. }
-            | Self::Finish
+            | Self::Finish(_)
             | Self::GoneThrough(_)
             | Self::Unpark
             | Self::Due(_)

@@ -48,7 +48,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         | Command::Resume
         | Command::Restart(_)
         | Command::RetryStep { .. }
-        | Command::Finish
+        | Command::Finish(_)
         | Command::GoneThrough(_)
         | Command::Unpark
         | Command::Due(_)
@@ -78,7 +78,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Resume => known(&|execution| pause::resume(execution, context)),
         Command::Restart(rerun) => known(&|execution| restart::decide(execution, rerun, context)),
         Command::RetryStep { name } => known(&|execution| retry_step::decide(execution, name, context)),
-        Command::Finish => known(&|execution| finish::decide(execution, context)),
+        Command::Finish(end) => known(&|execution| finish::decide(execution, *end, context)),
         Command::GoneThrough(gone) => known(&|execution| gone_through::decide(execution, gone, context)),
         Command::Unpark => known(&|execution| unpark::decide(execution, context)),
         Command::Due(queue) => known(&|execution| due::decide(execution, queue, context)),

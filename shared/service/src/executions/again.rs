@@ -39,7 +39,7 @@ impl Service {
             | ExecutionCommand::Resume
             | ExecutionCommand::Restart(_)
             | ExecutionCommand::RetryStep { .. }
-            | ExecutionCommand::Finish
+            | ExecutionCommand::Finish(_)
             | ExecutionCommand::GoneThrough(_)
             | ExecutionCommand::Unpark
             | ExecutionCommand::Due(_)

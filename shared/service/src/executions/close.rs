@@ -9,7 +9,7 @@ use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::{DueReply, Effect};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{ExecutionCommand, GoneThrough};
+use tickover_core::execution::command::{End, ExecutionCommand, GoneThrough};
 use tickover_core::execution::decision::ExecutionReply;
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::message::TurnHint;
@@ -76,8 +76,9 @@ impl Service {
             self.go_on_later(&execution).await;
             return Ok(execution);
         }
+        let Some(end) = End::of(&execution) else { return Ok(execution) };
         let known = KnownExecution::Record(Box::new(execution.clone()));
-        let driven = self.drive_execution(&execution.id, known, &ExecutionCommand::Finish).await?;
+        let driven = self.drive_execution(&execution.id, known, &ExecutionCommand::Finish(end)).await?;
         Ok(driven.answer()?.0)
     }
 

@@ -71,7 +71,7 @@ impl Service {
     ) -> Result<DrivenExecution, ServiceError> {
         // Each caller's future would hold all of this, though it is mostly waiting for one answer.
         let driven = Box::pin(self.drive_alone(id, known, command)).await?;
-        if matches!(command, ExecutionCommand::Finish) {
+        if matches!(command, ExecutionCommand::Finish(_)) {
             return Ok(driven);
         }
         Ok(Box::pin(self.see_to_the_end(driven, stop_at)).await)

@@ -81,7 +81,7 @@ pub const fn verb(command: &ExecutionCommand) -> &'static str {
         ExecutionCommand::Resume => "resume",
         ExecutionCommand::Restart(_) => "restart",
         ExecutionCommand::RetryStep { .. } => "retry step",
-        ExecutionCommand::Finish => "finish",
+        ExecutionCommand::Finish(_) => "finish",
         ExecutionCommand::GoneThrough(_) => "gone through",
         ExecutionCommand::Unpark => "unpark",
         ExecutionCommand::Due(_) => "due",

@@ -4,11 +4,16 @@
 use crate::command::Context;
 use crate::decision::Effect;
 use crate::error::Reject;
+use crate::execution::command::End;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
 use crate::execution::update::update;
 use crate::execution::{Closed, Execution, ExecutionState, keeping};
 
-pub(super) fn decide(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, end: End, context: &Context<'_>) -> ExecutionDecision {
+    if End::of(execution).is_some_and(|latest| latest != end) {
+        // It went on meanwhile, and what it left open at its latest end is for others to see to.
+        return ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Changed { changed: false }));
+    }
     match &execution.state {
         // There is more to do first.
         ExecutionState::Closing(_) if keeping::ends_too_early(execution) => {

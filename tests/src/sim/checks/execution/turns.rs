@@ -48,7 +48,7 @@ fn held_with(command: &ExecutionCommand) -> Option<LeaseId> {
         | ExecutionCommand::Resume
         | ExecutionCommand::Restart(_)
         | ExecutionCommand::RetryStep { .. }
-        | ExecutionCommand::Finish
+        | ExecutionCommand::Finish(_)
         | ExecutionCommand::GoneThrough(_)
         | ExecutionCommand::Unpark
         | ExecutionCommand::Due(_)

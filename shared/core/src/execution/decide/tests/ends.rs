@@ -3,6 +3,7 @@
 use crate::decision::{DueReply, Effect};
 use crate::due::DueKind;
 use crate::error::Reject;
+use crate::execution::command::End;
 use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
 use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status};
 use crate::limits::Limits;
@@ -156,6 +157,16 @@ fn a_parent_is_told_when_its_child_is_closed_for_good() {
     let scene = execution().child().started().take("a").complete("a").closes_later();
     let scene = scene.finish().has_ended().tells_its_parent();
     scene.finish().tells_its_parent().changes_nothing();
+}
+
+#[test]
+fn what_was_ended_for_an_earlier_end_does_not_finish_a_later_one() {
+    let scene = execution().started().take("a").record_entries("a", vec![remote("print")]).fail("a");
+    let earlier = End::of(scene.record()).unwrap();
+    let scene = scene.finish().restart(vec![]).at("1m").take("b").record_entries("b", vec![remote("print")]);
+    let scene = scene.complete("b").closes_later();
+    let scene = scene.finish_of(earlier).replies(Reply::Changed { changed: false }).changes_nothing();
+    scene.closes_later().finish().has_ended();
 }
 
 #[test]

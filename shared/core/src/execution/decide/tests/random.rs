@@ -12,7 +12,7 @@ use crate::command::Company;
 use crate::command::Context;
 use crate::decision::Effect;
 use crate::execution::command::{
-    Close, Ending, ExecutionCommand as Command, Offer, Record, Rerun, Suspend, Take,
+    Close, End, Ending, ExecutionCommand as Command, Offer, Record, Rerun, Suspend, Take,
 };
 use crate::execution::decide::decide;
 use crate::execution::decision::ExecutionReply as Reply;
@@ -62,6 +62,13 @@ impl Life {
             (Passing::ToInstant(_) | Passing::ToDue, None) => None,
         };
         instant.unwrap_or(self.now)
+    }
+
+    fn finish(&self, ms_before: i64) -> Command {
+        let latest = self.record.as_ref().and_then(End::of);
+        let latest = latest.unwrap_or(End { run: 1, ended_at: self.now });
+        let ended_at = Timestamp::from_millis(latest.ended_at.as_millis() - ms_before);
+        Command::Finish(End { ended_at, ..latest })
     }
 
     fn lease(&self, whose: Whose) -> LeaseId {
@@ -162,7 +169,8 @@ impl Life {
             Step::Drain(name, count) => {
                 Command::Drain { name: name.clone(), count: *count, seen_version: version }
             }
-            Step::Wake => Command::Finish,
+            Step::Wake => self.finish(0),
+            Step::Finish { ms_before } => self.finish(*ms_before),
             Step::Plain(command) => command.clone(),
             Step::Restart(preserved) => Command::Restart(Rerun { preserved: preserved.clone() }),
             Step::Due { looks_empty, watermark } => {

@@ -106,7 +106,8 @@ fn check_expiry(
         assert!(!accepted, "too late, and accepted: {:?}", decision.outcome);
         // Either it is over, or the code that deals with failures is next.
         let settled = after.closed().is_some() || (before.failing.is_none() && after.failing.is_some());
-        let asks_nothing_of_it = matches!(command, Command::Start(_) | Command::Finish | Command::Restart(_));
+        let asks_nothing_of_it =
+            matches!(command, Command::Start(_) | Command::Finish(_) | Command::Restart(_));
         assert!(settled || (asks_nothing_of_it && decision.writes.is_empty()), "not settled: {after:#?}");
     } else if let (Command::Due(_) | Command::Timer { .. }, Some(_)) =
         (command, visible_at(before).filter(|at| *at <= context.now))

@@ -42,6 +42,10 @@ pub(super) enum Step {
     /// An attempt is written down that must be over so many milliseconds from now.
     Begin(Whose, u8, i64),
     EndAttempt(Whose, u8),
+    /// What was left open has been ended: at the latest end, or at one so many milliseconds before it.
+    Finish {
+        ms_before: i64,
+    },
     Suspend {
         whose: Whose,
         entries: Vec<Entry>,
@@ -125,8 +129,6 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         Command::Pause,
         Command::Resume,
         Command::Resume,
-        Command::Finish,
-        Command::Finish,
         Command::RetryStep { name: super::super::fixture::name("step-1") },
     ]);
     prop_oneof![
@@ -148,6 +150,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         3 => (of(), id()).prop_map(|(name, id)| Step::Offer(name, id)),
         1 => (of(), 0_u32..3).prop_map(|(name, count)| Step::Drain(name, count)),
         2 => Just(Step::Wake),
+        1 => select(vec![0_i64, 0, 0, 60_000]).prop_map(|ms_before| Step::Finish { ms_before }),
         3 => plain.prop_map(Step::Plain),
         1 => entries().prop_map(Step::Restart),
         6 => (any::<bool>(), proptest::option::of(-1_000_000_i64..1_000_000))
