@@ -3,7 +3,7 @@
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
-use tickover_core::execution::{Execution, ExecutionState, Parent, due};
+use tickover_core::execution::{Execution, ExecutionState, Parent, ahead_of_journal, due};
 use tickover_core::id::QueueName;
 use tickover_core::time::Timestamp;
 
@@ -62,7 +62,8 @@ impl Service {
     /// Whoever marks the last place of a join tells; those before have nothing to tell of yet.
     async fn is_last_of_its_join(&self, parent: &Parent) -> Result<bool, ServiceError> {
         let Some(slot) = parent.slot else { return Ok(true) };
-        let expires_at = self.now().plus(self.limits.retention.saturating_mul(2));
+        // Each mark moves it. Should it be too early all the same, the execution finds out by its own look.
+        let expires_at = ahead_of_journal(self.now(), &self.limits);
         let marked = self.patiently(|| self.ports.store.join(parent, slot, expires_at)).await?;
         Ok(marked >= slot.of)
     }
