@@ -19,10 +19,8 @@ use tickover_service::ports::Store;
 use tickover_tests::faults::LosesAnswers;
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
-const INGRESS: Inlet = Inlet {
-    kinds: &[Kind::Task, Kind::Execution, Kind::Event, Kind::Complete, Kind::Fail],
-    bare: None,
-};
+const INGRESS: Inlet =
+    Inlet { kinds: &[Kind::Task, Kind::Execution, Kind::Event, Kind::Complete, Kind::Fail], bare: None };
 /// How often the queue hands a message out before it is a dead letter, as the template has it.
 const RECEIVES_MAX: usize = 5;
 /// More than a handful of answers: those of all writes of a delivery are lost.
@@ -39,14 +37,8 @@ enum Asked {
     Fail,
 }
 
-const ALL: [Asked; 6] = [
-    Asked::TaskWithId,
-    Asked::TaskWithKey,
-    Asked::Execution,
-    Asked::Event,
-    Asked::Complete,
-    Asked::Fail,
-];
+const ALL: [Asked; 6] =
+    [Asked::TaskWithId, Asked::TaskWithKey, Asked::Execution, Asked::Event, Asked::Complete, Asked::Fail];
 
 /// What is there before the message comes: its store, and the body that it has then.
 async fn before(asked: Asked) -> (Arc<dyn Store>, Value) {

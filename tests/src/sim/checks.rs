@@ -4,16 +4,20 @@
 mod answers;
 mod aws;
 mod busy;
+mod company;
 mod deadlines;
 mod endings;
 mod execution;
 mod expiry;
+mod flood;
 mod hints;
 mod records;
 mod results;
 mod story;
 mod timeliness;
 mod timers;
+
+pub use flood::of_flood;
 
 use super::Run;
 use super::violation::Violation;
@@ -37,6 +41,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(execution::of_run(&executions, run));
     found.extend(expiry::of_run(run));
     found.extend(aws::of_run(run));
+    found.extend(company::of_run(run));
     found.extend(busy::of_run(&stories, &executions, run));
     found.extend(endings::everything_ends(run));
     found.sort_by_key(|violation| violation.at);

@@ -22,9 +22,6 @@ use super::dice::Dice;
 use super::history::execution::{Change, Happening};
 use super::history::{Actor, History, Stored, What};
 
-/// Entries of a page: few, so that a handful of tasks already takes several.
-const PAGE: usize = 4;
-
 /// How far behind its instant an entry comes that is forgotten, by a bug.
 const BEHIND: Millis = Millis::from_secs(10);
 
@@ -32,6 +29,8 @@ const BEHIND: Millis = Millis::from_secs(10);
 pub struct Ledger {
     /// The records themselves.
     pub store: MemoryStore,
+    /// Entries of a page of the due index at most.
+    page: usize,
     clock: Arc<ManualClock>,
     history: Arc<History>,
     dice: Dice,
@@ -55,10 +54,10 @@ enum Known {
 
 impl Ledger {
     /// An empty table.
-    pub fn new(seed: u64, clock: Arc<ManualClock>, history: Arc<History>) -> Self {
+    pub fn new(seed: u64, page: usize, clock: Arc<ManualClock>, history: Arc<History>) -> Self {
         let dice = Dice::new(seed, "ledger");
         let (index, open, bodies) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { store: MemoryStore::new(), clock, history, dice, index, open, bodies }
+        Self { store: MemoryStore::new(), page, clock, history, dice, index, open, bodies }
     }
 
     /// A record as it really is now.
@@ -174,8 +173,9 @@ impl Ledger {
         if let Some(cursor) = cursor {
             entries.retain(|(name, ..)| name.as_str() > cursor);
         }
-        let is_last = entries.len() <= limit.min(PAGE);
-        entries.truncate(limit.min(PAGE));
+        let limit = limit.min(self.page);
+        let is_last = entries.len() <= limit;
+        entries.truncate(limit);
         let next = entries.last().filter(|_| !is_last).map(|(name, ..)| name.clone());
         let entry = |(_, id, due): (String, &RecordId, Due)| DueEntry {
             record: id.clone(),

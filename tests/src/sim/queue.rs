@@ -54,6 +54,7 @@ impl SimQueue {
 
     async fn deliver(&self, queue: &QueueName, message: &Outgoing) -> Result<(), QueueError> {
         let gate = &self.0;
+        gate.sends(queue, &message.body);
         if gate.strikes(|weather| weather.drop) {
             self.note(queue, Fate::Dropped, &message.body);
             return Ok(());

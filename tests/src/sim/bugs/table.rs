@@ -97,3 +97,11 @@ fn applied(ledger: &Ledger, write: &Write) -> Option<Task> {
 pub fn marked(bug: Option<Bug>, marked: u16) -> u16 {
     if bug == Some(Bug::JoinNeverFull) { marked.saturating_sub(1) } else { marked }
 }
+
+/// The key of an index that a write counts against, as the bug would have it.
+pub fn list_key(bug: Option<Bug>, key: String) -> String {
+    match key.rsplit_once('#') {
+        Some((list, _)) if bug == Some(Bug::ListOnOneKey) && key.starts_with("list ") => list.to_owned(),
+        Some(_) | None => key,
+    }
+}
