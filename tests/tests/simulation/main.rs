@@ -3,4 +3,5 @@
 mod bugs;
 mod flood;
 mod itself;
+mod limits;
 mod seeds;
