@@ -9,7 +9,7 @@ mod table;
 
 pub use execution::decide_execution;
 pub use rules::decide;
-pub use table::{commit, first_expiry, list_key, marked};
+pub use table::{commit, first_expiry, list_key, marked, note_beforehand};
 
 use tickover_service::memory::Mortality;
 
@@ -147,6 +147,8 @@ bugs! {
     TurnLossesShared, "turn-losses-shared", Company;
     /// What an execution leaves open is noted as ended before it is.
     ClosedBeforehand, "closed-beforehand", Policies;
+    /// A tick notes what it hands to timers before it does so.
+    SlotsNotedFirst, "slots-noted-first", Timeliness;
     /// A message that comes for the fourth time is a dead letter, whether or not a function was ever called with it.
     ReceivesTooFew, "receives-too-few", Messages;
     /// Whoever sweeps a shard takes a full page for all that there is.

@@ -10,6 +10,7 @@ mod endings;
 mod execution;
 mod expiry;
 mod flood;
+mod handover;
 mod hints;
 mod records;
 mod results;
@@ -36,6 +37,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(answers::are_true(&stories, run));
     found.extend(hints::of_run(&stories, run));
     found.extend(timers::of_run(run));
+    found.extend(handover::of_run(run));
     found.extend(timeliness::of_run(&stories, run));
     let executions = execution::Stories::of(run);
     found.extend(execution::of_run(&executions, run));

@@ -30,8 +30,8 @@ const KEY_RATE: u32 = 1_000;
 const PAGE: usize = 1_000;
 /// From one tick to the next.
 const MINUTE: Millis = Millis::from_secs(60);
-/// How long it takes to deal with all of them: half of what an invocation has.
-const WORK: Millis = Millis::from_secs(30);
+/// How long it takes to deal with all of them: a third of what an invocation has.
+const WORK: Millis = Millis::from_secs(20);
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Flood {
         // With a few shards each has several pages; with as many as there are by default no key has too much to bear.
         let due_shards = if is_fair { Limits::default().due_shards } else { 4 };
         Plan {
-            weather: Weather { latency_ms: 50, lag_ms: LAG.as_u64(), ..Weather::default() },
+            weather: Weather { latency_ms: 20, lag_ms: LAG.as_u64(), ..Weather::default() },
             hardship,
             storm_until: START,
             limits: Limits { due_shards, ..Limits::default() },

@@ -154,6 +154,9 @@ impl Gate {
         if matches!(self.actor, Actor::Ticker(_)) && *queue == QueueName::timers() {
             let is_sweep = matches!(Wake::parse(body), Ok(Wake::Sweep(_)));
             self.handing_over.store(!is_sweep, Ordering::Relaxed);
+            if !is_sweep {
+                bugs::note_beforehand(&self.world, self.actor);
+            }
         }
     }
 

@@ -32,6 +32,7 @@ impl Span {
 
 /// What goes on in a run, beside its weather.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each says of one thing whether it goes on")]
 pub struct Hardship {
     /// In so many of a thousand minutes, an item whose time is over is deleted: late, or never within the run.
     pub reaped: u64,
@@ -80,14 +81,13 @@ impl Hardship {
             11 | 12 => Self { key_rate: Some(dice.pick([3, 10])), ..none },
             13 | 14 => Self { lag: Some(LAG_FAR), ..none },
             15..=17 => Self { two_builds: true, ..none },
-            18 | 19 => Self { kills: true, ..none },
+            18 | 19 | 47 => Self { kills: true, ..none },
             40..=43 => Self { aimed: true, ..none },
             44..=46 => Self {
                 concurrency: Some(dice.pick([1, 2])),
                 mortality: Some(Mortality { receives_max: Some(RECEIVES_MAX), ..Mortality::default() }),
                 ..none
             },
-            47 => Self { kills: true, ..none },
             _ => none,
         }
     }

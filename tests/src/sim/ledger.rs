@@ -14,6 +14,7 @@ use tickover_core::execution::Execution;
 use tickover_core::id::{BlobId, ExecutionId, RecordId, TaskId};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::task::Task;
+use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{ManualClock, MemoryStore};
 use tickover_service::ports::{Clock as _, DueEntry, DueRange, Page, Store, StoreError};
@@ -38,6 +39,8 @@ pub struct Ledger {
     open: Mutex<BTreeSet<ExecutionId>>,
     /// Every payload there ever was: the checks look at some that have been deleted since.
     bodies: Mutex<BTreeMap<BlobId, Json>>,
+    /// What ticks have noted, and when.
+    noted: Mutex<Vec<(Timestamp, TickRecord)>>,
 }
 
 /// Where a record lies in the due index from an instant on.
@@ -56,8 +59,9 @@ impl Ledger {
     /// An empty table.
     pub fn new(seed: u64, page: usize, clock: Arc<ManualClock>, history: Arc<History>) -> Self {
         let dice = Dice::new(seed, "ledger");
-        let (index, open, bodies) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { store: MemoryStore::new(), page, clock, history, dice, index, open, bodies }
+        let (index, open) = (Mutex::default(), Mutex::default());
+        let (bodies, noted) = (Mutex::default(), Mutex::default());
+        Self { store: MemoryStore::new(), page, clock, history, dice, index, open, bodies, noted }
     }
 
     /// A record as it really is now.
@@ -81,6 +85,11 @@ impl Ledger {
         self.store.put_blob(at, body).await
     }
 
+    /// All that ticks have noted, in order.
+    pub fn noted(&self) -> Vec<(Timestamp, TickRecord)> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Executions that haven't ended.
     pub fn open(&self) -> Vec<ExecutionId> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
@@ -99,6 +108,10 @@ impl Ledger {
         let before: Vec<Known> = ids.into_iter().filter_map(|id| self.known(id)).collect();
         let unanswered = || StoreError::Unavailable { reason: "the memory store waited".to_owned() };
         let answer = self.store.commit(writes).now_or_never().ok_or_else(unanswered)?;
+        if let ([Write::PutTick { record }], Ok(())) = (writes, &answer) {
+            let noted = (self.clock.now(), record.clone());
+            self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+        }
         for known in before {
             match known {
                 Known::Task(id, before) => {

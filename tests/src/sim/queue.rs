@@ -54,7 +54,6 @@ impl SimQueue {
 
     async fn deliver(&self, queue: &QueueName, message: &Outgoing) -> Result<(), QueueError> {
         let gate = &self.0;
-        gate.sends(queue, &message.body);
         if gate.strikes(|weather| weather.drop) {
             self.note(queue, Fate::Dropped, &message.body);
             return Ok(());
@@ -105,6 +104,9 @@ impl Queue for SimQueue {
         queue: &QueueName,
         messages: &[Outgoing],
     ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        for message in messages {
+            self.0.sends(queue, &message.body);
+        }
         self.call(queue, async {
             let mut results = Vec::new();
             for message in messages {

@@ -172,8 +172,10 @@ impl Store for SimStore {
         self.readable(&id.clone().into())?;
         let found = self.read(self.0.world.ledger.store.execution(id)).await?;
         // Others only look: a tick or a timer that finds it closing goes on with that.
-        if matches!(self.0.actor, Actor::Ticker(_) | Actor::Timers(_)) {
-            found.iter().for_each(|execution| self.0.saw(execution));
+        if let Some(execution) = &found
+            && matches!(self.0.actor, Actor::Ticker(_) | Actor::Timers(_))
+        {
+            self.0.saw(execution);
         }
         Ok(found)
     }

@@ -43,6 +43,7 @@ pub fn decide_execution(
         Bug::NeverKeptLonger
         | Bug::LossesShared
         | Bug::ReceivesTooFew
+        | Bug::SlotsNotedFirst
         | Bug::SweepStopsAtAPage
         | Bug::ListOnOneKey
         | Bug::LoopsNotAllowed

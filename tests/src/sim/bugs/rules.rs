@@ -63,6 +63,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::TurnLossesShared
         | Bug::ClosedBeforehand
         | Bug::ReceivesTooFew
+        | Bug::SlotsNotedFirst
         | Bug::SweepStopsAtAPage
         | Bug::ListOnOneKey
         | Bug::NeverKeptLonger

@@ -1,13 +1,18 @@
 //! Bugs between a process and the table.
 
+use futures::FutureExt as _;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
+use tickover_core::id::Nonce;
 use tickover_core::task::Task;
+use tickover_core::tick::{TickRecord, slot_end};
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{Current, StoreError};
+use tickover_service::ports::{Current, Store as _, StoreError};
 
 use super::Bug;
+use crate::sim::history::Actor;
 use crate::sim::ledger::Ledger;
+use crate::sim::world::World;
 
 /// Carries a commit out with `apply`, as the bug would have it.
 pub fn commit(
@@ -61,6 +66,21 @@ fn note_too_far(write: &mut Write) {
     if let Write::PutTick { record } = write {
         record.timers_until = record.timers_until.plus(Millis::from_secs(3_600));
     }
+}
+
+/// Notes the slot of a tick that is about to send its first timers, with the bug.
+pub fn note_beforehand(world: &World, actor: Actor) {
+    if world.bug != Some(Bug::SlotsNotedFirst) {
+        return;
+    }
+    let now = world.now();
+    let minute = Timestamp::from_millis(now.as_millis().div_euclid(60_000) * 60_000);
+    let noted = world.ledger.store.tick_record().now_or_never().and_then(Result::ok).flatten();
+    let noted = noted.unwrap_or_else(|| TickRecord::new(Nonce::from_bytes([0; Nonce::LEN])));
+    let after = noted.after(slot_end(minute, now), noted.behind.clone());
+    let record = TickRecord { version: after.version + 1, ..after };
+    // Others may note something at the same time: then they go on from there.
+    let _ = world.ledger.commit(actor, &[Write::PutTick { record }], 0);
 }
 
 /// Until when a payload or segment is kept at first.
