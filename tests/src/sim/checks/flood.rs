@@ -8,7 +8,7 @@ use tickover_core::timer::Wake;
 use tickover_service::timers::Fired;
 
 use crate::sim::Run;
-use crate::sim::flood::{Flood, RECORDS};
+use crate::sim::flood::Flood;
 use crate::sim::history::{Actor, Answer, Fate, Fault, Note, Request, What};
 use crate::sim::trace::clock;
 use crate::sim::violation::{Invariant, Violation};
@@ -42,10 +42,11 @@ fn all_are_dealt_with_in_time(run: &Run, by: Timestamp) -> Vec<Violation> {
             | What::Fault(_) => None,
         })
         .collect();
-    if done.len() == RECORDS {
+    let count = run.plan.flood;
+    if done.len() == count {
         return vec![];
     }
-    let what = format!("of {RECORDS} records, {} were dealt with by {}", done.len(), clock(by));
+    let what = format!("of {count} records, {} were dealt with by {}", done.len(), clock(by));
     vec![Violation::new(Invariant::Timeliness, by, what)]
 }
 
