@@ -18,10 +18,31 @@ pub fn of_flood(run: &Run, flood: Flood) -> Vec<Violation> {
     let mut found = all_are_dealt_with_in_time(run, flood.ends_by());
     found.extend(a_shard_has_one_sweep(run));
     found.extend(no_key_is_overburdened(run));
-    if flood != Flood::TickKilled {
+    if flood == Flood::TickKilled {
+        found.extend(a_tick_died_in_the_middle(run));
+    } else {
         found.extend(no_timer_is_sent_twice(run));
     }
     found
+}
+
+/// Else it would show nothing.
+fn a_tick_died_in_the_middle(run: &Run) -> Option<Violation> {
+    let mut under_way = BTreeSet::new();
+    for event in &run.events {
+        match &event.what {
+            What::Called { call, request: Request::Tick(_) } => drop(under_way.insert(*call)),
+            What::Answered { call, .. } => drop(under_way.remove(call)),
+            What::Fault(Fault::Crashed(_)) if !under_way.is_empty() => return None,
+            What::Called { .. }
+            | What::Decided(_)
+            | What::Stored(_)
+            | What::OfExecution(_)
+            | What::Message { .. }
+            | What::Fault(_) => {}
+        }
+    }
+    Some(Violation::new(Invariant::Liveness, run.ended_at, "no tick died while it was at work"))
 }
 
 fn all_are_dealt_with_in_time(run: &Run, by: Timestamp) -> Vec<Violation> {
