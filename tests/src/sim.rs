@@ -12,6 +12,7 @@ pub mod bugs;
 pub mod checks;
 pub mod clock;
 pub mod dice;
+pub mod flood;
 pub mod gate;
 pub mod hardship;
 pub mod history;
@@ -65,7 +66,11 @@ pub struct Run {
 
 /// Runs a seed to its end, with a bug or without.
 pub fn run(seed: u64, bug: Option<Bug>) -> Run {
-    let plan = Plan::of(seed);
+    run_plan(seed, Plan::of(seed), bug)
+}
+
+/// Runs what was planned to its end; the seed decides what chance decides.
+pub fn run_plan(seed: u64, plan: Plan, bug: Option<Bug>) -> Run {
     let (sender, background) = unbounded_channel();
     let world = Arc::new(World::new(seed, &plan, bug, sender));
     block_on(world.clock.drive(everybody(&world, &plan, background)));
@@ -85,6 +90,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// All processes, until there is nothing left to do for any of them.
 async fn everybody(world: &Arc<World>, plan: &Plan, background: UnboundedReceiver<Background>) {
+    flood::pour(world, plan.flood);
     let first = Progress::default();
     let clients = [(of_client(plan, 0), first.beside()), (of_client(plan, 1), first)];
     let mut actors: Vec<LocalBoxFuture<'_, ()>> = Vec::new();
@@ -93,7 +99,12 @@ async fn everybody(world: &Arc<World>, plan: &Plan, background: UnboundedReceive
         actors.push(Box::pin(keep_alive(world, Actor::Client(number), client)));
     }
     let progress = &clients[0].1;
+    let is_bounded = plan.hardship.concurrency.is_some();
     for number in 1..=plan.workers {
+        if is_bounded {
+            actors.push(Box::pin(keep_alive(world, Actor::Batch(number), actors::batch)));
+            continue;
+        }
         let worker = async |process| actors::worker(process, progress).await;
         actors.push(Box::pin(keep_alive(world, Actor::Worker(number), worker)));
     }

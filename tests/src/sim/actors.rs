@@ -1,6 +1,7 @@
 //! Who takes part in a run. Each is a process that dies, freezes and comes back; none of them knows more than a
 //! real one would.
 
+mod batch;
 mod client;
 mod filler;
 mod operator;
@@ -11,6 +12,7 @@ mod timers;
 mod turn;
 mod worker;
 
+pub use batch::batch;
 pub use client::client;
 pub use filler::filler;
 pub use operator::operator;

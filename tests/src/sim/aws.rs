@@ -1,14 +1,16 @@
 //! What AWS keeps count of, for all processes together: writes of a key in a second, messages that lead to messages,
-//! and which records a newer build has written.
+//! functions at work, and which records a newer build has written.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tickover_core::decision::Write;
-use tickover_core::due::Due;
 use tickover_core::id::RecordId;
 use tickover_core::time::Timestamp;
+use tickover_dynamodb::indexed::Indexed;
 
+use super::bugs::{self, Bug};
 use super::history::{Actor, Note};
 
 /// How often a message may lead to another one in a loop that isn't allowed.
@@ -35,14 +37,25 @@ pub struct Aws {
     writes: Mutex<BTreeMap<String, (i64, u32)>>,
     hops: Mutex<BTreeMap<String, u32>>,
     newer: Mutex<BTreeSet<RecordId>>,
+    at_work: AtomicU32,
+}
+
+/// A function at work, until this is dropped.
+#[derive(Debug)]
+pub struct Invocation<'a>(&'a AtomicU32);
+
+impl Drop for Invocation<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Aws {
     /// Counts these writes, unless a key of theirs has had all that it takes in this second.
-    pub fn admit(&self, writes: &[Write], rate: u32, now: Timestamp) -> Admission {
+    pub fn admit(&self, writes: &[Write], rate: u32, now: Timestamp, bug: Option<Bug>) -> Admission {
         let second = now.as_millis().div_euclid(1_000);
         let mut counts = lock(&self.writes);
-        let keys: Vec<String> = writes.iter().flat_map(keys).collect();
+        let keys: Vec<String> = writes.iter().flat_map(keys).map(|key| bugs::list_key(bug, key)).collect();
         let is_full =
             |key: &String| counts.get(key).is_some_and(|(of, count)| *of == second && *count >= rate);
         if keys.iter().any(is_full) {
@@ -67,6 +80,15 @@ impl Aws {
             Actor::World | Actor::Client(_) | Actor::Ticker(_) | Actor::Operator | Actor::Filler => 0,
         };
         *count
+    }
+
+    /// A function begins its work, unless so many are at work already.
+    pub fn invoke(&self, most: Option<u32>) -> Option<Invocation<'_>> {
+        if most.is_some_and(|most| self.at_work.load(Ordering::Relaxed) >= most) {
+            return None;
+        }
+        self.at_work.fetch_add(1, Ordering::Relaxed);
+        Some(Invocation(&self.at_work))
     }
 
     /// A build has written these records.
@@ -126,34 +148,41 @@ fn record_of(write: &Write) -> Option<RecordId> {
     }
 }
 
-/// The keys of the table and of the due index that a write counts against.
+/// The keys of the table and of its indexes that a write counts against, as the table's adapter names them.
 fn keys(write: &Write) -> Vec<String> {
-    let moved = |before: Option<Due>, after: Option<Due>| {
-        let places = [before, after].into_iter().flatten();
-        let all: BTreeSet<u16> =
-            if before == after { BTreeSet::new() } else { places.map(|due| due.shard).collect() };
-        all.into_iter().map(|shard| format!("due {shard}")).collect::<Vec<_>>()
-    };
-    let (record, mut keys) = match write {
-        Write::CreateTask { task, .. } => (RecordId::from(task.id.clone()), moved(None, task.due)),
-        Write::UpdateTask { before, after, .. } => (before.id.clone().into(), moved(before.due, after.due)),
-        Write::Rearm { task, to } => (task.id.clone().into(), moved(task.due, Some(*to))),
-        Write::CreateExecution { execution, .. } => (execution.id.clone().into(), moved(None, execution.due)),
-        Write::UpdateExecution { before, after, .. } => {
-            (before.id.clone().into(), moved(before.due, after.due))
+    let held = |write: &Write| Indexed::default().after(write).map(|(_, held)| held).ok();
+    let before = record_before(write).as_ref().and_then(held).unwrap_or_default();
+    let Ok((key, after)) = before.after(write) else { return vec![] };
+    let mut keys = vec![key];
+    for (index, before, after) in [("due", before.due(), after.due()), ("list", before.list(), after.list())]
+    {
+        if before != after {
+            let entries: BTreeSet<String> = before.into_iter().chain(after).map(|entry| entry.key).collect();
+            keys.extend(entries.into_iter().map(|key| format!("{index} {key}")));
         }
-        Write::RearmExecution { execution, to } => {
-            (execution.id.clone().into(), moved(execution.due, Some(*to)))
+    }
+    keys
+}
+
+/// The write that would make the record which this one changes.
+fn record_before(write: &Write) -> Option<Write> {
+    let now = Timestamp::EPOCH;
+    match write {
+        Write::UpdateTask { before: task, .. } | Write::Rearm { task, .. } => {
+            Some(Write::CreateTask { task: task.clone(), now })
         }
-        Write::Wake { id, .. } => (id.clone().into(), vec![]),
-        Write::PutKey { .. }
-        | Write::PutQueue { .. }
+        Write::UpdateExecution { before: execution, .. } | Write::RearmExecution { execution, .. } => {
+            Some(Write::CreateExecution { execution: execution.clone(), now })
+        }
+        Write::PutQueue { record } => (record.version > 1).then(|| write.clone()),
+        Write::CreateTask { .. }
+        | Write::CreateExecution { .. }
+        | Write::Wake { .. }
+        | Write::PutKey { .. }
         | Write::PutTick { .. }
         | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
-        | Write::ExtendKey { .. } => return vec![],
-    };
-    keys.push(format!("{record:?}"));
-    keys
+        | Write::ExtendKey { .. } => None,
+    }
 }

@@ -9,8 +9,11 @@ mod table;
 
 pub use execution::decide_execution;
 pub use rules::decide;
-pub use table::{commit, first_expiry, marked};
+pub use table::{commit, first_expiry, list_key, marked, note_beforehand};
 
+use tickover_service::memory::Mortality;
+
+use super::hardship::Hardship;
 use super::history::Actor;
 use super::violation::Invariant;
 
@@ -138,6 +141,28 @@ bugs! {
     ClockNotCorrected, "clock-not-corrected", I5;
     /// An older build takes what a newer one has written for its own.
     OlderBuildReadsOn, "older-build-reads-on", Format;
+    /// A claim says of its process that it does nothing else, whatever it does.
+    LossesShared, "losses-shared", Company;
+    /// Whoever takes a turn says that it does nothing else, whatever it does.
+    TurnLossesShared, "turn-losses-shared", Company;
+    /// What an execution leaves open is noted as ended before it is.
+    ClosedBeforehand, "closed-beforehand", Policies;
+    /// A tick notes what it hands to timers before it does so.
+    SlotsNotedFirst, "slots-noted-first", Timeliness;
+    /// A message that comes for the fourth time is a dead letter, whether or not a function was ever called with it.
+    ReceivesTooFew, "receives-too-few", Messages;
+    /// Whoever sweeps a shard takes a full page for all that there is.
+    SweepStopsAtAPage, "sweep-stops-at-a-page", Timeliness;
+    /// A list lies under one key of its index, and not under many.
+    ListOnOneKey, "list-on-one-key", Timeliness;
+}
+
+/// How messages die in a run, as the bug would have it.
+pub fn mortality(bug: Option<Bug>, hardship: Hardship) -> Mortality {
+    let mortality = hardship.mortality.unwrap_or_default();
+    // Where functions are always called, most messages need to come only once.
+    let too_few = bug == Some(Bug::ReceivesTooFew) && hardship.concurrency.is_some();
+    if too_few { Mortality { receives_max: Some(3), ..mortality } } else { mortality }
 }
 
 /// How far a process's clock is ahead, as the bug would have it.

@@ -4,16 +4,21 @@
 mod answers;
 mod aws;
 mod busy;
+mod company;
 mod deadlines;
 mod endings;
 mod execution;
 mod expiry;
+mod flood;
+mod handover;
 mod hints;
 mod records;
 mod results;
 mod story;
 mod timeliness;
 mod timers;
+
+pub use flood::of_flood;
 
 use super::Run;
 use super::violation::Violation;
@@ -32,11 +37,13 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(answers::are_true(&stories, run));
     found.extend(hints::of_run(&stories, run));
     found.extend(timers::of_run(run));
+    found.extend(handover::of_run(run));
     found.extend(timeliness::of_run(&stories, run));
     let executions = execution::Stories::of(run);
     found.extend(execution::of_run(&executions, run));
     found.extend(expiry::of_run(run));
     found.extend(aws::of_run(run));
+    found.extend(company::of_run(run));
     found.extend(busy::of_run(&stories, &executions, run));
     found.extend(endings::everything_ends(run));
     found.sort_by_key(|violation| violation.at);

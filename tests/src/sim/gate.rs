@@ -1,19 +1,29 @@
 //! A process's way to the world: slow, and where most of what goes wrong with processes happens to them.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
+use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::id::{ExecutionId, QueueName};
+use tickover_core::timer::Wake;
 use tokio::sync::Notify;
 
 use super::bugs;
 use super::clock::SimClock;
 use super::dice::Dice;
-use super::history::{Actor, Fault};
+use super::history::{Actor, Fault, Midst};
 use super::weather::Weather;
 use super::world::World;
 
 /// How long a call waits for a service that is away.
 const PATIENCE: Millis = Millis::from_secs(1);
+/// In so many of a thousand calls a process dies that is in the middle of something, where death is aimed.
+const AIMED: u64 = 120;
+/// A token of a sweep that is no older than this has just been written.
+const JUST_NOW: Millis = Millis::from_secs(5);
 
 /// What a call to the world comes up against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +54,10 @@ pub struct Gate {
     /// The process's luck.
     pub dice: Dice,
     crashed: Notify,
+    /// What it is closing, as far as it is seen from here.
+    closing: Mutex<BTreeSet<ExecutionId>>,
+    /// Whether it has sent instants to timers, or written that it hands a shard on, and the other of the two is to come.
+    handing_over: AtomicBool,
 }
 
 impl Gate {
@@ -54,7 +68,8 @@ impl Gate {
         let ahead =
             bugs::ahead(world.bug, actor).unwrap_or_else(|| ahead(&dice, world.weather().ahead_max_ms));
         let clock = Arc::new(SimClock::new(Arc::clone(&world.clock), ahead));
-        Self { world, actor, clock, dice, crashed: Notify::new() }
+        let (crashed, closing, handing_over) = (Notify::new(), Mutex::default(), AtomicBool::new(false));
+        Self { world, actor, clock, dice, crashed, closing, handing_over }
     }
 
     /// The way of a request out, or of an answer back. If the process dies on it, it never arrives.
@@ -75,9 +90,73 @@ impl Gate {
             self.clock.freeze(span);
         }
         self.clock.thaw().await;
-        if self.dice.chance(weather.crash) || self.world.is_runaway() {
-            self.crashed.notify_one();
-            std::future::pending::<()>().await;
+        let is_doomed = self.world.is_runaway() || self.world.is_struck(self.actor);
+        if is_doomed || self.dice.chance(weather.crash) {
+            self.die().await;
+        }
+        if let Some(midst) = self.midst().filter(|_| self.dice.chance(AIMED)) {
+            self.world.fault(self.actor, Fault::Struck(midst));
+            self.die().await;
+        }
+    }
+
+    /// What it is in the middle of, where processes die of that.
+    fn midst(&self) -> Option<Midst> {
+        if !self.world.hardship.aimed || !self.world.is_stormy() {
+            return None;
+        }
+        if !self.closing.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            return Some(Midst::Closing);
+        }
+        self.handing_over.load(Ordering::Relaxed).then_some(Midst::HandingOver)
+    }
+
+    /// It has written this.
+    pub fn wrote(&self, writes: &[Write]) {
+        for write in writes {
+            match write {
+                Write::CreateExecution { execution: after, .. } | Write::UpdateExecution { after, .. } => {
+                    self.saw(after);
+                }
+                Write::PutTick { record } => {
+                    // With a new token, the message that carries it is still to come.
+                    let now = tickover_service::ports::Clock::now(&*self.clock);
+                    let is_handed_on = record.fanned.values().any(|token| now.since(*token) < JUST_NOW);
+                    self.handing_over.store(is_handed_on, Ordering::Relaxed);
+                }
+                Write::CreateTask { .. }
+                | Write::UpdateTask { .. }
+                | Write::Rearm { .. }
+                | Write::RearmExecution { .. }
+                | Write::Wake { .. }
+                | Write::PutKey { .. }
+                | Write::PutQueue { .. }
+                | Write::PutRecurrence { .. }
+                | Write::ExtendBlob { .. }
+                | Write::ExtendSegment { .. }
+                | Write::ExtendKey { .. } => {}
+            }
+        }
+    }
+
+    /// It has an execution in hands that stands like this. One that closes is closed by it.
+    pub fn saw(&self, execution: &Execution) {
+        let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(execution.state, ExecutionState::Closing(_)) {
+            closing.insert(execution.id.clone());
+        } else {
+            closing.remove(&execution.id);
+        }
+    }
+
+    /// It sends this. What a tick hands to timers it notes afterwards, and that it hands a shard on it has noted before.
+    pub fn sends(&self, queue: &QueueName, body: &str) {
+        if matches!(self.actor, Actor::Ticker(_)) && *queue == QueueName::timers() {
+            let is_sweep = matches!(Wake::parse(body), Ok(Wake::Sweep(_)));
+            self.handing_over.store(!is_sweep, Ordering::Relaxed);
+            if !is_sweep {
+                bugs::note_beforehand(&self.world, self.actor);
+            }
         }
     }
 

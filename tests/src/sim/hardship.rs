@@ -6,6 +6,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::memory::Mortality;
 
 use super::dice::Dice;
+use super::history::Actor;
 use super::weather::Weather;
 
 /// How far the due index lags behind at most.
@@ -31,6 +32,7 @@ impl Span {
 
 /// What goes on in a run, beside its weather.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each says of one thing whether it goes on")]
 pub struct Hardship {
     /// In so many of a thousand minutes, an item whose time is over is deleted: late, or never within the run.
     pub reaped: u64,
@@ -52,6 +54,12 @@ pub struct Hardship {
     pub kills: bool,
     /// Whether some processes are of an older build, which can't read what the newer one writes.
     pub two_builds: bool,
+    /// Whether processes die above all in the middle of what takes several writes: closing, and handing over.
+    pub aimed: bool,
+    /// Which process dies at its first call after which instant, where that is fixed.
+    pub strike: Option<(Actor, Timestamp)>,
+    /// How many invocations of functions that queues call there can be at once.
+    pub concurrency: Option<u32>,
 }
 
 impl Hardship {
@@ -64,7 +72,7 @@ impl Hardship {
             let from = start.plus(dice.secs(60, 900));
             Some(Span { from, until: from.plus(dice.secs(least_s, most_s)) })
         };
-        match dice.between(0, 39) {
+        match dice.between(0, 49) {
             0 | 1 => Self { queues_away: span(3_600, 3_600), ..none },
             2 => Self { table_away: span(3_600, 3_600), ..none },
             3 | 4 => Self { queue_removed: span(300, 3_600), ..none },
@@ -73,7 +81,13 @@ impl Hardship {
             11 | 12 => Self { key_rate: Some(dice.pick([3, 10])), ..none },
             13 | 14 => Self { lag: Some(LAG_FAR), ..none },
             15..=17 => Self { two_builds: true, ..none },
-            18 | 19 => Self { kills: true, ..none },
+            18 | 19 | 47 => Self { kills: true, ..none },
+            40..=43 => Self { aimed: true, ..none },
+            44..=46 => Self {
+                concurrency: Some(dice.pick([1, 2])),
+                mortality: Some(Mortality { receives_max: Some(RECEIVES_MAX), ..Mortality::default() }),
+                ..none
+            },
             _ => none,
         }
     }
@@ -85,7 +99,11 @@ impl Hardship {
             return Weather { lag_ms: lag.as_u64(), ..weather };
         }
         if self.kills {
-            return weather.settled();
+            // Who is only slow mustn't be taken for dead.
+            return Weather { latency_ms: weather.latency_ms.min(100), ..weather.settled() };
+        }
+        if self.concurrency.is_some() {
+            return weather.fair();
         }
         let lasts = self.queues_away.or(self.table_away).or(self.queue_removed).is_some();
         if self.is_busy {
@@ -111,13 +129,15 @@ impl Hardship {
 
     /// Whether it keeps nothing from being done at once.
     pub fn is_mild(&self) -> bool {
-        let Self { is_busy, mortality, key_rate, two_builds, kills, .. } = self;
+        let Self { is_busy, mortality, key_rate, two_builds, kills, aimed, concurrency, .. } = self;
         self.over_at().is_none()
             && !is_busy
             && mortality.is_none()
             && key_rate.is_none()
             && !two_builds
             && !kills
+            && !aimed
+            && concurrency.is_none()
     }
 }
 

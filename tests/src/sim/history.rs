@@ -303,6 +303,15 @@ pub enum Deleted {
     Key,
 }
 
+/// What takes several writes, and can be gone on with by others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Midst {
+    /// An execution is closing, and what it left open isn't ended yet.
+    Closing,
+    /// Instants are sent to timers, or a shard is handed on, and that isn't noted yet.
+    HandingOver,
+}
+
 /// Something that went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -338,6 +347,10 @@ pub enum Fault {
     LoopStopped(u32),
     /// An older build met what it can't read.
     TooNew,
+    /// A process died in the middle of what takes several writes.
+    Struck(Midst),
+    /// A function wasn't called, because as many invocations as there can be were under way.
+    NotInvoked,
     /// From now on, everything works.
     StormOver,
 }

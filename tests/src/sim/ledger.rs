@@ -14,6 +14,7 @@ use tickover_core::execution::Execution;
 use tickover_core::id::{BlobId, ExecutionId, RecordId, TaskId};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::task::Task;
+use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{ManualClock, MemoryStore};
 use tickover_service::ports::{Clock as _, DueEntry, DueRange, Page, Store, StoreError};
@@ -22,9 +23,6 @@ use super::dice::Dice;
 use super::history::execution::{Change, Happening};
 use super::history::{Actor, History, Stored, What};
 
-/// Entries of a page: few, so that a handful of tasks already takes several.
-const PAGE: usize = 4;
-
 /// How far behind its instant an entry comes that is forgotten, by a bug.
 const BEHIND: Millis = Millis::from_secs(10);
 
@@ -32,6 +30,8 @@ const BEHIND: Millis = Millis::from_secs(10);
 pub struct Ledger {
     /// The records themselves.
     pub store: MemoryStore,
+    /// Entries of a page of the due index at most.
+    page: usize,
     clock: Arc<ManualClock>,
     history: Arc<History>,
     dice: Dice,
@@ -39,6 +39,8 @@ pub struct Ledger {
     open: Mutex<BTreeSet<ExecutionId>>,
     /// Every payload there ever was: the checks look at some that have been deleted since.
     bodies: Mutex<BTreeMap<BlobId, Json>>,
+    /// What ticks have noted, and when.
+    noted: Mutex<Vec<(Timestamp, TickRecord)>>,
 }
 
 /// Where a record lies in the due index from an instant on.
@@ -55,10 +57,11 @@ enum Known {
 
 impl Ledger {
     /// An empty table.
-    pub fn new(seed: u64, clock: Arc<ManualClock>, history: Arc<History>) -> Self {
+    pub fn new(seed: u64, page: usize, clock: Arc<ManualClock>, history: Arc<History>) -> Self {
         let dice = Dice::new(seed, "ledger");
-        let (index, open, bodies) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { store: MemoryStore::new(), clock, history, dice, index, open, bodies }
+        let (index, open) = (Mutex::default(), Mutex::default());
+        let (bodies, noted) = (Mutex::default(), Mutex::default());
+        Self { store: MemoryStore::new(), page, clock, history, dice, index, open, bodies, noted }
     }
 
     /// A record as it really is now.
@@ -82,6 +85,11 @@ impl Ledger {
         self.store.put_blob(at, body).await
     }
 
+    /// All that ticks have noted, in order.
+    pub fn noted(&self) -> Vec<(Timestamp, TickRecord)> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Executions that haven't ended.
     pub fn open(&self) -> Vec<ExecutionId> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
@@ -100,6 +108,10 @@ impl Ledger {
         let before: Vec<Known> = ids.into_iter().filter_map(|id| self.known(id)).collect();
         let unanswered = || StoreError::Unavailable { reason: "the memory store waited".to_owned() };
         let answer = self.store.commit(writes).now_or_never().ok_or_else(unanswered)?;
+        if let ([Write::PutTick { record }], Ok(())) = (writes, &answer) {
+            let noted = (self.clock.now(), record.clone());
+            self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+        }
         for known in before {
             match known {
                 Known::Task(id, before) => {
@@ -174,8 +186,9 @@ impl Ledger {
         if let Some(cursor) = cursor {
             entries.retain(|(name, ..)| name.as_str() > cursor);
         }
-        let is_last = entries.len() <= limit.min(PAGE);
-        entries.truncate(limit.min(PAGE));
+        let limit = limit.min(self.page);
+        let is_last = entries.len() <= limit;
+        entries.truncate(limit);
         let next = entries.last().filter(|_| !is_last).map(|(name, ..)| name.clone());
         let entry = |(_, id, due): (String, &RecordId, Due)| DueEntry {
             record: id.clone(),

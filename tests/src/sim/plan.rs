@@ -24,6 +24,12 @@ pub const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 pub const QUEUES: [&str; 2] = ["red", "blue"];
 /// The input of a task that kills the process that begins it.
 pub const DEADLY: &str = "deadly";
+/// The input of a task that is done as a task should be, and kills nobody.
+pub const HARMLESS: &str = "harmless";
+/// The input of a task that takes most of an invocation.
+pub const SLOW: &str = "slow";
+/// Entries of a page: few, so that a handful of tasks already takes several.
+const PAGE: usize = 4;
 /// A queue of executions alone, where queues are busy.
 pub const GREEN: &str = "green";
 /// Ids that are used again and again.
@@ -45,6 +51,10 @@ pub struct Plan {
     pub workers: u8,
     /// What is wanted, by when.
     pub jobs: Vec<Job>,
+    /// Entries of a page of the due index at most.
+    pub page: usize,
+    /// How many records there are from the beginning that are due at one time.
+    pub flood: usize,
 }
 
 /// Something that a client wants.
@@ -67,6 +77,8 @@ pub enum Wish {
     Schedule(Vec<ScheduleRequest>),
     /// This execution.
     Start(Box<StartRequest>),
+    /// These executions, all at once.
+    StartTogether(Vec<StartRequest>),
     /// That an execution hears of an event.
     Offer(Offering),
 }
@@ -98,13 +110,17 @@ impl Plan {
         let mut jobs: Vec<Job> = (0..dice.between(4, 14)).map(|_| job(&dice, storm)).collect();
         jobs.extend(execution::jobs(seed, storm, hardship.is_busy));
         if hardship.kills {
-            jobs.extend(batches(&dice, storm));
+            jobs.extend(batches(&dice, storm, [DEADLY, HARMLESS]));
+            jobs.extend(execution::together(seed, storm));
+        }
+        if hardship.concurrency.is_some() {
+            jobs.extend(batches(&dice, storm, [SLOW, SLOW]));
         }
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
         let weather = hardship.weather(Weather::of(seed));
         let storm_until = START.plus(storm).max(hardship.over_at().unwrap_or(START));
-        Self { weather, hardship, storm_until, limits, workers, jobs }
+        Self { weather, hardship, storm_until, limits, workers, jobs, page: PAGE, flood: 0 }
     }
 
     /// Whether nothing fails: then what is due is done within seconds, and not only by the next tick.
@@ -130,8 +146,8 @@ fn job(dice: &Dice, storm: Millis) -> Job {
     Job { at, client, wish: Wish::Schedule(requests), repeats }
 }
 
-/// Tasks that are received together, and one among them that kills whoever begins it.
-fn batches(dice: &Dice, storm: Millis) -> Vec<Job> {
+/// Tasks that are received together, and one among them with another input.
+fn batches(dice: &Dice, storm: Millis, [other, usual]: [&str; 2]) -> Vec<Job> {
     let job = |at: Timestamp| {
         let queue = queue(dice);
         let calm = |input: &str| ScheduleRequest {
@@ -147,8 +163,8 @@ fn batches(dice: &Dice, storm: Millis) -> Vec<Job> {
             trace: None,
         };
         let count = dice.between(3, 9);
-        let deadly = dice.between(0, count);
-        let input = |nth| if nth == deadly { DEADLY } else { "harmless" };
+        let odd_one = dice.between(0, count);
+        let input = |nth| if nth == odd_one { other } else { usual };
         let wish = Wish::Schedule((0..=count).map(|nth| calm(input(nth))).collect());
         Job { at, client: 0, wish, repeats: 0 }
     };

@@ -104,6 +104,9 @@ impl Queue for SimQueue {
         queue: &QueueName,
         messages: &[Outgoing],
     ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        for message in messages {
+            self.0.sends(queue, &message.body);
+        }
         self.call(queue, async {
             let mut results = Vec::new();
             for message in messages {

@@ -17,10 +17,8 @@ pub const STEPS: [&str; 4] = ["s0", "s1", "s2", "s3"];
 pub struct Script {
     /// Decides all of it.
     pub seed: u64,
-    /// Whether it is a child's, which has none of its own.
-    pub is_child: bool,
-    /// Whether it is only there to keep its queue busy.
-    pub is_short: bool,
+    /// Which sort of code it is.
+    pub kind: Kind,
     /// What it does, in order.
     pub ops: Vec<Op>,
     /// How it ends.
@@ -31,6 +29,19 @@ pub struct Script {
     pub on_failure: Option<OnFailure>,
     /// Places of its join items: few, so that a fan-out already takes several.
     pub places: u16,
+}
+
+/// A sort of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A workflow's, with all that there can be.
+    Own,
+    /// A child's, which has none of its own.
+    Child,
+    /// It does next to nothing.
+    Short,
+    /// It kills the process that runs it.
+    Deadly,
 }
 
 /// One operation.
@@ -111,22 +122,29 @@ impl Script {
         let runs = if dice.chance(200) { dice.pick([2, 3]) } else { 1 };
         let on_failure =
             dice.chance(300).then(|| OnFailure { budget: dice.secs(20, 300), recovers: dice.chance(500) });
-        Self { seed, is_child, is_short: false, ops, end, runs, on_failure, places }
+        let kind = if is_child { Kind::Child } else { Kind::Own };
+        Self { seed, kind, ops, end, runs, on_failure, places }
     }
 
     /// One that does next to nothing.
     pub fn short(seed: u64) -> Self {
         let step = Op::Step { failures: 0, pause: Millis::ZERO, size: 5, exhausts: false };
         let (ops, end) = (vec![step], End::Completes);
-        Self { seed, is_child: true, is_short: true, ops, end, runs: 1, on_failure: None, places: 1 }
+        Self { seed, kind: Kind::Short, ops, end, runs: 1, on_failure: None, places: 1 }
+    }
+
+    /// One that nobody survives who runs it.
+    pub fn deadly(seed: u64) -> Self {
+        Self { kind: Kind::Deadly, ..Self::short(seed) }
     }
 
     /// The input that says which one it is.
     pub fn input(&self) -> Json {
-        let kind = match (self.is_short, self.is_child) {
-            (true, _) => "short",
-            (false, true) => "child",
-            (false, false) => "own",
+        let kind = match self.kind {
+            Kind::Own => "own",
+            Kind::Child => "child",
+            Kind::Short => "short",
+            Kind::Deadly => "deadly",
         };
         Json::string(&format!("{kind} {}", self.seed))
     }
@@ -136,7 +154,11 @@ impl Script {
         let text: String = serde_json::from_str(input.as_str()).ok()?;
         let (kind, seed) = text.split_once(' ')?;
         let seed = seed.parse().ok()?;
-        Some(if kind == "short" { Self::short(seed) } else { Self::of(seed, kind == "child") })
+        Some(match kind {
+            "short" => Self::short(seed),
+            "deadly" => Self::deadly(seed),
+            kind => Self::of(seed, kind == "child"),
+        })
     }
 
     /// The script of the child that its operation of this number starts.

@@ -21,7 +21,7 @@ use super::aws::Admission;
 use super::bugs::{self, Bug};
 use super::gate::{Far, Gate, Refusal};
 use super::history::execution::Happening;
-use super::history::{Fault, What};
+use super::history::{Actor, Fault, What};
 
 /// A process's store.
 pub struct SimStore(pub Arc<Gate>);
@@ -61,7 +61,7 @@ impl SimStore {
         }
         let rate = world.hardship.key_rate;
         let Some(rate) = rate else { return Ok(()) };
-        match world.aws.admit(writes, rate, world.now()) {
+        match world.aws.admit(writes, rate, world.now(), bug) {
             Admission::Admitted => Ok(()),
             Admission::Refused { is_news } => {
                 if is_news {
@@ -127,6 +127,9 @@ impl Store for SimStore {
             return Err(StoreError::Throttled);
         }
         let answer = bugs::commit(gate.world.bug, &gate.world.ledger, writes, |writes| self.apply(writes));
+        if answer.is_ok() {
+            gate.wrote(writes);
+        }
         gate.pass().await;
         if gate.loses_answer() { Err(unavailable()) } else { answer }
     }
@@ -148,8 +151,12 @@ impl Store for SimStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
-        let is_bug = self.0.world.bug == Some(Bug::SweepsFromTheLast);
-        self.read(async { Ok(self.0.world.ledger.due(range, limit, cursor, is_bug)) }).await
+        let bug = self.0.world.bug;
+        let is_bug = bug == Some(Bug::SweepsFromTheLast);
+        let page = self.read(async { Ok(self.0.world.ledger.due(range, limit, cursor, is_bug)) }).await?;
+        // Whoever asks for a thousand entries doesn't sweep, but hands over.
+        let forgets = bug == Some(Bug::SweepStopsAtAPage) && limit < 1_000 && page.items.len() == limit;
+        Ok(if forgets { Page { next: None, ..page } } else { page })
     }
 
     async fn list(
@@ -163,7 +170,14 @@ impl Store for SimStore {
 
     async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
         self.readable(&id.clone().into())?;
-        self.read(self.0.world.ledger.store.execution(id)).await
+        let found = self.read(self.0.world.ledger.store.execution(id)).await?;
+        // Others only look: a tick or a timer that finds it closing goes on with that.
+        if let Some(execution) = &found
+            && matches!(self.0.actor, Actor::Ticker(_) | Actor::Timers(_))
+        {
+            self.0.saw(execution);
+        }
+        Ok(found)
     }
 
     async fn glimpse_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {

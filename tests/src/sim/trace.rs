@@ -332,6 +332,8 @@ impl fmt::Display for Fault {
             Self::Redriven(count) => write!(f, "{count} dead letters are sent again"),
             Self::KeyThrottled => write!(f, "a key is throttled"),
             Self::LoopStopped(hops) => write!(f, "a loop is stopped after {hops} hops"),
+            Self::Struck(midst) => write!(f, "is killed in the middle: {midst:?}"),
+            Self::NotInvoked => write!(f, "isn't invoked: too many are at work"),
             Self::TooNew => write!(f, "a newer build has written this"),
             Self::StormOver => write!(f, "the storm is over"),
         }

@@ -1,7 +1,7 @@
 //! What all processes of a run share: time, table, queues, weather, and the memory of what happened.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
@@ -13,8 +13,8 @@ use tickover_service::memory::{ManualClock, MemoryQueue, Queues};
 use tickover_service::ports::Clock as _;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::aws::Aws;
-use super::bugs::Bug;
+use super::aws::{Aws, Invocation};
+use super::bugs::{self, Bug};
 use super::hardship::{Hardship, Span};
 use super::history::{Actor, Fault, History, What};
 use super::ledger::Ledger;
@@ -53,6 +53,7 @@ pub struct World {
     background: UnboundedSender<Background>,
     calls: AtomicU64,
     awaiting_events: Mutex<BTreeSet<ExecutionId>>,
+    struck: AtomicBool,
     /// What lies between the functions and the services that only AWS has.
     pub aws: Aws,
 }
@@ -64,9 +65,9 @@ impl World {
         let limits = plan.limits.clone();
         let clock = Arc::new(ManualClock::new(START));
         let history = Arc::new(History::default());
-        let ledger = Arc::new(Ledger::new(seed, Arc::clone(&clock), Arc::clone(&history)));
+        let ledger = Arc::new(Ledger::new(seed, plan.page, Arc::clone(&clock), Arc::clone(&history)));
         let queues = Queues::Fixed(QUEUES.into_iter().chain([GREEN]).map(queue).collect());
-        let mortality = hardship.mortality.unwrap_or_default();
+        let mortality = bugs::mortality(bug, hardship);
         let messages = Arc::new(MemoryQueue::mortal(Arc::clone(&clock) as _, queues, mortality));
         let calls = AtomicU64::new(0);
         Self {
@@ -83,6 +84,7 @@ impl World {
             background,
             calls,
             awaiting_events: Mutex::default(),
+            struck: AtomicBool::new(false),
             aws: Aws::default(),
         }
     }
@@ -156,6 +158,17 @@ impl World {
     /// Whether so much has happened that it will never end by itself.
     pub fn is_runaway(&self) -> bool {
         self.history.len() > EVENTS_MAX
+    }
+
+    /// Whether this process is the one that is to die now: only once.
+    pub fn is_struck(&self, actor: Actor) -> bool {
+        let is_its_time = |(of, at): (Actor, Timestamp)| of == actor && self.now() >= at;
+        self.hardship.strike.is_some_and(is_its_time) && !self.struck.swap(true, Ordering::Relaxed)
+    }
+
+    /// A function is invoked, if there are no more at work than there can be. It ends when what this returns is dropped.
+    pub fn invoke(&self) -> Option<Invocation<'_>> {
+        self.aws.invoke(self.hardship.concurrency)
     }
 
     /// A number for a new call.

@@ -11,7 +11,7 @@ use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, Execut
 use tickover_core::task::{Ending, Outcome, Task};
 use tickover_service::timers::Fired;
 use tickover_tests::sim::history::execution::{Done, Happening, Ruling};
-use tickover_tests::sim::history::{Answer, Deleted, Fate, Fault, What};
+use tickover_tests::sim::history::{Answer, Deleted, Fate, Fault, Midst, What};
 use tickover_tests::sim::search::replay;
 use tickover_tests::sim::{Run, bugs::Bug, run, trace};
 
@@ -52,6 +52,9 @@ fn everything_that_can_happen_happens_within_a_few_runs() {
         "redriven",
         "key throttled",
         "too new",
+        "killed while closing",
+        "killed while handing over",
+        "not invoked",
         "dropped",
         "duplicated",
         "received by nobody",
@@ -237,6 +240,9 @@ const fn fault_name(fault: Fault) -> Option<&'static str> {
         Fault::Redriven(_) => "redriven",
         Fault::KeyThrottled => "key throttled",
         Fault::TooNew => "too new",
+        Fault::Struck(Midst::Closing) => "killed while closing",
+        Fault::Struck(Midst::HandingOver) => "killed while handing over",
+        Fault::NotInvoked => "not invoked",
         Fault::LoopStopped(_) | Fault::Deleted(Deleted::Join | Deleted::Key) | Fault::StormOver => {
             return None;
         }

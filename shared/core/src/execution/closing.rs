@@ -69,6 +69,13 @@ pub(super) fn give_back(execution: &mut Execution, available_at: Timestamp, now:
     execution.state = ExecutionState::Pending(Ready { available_at, hint_later });
 }
 
+/// How many turns in a row have come to nothing, without one that was lost together with others: of several pieces of
+/// work in one process nobody knows which was the cause.
+pub(super) fn idle_turns(execution: &Execution) -> u32 {
+    let is_shared_loss = execution.turn().is_some_and(|turn| turn.shared);
+    execution.idle_turns.saturating_sub(u32::from(is_shared_loss))
+}
+
 fn close(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context<'_>) {
     execution.hinted_at = None;
     execution.stuck = None;

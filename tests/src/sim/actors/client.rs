@@ -1,5 +1,6 @@
 //! Asks for what the plan says, and repeats what it got no answer to.
 
+use futures::future::join_all;
 use tickover_service::ServiceError;
 
 use crate::sim::plan::{Job, Wish};
@@ -38,6 +39,12 @@ async fn carry_out(process: &Process, wish: &Wish, progress: &Progress) -> Resul
         Wish::Start(request) => {
             let id = process.start((**request).clone()).await?;
             progress.remember_execution(id);
+        }
+        Wish::StartTogether(requests) => {
+            let started = join_all(requests.iter().map(|request| process.start(request.clone()))).await;
+            for id in started {
+                progress.remember_execution(id?);
+            }
         }
         Wish::Offer(offering) => {
             let event = (event_name(offering.event), offering.id.clone());

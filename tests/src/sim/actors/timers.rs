@@ -5,6 +5,7 @@ use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_service::ports::{Queue as _, Received};
 
+use crate::sim::history::Fault;
 use crate::sim::process::Process;
 
 /// As many messages as one invocation gets.
@@ -19,6 +20,12 @@ pub async fn timers(process: Process) {
     loop {
         match process.queue.receive(&name, BATCH, VISIBILITY, WAIT).await {
             Ok(messages) => {
+                let Some(_invocation) = process.world.invoke().filter(|_| !messages.is_empty()) else {
+                    if !messages.is_empty() {
+                        process.world.fault(process.gate.actor, Fault::NotInvoked);
+                    }
+                    continue;
+                };
                 join_all(messages.iter().map(|message| deal_with(&process, &name, message))).await;
             }
             Err(_) => process.sleep(Millis::from_secs(1)).await,

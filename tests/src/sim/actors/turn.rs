@@ -20,7 +20,7 @@ use tickover_service::executions::{Suspended, TakenTurn};
 use crate::sim::history::execution::{Done, HeldTurn};
 use crate::sim::process::Process;
 use crate::sim::process::execution::turn_of;
-use crate::sim::script::{End, Script};
+use crate::sim::script::{End, Kind, Script};
 
 /// How a worker deals with a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,8 +110,8 @@ struct Hand<'a> {
     patience: u64,
 }
 
-/// Works on a turn until it ends.
-pub(super) async fn turn(process: &Process, taken: TakenTurn) {
+/// Works on a turn until it ends. Whether its message is done with.
+pub(super) async fn turn(process: &Process, taken: TakenTurn) -> bool {
     let dice = &process.gate.dice;
     let habit = if process.world.is_stormy() && !process.world.hardship.has_good_workers() {
         dice.pick(HABITS)
@@ -122,10 +122,13 @@ pub(super) async fn turn(process: &Process, taken: TakenTurn) {
     let queue = taken.execution.queue.clone();
     if habit == Habit::Releases {
         // What comes of it is for the checks to judge.
-        let _ = process.release_turn(&turn, &taken.execution, dice.millis(0, 20_000)).await;
-        return;
+        return process.release_turn(&turn, &taken.execution, dice.millis(0, 20_000)).await.is_ok();
     }
-    let Some(script) = taken.input.as_ref().and_then(Script::parse) else { return };
+    let Some(script) = taken.input.as_ref().and_then(Script::parse) else { return false };
+    if script.kind == Kind::Deadly {
+        process.sleep(dice.millis(0, 2_000)).await;
+        process.gate.die().await;
+    }
     let mut hand = Hand {
         process,
         turn,
@@ -143,10 +146,11 @@ pub(super) async fn turn(process: &Process, taken: TakenTurn) {
             if let Some(receipt) = receipt {
                 process.done_with(&queue, &receipt).await;
             }
+            true
         }
-        Err(Stop::Error(ServiceError::Rejected(Reject::TurnLost)) | Stop::Silence) => {}
+        Err(Stop::Error(ServiceError::Rejected(Reject::TurnLost)) | Stop::Silence) => false,
         Err(Stop::Error(_)) => {
-            let _ = process.release_turn(&hand.turn, &hand.execution, dice.millis(0, 5_000)).await;
+            process.release_turn(&hand.turn, &hand.execution, dice.millis(0, 5_000)).await.is_ok()
         }
     }
 }

@@ -8,7 +8,7 @@ use tickover_core::task::Failure;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 
 use crate::sim::history::{Held, Report};
-use crate::sim::plan::{DEADLY, GREEN, QUEUES};
+use crate::sim::plan::{DEADLY, GREEN, QUEUES, SLOW};
 use crate::sim::process::Process;
 use crate::sim::process::execution::InHand;
 use crate::sim::progress::Progress;
@@ -95,57 +95,63 @@ pub async fn worker(process: Process, progress: &Progress) {
 
 async fn deal_with(process: &Process, one: InHand) {
     match one {
-        InHand::Task(task, held) => work(process, &task, &held).await,
-        InHand::Turn(taken) => turn(process, *taken).await,
+        InHand::Task(task, held) => drop(work(process, &task, &held).await),
+        InHand::Turn(taken) => drop(turn(process, *taken).await),
     }
 }
 
-async fn work(process: &Process, task: &ClaimedTask, held: &Held) {
+/// Works on a task, and says whether its attempt is over.
+pub(super) async fn work(process: &Process, task: &ClaimedTask, held: &Held) -> bool {
     let dice = &process.gate.dice;
-    if task.input.as_ref().is_some_and(|input| *input == Json::string(DEADLY)) {
+    let is = |input: &str| task.input.as_ref().is_some_and(|own| *own == Json::string(input));
+    if is(DEADLY) {
         process.sleep(dice.millis(0, 2_000)).await;
-        return process.gate.die().await;
+        process.gate.die().await;
+    }
+    if is(SLOW) {
+        process.sleep(dice.secs(20, 40)).await;
+        return close(process, held, complete(process, held)).await;
     }
     let is_odd = process.world.is_stormy() && !process.world.hardship.has_good_workers();
     let habit = if is_odd { dice.pick(HABITS) } else { Habit::Completes };
     match habit {
         Habit::Completes => {
             process.sleep(dice.millis(1, 3_000)).await;
-            close(process, held, complete(process, held)).await;
+            close(process, held, complete(process, held)).await
         }
         Habit::CompletesSlowly => {
             for _ in 0..dice.between(1, 8) {
                 let lease = task.lease_expires_at.since(process.now()).as_u64();
                 process.sleep(dice.millis(1, lease.clamp(3_000, 30_000) / 2)).await;
                 if process.report(held, Report::Heartbeat).await.is_err() && dice.chance(700) {
-                    return;
+                    return false;
                 }
             }
-            close(process, held, complete(process, held)).await;
+            close(process, held, complete(process, held)).await
         }
         Habit::Fails => {
             process.sleep(dice.millis(1, 5_000)).await;
-            close(process, held, fail(process, held)).await;
+            close(process, held, fail(process, held)).await
         }
         Habit::Releases => close(process, held, Report::Release).await,
-        Habit::FallsSilent => {}
+        Habit::FallsSilent => false,
         Habit::ReportsLate => {
             process.sleep(dice.millis(30_000, 200_000)).await;
             let report = if dice.chance(300) { fail(process, held) } else { complete(process, held) };
-            close(process, held, report).await;
+            close(process, held, report).await
         }
         Habit::ReportsOnTheDot => on_the_dot(process, task, held).await,
         Habit::ReportsTwice => {
             let (first, second) = (either(process, held), either(process, held));
             close(process, held, first).await;
             process.sleep(dice.millis(0, 20_000)).await;
-            close(process, held, second).await;
+            close(process, held, second).await
         }
     }
 }
 
 /// Stays alive until the instant at which the attempt must be done, and reports at just that instant.
-async fn on_the_dot(process: &Process, task: &ClaimedTask, held: &Held) {
+async fn on_the_dot(process: &Process, task: &ClaimedTask, held: &Held) -> bool {
     let deadline = task.deadline_at.unwrap_or(task.lease_expires_at);
     while process.now() < deadline {
         let left = deadline.since(process.now());
@@ -155,17 +161,18 @@ async fn on_the_dot(process: &Process, task: &ClaimedTask, held: &Held) {
         }
     }
     let last = if process.gate.dice.chance(300) { Report::Heartbeat } else { complete(process, held) };
-    close(process, held, last).await;
+    close(process, held, last).await
 }
 
-/// Reports, and repeats the report while nobody says how it was taken.
-async fn close(process: &Process, held: &Held, report: Report) {
+/// Reports, and repeats the report while nobody says how it was taken. Whether somebody did.
+async fn close(process: &Process, held: &Held, report: Report) -> bool {
     for _ in 0..5 {
         match process.report(held, report.clone()).await {
-            Ok(()) | Err(tickover_service::ServiceError::Rejected(_)) => return,
+            Ok(()) | Err(tickover_service::ServiceError::Rejected(_)) => return true,
             Err(_) => process.sleep(process.gate.dice.millis(50, 4_000)).await,
         }
     }
+    false
 }
 
 fn either(process: &Process, held: &Held) -> Report {

@@ -1,13 +1,13 @@
 //! Bugs in what is decided about executions.
 
-use tickover_core::command::Context;
+use tickover_core::command::{Company, Context};
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, ExecutionCommand, Offer, Record, Suspend};
+use tickover_core::execution::command::{Close, ExecutionCommand, Offer, Record, Suspend, Take};
 use tickover_core::execution::decide::decide;
 use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply};
 use tickover_core::execution::journal::{Entry, Happened};
-use tickover_core::execution::{Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState};
+use tickover_core::execution::{Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Progress};
 use tickover_core::queue::QueueView;
 
 use super::Bug;
@@ -38,7 +38,14 @@ pub fn decide_execution(
         Bug::LateAfterTheEnd => before.expire_the_ended(core(command, context)),
         Bug::JournalNeverSealed => before.keep_in_record(core(command, context)),
         Bug::TurnsLeaveNoMark => core(&before.without_watermark(), context),
+        Bug::TurnLossesShared => core(&before.alone(), context),
+        Bug::ClosedBeforehand => close_beforehand(core(command, context)),
         Bug::NeverKeptLonger
+        | Bug::LossesShared
+        | Bug::ReceivesTooFew
+        | Bug::SlotsNotedFirst
+        | Bug::SweepStopsAtAPage
+        | Bug::ListOnOneKey
         | Bug::LoopsNotAllowed
         | Bug::NothingDeleted
         | Bug::ThrottledTakenForDone
@@ -83,6 +90,15 @@ impl<'a> Before<'a> {
     fn without_watermark(&self) -> ExecutionCommand {
         match self.command {
             ExecutionCommand::Due(view) => ExecutionCommand::Due(QueueView { watermark: None, ..*view }),
+            other => other.clone(),
+        }
+    }
+
+    fn alone(&self) -> ExecutionCommand {
+        match self.command {
+            ExecutionCommand::Take(take) => {
+                ExecutionCommand::Take(Take { company: Company::Alone, ..take.clone() })
+            }
             other => other.clone(),
         }
     }
@@ -278,6 +294,19 @@ fn without_words(mut decision: ExecutionDecision) -> ExecutionDecision {
         Effect::Tell(_) => false,
         Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } => true,
     });
+    decision
+}
+
+/// Whoever closes it knows better, and ends what is open all the same: others go by the record.
+fn close_beforehand(mut decision: ExecutionDecision) -> ExecutionDecision {
+    for write in &mut decision.writes {
+        if let Write::UpdateExecution { before, after, .. } = write
+            && before.closed().is_none()
+            && matches!(after.state, ExecutionState::Closing(_))
+        {
+            after.progress = Some(Progress { steps: after.open_steps, ..Progress::default() });
+        }
+    }
     decision
 }
 

@@ -1,7 +1,7 @@
 //! Bugs in what is decided.
 
 use futures::FutureExt as _;
-use tickover_core::command::{Claim, Command, Complete, Context, Fail};
+use tickover_core::command::{Claim, Command, Company, Complete, Context, Fail};
 use tickover_core::decision::{ClaimReply, Decision, DueReply, Effect, Reply, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -58,7 +58,14 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         Bug::TickNeedsQueues if before.is_look() && world.is_within(away(world)) => {
             Decision::refuse(Some(task), Reject::NotFound)
         }
+        Bug::LossesShared => core(&before.alone(), context),
         Bug::TickNeedsQueues
+        | Bug::TurnLossesShared
+        | Bug::ClosedBeforehand
+        | Bug::ReceivesTooFew
+        | Bug::SlotsNotedFirst
+        | Bug::SweepStopsAtAPage
+        | Bug::ListOnOneKey
         | Bug::NeverKeptLonger
         | Bug::LoopsNotAllowed
         | Bug::NothingDeleted
@@ -110,6 +117,13 @@ struct Before<'a> {
 impl<'a> Before<'a> {
     const fn is_look(&self) -> bool {
         matches!(self.command, Command::Due(_))
+    }
+
+    fn alone(&self) -> Command {
+        match self.command {
+            Command::Claim(claim) => Command::Claim(Claim { company: Company::Alone, ..claim.clone() }),
+            other => other.clone(),
+        }
     }
 
     fn with_the_holders_lease(&self) -> Command {

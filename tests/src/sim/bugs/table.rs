@@ -1,13 +1,18 @@
 //! Bugs between a process and the table.
 
+use futures::FutureExt as _;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
+use tickover_core::id::Nonce;
 use tickover_core::task::Task;
+use tickover_core::tick::{TickRecord, slot_end};
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{Current, StoreError};
+use tickover_service::ports::{Current, Store as _, StoreError};
 
 use super::Bug;
+use crate::sim::history::Actor;
 use crate::sim::ledger::Ledger;
+use crate::sim::world::World;
 
 /// Carries a commit out with `apply`, as the bug would have it.
 pub fn commit(
@@ -63,6 +68,21 @@ fn note_too_far(write: &mut Write) {
     }
 }
 
+/// Notes the slot of a tick that is about to send its first timers, with the bug.
+pub fn note_beforehand(world: &World, actor: Actor) {
+    if world.bug != Some(Bug::SlotsNotedFirst) {
+        return;
+    }
+    let now = world.now();
+    let minute = Timestamp::from_millis(now.as_millis().div_euclid(60_000) * 60_000);
+    let noted = world.ledger.store.tick_record().now_or_never().and_then(Result::ok).flatten();
+    let noted = noted.unwrap_or_else(|| TickRecord::new(Nonce::from_bytes([0; Nonce::LEN])));
+    let after = noted.after(slot_end(minute, now), noted.behind.clone());
+    let record = TickRecord { version: after.version + 1, ..after };
+    // Others may note something at the same time: then they go on from there.
+    let _ = world.ledger.commit(actor, &[Write::PutTick { record }], 0);
+}
+
 /// Until when a payload or segment is kept at first.
 pub fn first_expiry(bug: Option<Bug>, now: Timestamp, expires_at: Timestamp) -> Timestamp {
     match bug {
@@ -96,4 +116,12 @@ fn applied(ledger: &Ledger, write: &Write) -> Option<Task> {
 /// How many places of a join are marked, as the bug would have it.
 pub fn marked(bug: Option<Bug>, marked: u16) -> u16 {
     if bug == Some(Bug::JoinNeverFull) { marked.saturating_sub(1) } else { marked }
+}
+
+/// The key of an index that a write counts against, as the bug would have it.
+pub fn list_key(bug: Option<Bug>, key: String) -> String {
+    match key.rsplit_once('#') {
+        Some((list, _)) if bug == Some(Bug::ListOnOneKey) && key.starts_with("list ") => list.to_owned(),
+        Some(_) | None => key,
+    }
 }

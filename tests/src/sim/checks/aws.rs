@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use tickover_core::duration::Millis;
 use tickover_core::id::Incarnation;
-use tickover_core::payload::{Json, Payload};
-use tickover_core::task::Outcome;
 use tickover_core::time::Timestamp;
 
 use crate::sim::Run;
@@ -13,8 +11,7 @@ use crate::sim::gate::is_older;
 use crate::sim::hardship::RECEIVES_MAX;
 use crate::sim::history::execution::Happening;
 use crate::sim::history::{Event, Fault, What};
-use crate::sim::plan::DEADLY;
-use crate::sim::trace::{brief, clock};
+use crate::sim::trace::clock;
 use crate::sim::violation::{Invariant, Violation};
 
 /// How far ahead a clock may be by which something is decided.
@@ -26,26 +23,12 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     for event in &run.events {
         found.extend(no_loop_is_stopped(event));
         found.extend(nothing_is_decided_ahead_of_time(event));
-        if run.plan.hardship.kills {
-            found.extend(only_the_deadly_is_given_up(event));
-        }
         if run.plan.hardship.two_builds {
             found.extend(an_older_build_writes_nothing_over(event, run, &mut newer));
         }
     }
     found.extend(nothing_becomes_a_dead_letter_by_waiting(run));
     found
-}
-
-/// A process that dies takes with it all that it has in hands, and one of that has killed it.
-fn only_the_deadly_is_given_up(event: &Event) -> Option<Violation> {
-    let What::Stored(stored) = &event.what else { return None };
-    let Outcome::Failed { error, .. } = &stored.after.ended()?.outcome else { return None };
-    let is_deadly =
-        matches!(&stored.after.input, Some(Payload::Inline(input)) if *input == Json::string(DEADLY));
-    let wrong = error.code == "poisoned" && !is_deadly;
-    let what = || format!("{} was given up, and did nothing wrong", brief(&stored.after));
-    wrong.then(|| Violation::new(Invariant::Company, event.at, what()))
 }
 
 fn no_loop_is_stopped(event: &Event) -> Option<Violation> {

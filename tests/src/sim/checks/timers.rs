@@ -1,7 +1,7 @@
 //! What must hold of the messages in the queue of timers: somebody decided to send each, and no tick hands an
 //! instant over that another one has handed over before.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tickover_core::decision::Effect;
 use tickover_core::id::RecordId;
@@ -31,7 +31,7 @@ struct Known {
     /// What each ticker has handed over in the tick that it is at.
     handing_over: BTreeMap<Actor, Vec<Key>>,
     /// Those that hand over for a tick the rest of a slot, by a message of it.
-    helping: BTreeSet<Actor>,
+    helping: BTreeMap<u64, Actor>,
     /// When the first tick ended well that had handed it over.
     handed_over: BTreeMap<Key, Timestamp>,
 }
@@ -63,16 +63,15 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
                     found.extend(wrong.map(|what| Violation::new(Invariant::I9, at, what)));
                 }
             }
-            What::Called { request: Request::Fire(note), .. } => {
-                if note.is_handover() {
-                    known.helping.insert(actor);
-                } else {
-                    known.helping.remove(&actor);
-                }
+            What::Called { call, request: Request::Fire(note) } if note.is_handover() => {
+                known.helping.insert(*call, actor);
             }
             What::Called { request: Request::Tick(_), .. } => {
                 known.began.insert(actor, at);
                 known.handing_over.remove(&actor);
+            }
+            What::Answered { call, answer: Answer::Fired(_) | Answer::NotFired(_) } => {
+                known.helping.remove(call);
             }
             What::Answered { answer: Answer::Ticked(report), .. } if !report.out_of_time => {
                 for key in known.handing_over.remove(&actor).unwrap_or_default() {
@@ -109,7 +108,7 @@ impl Known {
             return None;
         }
         let what = || format!("the timer of {} for {}", timer.record, clock(timer.at));
-        if self.helping.contains(&actor) {
+        if self.helping.values().any(|helping| *helping == actor) {
             // A message that comes twice, or whose call fails after it has sent some, has them sent twice.
             return None;
         }

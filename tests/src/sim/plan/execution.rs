@@ -49,6 +49,29 @@ pub(super) fn jobs(seed: u64, storm: Millis, is_busy: bool) -> Vec<Job> {
     jobs
 }
 
+/// Executions whose turns are taken together, and one among them that kills whoever takes its turn.
+pub(super) fn together(seed: u64, storm: Millis) -> Vec<Job> {
+    let dice = Dice::new(seed, "executions together");
+    let batch = |number: u64| {
+        let at = START.plus(dice.millis(0, storm.as_u64() / 2));
+        let queue = queue(dice.pick(QUEUES));
+        let count = dice.between(3, 9);
+        let deadly = dice.between(0, count);
+        let one = |nth| {
+            let seed = dice.roll();
+            let script = if nth == deadly { Script::deadly(seed) } else { Script::short(seed) };
+            StartRequest {
+                id: ExecutionId::parse(format!("t-{number}-{nth}")).ok(),
+                input: Some(script.input()),
+                ..StartRequest::new(workflow(), queue.clone())
+            }
+        };
+        let wish = Wish::StartTogether((0..=count).map(one).collect());
+        Job { at, client: 0, wish, repeats: 0 }
+    };
+    (0..dice.between(1, 2)).map(batch).collect()
+}
+
 fn job(dice: &Dice, at: Timestamp, wish: Wish) -> Job {
     let client = u8::try_from(dice.between(0, 1)).unwrap_or(0);
     let repeats = if dice.chance(250) { dice.between(1, 2) } else { 0 };

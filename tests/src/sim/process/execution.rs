@@ -4,10 +4,12 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::{Close, Suspend};
 use tickover_core::execution::journal::{Entry, StepOutcome};
+use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, StepName};
 use tickover_core::payload::{Json, Payload};
-use tickover_service::claim::{ClaimRequest, ClaimedTask};
+use tickover_service::claim::{ClaimRequest, ClaimedTask, Company, Delivered, Hinted};
 use tickover_service::executions::{RemoteStep, StartRequest, Suspended, TakenTurn, Work};
+use tickover_service::ports::Received;
 use tickover_service::{Service, ServiceError};
 
 use std::collections::BTreeMap;
@@ -22,6 +24,16 @@ pub enum InHand {
     Task(Box<ClaimedTask>, Held),
     /// A turn.
     Turn(Box<TakenTurn>),
+}
+
+/// What a message leads to that somebody else received.
+pub enum Delivery {
+    /// Something to do.
+    InHand(InHand),
+    /// To something that is to be done alone.
+    Suspect,
+    /// To nothing.
+    Spent,
 }
 
 /// The turn that a worker was handed.
@@ -55,6 +67,40 @@ impl Process {
             Work::Turn(turn) => Some(InHand::Turn(turn)),
         };
         Ok(work.into_iter().filter_map(in_hand).collect())
+    }
+
+    /// Takes what a message of a work queue is of.
+    pub async fn deliver(
+        &self,
+        queue: &QueueName,
+        message: &Received,
+        request: &ClaimRequest,
+        company: Company,
+    ) -> Result<Delivery, ServiceError> {
+        let taken = |delivery: &Delivery| match delivery {
+            Delivery::InHand(InHand::Task(_, held)) => Answer::Taken(vec![held.clone()], vec![]),
+            Delivery::InHand(InHand::Turn(turn)) => Answer::Taken(vec![], vec![turn_of(turn)]),
+            Delivery::Suspect | Delivery::Spent => Answer::Taken(vec![], vec![]),
+        };
+        let take = async |service: Service| {
+            if TurnHint::is_one(&message.body) {
+                return Ok(match service.take_turn_among(&message.body, request, company).await? {
+                    Hinted::Taken(turn) => Delivery::InHand(InHand::Turn(turn)),
+                    Hinted::Suspect => Delivery::Suspect,
+                    Hinted::Spent => Delivery::Spent,
+                });
+            }
+            let (receipt, receives) = (Some(message.receipt.as_str()), message.receive_count);
+            let delivered = Delivered { body: &message.body, receipt, receives };
+            Ok(match service.claim_hinted(delivered, request, company).await? {
+                Hinted::Taken(task) => with_held(*task).map_or(Delivery::Spent, |(task, held)| {
+                    Delivery::InHand(InHand::Task(Box::new(task), held))
+                }),
+                Hinted::Suspect => Delivery::Suspect,
+                Hinted::Spent => Delivery::Spent,
+            })
+        };
+        self.call(Request::Work(queue.clone()), taken, take).await
     }
 
     /// Starts an execution.

@@ -51,6 +51,7 @@ fn go_on(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
         }
         // Its message was thrown away when the lease ran out.
         ExecutionState::Running(turn) if turn.lease_expires_at <= context.now => {
+            execution.idle_turns = closing::idle_turns(execution);
             closing::give_back(execution, context.now, context.now);
         }
         // Work may have become ready that wasn't begun: whatever it waits for, a turn has a look.

@@ -66,9 +66,7 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Execution
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
         return closed_by(update(execution, after, context, spent));
     }
-    // Of several pieces of work in one process nobody knows which was the cause.
-    let is_shared_loss = execution.turn().is_some_and(|turn| turn.shared);
-    let idle_turns = execution.idle_turns.saturating_sub(u32::from(is_shared_loss));
+    let idle_turns = closing::idle_turns(execution);
     if idle_turns >= context.limits.idle_turns {
         let message = format!("{idle_turns} turns in a row came to nothing");
         let error = Failure::new("poisoned", message);

@@ -22,6 +22,14 @@ fn a_turn_lost_among_others_is_not_counted_and_the_next_one_runs_alone() {
 }
 
 #[test]
+fn a_turn_lost_among_others_is_not_counted_either_where_it_was_held_meanwhile() {
+    let scene = execution().started().take_among_others("a").pause().at("1m").resume();
+    assert_eq!(scene.record().idle_turns, 0);
+    let scene = execution().started().take("a").pause().at("1m").resume();
+    assert_eq!(scene.record().idle_turns, 1, "this one was alone when it was lost");
+}
+
+#[test]
 fn a_parked_turn_gets_one_hint_when_its_queue_is_resumed() {
     let scene = execution().started().take_paused("a").replies(PARKED).is(Status::Pending);
     let scene = scene.take_paused("b").replies(PARKED).changes_nothing();

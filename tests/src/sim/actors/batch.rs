@@ -1,0 +1,91 @@
+//! A function that is called with batches of a work queue's messages, as a worker in Lambda is: those that it can't
+//! deal with come back by themselves, and so does the whole batch when no more functions may be at work.
+
+use std::cell::RefCell;
+
+use futures::future::join_all;
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_service::claim::{ClaimRequest, Company};
+use tickover_service::ports::{Queue as _, Received};
+
+use super::turn::turn;
+use super::worker::work;
+use crate::sim::history::Fault;
+use crate::sim::plan::QUEUES;
+use crate::sim::process::Process;
+use crate::sim::process::execution::{Delivery, InHand};
+use crate::sim::world::queue;
+
+/// As many messages as one invocation gets.
+const BATCH: usize = 10;
+/// How long a batch's messages are hidden from others: longer than an invocation may take.
+const VISIBILITY: Millis = Millis::from_secs(90);
+/// How long an invocation may take.
+const TIMEOUT: Millis = Millis::from_secs(60);
+const WAIT: Millis = Millis::from_secs(5);
+
+/// Calls its function for as long as the world lasts.
+pub async fn batch(process: Process) {
+    loop {
+        let name = queue(process.gate.dice.pick(QUEUES));
+        let Ok(messages) = process.queue.receive(&name, BATCH, VISIBILITY, WAIT).await else {
+            process.sleep(Millis::from_secs(1)).await;
+            continue;
+        };
+        if messages.is_empty() {
+            continue;
+        }
+        let Some(_invocation) = process.world.invoke() else {
+            // They come back when they are visible again: received once more, and nobody has looked at them.
+            process.world.fault(process.gate.actor, Fault::NotInvoked);
+            process.sleep(Millis::from_secs(1)).await;
+            continue;
+        };
+        let shift = Shift { process: &process, queue: &name, suspects: RefCell::default() };
+        tokio::select! {
+            biased;
+            () = shift.work(&messages) => {}
+            // What isn't done by then is cut short with its process.
+            () = process.gate.sleep(TIMEOUT) => {}
+        }
+    }
+}
+
+/// An invocation's work.
+struct Shift<'a> {
+    process: &'a Process,
+    queue: &'a QueueName,
+    /// What may have killed another worker.
+    suspects: RefCell<Vec<&'a Received>>,
+}
+
+impl<'a> Shift<'a> {
+    async fn work(&self, messages: &'a [Received]) {
+        let company = if messages.len() == 1 { Company::Alone } else { Company::Shared };
+        join_all(messages.iter().map(|message| self.take(message, company))).await;
+        for suspect in self.suspects.take() {
+            self.take(suspect, Company::Alone).await;
+        }
+    }
+
+    /// A message that is dealt with is deleted; another one comes back.
+    async fn take(&self, message: &'a Received, company: Company) {
+        let (process, queue) = (self.process, self.queue);
+        let request = ClaimRequest { worker: None, max: 1, lease: TIMEOUT, wait: Millis::ZERO };
+        let Ok(delivery) = process.deliver(queue, message, &request, company).await else { return };
+        let is_done = match delivery {
+            Delivery::Suspect => {
+                self.suspects.borrow_mut().push(message);
+                false
+            }
+            Delivery::Spent => true,
+            Delivery::InHand(InHand::Task(task, held)) => work(process, &task, &held).await,
+            Delivery::InHand(InHand::Turn(taken)) => turn(process, *taken).await,
+        };
+        if is_done {
+            // If it isn't deleted, it comes again and leads to nothing.
+            let _ = process.queue.delete(queue, &message.receipt).await;
+        }
+    }
+}

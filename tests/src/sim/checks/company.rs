@@ -1,0 +1,76 @@
+//! What must hold of work that dies together with its process: only what killed it counts a loss, and is given up alone.
+
+use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::payload::{Json, Payload};
+use tickover_core::task::{Outcome, Task};
+
+use crate::sim::Run;
+use crate::sim::history::execution::Happening;
+use crate::sim::history::{Event, What};
+use crate::sim::plan::{DEADLY, HARMLESS};
+use crate::sim::script::{Kind, Script};
+use crate::sim::trace::{self, brief};
+use crate::sim::violation::{Invariant, Violation};
+
+/// How a failure is named that has come to nothing again and again.
+const POISONED: &str = "poisoned";
+
+pub(super) fn of_run(run: &Run) -> Vec<Violation> {
+    if !run.plan.hardship.kills {
+        return vec![];
+    }
+    run.events.iter().filter_map(of_event).collect()
+}
+
+fn of_event(event: &Event) -> Option<Violation> {
+    let what = match &event.what {
+        What::Stored(stored) => format!("{}: {}", brief(&stored.after), of_task(&stored.after)?),
+        What::OfExecution(happening) => match &**happening {
+            Happening::Stored(change) => {
+                format!("{}: {}", trace::execution::brief(&change.after), of_execution(&change.after)?)
+            }
+            Happening::Decided(_)
+            | Happening::Sealed { .. }
+            | Happening::Joined { .. }
+            | Happening::Did(_) => return None,
+        },
+        What::Called { .. }
+        | What::Answered { .. }
+        | What::Decided(_)
+        | What::Message { .. }
+        | What::Fault(_) => return None,
+    };
+    Some(Violation::new(Invariant::Company, event.at, what))
+}
+
+fn of_task(task: &Task) -> Option<&'static str> {
+    let is = |text| matches!(&task.input, Some(Payload::Inline(input)) if *input == Json::string(text));
+    let outcome = task.ended().map(|ended| &ended.outcome);
+    let is_poisoned = matches!(outcome, Some(Outcome::Failed { error, .. }) if error.code == POISONED);
+    match (is(DEADLY), is_poisoned) {
+        (true, false) if matches!(outcome, Some(Outcome::Completed { .. } | Outcome::Failed { .. })) => {
+            Some("nobody survives it, and it wasn't given up")
+        }
+        (true, _) => None,
+        (false, true) => Some("it was given up, and did nothing wrong"),
+        (false, false) => (is(HARMLESS) && task.losses > 0).then_some("it counts what another one has done"),
+    }
+}
+
+/// What one turn counts that hasn't brought anything yet; two mean that a lost one counts.
+const UNDER_WAY: u32 = 1;
+
+fn of_execution(execution: &Execution) -> Option<&'static str> {
+    let Some(Payload::Inline(input)) = &execution.input else { return None };
+    let kind = Script::parse(input)?.kind;
+    let outcome = execution.closed().map(|closed| &closed.outcome);
+    let is_poisoned =
+        matches!(outcome, Some(ExecutionOutcome::Failed { error, .. }) if error.code == POISONED);
+    match kind {
+        Kind::Deadly => matches!(outcome, Some(ExecutionOutcome::Completed { .. }))
+            .then_some("nobody survives it, and it has completed"),
+        Kind::Short if is_poisoned => Some("it was given up, and did nothing wrong"),
+        Kind::Short => (execution.idle_turns > UNDER_WAY).then_some("it counts what another one has done"),
+        Kind::Own | Kind::Child => None,
+    }
+}

@@ -1,0 +1,129 @@
+//! What must hold where very much is due at once: all of it is dealt with in time, by one sweep a shard, with no timer
+//! sent twice and no key overburdened.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tickover_core::time::Timestamp;
+use tickover_core::timer::Wake;
+use tickover_service::timers::Fired;
+
+use crate::sim::Run;
+use crate::sim::flood::Flood;
+use crate::sim::history::{Actor, Answer, Fate, Fault, Note, Request, What};
+use crate::sim::trace::clock;
+use crate::sim::violation::{Invariant, Violation};
+
+/// Everything that doesn't hold.
+pub fn of_flood(run: &Run, flood: Flood) -> Vec<Violation> {
+    let mut found = all_are_dealt_with_in_time(run, flood.ends_by());
+    found.extend(a_shard_has_one_sweep(run));
+    found.extend(no_key_is_overburdened(run));
+    if flood == Flood::TickKilled {
+        found.extend(a_tick_died_in_the_middle(run));
+    } else {
+        found.extend(no_timer_is_sent_twice(run));
+    }
+    found
+}
+
+/// Else it would show nothing.
+fn a_tick_died_in_the_middle(run: &Run) -> Option<Violation> {
+    let mut under_way = BTreeSet::new();
+    for event in &run.events {
+        match &event.what {
+            What::Called { call, request: Request::Tick(_) } => drop(under_way.insert(*call)),
+            What::Answered { call, .. } => drop(under_way.remove(call)),
+            What::Fault(Fault::Crashed(_)) if !under_way.is_empty() => return None,
+            What::Called { .. }
+            | What::Decided(_)
+            | What::Stored(_)
+            | What::OfExecution(_)
+            | What::Message { .. }
+            | What::Fault(_) => {}
+        }
+    }
+    Some(Violation::new(Invariant::Liveness, run.ended_at, "no tick died while it was at work"))
+}
+
+fn all_are_dealt_with_in_time(run: &Run, by: Timestamp) -> Vec<Violation> {
+    let done: BTreeSet<_> = run
+        .events
+        .iter()
+        .filter_map(|event| match &event.what {
+            What::Stored(stored) if event.at <= by && !stored.after.history.is_empty() => {
+                Some(&stored.after.id)
+            }
+            What::Stored(stored) if event.at <= by => stored.after.ended().map(|_| &stored.after.id),
+            What::Stored(_)
+            | What::Called { .. }
+            | What::Answered { .. }
+            | What::Decided(_)
+            | What::OfExecution(_)
+            | What::Message { .. }
+            | What::Fault(_) => None,
+        })
+        .collect();
+    let count = run.plan.flood;
+    if done.len() == count {
+        return vec![];
+    }
+    let what = format!("of {count} records, {} were dealt with by {}", done.len(), clock(by));
+    vec![Violation::new(Invariant::Timeliness, by, what)]
+}
+
+/// One that is told that the shard is another's does nothing.
+fn a_shard_has_one_sweep(run: &Run) -> Vec<Violation> {
+    let (mut asked, mut sweeps) = (BTreeMap::new(), BTreeMap::<u16, Vec<(Timestamp, Timestamp)>>::new());
+    for event in &run.events {
+        match &event.what {
+            What::Called { call, request: Request::Fire(Note::Other(body)) } => {
+                if let Ok(Wake::Sweep(sweep)) = Wake::parse(body) {
+                    asked.insert(*call, (sweep.shard, event.at));
+                }
+            }
+            What::Answered { call, answer: Answer::Fired(Fired::Swept(_)) } => {
+                if let Some((shard, from)) = asked.remove(call) {
+                    sweeps.entry(shard).or_default().push((from, event.at));
+                }
+            }
+            What::Called { .. }
+            | What::Answered { .. }
+            | What::Decided(_)
+            | What::Stored(_)
+            | What::OfExecution(_)
+            | What::Message { .. }
+            | What::Fault(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    for (shard, mut times) in sweeps {
+        times.sort_unstable();
+        let doubled = times.windows(2).filter(|two| two[1].0 < two[0].1);
+        found.extend(doubled.map(|two| {
+            Violation::new(Invariant::I9, two[1].0, format!("shard {shard} is swept by two at once"))
+        }));
+    }
+    found
+}
+
+fn no_timer_is_sent_twice(run: &Run) -> Vec<Violation> {
+    let (mut sent, mut found) = (BTreeSet::new(), Vec::new());
+    for event in &run.events {
+        if let What::Message { fate: Fate::Sent(_), note: Note::Timers(timers), .. } = &event.what
+            && matches!(event.actor, Actor::Ticker(_))
+        {
+            let again = timers.iter().filter(|timer| !sent.insert((&timer.record, timer.at)));
+            found.extend(again.map(|timer| {
+                let what = format!("{} was handed to timers twice", timer.record);
+                Violation::new(Invariant::I9, event.at, what)
+            }));
+        }
+    }
+    found
+}
+
+fn no_key_is_overburdened(run: &Run) -> Vec<Violation> {
+    let throttled = run.events.iter().filter(|event| matches!(event.what, What::Fault(Fault::KeyThrottled)));
+    let what = "a key had more to bear than it takes";
+    throttled.map(|event| Violation::new(Invariant::Timeliness, event.at, what)).collect()
+}

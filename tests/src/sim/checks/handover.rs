@@ -1,0 +1,131 @@
+//! What must hold of the ticks' notes: what they say was handed to timers was sent to them. The next ticks pass it by.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tickover_core::due::{Due, DueKind};
+use tickover_core::duration::Millis;
+use tickover_core::id::{Incarnation, RecordId};
+use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
+use tickover_core::timer::Wake;
+
+use crate::sim::Run;
+use crate::sim::history::execution::Happening;
+use crate::sim::history::{Event, Fate, Note, What};
+use crate::sim::trace::clock;
+use crate::sim::violation::{Invariant, Violation};
+use crate::sim::weather::{LAG, SKEW};
+
+/// A tick may have looked at the index so long before it noted what it did.
+const TICK_MAX: Millis = Millis::from_secs(60);
+
+/// Where a record lay in the due index, and for how long.
+struct Stay<'a> {
+    record: RecordId,
+    since: Timestamp,
+    until: Timestamp,
+    due: &'a Due,
+}
+
+pub(super) fn of_run(run: &Run) -> Vec<Violation> {
+    let noted = run.world.ledger.noted();
+    if noted.is_empty() {
+        return vec![];
+    }
+    let (stays, sent, carried) = (stays(run), sent(run), carried(run));
+    let lag = run.plan.hardship.lag.unwrap_or(LAG);
+    let mut before: Option<&TickRecord> = None;
+    let mut found = Vec::new();
+    for (at, record) in &noted {
+        for stay in &stays {
+            let Due { shard, at: due_at, .. } = *stay.due;
+            let from = before.map_or(Timestamp::EPOCH, |before| before.handed_until(shard));
+            let is_new = (from..record.handed_until(shard)).contains(&due_at) && due_at > at.plus(SKEW);
+            let was_there = stay.since.plus(lag).plus(SKEW).plus(TICK_MAX) <= *at && stay.until > *at;
+            // The rest of a slot travels in a message, which may be late or lost.
+            let is_carried = || carried.iter().any(|(of, sent)| *of == shard && sent.plus(TICK_MAX) > *at);
+            if is_new && was_there && !is_carried() && !sent.contains(&(stay.record.clone(), due_at)) {
+                let what = format!("{} for {} was noted and never sent", stay.record, clock(due_at));
+                found.push(Violation::new(Invariant::Timeliness, *at, what));
+            }
+        }
+        before = Some(record);
+    }
+    found
+}
+
+/// All stays at instants that somebody has to be told of.
+fn stays(run: &Run) -> Vec<Stay<'_>> {
+    let mut open: BTreeMap<Incarnation, Stay<'_>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for event in &run.events {
+        let Some((incarnation, record, due)) = place(event) else { continue };
+        if open.get(&incarnation).is_some_and(|stay| Some(stay.due) == due) {
+            continue;
+        }
+        all.extend(open.remove(&incarnation).map(|stay| Stay { until: event.at, ..stay }));
+        if let Some(due) = due.filter(|due| due.kind == DueKind::Instant) {
+            open.insert(incarnation, Stay { record, since: event.at, until: run.ended_at, due });
+        }
+    }
+    all.extend(open.into_values());
+    all
+}
+
+/// Where a record lies after this, if that is what happened.
+fn place(event: &Event) -> Option<(Incarnation, RecordId, Option<&Due>)> {
+    match &event.what {
+        What::Stored(stored) => {
+            let after = &stored.after;
+            Some((after.incarnation, after.id.clone().into(), after.due.as_ref()))
+        }
+        What::OfExecution(happening) => match &**happening {
+            Happening::Stored(change) => {
+                let after = &change.after;
+                Some((after.incarnation, after.id.clone().into(), after.due.as_ref()))
+            }
+            Happening::Decided(_)
+            | Happening::Sealed { .. }
+            | Happening::Joined { .. }
+            | Happening::Did(_) => None,
+        },
+        What::Called { .. }
+        | What::Answered { .. }
+        | What::Decided(_)
+        | What::Message { .. }
+        | What::Fault(_) => None,
+    }
+}
+
+/// The timers that were sent, whatever became of them.
+fn sent(run: &Run) -> BTreeSet<(RecordId, Timestamp)> {
+    let mut sent = BTreeSet::new();
+    for event in &run.events {
+        if let What::Message { fate: Fate::Sent(_) | Fate::Dropped, note: Note::Timers(timers), .. } =
+            &event.what
+        {
+            sent.extend(timers.iter().map(|timer| (timer.record.clone(), timer.due_at)));
+        }
+    }
+    sent
+}
+
+/// The shards of which a message carried the rest of a slot, and when it was sent.
+fn carried(run: &Run) -> Vec<(u16, Timestamp)> {
+    let rest = |event: &Event| match &event.what {
+        What::Message { fate: Fate::Sent(_) | Fate::Dropped, note: Note::Other(body), .. } => {
+            match Wake::parse(body) {
+                Ok(Wake::Handover(rest)) => Some((rest.shard, event.at)),
+                Ok(Wake::Timer(_) | Wake::Timers(_) | Wake::Sweep(_) | Wake::Resume(_)) | Err(_) => None,
+            }
+        }
+        What::Message { .. }
+        | What::Called { .. }
+        | What::Answered { .. }
+        | What::Decided(_)
+        | What::Stored(_)
+        | What::OfExecution(_)
+        | What::Fault(_) => None,
+    };
+    run.events.iter().filter_map(rest).collect()
+}

@@ -1,0 +1,156 @@
+//! Ten thousand records that are due in one second: in good weather; with their timers lost, so that the tick has to
+//! find them; and with a tick that dies in the middle of that. Pages, shards and rates are those of AWS.
+
+use tickover_core::command::{Command, Context, Schedule, Start};
+use tickover_core::duration::Millis;
+use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
+use tickover_core::limits::Limits;
+use tickover_core::retry::RetryPolicy;
+use tickover_core::time::Timestamp;
+use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_service::ports::Ids as _;
+
+use super::bugs::Bug;
+use super::checks;
+use super::dice::Dice;
+use super::hardship::{Hardship, Span};
+use super::history::{Actor, Decided, What};
+use super::plan::{GREEN, Plan, START, kind};
+use super::violation::Violation;
+use super::weather::{LAG, Weather};
+use super::world::{World, queue};
+
+/// How many records there are.
+pub const RECORDS: usize = 10_000;
+/// As many as a bug needs to be found.
+const FEWER: usize = 4_000;
+/// When all of them are due: a second after a tick, so that the next one is far.
+pub const DUE_AT: Timestamp = Timestamp::from_millis(START.as_millis() + (9 * 60 + 1) * 1_000);
+/// How many writes a key of the table or of an index takes in a second.
+const KEY_RATE: u32 = 1_000;
+/// As many entries as the service asks for.
+const PAGE: usize = 1_000;
+/// From one tick to the next.
+const MINUTE: Millis = Millis::from_secs(60);
+/// How long it takes to deal with all of them: a third of what an invocation has.
+const WORK: Millis = Millis::from_secs(20);
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flood {
+    /// Nothing: all of them are handed to timers.
+    Fair,
+    /// The queues are away while the tick would hand them over: the tick finds them when they are due.
+    TimersLost,
+    /// The same, and the tick that finds them dies a second later.
+    TickKilled,
+}
+
+impl Flood {
+    /// When all of them are dealt with.
+    pub fn ends_by(self) -> Timestamp {
+        match self {
+            Self::Fair => DUE_AT.plus(WORK),
+            Self::TimersLost => DUE_AT.plus(MINUTE).plus(WORK),
+            // It is started anew within a minute, and then a minute may just have begun.
+            Self::TickKilled => DUE_AT.plus(MINUTE).plus(MINUTE).plus(MINUTE).plus(WORK),
+        }
+    }
+
+    /// Runs it, and says what doesn't hold.
+    pub fn check(self, bug: Option<Bug>) -> Vec<Violation> {
+        let run = super::run_plan(1, self.plan(if bug.is_some() { FEWER } else { RECORDS }), bug);
+        let mut found = checks::check(&run);
+        found.extend(checks::of_flood(&run, self));
+        found
+    }
+
+    fn plan(self, records: usize) -> Plan {
+        let is_fair = self == Self::Fair;
+        let until = DUE_AT.plus(Millis::from_secs(30));
+        let away = Span { from: DUE_AT.minus(Millis::from_secs(270)), until };
+        let tick_at = DUE_AT.plus(MINUTE);
+        let hardship = Hardship {
+            key_rate: Some(KEY_RATE),
+            queues_away: (!is_fair).then_some(away),
+            strike: (self == Self::TickKilled).then_some((Actor::Ticker(1), tick_at)),
+            ..Hardship::default()
+        };
+        // With a few shards each has several pages; with as many as there are by default no key has too much to bear.
+        let due_shards = if is_fair { Limits::default().due_shards } else { 4 };
+        Plan {
+            weather: Weather { latency_ms: 20, lag_ms: LAG.as_u64(), ..Weather::default() },
+            hardship,
+            storm_until: START,
+            limits: Limits { due_shards, ..Limits::default() },
+            workers: 1,
+            jobs: vec![],
+            page: PAGE,
+            flood: records,
+        }
+    }
+}
+
+/// Makes so many records, all at once: most with a deadline, some with a timeout after which they wait again.
+pub(super) fn pour(world: &World, count: usize) {
+    let dice = Dice::new(world.seed, "flood");
+    for number in 0..count {
+        let now = world.now();
+        let mut nonce = [0; Nonce::LEN];
+        dice.fill(&mut nonce);
+        let nonce = Nonce::from_bytes(nonce);
+        let context = Context { now, nonce, limits: &world.limits };
+        let command = Command::Schedule(Box::new(task(&dice, number, now)));
+        let decision = tickover_core::decide(None, &command, &context);
+        let decided = Decided {
+            call: world.next_call(),
+            now,
+            nonce,
+            seen: None,
+            command,
+            outcome: decision.outcome,
+            effects: decision.effects,
+        };
+        world.note(Actor::Client(1), What::Decided(Box::new(decided)));
+        let made = world.ledger.commit(Actor::Client(1), &decision.writes, LAG.as_u64());
+        debug_assert!(made.is_ok(), "no two of them have one id");
+    }
+}
+
+fn task(dice: &Dice, number: usize, now: Timestamp) -> Schedule {
+    let after = DUE_AT.since(now);
+    let timeouts = if number.is_multiple_of(10) {
+        let again = AttemptTimeout { after, on_timeout: OnTimeout::Retry };
+        Timeouts { schedule_to_start: Some(again), ..Timeouts::default() }
+    } else {
+        Timeouts { schedule_to_close: Some(LifeTimeout { after, is_error: true }), ..Timeouts::default() }
+    };
+    let mut bytes = [0; Incarnation::LEN];
+    dice.fill(&mut bytes);
+    Schedule {
+        id: id(number),
+        incarnation: Incarnation::from_bytes(bytes),
+        queue: nobodys(),
+        kind: kind(),
+        input: None,
+        labels: None,
+        retry: RetryPolicy::fixed(1, Millis::ZERO),
+        timeouts,
+        start: Start::After(Millis::ZERO),
+        fingerprint: Fingerprint::from_bytes([0; Fingerprint::LEN]),
+        key: None,
+        parent: None,
+        trace: None,
+        blob_ids: [BlobId::from_bytes([0; BlobId::LEN]); 2],
+    }
+}
+
+/// A queue that no worker reads.
+fn nobodys() -> QueueName {
+    queue(GREEN)
+}
+
+#[expect(clippy::expect_used, reason = "made of our own letters and digits")]
+fn id(number: usize) -> TaskId {
+    TaskId::parse(format!("f-{number}")).expect("an id")
+}
