@@ -12,6 +12,7 @@ pub mod bugs;
 pub mod checks;
 pub mod clock;
 pub mod dice;
+pub mod flows;
 pub mod gate;
 pub mod hardship;
 pub mod history;
@@ -94,6 +95,10 @@ async fn everybody(world: &Arc<World>, plan: &Plan, background: UnboundedReceive
     }
     let progress = &clients[0].1;
     for number in 1..=plan.workers {
+        if plan.runs_flows() {
+            actors.push(Box::pin(keep_alive(world, Actor::Worker(number), actors::engine)));
+            continue;
+        }
         let worker = async |process| actors::worker(process, progress).await;
         actors.push(Box::pin(keep_alive(world, Actor::Worker(number), worker)));
     }

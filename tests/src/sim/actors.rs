@@ -2,6 +2,7 @@
 //! real one would.
 
 mod client;
+mod engine;
 mod filler;
 mod operator;
 mod reaper;
@@ -12,6 +13,7 @@ mod turn;
 mod worker;
 
 pub use client::client;
+pub use engine::engine;
 pub use filler::filler;
 pub use operator::operator;
 pub use reaper::reaper;

@@ -9,7 +9,7 @@ mod table;
 
 pub use execution::decide_execution;
 pub use rules::decide;
-pub use table::{commit, first_expiry, marked};
+pub use table::{commit, first_expiry, marked, unseen};
 
 use super::history::Actor;
 use super::violation::Invariant;
@@ -138,6 +138,8 @@ bugs! {
     ClockNotCorrected, "clock-not-corrected", I5;
     /// An older build takes what a newer one has written for its own.
     OlderBuildReadsOn, "older-build-reads-on", Format;
+    /// A worker that runs workflows doesn't see the last result in the sealed part of a journal.
+    SealedResultUnseen, "sealed-result-unseen", Engine;
 }
 
 /// How far a process's clock is ahead, as the bug would have it.

@@ -6,6 +6,7 @@ mod aws;
 mod busy;
 mod deadlines;
 mod endings;
+mod engine;
 mod execution;
 mod expiry;
 mod hints;
@@ -35,6 +36,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(timeliness::of_run(&stories, run));
     let executions = execution::Stories::of(run);
     found.extend(execution::of_run(&executions, run));
+    found.extend(engine::of_run(&stories, &executions, run));
     found.extend(expiry::of_run(run));
     found.extend(aws::of_run(run));
     found.extend(busy::of_run(&stories, &executions, run));

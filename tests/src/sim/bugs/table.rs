@@ -2,11 +2,14 @@
 
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Happened, Segment, SegmentKey};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{Current, StoreError};
 
 use super::Bug;
+use crate::sim::gate::Gate;
+use crate::sim::history::Actor;
 use crate::sim::ledger::Ledger;
 
 /// Carries a commit out with `apply`, as the bug would have it.
@@ -91,6 +94,16 @@ fn applied(ledger: &Ledger, write: &Write) -> Option<Task> {
         | Write::ExtendKey { .. } => return None,
     };
     ledger.task(&after.id).filter(|stored| stored.nonce == after.nonce)
+}
+
+/// What a worker that runs workflows reads of a sealed part of a journal.
+pub fn unseen(gate: &Gate, segments: &mut [(SegmentKey, Segment)]) {
+    let is_engine = gate.world.runs_flows() && matches!(gate.actor, Actor::Worker(_));
+    let Some((_, last)) = segments.last_mut().filter(|_| is_engine) else { return };
+    if gate.world.bug == Some(Bug::SealedResultUnseen) {
+        let result = last.entries.iter().rposition(|entry| matches!(entry.what, Happened::Step { .. }));
+        result.map(|place| last.entries.remove(place));
+    }
 }
 
 /// How many places of a join are marked, as the bug would have it.

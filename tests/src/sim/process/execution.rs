@@ -77,19 +77,19 @@ impl Process {
         &self,
         id: &ExecutionId,
         (event, event_id): (EventName, Option<EventId>),
-        payload: String,
+        payload: Json,
     ) -> Result<(), ServiceError> {
         let asked = Request::OfExecution(Asked::Offer {
             execution: id.clone(),
             event: event.clone(),
             id: event_id.clone(),
-            payload: payload.clone(),
+            payload: payload.as_str().to_owned(),
         });
         let offered = |offered: &tickover_service::executions::Offered| {
             Answer::OfExecution(Told::Offered { duplicate: offered.duplicate })
         };
-        let body = Some(Json::string(&payload));
-        self.call(asked, offered, async |service| service.offer(id, event, event_id, body).await).await?;
+        self.call(asked, offered, async |service| service.offer(id, event, event_id, Some(payload)).await)
+            .await?;
         Ok(())
     }
 
