@@ -26,12 +26,15 @@ pub async fn engine(process: Process) {
 
 fn settings(process: &Process) -> WorkerSettings {
     let dice = &process.gate.dice;
+    // Where calls merely take their time, a worker that is alive keeps its lease.
+    let lease = dice.pick([10, 20, 60]);
+    let lease = if process.world.weather().is_fair() { 60 } else { lease };
     WorkerSettings {
         name: WorkerName::parse(process.gate.actor.to_string()).ok(),
         concurrency: dice.pick([1, 2, 10]),
         batch: dice.pick([1, 3, 10]),
         wait: Millis::from_secs(dice.pick([1, 5, 20])),
-        lease: Millis::from_secs(dice.pick([10, 20, 60])),
+        lease: Millis::from_secs(lease),
         grace: Millis::from_secs(dice.pick([1, 20])),
         in_place: Millis::from_secs(dice.pick([0, 5, 15])),
         ..WorkerSettings::default()

@@ -101,7 +101,10 @@ pub fn unseen(gate: &Gate, segments: &mut [(SegmentKey, Segment)]) {
     let is_engine = gate.world.runs_flows() && matches!(gate.actor, Actor::Worker(_));
     let Some((_, last)) = segments.last_mut().filter(|_| is_engine) else { return };
     if gate.world.bug == Some(Bug::SealedResultUnseen) {
-        let result = last.entries.iter().rposition(|entry| matches!(entry.what, Happened::Step { .. }));
+        let result = last
+            .entries
+            .iter()
+            .rposition(|entry| matches!(entry.what, Happened::Step { attempts: Some(_), .. }));
         result.map(|place| last.entries.remove(place));
     }
 }
