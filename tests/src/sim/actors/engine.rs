@@ -33,7 +33,7 @@ fn settings(process: &Process) -> WorkerSettings {
         name: WorkerName::parse(process.gate.actor.to_string()).ok(),
         concurrency: dice.pick([1, 2, 10]),
         batch: dice.pick([1, 3, 10]),
-        wait: Millis::from_secs(dice.pick([1, 5, 20])),
+        wait: Millis::from_secs(dice.pick([10, 20])),
         lease: Millis::from_secs(lease),
         grace: Millis::from_secs(dice.pick([1, 20])),
         in_place: Millis::from_secs(dice.pick([0, 5, 15])),

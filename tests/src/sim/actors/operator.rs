@@ -60,8 +60,8 @@ pub async fn operator(process: Process, progress: &Progress) {
 /// What comes of it is for the checks to judge, here as well.
 async fn meddle(process: &Process, id: &ExecutionId) {
     let dice = &process.gate.dice;
-    if process.world.stories.contains_key(id) {
-        return meddle_with_flow(process, id).await;
+    if let Some(story) = process.world.stories.get(id) {
+        return meddle_with_flow(process, id, story.is_only_once()).await;
     }
     let failed = failed_step(process, id);
     let operation = match dice.between(0, 16) {
@@ -87,11 +87,13 @@ async fn meddle(process: &Process, id: &ExecutionId) {
 }
 
 /// What would give it another outcome is rare.
-async fn meddle_with_flow(process: &Process, id: &ExecutionId) {
+async fn meddle_with_flow(process: &Process, id: &ExecutionId, is_only_once: bool) {
     let dice = &process.gate.dice;
     let operation = match dice.between(0, 15) {
         0 => Operation::Cancel,
         1 => Operation::Terminate,
+        2 if !is_only_once => Operation::Restart,
+        3 | 4 if !is_only_once => Operation::Rerun { step: None, preserve: dice.chance(700) },
         _ => {
             drop(process.operate(id, Operation::Pause).await);
             process.sleep(dice.secs(1, 200)).await;

@@ -60,7 +60,7 @@ impl Story {
     /// A story by chance.
     pub fn of(dice: &Dice) -> Self {
         match dice.between(0, 5) {
-            0 => Self::Order { boxes: small(dice.between(0, 4)), length: small(dice.pick([5, 5, 150, 400])) },
+            0 => Self::Order { boxes: small(dice.pick([0, 2, 4])), length: small(dice.pick([5, 150, 400])) },
             1 => Self::Survey,
             2 => Self::Trip { has_room: dice.chance(500) },
             3 | 4 => Self::Gallery { sizes: dice.pick([2, 5, 12, 25]) },

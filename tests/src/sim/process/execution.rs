@@ -2,7 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::{Close, Suspend};
+use tickover_core::execution::command::{Close, Suspend, Undone};
 use tickover_core::execution::journal::{Entry, StepOutcome};
 use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, StepName};
 use tickover_core::payload::{Json, Payload};
@@ -176,7 +176,8 @@ impl Process {
         execution: &Execution,
         after: Millis,
     ) -> Result<(), ServiceError> {
-        let release = async |service: Service| service.release_turn(execution, turn.lease, after, None).await;
+        let release =
+            async |service: Service| service.release_turn(execution, turn.lease, after, Undone::ByCode).await;
         self.of_turn(turn, TurnCall::Release, |()| Told::Done, release).await
     }
 
