@@ -81,10 +81,11 @@ impl Past<'_> {
         if known.after.run != run {
             return Some(format!("its turn was of run {}", known.after.run));
         }
-        let has_result = known.journal.as_ref()?.iter().rev().find_map(|entry| match &entry.what {
-            Happened::Step { name: of, .. } if of.as_str() == name => Some(true),
-            Happened::Reopened { name: of } if of.as_str() == name => Some(false),
-            _ => None,
+        let has_result = known.journal.as_ref()?.iter().rev().find_map(|entry| {
+            let (Happened::Step { name: of, .. } | Happened::Reopened { name: of }) = &entry.what else {
+                return None;
+            };
+            (of.as_str() == name).then_some(matches!(entry.what, Happened::Step { .. }))
         });
         if has_result == Some(true) {
             return Some("it begins, and the journal has its result".to_owned());
@@ -107,7 +108,7 @@ impl Past<'_> {
         let held = |step: &&super::story::Step<'_>| {
             step.number < number && step.after.running().map(|running| running.lease) == lease
         };
-        let expires_at = steps.iter().filter(held).last()?.after.running()?.lease_expires_at;
+        let expires_at = steps.iter().rfind(held)?.after.running()?.lease_expires_at;
         too_late(event, expires_at)
     }
 

@@ -164,7 +164,7 @@ fn request<I, O>(workflow: &Workflow<I, O>, input: &impl Serialize) -> StartRequ
 
 #[expect(clippy::expect_used, reason = "our own values")]
 fn json(value: &impl Serialize) -> Json {
-    Json::parse(&serde_json::to_string(value).expect("JSON")).expect("JSON")
+    Json::parse(serde_json::to_string(value).expect("JSON")).expect("JSON")
 }
 
 fn small(number: u64) -> usize {
