@@ -12,3 +12,6 @@ pub mod process;
 pub mod runtime_api;
 pub mod scene;
 pub mod sim;
+
+// The example workflows that run in the simulation look for their outside world here.
+use sim::flows::outside;

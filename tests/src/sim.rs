@@ -4,7 +4,9 @@
 //! The core, the service loop, the memory store and the memory queue are the real ones. Workers, clients, ticks
 //! and an operator are processes with services of their own, whose way to the table and the queues is slow and
 //! unreliable, and whose clocks disagree. Everything that happens is noted, and when it is over the `checks` go
-//! through the whole history. Nothing in here reads the machine's clock or draws a number of its own.
+//! through the whole history. In some runs the workers are the SDK's own, with the example workflows; in all others
+//! they drive scripts, which do more odd things than good code would. Nothing in here reads the machine's clock or
+//! draws a number of its own.
 
 pub mod actors;
 pub mod aws;
@@ -13,6 +15,7 @@ pub mod checks;
 pub mod clock;
 pub mod dice;
 pub mod flood;
+pub mod flows;
 pub mod gate;
 pub mod hardship;
 pub mod history;
@@ -103,6 +106,10 @@ async fn everybody(world: &Arc<World>, plan: &Plan, background: UnboundedReceive
     for number in 1..=plan.workers {
         if is_bounded {
             actors.push(Box::pin(keep_alive(world, Actor::Batch(number), actors::batch)));
+            continue;
+        }
+        if plan.runs_flows() {
+            actors.push(Box::pin(keep_alive(world, Actor::Worker(number), actors::engine)));
             continue;
         }
         let worker = async |process| actors::worker(process, progress).await;

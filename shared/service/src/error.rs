@@ -1,6 +1,7 @@
 //! What a call can end in when it isn't answered.
 
 use tickover_core::error::Reject;
+use tickover_core::execution::command::Undone;
 use tickover_core::id::QueueName;
 
 use crate::ports::{QueueError, StoreError};
@@ -29,6 +30,17 @@ pub enum ServiceError {
         /// For the log.
         reason: String,
     },
+}
+
+impl ServiceError {
+    /// What a turn is given back for that can't go on because of this: what passes by itself says nothing about the
+    /// execution, and what doesn't must not go on for ever.
+    pub const fn undone(&self) -> Undone {
+        match self {
+            Self::Contended | Self::Throttled | Self::Unavailable { .. } => Undone::ByWorker,
+            Self::Rejected(_) | Self::Corrupt { .. } => Undone::ByCode,
+        }
+    }
 }
 
 impl From<StoreError> for ServiceError {

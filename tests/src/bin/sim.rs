@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! sim --seeds N            tries seeds 1 to N and stops at the first that fails
+//! sim --seeds N --flows    tries those of them that run the example workflows
 //! sim --seed S             replays one, a line a step
 //! sim ... --bug NAME       with a deliberate bug
 //! sim --bugs               names them
@@ -14,13 +15,13 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use tickover_tests::sim::bugs::Bug;
-use tickover_tests::sim::search::{first_failure, replay};
+use tickover_tests::sim::search::{first_failure_among, replay};
 use tickover_tests::sim::violation::Violation;
 use tickover_tests::sim::{Run, checks, run, trace};
 
 /// What was asked for.
 enum Wish {
-    Seeds { first: u64, count: u64, bug: Option<Bug> },
+    Seeds { first: u64, count: u64, bug: Option<Bug>, flows: bool },
     Seed { seed: u64, bug: Option<Bug> },
     Bugs,
 }
@@ -28,7 +29,7 @@ enum Wish {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match parse(&arguments) {
-        Ok(Wish::Seeds { first, count, bug }) => search(first, count, bug),
+        Ok(Wish::Seeds { first, count, bug, flows }) => search(first, count, bug, flows),
         Ok(Wish::Seed { seed, bug }) => show(seed, bug),
         Ok(Wish::Bugs) => {
             for bug in Bug::ALL {
@@ -44,11 +45,15 @@ fn main() -> ExitCode {
 }
 
 fn parse(arguments: &[String]) -> Result<Wish, String> {
-    let (mut seeds, mut from, mut seed, mut bug) = (1_000, 1, None, None);
+    let (mut seeds, mut from, mut seed, mut bug, mut flows) = (1_000, 1, None, None, false);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         if argument == "--bugs" {
             return Ok(Wish::Bugs);
+        }
+        if argument == "--flows" {
+            flows = true;
+            continue;
         }
         let value = arguments.next().ok_or_else(|| format!("{argument} needs a value"))?;
         let number = || value.parse::<u64>().map_err(|_| format!("{argument} needs a number, not {value:?}"));
@@ -60,19 +65,20 @@ fn parse(arguments: &[String]) -> Result<Wish, String> {
                 bug = Some(Bug::parse(value).ok_or_else(|| format!("no bug is named {value:?}"))?);
             }
             other => {
-                return Err(format!("{other:?} is none of --seeds, --from, --seed, --bug, --bugs"));
+                return Err(format!("{other:?} is none of --seeds, --from, --seed, --bug, --bugs, --flows"));
             }
         }
     }
     Ok(match seed {
         Some(seed) => Wish::Seed { seed, bug },
-        None => Wish::Seeds { first: from, count: seeds, bug },
+        None => Wish::Seeds { first: from, count: seeds, bug, flows },
     })
 }
 
-fn search(first: u64, count: u64, bug: Option<Bug>) -> ExitCode {
+fn search(first: u64, count: u64, bug: Option<Bug>, flows: bool) -> ExitCode {
     let began = Instant::now();
-    let failure = first_failure(first, first + count.saturating_sub(1), bug);
+    let last = first + count.saturating_sub(1);
+    let failure = first_failure_among(first, last, bug, |plan| !flows || plan.runs_flows());
     let seconds = began.elapsed().as_secs_f64();
     let Some(failure) = failure else {
         println!("{count} seeds, nothing found, {seconds:.1} s");

@@ -3,6 +3,7 @@
 
 mod batch;
 mod client;
+mod engine;
 mod filler;
 mod operator;
 mod reaper;
@@ -14,6 +15,7 @@ mod worker;
 
 pub use batch::batch;
 pub use client::client;
+pub use engine::engine;
 pub use filler::filler;
 pub use operator::operator;
 pub use reaper::reaper;

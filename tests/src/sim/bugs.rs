@@ -9,7 +9,7 @@ mod table;
 
 pub use execution::decide_execution;
 pub use rules::decide;
-pub use table::{commit, first_expiry, list_key, marked, note_beforehand};
+pub use table::{commit, first_expiry, list_key, marked, note_beforehand, unseen};
 
 use tickover_service::memory::Mortality;
 
@@ -155,6 +155,8 @@ bugs! {
     SweepStopsAtAPage, "sweep-stops-at-a-page", Timeliness;
     /// A list lies under one key of its index, and not under many.
     ListOnOneKey, "list-on-one-key", Timeliness;
+    /// A worker that runs workflows doesn't see the last result in the sealed part of a journal.
+    SealedResultUnseen, "sealed-result-unseen", Engine;
 }
 
 /// How messages die in a run, as the bug would have it.

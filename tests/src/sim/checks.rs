@@ -7,6 +7,7 @@ mod busy;
 mod company;
 mod deadlines;
 mod endings;
+mod engine;
 mod execution;
 mod expiry;
 mod flood;
@@ -41,6 +42,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(timeliness::of_run(&stories, run));
     let executions = execution::Stories::of(run);
     found.extend(execution::of_run(&executions, run));
+    found.extend(engine::of_run(&stories, &executions, run));
     found.extend(expiry::of_run(run));
     found.extend(aws::of_run(run));
     found.extend(company::of_run(run));

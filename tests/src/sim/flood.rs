@@ -1,6 +1,8 @@
 //! Ten thousand records that are due in one second: in good weather; with their timers lost, so that the tick has to
 //! find them; and with a tick that dies in the middle of that. Pages, shards and rates are those of AWS.
 
+use std::collections::BTreeMap;
+
 use tickover_core::command::{Command, Context, Schedule, Start};
 use tickover_core::duration::Millis;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
@@ -87,6 +89,7 @@ impl Flood {
             jobs: vec![],
             page: PAGE,
             flood: records,
+            stories: BTreeMap::new(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Everything that happened in a run, in order: what was asked, decided, written, sent and answered, and what went
 //! wrong. The checks know nothing else.
 
+pub mod act;
 pub mod execution;
 
 use std::sync::{Mutex, PoisonError};

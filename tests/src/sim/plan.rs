@@ -1,10 +1,13 @@
 //! What people want in a run: how long it storms, under which limits, and what is scheduled and started when.
 
 pub mod execution;
+mod story;
+
+use std::collections::BTreeMap;
 
 use tickover_core::command::Start;
 use tickover_core::duration::Millis;
-use tickover_core::id::{QueueName, TaskId, TaskKind};
+use tickover_core::id::{ExecutionId, QueueName, TaskId, TaskKind};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
 use tickover_core::retry::{Delay, MaxAttempts, RetryPolicy};
@@ -15,6 +18,7 @@ use tickover_service::schedule::ScheduleRequest;
 
 use self::execution::Offering;
 use super::dice::Dice;
+use super::flows::story::Story;
 use super::hardship::Hardship;
 use super::weather::Weather;
 
@@ -55,6 +59,8 @@ pub struct Plan {
     pub page: usize,
     /// How many records there are from the beginning that are due at one time.
     pub flood: usize,
+    /// The executions of example workflows that are wanted: then there is nothing else, and workers run the SDK.
+    pub stories: BTreeMap<ExecutionId, Story>,
 }
 
 /// Something that a client wants.
@@ -107,6 +113,7 @@ impl Plan {
         } else {
             limits
         };
+        let stories = story::stories(seed, &hardship);
         let mut jobs: Vec<Job> = (0..dice.between(4, 14)).map(|_| job(&dice, storm)).collect();
         jobs.extend(execution::jobs(seed, storm, hardship.is_busy));
         if hardship.kills {
@@ -116,11 +123,19 @@ impl Plan {
         if hardship.concurrency.is_some() {
             jobs.extend(batches(&dice, storm, [SLOW, SLOW]));
         }
+        if !stories.is_empty() {
+            jobs = story::jobs(seed, storm, &stories);
+        }
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
         let weather = hardship.weather(Weather::of(seed));
         let storm_until = START.plus(storm).max(hardship.over_at().unwrap_or(START));
-        Self { weather, hardship, storm_until, limits, workers, jobs, page: PAGE, flood: 0 }
+        Self { weather, hardship, storm_until, limits, workers, jobs, page: PAGE, flood: 0, stories }
+    }
+
+    /// Whether workers run example workflows with the SDK's own engine.
+    pub fn runs_flows(&self) -> bool {
+        !self.stories.is_empty()
     }
 
     /// Whether nothing fails: then what is due is done within seconds, and not only by the next tick.

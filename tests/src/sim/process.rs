@@ -185,6 +185,14 @@ impl Process {
         matches!(answer, Ok(Answer::Fired(_)))
     }
 
+    /// The service itself, for an engine that makes calls of its own: all that is decided in them is noted as of one
+    /// call, whose number comes with it.
+    pub fn observed(&self) -> (Service, u64) {
+        let call = self.world.next_call();
+        let rules = Observed { world: Arc::clone(&self.world), actor: self.gate.actor, call };
+        (self.service.clone().with_rules(Arc::new(rules)), call)
+    }
+
     /// A call, noted with its answer and with every decision taken for it.
     async fn call<T>(
         &self,

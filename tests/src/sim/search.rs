@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::bugs::Bug;
+use super::plan::Plan;
 use super::violation::Violation;
 
 /// How many threads share the work: as many as the machines of continuous integration have cores.
@@ -24,6 +25,16 @@ pub struct Failure {
 
 /// Tries seeds from `first` to `last` in order and stops at the first that fails.
 pub fn first_failure(first: u64, last: u64, bug: Option<Bug>) -> Option<Failure> {
+    first_failure_among(first, last, bug, |_| true)
+}
+
+/// The same, of those seeds alone whose plan is as wished.
+pub fn first_failure_among(
+    first: u64,
+    last: u64,
+    bug: Option<Bug>,
+    wished: impl Fn(&Plan) -> bool + Sync,
+) -> Option<Failure> {
     let next = AtomicU64::new(first);
     let found: Mutex<Option<Failure>> = Mutex::new(None);
     thread::scope(|scope| {
@@ -34,6 +45,9 @@ pub fn first_failure(first: u64, last: u64, bug: Option<Bug>) -> Option<Failure>
                     let earlier = found.lock().unwrap_or_else(PoisonError::into_inner).is_some();
                     if seed > last || earlier {
                         return;
+                    }
+                    if !wished(&Plan::of(seed)) {
+                        continue;
                     }
                     let violations = super::check(seed, bug);
                     if violations.is_empty() {

@@ -220,7 +220,9 @@ impl Store for SimStore {
         incarnation: Incarnation,
         run: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
-        self.read(self.0.world.ledger.store.segments(id, incarnation, run)).await
+        let mut segments = self.read(self.0.world.ledger.store.segments(id, incarnation, run)).await?;
+        bugs::unseen(&self.0, &mut segments);
+        Ok(segments)
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

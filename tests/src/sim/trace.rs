@@ -38,7 +38,8 @@ fn decided_in(what: &What) -> Option<u64> {
             Happening::Stored(_)
             | Happening::Sealed { .. }
             | Happening::Joined { .. }
-            | Happening::Did(_) => None,
+            | Happening::Did(_)
+            | Happening::Acted(_) => None,
         },
         What::Called { .. }
         | What::Answered { .. }

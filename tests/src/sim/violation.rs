@@ -29,6 +29,8 @@ pub enum Invariant {
     I10,
     /// What a run remembers stays: one result a step, and each event is taken once and in order.
     Journal,
+    /// A workflow's code ends as if nothing had disturbed it, and none of its steps begins that must not.
+    Engine,
     /// Whoever waits for others is told of them, and nobody goes to sleep on something that it hasn't seen.
     Wakes,
     /// Nothing is deleted that is needed, and what isn't needed is deleted in the end.

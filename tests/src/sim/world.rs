@@ -1,6 +1,6 @@
 //! What all processes of a run share: time, table, queues, weather, and the memory of what happened.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +15,8 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::aws::{Aws, Invocation};
 use super::bugs::{self, Bug};
+use super::flows::FLOW_QUEUES;
+use super::flows::story::Story;
 use super::hardship::{Hardship, Span};
 use super::history::{Actor, Fault, History, What};
 use super::ledger::Ledger;
@@ -48,6 +50,8 @@ pub struct World {
     pub bug: Option<Bug>,
     /// What lasts longer than a call.
     pub hardship: Hardship,
+    /// The executions of example workflows, where there are any.
+    pub stories: BTreeMap<ExecutionId, Story>,
     weather: Weather,
     storm_until: Timestamp,
     background: UnboundedSender<Background>,
@@ -66,7 +70,8 @@ impl World {
         let clock = Arc::new(ManualClock::new(START));
         let history = Arc::new(History::default());
         let ledger = Arc::new(Ledger::new(seed, plan.page, Arc::clone(&clock), Arc::clone(&history)));
-        let queues = Queues::Fixed(QUEUES.into_iter().chain([GREEN]).map(queue).collect());
+        let flows = FLOW_QUEUES.into_iter().filter(|_| plan.runs_flows());
+        let queues = Queues::Fixed(QUEUES.into_iter().chain([GREEN]).chain(flows).map(queue).collect());
         let mortality = bugs::mortality(bug, hardship);
         let messages = Arc::new(MemoryQueue::mortal(Arc::clone(&clock) as _, queues, mortality));
         let calls = AtomicU64::new(0);
@@ -79,6 +84,7 @@ impl World {
             history,
             bug,
             hardship,
+            stories: plan.stories.clone(),
             weather,
             storm_until,
             background,
@@ -116,7 +122,17 @@ impl World {
 
     /// Whether a queue isn't there for now.
     pub fn is_removed(&self, name: &QueueName) -> bool {
-        self.is_within(self.hardship.queue_removed) && name.as_str() == QUEUES[0]
+        self.is_within(self.hardship.queue_removed) && name.as_str() == self.queues()[0]
+    }
+
+    /// Whether workers run example workflows.
+    pub fn runs_flows(&self) -> bool {
+        !self.stories.is_empty()
+    }
+
+    /// The queues that work is sent to.
+    pub fn queues(&self) -> [&'static str; 2] {
+        if self.stories.is_empty() { QUEUES } else { FLOW_QUEUES }
     }
 
     /// When that ends.

@@ -296,6 +296,11 @@ fn a_list_that_lies_under_one_key_is_caught() {
 }
 
 #[test]
+fn a_result_that_the_engine_does_not_see_is_caught() {
+    is_caught(Bug::SealedResultUnseen);
+}
+
+#[test]
 fn no_bug_is_without_a_test() {
     let source = include_str!("bugs.rs");
     for bug in Bug::ALL {

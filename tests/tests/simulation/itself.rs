@@ -10,8 +10,10 @@ use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, ExecutionStatus};
 use tickover_core::task::{Ending, Outcome, Task};
 use tickover_service::timers::Fired;
+use tickover_tests::sim::history::act::{Place, Stage};
 use tickover_tests::sim::history::execution::{Done, Happening, Ruling};
 use tickover_tests::sim::history::{Answer, Deleted, Fate, Fault, Midst, What};
+use tickover_tests::sim::plan::Plan;
 use tickover_tests::sim::search::replay;
 use tickover_tests::sim::{Run, bugs::Bug, run, trace};
 
@@ -21,6 +23,16 @@ fn a_seed_gives_the_same_history_each_time_and_another_one_another() {
         let first = run(seed, None);
         assert_eq!(trace::digest(&first), trace::digest(&run(seed, None)), "seed {seed}");
         assert_ne!(trace::digest(&first), trace::digest(&run(seed + 1_000, None)));
+    }
+}
+
+/// The SDK and what it is built on have time, chance and order from nowhere else either.
+#[test]
+fn a_seed_that_runs_the_engine_gives_the_same_history_each_time() {
+    let flows: Vec<u64> = (1..=400).filter(|seed| Plan::of(*seed).runs_flows()).collect();
+    assert!((20..=50).contains(&flows.len()), "{} of 400", flows.len());
+    for seed in flows.into_iter().take(10) {
+        assert_eq!(trace::digest(&run(seed, None)), trace::digest(&run(seed, None)), "seed {seed}");
     }
 }
 
@@ -107,13 +119,34 @@ fn everything_that_can_happen_happens_within_a_few_runs() {
         "turn taken over",
         "restarted",
         "continued as new",
+        "sdk step ran",
+        "sdk remote step ran",
+        "sdk step asked the outside",
+        "sdk step asked again",
+        "sdk step tried again",
+        "sdk failure dealt with",
+        "sdk turn replayed",
+        "sdk turn replayed a sealed journal",
     ];
     let missing: Vec<_> = all.into_iter().filter(|name| !seen.contains(name)).collect();
     assert!(missing.is_empty(), "never seen: {missing:?}");
 }
 
 fn happenings(run: &Run) -> BTreeSet<&'static str> {
-    run.events.iter().flat_map(|event| happening(&event.what)).collect()
+    let mut seen: BTreeSet<_> = run.events.iter().flat_map(|event| happening(&event.what)).collect();
+    let mut asked = BTreeSet::new();
+    let acts = run.events.iter().filter_map(|event| match &event.what {
+        What::OfExecution(happening) => match &**happening {
+            Happening::Acted(act) if act.stage == Stage::Asks => Some((&act.key, act.attempt)),
+            _ => None,
+        },
+        _ => None,
+    });
+    // What had no result written down when its worker was lost.
+    if acts.filter(|act| !asked.insert(*act)).count() > 0 {
+        seen.insert("sdk step asked again");
+    }
+    seen
 }
 
 fn happening(what: &What) -> Vec<&'static str> {
@@ -168,6 +201,16 @@ fn of_execution(happening: &Happening) -> Vec<&'static str> {
             Done::Began(_) => vec![],
             Done::Took { .. } => vec!["event taken"],
         },
+        Happening::Acted(act) => match (act.stage, act.place()) {
+            (Stage::Begins, Some(Place::Turn { name, .. })) if name.starts_with("on_failure") => {
+                vec!["sdk failure dealt with"]
+            }
+            (Stage::Begins, Some(Place::Turn { .. })) => vec!["sdk step ran"],
+            (Stage::Begins, Some(Place::Task(_))) => vec!["sdk remote step ran"],
+            (Stage::Begins, None) => vec![],
+            (Stage::Asks, _) if act.attempt > 1 => vec!["sdk step tried again"],
+            (Stage::Asks, _) => vec!["sdk step asked the outside"],
+        },
         Happening::Stored(change) => changed(change.before.as_ref(), &change.after),
     }
 }
@@ -197,6 +240,11 @@ fn changed(before: Option<&Execution>, after: &Execution) -> Vec<&'static str> {
         && matches!(closed, Some(one) if one.outcome.status() == ExecutionStatus::Completed);
     let taken_over =
         before.turn().is_some() && has_turn(after).is_some() && has_turn(before) != has_turn(after);
+    let is_flow = after.workflow.as_str() != "script";
+    let replays = is_flow
+        && has_turn(after).is_some()
+        && has_turn(before) != has_turn(after)
+        && (keeps_results(after) || after.sealed.is_some());
     let is_same = before.incarnation == after.incarnation;
     let reopened = is_same && before.closed().is_some() && after.closed().is_none();
     [
@@ -211,6 +259,8 @@ fn changed(before: Option<&Execution>, after: &Execution) -> Vec<&'static str> {
         new(reopened && after.run == before.run, false, "step retried"),
         new(reopened && after.run > before.run && keeps_results(after), false, "rerun with results"),
         new(after.run > before.run && !reopened, false, "continued as new"),
+        new(replays, false, "sdk turn replayed"),
+        new(replays && after.sealed.is_some(), false, "sdk turn replayed a sealed journal"),
     ]
     .into_iter()
     .flatten()

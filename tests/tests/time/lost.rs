@@ -7,7 +7,7 @@ use tickover_core::command::{Command, Context, Start};
 use tickover_core::decision::{Decision, Effect};
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionOutcome;
-use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::command::{Close, Ending, Suspend, Undone};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::id::{EventName, ExecutionId, StepName, TaskId, TaskKind, WorkflowName};
 use tickover_core::retry::RetryPolicy;
@@ -343,7 +343,10 @@ async fn lose_of_a_turn(busy: &Busy, kind: Kind) {
     match kind {
         Kind::TurnReleased => {
             lost();
-            busy.service().release_turn(&turn.execution, turn.lease, Millis::ZERO, None).await.unwrap();
+            busy.service()
+                .release_turn(&turn.execution, turn.lease, Millis::ZERO, Undone::ByCode)
+                .await
+                .unwrap();
             busy.done_with(&turn).await;
         }
         Kind::Sleep => {

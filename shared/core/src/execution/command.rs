@@ -13,6 +13,18 @@ use crate::queue::QueueView;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 
+/// Why a worker gives its turn back undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undone {
+    /// The code can't go on: it panicked, waits for what isn't durable, or needs more time than a worker has. Often
+    /// enough in a row, that is poison.
+    ByCode,
+    /// The worker can't go on, or a service that it needs doesn't answer: that says nothing about the execution.
+    ByWorker,
+    /// No worker of this sort can go on.
+    Stuck(Stuck),
+}
+
 /// Something asked of an execution.
 #[derive(Clone, Debug)]
 pub enum ExecutionCommand {
@@ -37,8 +49,8 @@ pub enum ExecutionCommand {
         lease: LeaseId,
         /// How long nobody shall try.
         after: Millis,
-        /// Why no worker of this sort can go on, if that is why.
-        stuck: Option<Stuck>,
+        /// Why.
+        undone: Undone,
     },
     /// Offer an event.
     Offer(Offer),

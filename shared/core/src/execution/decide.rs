@@ -65,8 +65,8 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Suspend(suspend) => known(&|execution| suspend::decide(execution, suspend, context)),
         Command::Close(close) => known(&|execution| close::decide(execution, close, context)),
         Command::Renew { lease } => known(&|execution| renew::decide(execution, lease, context)),
-        Command::Release { lease, after, stuck } => {
-            known(&|execution| release::decide(execution, lease, *after, stuck.as_ref(), context))
+        Command::Release { lease, after, undone } => {
+            known(&|execution| release::decide(execution, lease, *after, undone, context))
         }
         Command::Offer(offer) => known(&|execution| offer::decide(execution, offer, context)),
         Command::Drain { name, count, seen_version } => {

@@ -7,7 +7,7 @@ use crate::outside;
 /// Makes a picture of this width.
 #[tickover::step]
 pub(crate) async fn resize(width: u32) -> Result<u32, Failure> {
-    outside::call();
+    outside::call().await;
     if width > 4_000 {
         return Err(Failure::new("too_wide", format!("{width} is wider than the picture")));
     }
@@ -17,7 +17,7 @@ pub(crate) async fn resize(width: u32) -> Result<u32, Failure> {
 /// Makes the index of all pictures.
 #[tickover::step]
 pub(crate) async fn index(heights: Vec<u32>) -> Result<String> {
-    outside::call();
+    outside::call().await;
     Ok(format!("{heights:?}"))
 }
 

@@ -22,14 +22,14 @@ pub(crate) struct Import {
 /// Reads a page: how many rows it has.
 #[tickover::step]
 pub(crate) async fn read_page(page: u32) -> Result<u32> {
-    outside::call();
+    outside::call().await;
     Ok(page * 10)
 }
 
 /// Writes its rows.
 #[tickover::step]
 pub(crate) async fn write_rows(rows: u32) -> Result<u32> {
-    outside::call();
+    outside::call().await;
     Ok(rows)
 }
 

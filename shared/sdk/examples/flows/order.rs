@@ -51,7 +51,7 @@ pub(crate) struct Receipt {
 /// Takes the money. The bank is busy the first time.
 #[tickover::step(retry = "exponential(3, 2s)", non_retryable("declined"), timeout = "5m")]
 pub(crate) async fn charge(order: Order) -> Result<Charge, PaymentError> {
-    if outside::call() == 1 {
+    if outside::call().await == 1 {
         return Err(PaymentError::Busy);
     }
     Ok(Charge { reference: format!("charge-{}", order.number) })
@@ -60,14 +60,14 @@ pub(crate) async fn charge(order: Order) -> Result<Charge, PaymentError> {
 /// Prints a label: a step that runs wherever there is a printer.
 #[tickover::step("print-label", remote)]
 pub(crate) async fn print_label(content: String) -> Result<String> {
-    outside::call();
+    outside::call().await;
     Ok(format!("label for {content}"))
 }
 
 /// Gives the money back.
 #[tickover::step]
 pub(crate) async fn give_back(order: Order) -> Result<String> {
-    outside::call();
+    outside::call().await;
     Ok(format!("refund-{}", order.number))
 }
 

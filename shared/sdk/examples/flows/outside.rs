@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::future::{Ready, ready};
 
 use tickover::step_info;
 
@@ -17,12 +18,12 @@ pub(crate) struct Call {
     pub(crate) key: String,
 }
 
-/// The step that is running asks something of the outside. Which of its attempts it is.
-pub(crate) fn call() -> u32 {
-    let Some(info) = step_info() else { return 0 };
+/// The step that is running asks something of the outside, which answers at once. Which of its attempts it is.
+pub(crate) fn call() -> Ready<u32> {
+    let Some(info) = step_info() else { return ready(0) };
     let call = Call { step: info.name, key: info.idempotency_key };
     CALLS.with_borrow_mut(|calls| *calls.entry(call).or_default() += 1);
-    info.attempt
+    ready(info.attempt)
 }
 
 /// How often each step has asked since this was last called.

@@ -17,7 +17,7 @@ pub(crate) struct Asked {
 /// Sends a mail.
 #[tickover::step]
 pub(crate) async fn send_mail(text: String) -> Result<()> {
-    outside::call();
+    outside::call().await;
     drop(text);
     Ok(())
 }

@@ -26,14 +26,14 @@ pub(crate) enum Booked {
 /// Books the flight.
 #[tickover::step]
 pub(crate) async fn book_flight(trip: Trip) -> Result<String> {
-    outside::call();
+    outside::call().await;
     Ok(format!("flight to {}", trip.to))
 }
 
 /// Books the hotel, if there is a room.
 #[tickover::step(retry = "fixed(2, 10s)")]
 pub(crate) async fn book_hotel(trip: Trip) -> Result<String, Failure> {
-    outside::call();
+    outside::call().await;
     if !trip.has_room {
         return Err(Failure::new("full", "no room is left"));
     }
@@ -43,7 +43,7 @@ pub(crate) async fn book_hotel(trip: Trip) -> Result<String, Failure> {
 /// Gives the flight back.
 #[tickover::step]
 pub(crate) async fn cancel_flight(trip: Trip) -> Result<String> {
-    outside::call();
+    outside::call().await;
     Ok(format!("flight to {} cancelled", trip.to))
 }
 

@@ -2,7 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::command::{Close, Ending, Suspend, Undone};
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, Stuck};
 use tickover_core::id::LeaseId;
 use tickover_core::payload::Json;
@@ -40,8 +40,8 @@ impl Unknown {
             { field::EXECUTION_ID } = %self.record.id, workflow = %self.record.workflow, tries,
             "no worker here knows the workflow"
         );
-        let stuck = Some(Stuck::UnknownWorkflow { tries });
-        match service.release_turn(&self.record, self.lease, after, stuck).await {
+        let undone = Undone::Stuck(Stuck::UnknownWorkflow { tries });
+        match service.release_turn(&self.record, self.lease, after, undone).await {
             Ok(()) => TurnEnd::Released,
             Err(error) => {
                 tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "turn not given back");
@@ -126,7 +126,7 @@ impl Driver {
         if has_fresh && let Some(end) = self.suspend(now).await? {
             return Ok(end);
         }
-        Ok(self.release(Millis::ZERO, None).await)
+        Ok(self.release(Millis::ZERO, Undone::ByCode).await)
     }
 
     /// Ends the run with what the code came to.
@@ -178,7 +178,7 @@ impl Driver {
             "a stored result can't be read; the execution waits for an operator"
         );
         self.keep_fresh().await?;
-        Ok(self.release(Millis::ZERO, Some(Stuck::Unreadable(failure))).await)
+        Ok(self.release(Millis::ZERO, Undone::Stuck(Stuck::Unreadable(failure))).await)
     }
 
     /// Writes what has happened before the turn is given back.
@@ -192,8 +192,8 @@ impl Driver {
         Ok(())
     }
 
-    async fn release(&mut self, after: Millis, stuck: Option<Stuck>) -> TurnEnd {
-        match self.service.release_turn(&self.record, self.lease, after, stuck).await {
+    async fn release(&mut self, after: Millis, undone: Undone) -> TurnEnd {
+        match self.service.release_turn(&self.record, self.lease, after, undone).await {
             Ok(()) => TurnEnd::Released,
             Err(error) => {
                 tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "turn not given back");
@@ -213,7 +213,7 @@ impl Driver {
             }
             Halt::Broken(error) => {
                 tracing::warn!({ field::EXECUTION_ID } = %id, %error, "turn broken off");
-                return self.release(SOON, None).await;
+                return self.release(SOON, error.undone()).await;
             }
             // What it says may hold parts of a payload, so it isn't repeated here.
             Halt::Panicked => tracing::error!({ field::EXECUTION_ID } = %id, "the workflow's code panicked"),
@@ -235,7 +235,7 @@ impl Driver {
             return TurnEnd::Lost;
         }
         let after = SOON.saturating_mul(1 << self.record.idle_turns.min(6));
-        self.release(after, None).await
+        self.release(after, Undone::ByCode).await
     }
 
     /// A run that is larger than it may be fails with all that it has.
@@ -246,7 +246,8 @@ impl Driver {
         match Box::pin(self.close_with(Err(error))).await {
             Ok(end) => end,
             Err(Halt::Lost) => TurnEnd::Lost,
-            Err(_) => self.release(SOON, None).await,
+            Err(Halt::Broken(error)) => self.release(SOON, error.undone()).await,
+            Err(_) => self.release(SOON, Undone::ByCode).await,
         }
     }
 

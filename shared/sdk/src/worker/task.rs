@@ -50,6 +50,13 @@ impl Worker {
             let released = self.service.release(&id, &claimed.token).await;
             return if released.is_ok() { TaskEnd::Unknown } else { TaskEnd::Lost };
         };
+        if claimed.lease_expires_at <= self.service.now() {
+            // This process stood still since it claimed it: others may be at work on it, and if not, they can be.
+            tracing::info!({ field::TASK_ID } = %id, "the lease was over before the attempt began");
+            // What can't be given back belongs to others already, or its message brings it back.
+            drop(self.service.release(&id, &claimed.token).await);
+            return TaskEnd::Lost;
+        }
         let input = claimed.input.clone().or_else(|| Json::parse("null"));
         let Some(input) = input else { return TaskEnd::Lost };
         let info = StepInfo {

@@ -17,3 +17,4 @@ mod strange;
 mod thin;
 mod time;
 mod trace;
+mod trouble;

@@ -1,14 +1,20 @@
 //! Remote steps: on another worker of ours, or on one in any language.
 
-use tickover::Registry;
+use std::sync::Arc;
+
 use tickover::prelude::*;
+use tickover::{Registry, Worker};
+use tickover_core::command::{Command, Context};
+use tickover_core::decision::Decision;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
 use tickover_core::payload::Json;
-use tickover_core::task;
+use tickover_core::task::{self, Task};
+use tickover_service::Rules;
 use tickover_service::executions::Work;
+use tickover_service::memory::ManualClock;
 
-use crate::scene::{Count, Scene, clock};
+use crate::scene::{Count, Scene, clock, execution_id, settings};
 
 #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
@@ -119,7 +125,7 @@ async fn an_operator_has_a_remote_step_run_again() {
     let failed = scene.with(&mender, scene.finish(&worker, "mended")).await;
     assert_eq!(failed.code(), "paper");
     let step = tickover_core::id::StepName::parse("mend").unwrap();
-    scene.service.retry_step(&crate::scene::execution_id("mended"), step).await.unwrap();
+    scene.service.retry_step(&execution_id("mended"), step).await.unwrap();
     let ended = scene.with(&mender, scene.finish(&worker, "mended")).await;
     assert_eq!(ended.output::<u32>(), 7);
 }
@@ -147,10 +153,52 @@ async fn a_join_of_a_rerun_waits_for_those_that_run_again_and_is_told_of_the_las
     let failed = scene.with(&mender, scene.finish(&worker, "many")).await;
     assert_eq!(failed.code(), "paper");
 
-    scene.service.rerun(&crate::scene::execution_id("many"), &[], true).await.unwrap();
+    scene.service.rerun(&execution_id("many"), &[], true).await.unwrap();
     let ended = scene.with(&mender, scene.finish(&worker, "many")).await;
     assert_eq!(ended.output::<u32>(), 6);
     assert_eq!(ended.count(|what| matches!(what, Happened::Remote { .. })), 2);
     // Untold, it would have looked for itself after a minute.
     assert!(ended.took() - failed.took() < 30_000, "{}", ended.took() - failed.took());
+}
+
+static STAMPS: Count = Count::new();
+
+#[tickover::step(queue = "stamps")]
+async fn stamp() -> Result<u32> {
+    Ok(STAMPS.add())
+}
+
+#[tickover::workflow("stamped")]
+async fn stamped(ctx: Ctx, (): ()) -> Result<u32> {
+    Ok(ctx.step(stamp()).await?)
+}
+
+/// A process that stands still while it claims a task, for longer than its lease lasts.
+struct Frozen(Arc<ManualClock>);
+
+impl Rules for Frozen {
+    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+        if matches!(command, Command::Claim(_)) {
+            self.0.advance(Millis::from_secs(100));
+        }
+        tickover_core::decide::decide(task, command, context)
+    }
+}
+
+#[tokio::test]
+async fn a_remote_step_is_not_begun_under_a_lease_that_is_over() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(stamped), "workflows");
+    let stamps = || Registry::new().with_step::<stamp>();
+    let frozen = scene.service.clone().with_rules(Arc::new(Frozen(Arc::clone(&scene.clock))));
+    let frozen = Worker::new(frozen, stamps(), settings()).unwrap();
+    scene.start(&stamped, "stamped", &()).await;
+    worker.run_once().await.unwrap();
+    assert_eq!(frozen.run_once().await.unwrap(), 1);
+    // It is given back, and nobody has to wait for it to be found.
+    assert_eq!(STAMPS.get(), 0);
+    let execution = scene.service.execution(&execution_id("stamped")).await.unwrap().unwrap().execution;
+    assert_eq!(scene.remote_status(&execution, "stamp").await, "pending");
+    let healthy = scene.worker(stamps());
+    assert_eq!(scene.with(&healthy, scene.finish(&worker, "stamped")).await.output::<u32>(), 0);
 }

@@ -17,7 +17,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::claim::ClaimRequest;
 use tickover_service::executions::{Described, StartRequest, Work, remote_id};
 use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
-use tickover_service::ports::{Clock as _, Queue as _};
+use tickover_service::ports::{Clock as _, Queue};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
 
@@ -48,6 +48,19 @@ impl Scene {
             ids: Arc::new(SystemIds),
         };
         Self { service: Service::new(ports, limits), clock, queue }
+    }
+
+    /// The same over other queues, which lie around those in memory.
+    pub(crate) fn with_queue(around: impl FnOnce(Arc<MemoryQueue>) -> Arc<dyn Queue>) -> Self {
+        let clock = Arc::new(ManualClock::new(START));
+        let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+        let ports = Ports {
+            store: Arc::new(MemoryStore::default()),
+            queue: around(queue.clone()),
+            clock: clock.clone(),
+            ids: Arc::new(SystemIds),
+        };
+        Self { service: Service::new(ports, Limits::default()), clock, queue }
     }
 
     #[expect(clippy::unwrap_used, reason = "a test's own registry")]

@@ -2,11 +2,11 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, ExecutionCommand, Record, Suspend, Take};
+use tickover_core::execution::command::{Close, ExecutionCommand, Record, Suspend, Take, Undone};
 use tickover_core::execution::decision::{ExecutionReply, TakeReply};
 use tickover_core::execution::journal::Entry;
 use tickover_core::execution::message::{TurnHint, Turned};
-use tickover_core::execution::{Execution, ExecutionState, Stuck, ahead_of_journal};
+use tickover_core::execution::{Execution, ExecutionState, ahead_of_journal};
 use tickover_core::id::{LeaseId, QueueName};
 use tickover_core::payload::{BlobRef, Json, Payload};
 
@@ -145,7 +145,7 @@ impl Service {
             }
             Err(error) => {
                 // Nobody is at work: another one may try before the lease runs out.
-                if let Err(error) = self.release_turn(&execution, lease, WAITED_OUT, None).await {
+                if let Err(error) = self.release_turn(&execution, lease, WAITED_OUT, error.undone()).await {
                     tracing::debug!({ field::EXECUTION_ID } = %execution.id, %error, "not released");
                 }
                 Err(error)
@@ -217,9 +217,9 @@ impl Service {
         execution: &Execution,
         lease: LeaseId,
         after: Millis,
-        stuck: Option<Stuck>,
+        undone: Undone,
     ) -> Result<(), ServiceError> {
-        self.drive_turn(execution, &ExecutionCommand::Release { lease, after, stuck }).await?;
+        self.drive_turn(execution, &ExecutionCommand::Release { lease, after, undone }).await?;
         Ok(())
     }
 

@@ -1,8 +1,10 @@
 //! Asks for what the plan says, and repeats what it got no answer to.
 
 use futures::future::join_all;
+use tickover_core::payload::Json;
 use tickover_service::ServiceError;
 
+use crate::sim::plan::execution::Content;
 use crate::sim::plan::{Job, Wish};
 use crate::sim::process::Process;
 use crate::sim::process::execution::event_name;
@@ -48,8 +50,10 @@ async fn carry_out(process: &Process, wish: &Wish, progress: &Progress) -> Resul
         }
         Wish::Offer(offering) => {
             let event = (event_name(offering.event), offering.id.clone());
-            // Each call's payload tells it from all others.
-            let payload = format!("{:x} {}", process.gate.dice.roll(), offering.payload);
+            let payload = match &offering.content {
+                Content::Unique(text) => Json::string(&format!("{:x} {text}", process.gate.dice.roll())),
+                Content::Same(json) => json.clone(),
+            };
             process.offer(&offering.to, event, payload).await?;
         }
     }

@@ -1,15 +1,20 @@
 //! Cancels, retries, pauses and resumes at random while it storms, and leaves every queue and execution running.
 
+use tickover_core::duration::Millis;
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::id::ExecutionId;
+use tickover_core::payload::Json;
 
 use crate::sim::history::execution::Operation;
-use crate::sim::plan::{QUEUES, next_minute};
+use crate::sim::plan::next_minute;
 use crate::sim::process::Process;
 use crate::sim::process::execution::event_name;
 use crate::sim::progress::Progress;
 use crate::sim::script::{EVENTS, STEPS};
 use crate::sim::world::queue;
+
+/// Longer than anything that an example workflow sleeps.
+const LONG: Millis = Millis::from_secs(12 * 3_600);
 
 /// Does odd things until the storm is over.
 pub async fn operator(process: Process, progress: &Progress) {
@@ -30,7 +35,7 @@ pub async fn operator(process: Process, progress: &Progress) {
             (3..=7, Some(task)) => drop(process.retry(&task).await),
             // What is lost is found by what is claimed, and nothing is claimed from a queue at rest.
             (8, _) if !process.world.hardship.is_busy => {
-                let name = queue(dice.pick(QUEUES));
+                let name = queue(dice.pick(process.world.queues()));
                 drop(process.pause(&name, true).await);
                 process.sleep(dice.secs(1, 300)).await;
                 on_the_minute(&process).await;
@@ -39,7 +44,7 @@ pub async fn operator(process: Process, progress: &Progress) {
             _ => {}
         }
     }
-    for name in QUEUES {
+    for name in process.world.queues() {
         while process.pause(&queue(name), false).await.is_err() {
             process.sleep(dice.secs(1, 5)).await;
         }
@@ -55,6 +60,9 @@ pub async fn operator(process: Process, progress: &Progress) {
 /// What comes of it is for the checks to judge, here as well.
 async fn meddle(process: &Process, id: &ExecutionId) {
     let dice = &process.gate.dice;
+    if let Some(story) = process.world.stories.get(id) {
+        return meddle_with_flow(process, id, story.is_only_once()).await;
+    }
     let failed = failed_step(process, id);
     let operation = match dice.between(0, 16) {
         // What has failed isn't left at that, mostly.
@@ -78,6 +86,23 @@ async fn meddle(process: &Process, id: &ExecutionId) {
     drop(process.operate(id, operation).await);
 }
 
+/// What would give it another outcome is rare.
+async fn meddle_with_flow(process: &Process, id: &ExecutionId, is_only_once: bool) {
+    let dice = &process.gate.dice;
+    let operation = match dice.between(0, 15) {
+        0 => Operation::Cancel,
+        1 => Operation::Terminate,
+        2 if !is_only_once => Operation::Restart,
+        3 | 4 if !is_only_once => Operation::Rerun { step: None, preserve: dice.chance(700) },
+        _ => {
+            drop(process.operate(id, Operation::Pause).await);
+            process.sleep(dice.secs(1, 200)).await;
+            Operation::Resume
+        }
+    };
+    drop(process.operate(id, operation).await);
+}
+
 /// The step by which an execution has failed.
 fn failed_step(process: &Process, id: &ExecutionId) -> Option<&'static str> {
     let execution = process.world.ledger.execution(id)?;
@@ -90,12 +115,23 @@ async fn help_on(process: &Process, id: &ExecutionId) {
     let Some(execution) = process.world.ledger.execution(id) else { return };
     if execution.paused {
         drop(process.operate(id, Operation::Resume).await);
+    } else if let Some(story) = process.world.stories.get(id) {
+        if let Some((event, payload)) = story.event().filter(|_| waits_for_long(&execution)) {
+            drop(process.offer(id, (event_name(event), None), payload).await);
+        }
     } else if process.world.is_awaiting_event(id) && waits_for_ever(&execution) {
         for event in EVENTS {
-            let payload = format!("{:x}", process.gate.dice.roll());
+            let payload = Json::string(&format!("{:x}", process.gate.dice.roll()));
             drop(process.offer(id, (event_name(event), None), payload).await);
         }
     }
+}
+
+/// Whether nothing but an event can wake it before a day has passed.
+fn waits_for_long(execution: &Execution) -> bool {
+    let ExecutionState::Waiting(waiting) = &execution.state else { return false };
+    let by_itself = waiting.since.plus(LONG);
+    !waiting.stirred && waiting.recheck.is_none() && waiting.until.is_some_and(|until| until > by_itself)
 }
 
 /// Whether only an event can wake it.

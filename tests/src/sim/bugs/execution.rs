@@ -52,6 +52,7 @@ pub fn decide_execution(
         | Bug::SweepsFromTheLast
         | Bug::ClockNotCorrected
         | Bug::OlderBuildReadsOn
+        | Bug::SealedResultUnseen
         | Bug::PartsKeptForGood
         | Bug::TickNeedsQueues
         | Bug::JoinNeverFull

@@ -73,6 +73,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::SweepsFromTheLast
         | Bug::ClockNotCorrected
         | Bug::OlderBuildReadsOn
+        | Bug::SealedResultUnseen
         | Bug::PartsKeptForGood
         | Bug::TurnsLeaveNoMark
         | Bug::SuspendIgnoresWakes

@@ -3,6 +3,7 @@
 use futures::FutureExt as _;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Happened, Segment, SegmentKey};
 use tickover_core::id::Nonce;
 use tickover_core::task::Task;
 use tickover_core::tick::{TickRecord, slot_end};
@@ -10,6 +11,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::{Current, Store as _, StoreError};
 
 use super::Bug;
+use crate::sim::gate::Gate;
 use crate::sim::history::Actor;
 use crate::sim::ledger::Ledger;
 use crate::sim::world::World;
@@ -111,6 +113,19 @@ fn applied(ledger: &Ledger, write: &Write) -> Option<Task> {
         | Write::ExtendKey { .. } => return None,
     };
     ledger.task(&after.id).filter(|stored| stored.nonce == after.nonce)
+}
+
+/// What a worker that runs workflows reads of a sealed part of a journal.
+pub fn unseen(gate: &Gate, segments: &mut [(SegmentKey, Segment)]) {
+    let is_engine = gate.world.runs_flows() && matches!(gate.actor, Actor::Worker(_));
+    let Some((_, last)) = segments.last_mut().filter(|_| is_engine) else { return };
+    if gate.world.bug == Some(Bug::SealedResultUnseen) {
+        let result = last
+            .entries
+            .iter()
+            .rposition(|entry| matches!(entry.what, Happened::Step { attempts: Some(_), .. }));
+        result.map(|place| last.entries.remove(place));
+    }
 }
 
 /// How many places of a join are marked, as the bug would have it.

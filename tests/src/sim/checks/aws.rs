@@ -52,7 +52,8 @@ fn decided_at(what: &What) -> Option<Timestamp> {
             Happening::Stored(_)
             | Happening::Sealed { .. }
             | Happening::Joined { .. }
-            | Happening::Did(_) => None,
+            | Happening::Did(_)
+            | Happening::Acted(_) => None,
         },
         What::Called { .. }
         | What::Answered { .. }
@@ -97,7 +98,8 @@ fn written(what: &What) -> Option<(Incarnation, bool)> {
             Happening::Decided(_)
             | Happening::Sealed { .. }
             | Happening::Joined { .. }
-            | Happening::Did(_) => None,
+            | Happening::Did(_)
+            | Happening::Acted(_) => None,
         },
         What::Called { .. }
         | What::Answered { .. }

@@ -14,9 +14,7 @@ mod waking;
 use crate::sim::Run;
 use crate::sim::trace::execution::brief;
 use crate::sim::violation::{Invariant, Violation};
-pub(super) use story::Stories;
-
-use story::Step;
+pub(super) use story::{Step, Stories};
 
 /// Everything that doesn't hold, in no order.
 pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {

@@ -39,7 +39,10 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
                     standing.executions.insert(&change.after.id, &change.after);
                 }
                 Happening::Sealed { key, segment } => drop(standing.segments.insert(*key, segment)),
-                Happening::Decided(_) | Happening::Joined { .. } | Happening::Did(_) => {}
+                Happening::Decided(_)
+                | Happening::Joined { .. }
+                | Happening::Did(_)
+                | Happening::Acted(_) => {}
             },
             What::Fault(Fault::Deleted(deleted)) => {
                 let needed = standing.needs(*deleted, event.at);

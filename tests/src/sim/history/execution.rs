@@ -9,6 +9,8 @@ use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, LeaseId, Nonce, StepName};
 use tickover_core::time::Timestamp;
 
+use super::act::Act;
+
 /// Something that happened to an execution.
 #[derive(Clone, Debug)]
 pub enum Happening {
@@ -34,6 +36,8 @@ pub enum Happening {
     },
     /// A script did something in a turn.
     Did(Deed),
+    /// The body of a step did something.
+    Acted(Act),
 }
 
 /// A decision, whether or not it was carried out.

@@ -25,8 +25,17 @@ pub struct Offering {
     pub event: &'static str,
     /// Its own id.
     pub id: Option<EventId>,
-    /// What comes with it, but for what tells one call from another.
-    pub payload: String,
+    /// What comes with it.
+    pub content: Content,
+}
+
+/// What comes with an event.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A text, before which stands what tells one call from another.
+    Unique(String),
+    /// Just this.
+    Same(Json),
 }
 
 /// What a seed's clients want of executions.
@@ -110,7 +119,7 @@ fn offering(dice: &Dice, to: &ExecutionId, number: u64) -> Offering {
         to: to.clone(),
         event: dice.pick(EVENTS),
         id: id.and_then(|id| EventId::parse(id).ok()),
-        payload: format!("{number}-{:x} {padding}", dice.roll()),
+        content: Content::Unique(format!("{number}-{:x} {padding}", dice.roll())),
     }
 }
 

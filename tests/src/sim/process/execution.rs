@@ -2,7 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::{Close, Suspend};
+use tickover_core::execution::command::{Close, Suspend, Undone};
 use tickover_core::execution::journal::{Entry, StepOutcome};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, StepName};
@@ -123,19 +123,19 @@ impl Process {
         &self,
         id: &ExecutionId,
         (event, event_id): (EventName, Option<EventId>),
-        payload: String,
+        payload: Json,
     ) -> Result<(), ServiceError> {
         let asked = Request::OfExecution(Asked::Offer {
             execution: id.clone(),
             event: event.clone(),
             id: event_id.clone(),
-            payload: payload.clone(),
+            payload: payload.as_str().to_owned(),
         });
         let offered = |offered: &tickover_service::executions::Offered| {
             Answer::OfExecution(Told::Offered { duplicate: offered.duplicate })
         };
-        let body = Some(Json::string(&payload));
-        self.call(asked, offered, async |service| service.offer(id, event, event_id, body).await).await?;
+        self.call(asked, offered, async |service| service.offer(id, event, event_id, Some(payload)).await)
+            .await?;
         Ok(())
     }
 
@@ -222,7 +222,8 @@ impl Process {
         execution: &Execution,
         after: Millis,
     ) -> Result<(), ServiceError> {
-        let release = async |service: Service| service.release_turn(execution, turn.lease, after, None).await;
+        let release =
+            async |service: Service| service.release_turn(execution, turn.lease, after, Undone::ByCode).await;
         self.of_turn(turn, TurnCall::Release, |()| Told::Done, release).await
     }
 

@@ -8,6 +8,7 @@ use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::id::StepName;
 
 use super::clock;
+use crate::sim::history::act::{Act, Stage};
 use crate::sim::history::execution::{
     Asked, Change, Deed, Done, Happening, HeldTurn, Ruling, Told, TurnCall,
 };
@@ -132,11 +133,23 @@ impl fmt::Display for Happening {
                 write!(f, "joins {execution}: {marked} of {of}")
             }
             Self::Did(Deed { turn, what: Done::Began(name) }) => write!(f, "begins {name} of {turn}"),
+            Self::Acted(act) => write!(f, "{act}"),
             Self::Did(Deed { turn, what: Done::Took { wait, event, payload } }) => {
                 let payload: String = payload.chars().take(24).collect();
                 write!(f, "{wait} of {turn} takes {event}: {payload}")
             }
         }
+    }
+}
+
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { call, key, step, attempt, stage } = self;
+        let does = match stage {
+            Stage::Begins => "begins",
+            Stage::Asks => "asks the outside",
+        };
+        write!(f, "#{call} {step} {does}, attempt {attempt} of {key}")
     }
 }
 

@@ -3,16 +3,17 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::error::Reject;
+use crate::execution::command::Undone;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
 use crate::execution::update::{held_by, settled_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, Stuck, closing};
+use crate::execution::{Execution, ExecutionOutcome, closing};
 use crate::id::LeaseId;
 
 pub(super) fn decide(
     execution: &Execution,
     lease: &LeaseId,
     wait: Millis,
-    stuck: Option<&Stuck>,
+    undone: &Undone,
     context: &Context<'_>,
 ) -> ExecutionDecision {
     let settled = closing::settle(execution, context);
@@ -25,10 +26,14 @@ pub(super) fn decide(
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
     } else {
         closing::give_back(&mut after, context.now.plus(wait), context.now);
-        if let Some(stuck) = stuck {
+        match undone {
+            Undone::ByCode => {}
             // It isn't the execution that is at fault.
-            after.idle_turns = after.idle_turns.saturating_sub(1);
-            after.stuck = Some(stuck.clone());
+            Undone::ByWorker => after.idle_turns = after.idle_turns.saturating_sub(1),
+            Undone::Stuck(stuck) => {
+                after.idle_turns = after.idle_turns.saturating_sub(1);
+                after.stuck = Some(stuck.clone());
+            }
         }
     }
     update(execution, after, context, Ok(ExecutionReply::Released))

@@ -74,7 +74,7 @@ impl<'a> Stories<'a> {
                 Happening::Decided(ruling) => drop(rulings.insert(ruling.nonce, ruling)),
                 Happening::Sealed { key, segment } => drop(segments.insert(*key, segment)),
                 Happening::Did(deed) => deeds.push((number, event.at, deed)),
-                Happening::Joined { .. } => {}
+                Happening::Joined { .. } | Happening::Acted(_) => {}
                 Happening::Stored(change) => {
                     let step = step((number, event.at), change, &rulings, &segments);
                     by_execution.entry(change.after.incarnation).or_default().push(step);

@@ -157,8 +157,8 @@ impl Life {
                 Command::Close(Close { lease: self.lease(*whose), entries: vec![], ending, on_failure: None })
             }
             Step::Renew(whose) => Command::Renew { lease: self.lease(*whose) },
-            Step::Release(whose, after, stuck) => {
-                Command::Release { lease: self.lease(*whose), after: *after, stuck: stuck.clone() }
+            Step::Release(whose, after, undone) => {
+                Command::Release { lease: self.lease(*whose), after: *after, undone: undone.clone() }
             }
             Step::Offer(name, id) => {
                 let sealed = self.record.as_ref().and_then(|record| record.sealed);

@@ -2,7 +2,7 @@
 //! budget itself is checked after every step of every scene; here is everything at its maximum at once.
 
 use crate::command::Company;
-use crate::execution::command::{Ending, ExecutionCommand, Take};
+use crate::execution::command::{Ending, ExecutionCommand, Take, Undone};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::{
     Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Parent, Progress, Slot, Stuck,
@@ -102,7 +102,8 @@ fn through_every_state(begin: impl Fn() -> Scene) {
     for bytes in [0, 60, 240, 10_000] {
         let scene = working().close("a", failure(bytes));
         if scene.record().failing.is_some() {
-            let unreadable = Some(Stuck::Unreadable(Failure::new("e".repeat(64), "m".repeat(bytes))));
+            let unreadable =
+                Undone::Stuck(Stuck::Unreadable(Failure::new("e".repeat(64), "m".repeat(bytes))));
             let scene = take(scene, "b").record_entries("b", vec![done("refund", "1")]);
             let scene = scene.release_because("b", "364d", unreadable).pause().next_tick().resume();
             let scene = scene.next_tick().terminate().closes_later().next_tick();

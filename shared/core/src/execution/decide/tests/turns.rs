@@ -4,7 +4,7 @@ use crate::command::Company;
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
-use crate::execution::command::{ExecutionCommand, Take};
+use crate::execution::command::{ExecutionCommand, Take, Undone};
 use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
 use crate::execution::{ExecutionOutcome, Stuck};
 use crate::id::Incarnation;
@@ -124,6 +124,19 @@ fn a_worker_that_always_gives_up_is_poison_as_well() {
 }
 
 #[test]
+fn what_its_worker_or_a_service_cannot_do_is_no_poison() {
+    let mut scene = execution().limited(|limits| limits.idle_turns = 3).started();
+    for _ in 0..10 {
+        scene = scene.take("a").replies(TAKEN).release_because("a", "0s", Undone::ByWorker);
+    }
+    assert_eq!(scene.record().idle_turns, 0);
+    // It neither counts nor forgives.
+    let mut scene = scene.take("a").release("a", "0s").take("a").release("a", "0s");
+    scene = scene.take("a").release_because("a", "0s", Undone::ByWorker).take("a").release("a", "0s");
+    scene.take("a").replies(SPENT).is(Status::Failed);
+}
+
+#[test]
 fn runs_in_a_row_that_bring_nothing_and_begin_alike_end_the_execution() {
     let limited = || execution().limited(|limits| limits.idle_turns = 3).started();
     // The first has another input than those that follow it.
@@ -146,7 +159,7 @@ fn runs_in_a_row_that_bring_nothing_and_begin_alike_end_the_execution() {
 fn a_workflow_that_no_worker_knows_waits_for_one_that_does() {
     let mut scene = execution().limited(|limits| limits.idle_turns = 3).started();
     for tries in 1..20 {
-        let stuck = Some(Stuck::UnknownWorkflow { tries });
+        let stuck = Undone::Stuck(Stuck::UnknownWorkflow { tries });
         scene = scene.take("a").replies(TAKEN).release_because("a", "0s", stuck).is(Status::Pending);
         assert_eq!(scene.record().stuck, Some(Stuck::UnknownWorkflow { tries }));
     }
@@ -156,7 +169,8 @@ fn a_workflow_that_no_worker_knows_waits_for_one_that_does() {
 
 #[test]
 fn an_execution_whose_journal_cannot_be_read_waits_for_an_operator() {
-    let unreadable = || Some(Stuck::Unreadable(Failure::new("unreadable", "step charge: missing field")));
+    let unreadable =
+        || Undone::Stuck(Stuck::Unreadable(Failure::new("unreadable", "step charge: missing field")));
     let stuck = || execution().started().take("a").release_because("a", "0s", unreadable());
     let scene = stuck().is(Status::Pending).sends_nothing().has_no_due().take("b").replies(SPENT);
     let scene = scene.changes_nothing().at("1h").resume().sends_hint_for("1h");

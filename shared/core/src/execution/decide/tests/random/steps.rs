@@ -6,6 +6,7 @@ use proptest::sample::select;
 use super::super::fixture::{Plan, done, ended, event, event_id, execution, remote, waited};
 use crate::duration::Millis;
 use crate::execution::command::ExecutionCommand as Command;
+use crate::execution::command::Undone;
 use crate::execution::journal::Entry;
 use crate::execution::{ExecutionOutcome, Stuck};
 use crate::id::{EventId, EventName};
@@ -59,7 +60,7 @@ pub(super) enum Step {
         overlooks: bool,
     },
     Renew(Whose),
-    Release(Whose, Millis, Option<Stuck>),
+    Release(Whose, Millis, Undone),
     Offer(EventName, Option<EventId>),
     Drain(EventName, u32),
     Wake,
@@ -110,11 +111,12 @@ fn outcome() -> impl Strategy<Value = ExecutionOutcome> {
     ])
 }
 
-fn stuck() -> impl Strategy<Value = Option<Stuck>> {
+fn undone() -> impl Strategy<Value = Undone> {
     prop_oneof![
-        6 => Just(None),
-        1 => Just(Some(Stuck::UnknownWorkflow { tries: 1 })),
-        1 => Just(Some(Stuck::Unreadable(Failure::new("unreadable", "of another type")))),
+        4 => Just(Undone::ByCode),
+        2 => Just(Undone::ByWorker),
+        1 => Just(Undone::Stuck(Stuck::UnknownWorkflow { tries: 1 })),
+        1 => Just(Undone::Stuck(Stuck::Unreadable(Failure::new("unreadable", "of another type")))),
     ]
 }
 
@@ -146,7 +148,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => (whose(), proptest::bool::weighted(0.2))
             .prop_map(|(whose, overlooks)| Step::ContinueAsNew { whose, overlooks }),
         2 => whose().prop_map(Step::Renew),
-        2 => (whose(), length(), stuck()).prop_map(|(whose, after, stuck)| Step::Release(whose, after, stuck)),
+        2 => (whose(), length(), undone()).prop_map(|(whose, after, undone)| Step::Release(whose, after, undone)),
         3 => (of(), id()).prop_map(|(name, id)| Step::Offer(name, id)),
         1 => (of(), 0_u32..3).prop_map(|(name, count)| Step::Drain(name, count)),
         2 => Just(Step::Wake),

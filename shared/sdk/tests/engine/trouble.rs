@@ -1,0 +1,96 @@
+//! Services that don't answer: that says nothing about an execution, however often it happens.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use tickover::Registry;
+use tickover::prelude::*;
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_service::memory::MemoryQueue;
+use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
+
+use crate::scene::Scene;
+
+/// Queues of which one can't be opened, so many times.
+struct Sulking {
+    inner: Arc<MemoryQueue>,
+    left: AtomicU32,
+}
+
+#[async_trait]
+impl Queue for Sulking {
+    async fn send(
+        &self,
+        queue: &QueueName,
+        messages: &[Outgoing],
+    ) -> std::result::Result<Vec<std::result::Result<(), QueueError>>, QueueError> {
+        self.inner.send(queue, messages).await
+    }
+
+    async fn receive(
+        &self,
+        queue: &QueueName,
+        max: usize,
+        visibility: Millis,
+        wait: Millis,
+    ) -> std::result::Result<Vec<Received>, QueueError> {
+        self.inner.receive(queue, max, visibility, wait).await
+    }
+
+    async fn delete(&self, queue: &QueueName, receipt: &str) -> std::result::Result<(), QueueError> {
+        self.inner.delete(queue, receipt).await
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: &QueueName,
+        receipt: &str,
+        visibility: Millis,
+    ) -> std::result::Result<(), QueueError> {
+        self.inner.change_visibility(queue, receipt, visibility).await
+    }
+
+    async fn depth(&self, queue: &QueueName) -> std::result::Result<Depth, QueueError> {
+        self.inner.depth(queue).await
+    }
+
+    async fn open(&self, queue: &QueueName) -> std::result::Result<bool, QueueError> {
+        let fewer = |left: u32| left.checked_sub(1);
+        if queue.as_str() == "far-away"
+            && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer).is_ok()
+        {
+            return Err(QueueError::Unavailable { reason: "no answer".to_owned() });
+        }
+        self.inner.open(queue).await
+    }
+
+    fn knows(&self, queue: &QueueName) -> bool {
+        self.inner.knows(queue)
+    }
+
+    fn names(&self) -> Vec<QueueName> {
+        self.inner.names()
+    }
+}
+
+#[tickover::step(queue = "far-away")]
+async fn wave() -> Result<u32> {
+    Ok(7)
+}
+
+#[tickover::workflow("waves")]
+async fn waves(ctx: Ctx, (): ()) -> Result<u32> {
+    Ok(ctx.step(wave()).await?)
+}
+
+#[tokio::test]
+async fn an_execution_is_not_poisoned_by_a_service_that_does_not_answer() {
+    let scene = Scene::with_queue(|inner| Arc::new(Sulking { inner, left: AtomicU32::new(30) }));
+    let worker = scene.worker_of(Registry::new().with(waves), "workflows");
+    let waver = scene.worker_of(Registry::new().with_step::<wave>(), "far-away");
+    scene.start(&waves, "waves", &()).await;
+    let ended = scene.with(&waver, scene.finish(&worker, "waves")).await;
+    assert_eq!(ended.output::<u32>(), 7);
+}

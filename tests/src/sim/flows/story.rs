@@ -1,0 +1,193 @@
+//! An execution of an example workflow: how it is started, what it has to hear from outside, and how it ends if
+//! nothing disturbs it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tickover::test::TestEnv;
+use tickover::{Millis, Workflow};
+use tickover_core::execution::ExecutionTimeouts;
+use tickover_core::id::{ExecutionId, WorkflowName};
+use tickover_core::payload::Json;
+use tickover_service::executions::StartRequest;
+
+use super::import::Import;
+use super::order::{Order, Shipment, fulfil, print_label};
+use super::trip::Trip;
+use super::{fan_out, import, reminder, trip};
+use crate::sim::dice::Dice;
+use crate::sim::world::queue;
+
+/// How long the code has that runs after a failure.
+const ON_FAILURE: Millis = Millis::from_secs(15 * 60);
+
+/// One of the five workflows, with its input.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Story {
+    /// An order with so many boxes, each with a list of contents that is so long.
+    Order {
+        /// How many boxes.
+        boxes: usize,
+        /// How long each list is.
+        length: usize,
+    },
+    /// A survey that is answered.
+    Survey,
+    /// A trip.
+    Trip {
+        /// Whether the hotel has a room.
+        has_room: bool,
+    },
+    /// Pictures in so many sizes; some can't be made.
+    Gallery {
+        /// How many.
+        sizes: u32,
+    },
+    /// A list of so many pages.
+    Import {
+        /// How many.
+        pages: u32,
+    },
+}
+
+/// The first undisturbed end of each story: it is the same each time.
+static UNDISTURBED: Mutex<BTreeMap<Story, Value>> = Mutex::new(BTreeMap::new());
+
+impl Story {
+    /// A story by chance.
+    pub fn of(dice: &Dice) -> Self {
+        match dice.between(0, 5) {
+            0 => Self::Order { boxes: small(dice.pick([0, 2, 4])), length: small(dice.pick([5, 150, 400])) },
+            1 => Self::Survey,
+            2 => Self::Trip { has_room: dice.chance(500) },
+            3 | 4 => Self::Gallery { sizes: dice.pick([2, 5, 12, 25]) },
+            _ => Self::Import { pages: dice.pick([1, 2, 4]) },
+        }
+    }
+
+    /// Whether it can't be begun a second time under the same id: its children's ids are taken.
+    pub const fn is_only_once(&self) -> bool {
+        matches!(self, Self::Import { .. })
+    }
+
+    /// How it is started under an id.
+    pub fn request(&self, id: &ExecutionId) -> StartRequest {
+        let request = match self {
+            Self::Order { boxes, length } => request(&fulfil, &order(*boxes, *length)),
+            Self::Survey => request(&reminder::survey, &"How was it?"),
+            Self::Trip { has_room } => request(&trip::book, &rome(*has_room)),
+            Self::Gallery { sizes } => request(&fan_out::gallery, &widths(*sizes)),
+            Self::Import { pages } => request(&import::import, &list(id.to_string(), *pages)),
+        };
+        let on_failure = matches!(self, Self::Order { .. } | Self::Trip { .. }).then_some(ON_FAILURE);
+        StartRequest {
+            id: Some(id.clone()),
+            on_failure,
+            timeouts: ExecutionTimeouts { execution: None, run: None },
+            ..request
+        }
+    }
+
+    /// What it has to hear.
+    pub fn event(&self) -> Option<(&'static str, Json)> {
+        match self {
+            Self::Order { .. } => Some(("shipped", json(&shipment()))),
+            Self::Survey => Some(("answer", json(&"fine"))),
+            Self::Trip { .. } | Self::Gallery { .. } | Self::Import { .. } => None,
+        }
+    }
+
+    /// The result where nothing goes wrong.
+    pub fn undisturbed(&self) -> Value {
+        let known = UNDISTURBED.lock().unwrap_or_else(PoisonError::into_inner).get(self).cloned();
+        known.unwrap_or_else(|| {
+            let told = crate::sim::block_on(self.told());
+            UNDISTURBED.lock().unwrap_or_else(PoisonError::into_inner).insert(self.clone(), told.clone());
+            told
+        })
+    }
+
+    async fn told(&self) -> Value {
+        match self {
+            Self::Order { boxes, length } => {
+                let env = TestEnv::new().workflow(fulfil).step::<print_label>();
+                end(&env, &fulfil, order(*boxes, *length), Some("shipped")).await
+            }
+            Self::Survey => {
+                let env = TestEnv::new().workflow(reminder::survey);
+                end(&env, &reminder::survey, "How was it?".to_owned(), Some("answer")).await
+            }
+            Self::Trip { has_room } => {
+                let env = TestEnv::new().workflow(trip::book);
+                end(&env, &trip::book, rome(*has_room), None).await
+            }
+            Self::Gallery { sizes } => {
+                let env = TestEnv::new().workflow(fan_out::gallery);
+                end(&env, &fan_out::gallery, widths(*sizes), None).await
+            }
+            Self::Import { pages } => {
+                let env = TestEnv::new().workflow((import::import, import::import_page));
+                end(&env, &import::import, list("list".to_owned(), *pages), None).await
+            }
+        }
+    }
+}
+
+#[expect(clippy::expect_used, reason = "undisturbed, the examples end well: their own tests say so")]
+async fn end<I: Serialize, O>(
+    env: &TestEnv,
+    workflow: &Workflow<I, O>,
+    input: I,
+    event: Option<&str>,
+) -> Value
+where
+    O: Serialize + DeserializeOwned + Send + 'static,
+{
+    let run = env.start(workflow, input).await.expect("a start");
+    match event {
+        Some("shipped") => drop(run.offer("shipped", shipment()).await.expect("somebody who waits")),
+        Some(event) => drop(run.offer(event, "fine").await.expect("somebody who waits")),
+        None => {}
+    }
+    let result = run.result().await.expect("a result");
+    serde_json::to_value(result).expect("JSON")
+}
+
+#[expect(clippy::expect_used, reason = "the examples' own names")]
+fn request<I, O>(workflow: &Workflow<I, O>, input: &impl Serialize) -> StartRequest {
+    let name = WorkflowName::parse(workflow.name()).expect("a workflow's name");
+    StartRequest { input: Some(json(input)), ..StartRequest::new(name, queue(workflow.options().queue)) }
+}
+
+#[expect(clippy::expect_used, reason = "our own values")]
+fn json(value: &impl Serialize) -> Json {
+    Json::parse(serde_json::to_string(value).expect("JSON")).expect("JSON")
+}
+
+fn small(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}
+
+fn order(boxes: usize, length: usize) -> Order {
+    Order { number: 7, boxes: (0..boxes).map(|number| format!("{number}{}", "x".repeat(length))).collect() }
+}
+
+fn shipment() -> Shipment {
+    Shipment { carrier: "a bicycle".to_owned() }
+}
+
+fn rome(has_room: bool) -> Trip {
+    Trip { to: "Rome".to_owned(), has_room }
+}
+
+/// Every fifth is too wide.
+fn widths(sizes: u32) -> Vec<u32> {
+    (1..=sizes).map(|number| if number % 5 == 0 { 5_000 } else { number * 100 }).collect()
+}
+
+const fn list(name: String, pages: u32) -> Import {
+    Import { name, page: 1, pages, rows: 0 }
+}
