@@ -19,7 +19,8 @@ const OFTEN: u64 = 75;
 pub(super) fn stories(seed: u64, hardship: &Hardship) -> BTreeMap<ExecutionId, Story> {
     let dice = Dice::new(seed, "stories");
     let mut stories = BTreeMap::new();
-    if hardship.has_good_workers() || !dice.chance(OFTEN) {
+    let has_other_workers = hardship.has_good_workers() || hardship.concurrency.is_some();
+    if has_other_workers || !dice.chance(OFTEN) {
         return stories;
     }
     for number in 0..dice.between(3, 6) {
