@@ -16,6 +16,7 @@ mod unpark;
 
 use crate::command::{Command, Context};
 use crate::decision::{Decision, Effect, Reply, Write};
+use crate::due::hint_unread_since;
 use crate::error::Reject;
 use crate::hint::Hint;
 use crate::id::LeaseId;
@@ -76,10 +77,18 @@ fn update_placed(
     after.version = before.version + 1;
     after.nonce = context.nonce;
     if let State::Pending(pending) = &mut after.state {
-        pending.since_version = match &before.state {
-            State::Pending(old) => old.since_version,
-            State::Running(_) | State::Ended(_) => after.version,
-        };
+        match &before.state {
+            State::Pending(old) => {
+                pending.since_version = old.since_version;
+                // Nobody came in time, and no other hint was sent: were it waited for anew each time, a lost one would
+                // never be missed.
+                let is_waited_for = !old.hint_later && !before.parked && !pending.hint_later;
+                if is_waited_for && pending.available_at != old.available_at {
+                    pending.unread_since = hint_unread_since(before);
+                }
+            }
+            State::Running(_) | State::Ended(_) => pending.since_version = after.version,
+        }
     }
     let timer = place::resettle(before, &mut after, placement, context);
     transition::fit(&mut after);

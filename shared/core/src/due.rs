@@ -17,6 +17,9 @@ pub const START_LEAD: Millis = Millis::from_secs(180);
 /// ones: it comes once a minute, up to a minute late, two minutes before the slot it owns.
 pub const TIMER_HORIZON: Millis = Millis::from_secs(200);
 
+/// How soon a hint is looked for that nobody has read for long, once the task waits anew.
+const LOOK_SOON: Millis = Millis::from_secs(60);
+
 /// A timer that comes within this may find the record as it was, before what was decided meanwhile is written, and
 /// be gone: nothing new is left to it.
 const IN_FLIGHT: Millis = Millis::from_secs(10);
@@ -85,6 +88,16 @@ pub fn hint_needed_at(task: &Task) -> Option<Timestamp> {
     }
 }
 
+/// Since when the hint of a waiting task has been there to be read, also where the time to start has passed meanwhile.
+pub(crate) fn hint_unread_since(task: &Task) -> Option<Timestamp> {
+    let needed_at = hint_needed_at(task)?;
+    let unread_since = match &task.state {
+        State::Pending(pending) => pending.unread_since,
+        State::Running(_) | State::Ended(_) => None,
+    };
+    Some(unread_since.map_or(needed_at, |since| task.hinted_at.map_or(since, |again| again.max(since))))
+}
+
 impl DueKind {
     /// Whether a timer comes when its instant does, without a tick.
     pub const fn is_timed(self) -> bool {
@@ -151,8 +164,8 @@ pub fn asks_its_queue(task: &Task, now: Timestamp, limits: &Limits) -> bool {
 /// Since when the task has been waiting for somebody to read its hint; `None` while it isn't.
 pub(crate) fn waits_since(task: &Task, now: Timestamp) -> Option<Timestamp> {
     let since = match &task.state {
-        State::Pending(pending) if pending.hint_later => return None,
-        State::Pending(pending) => pending.available_at,
+        State::Pending(pending) if pending.hint_later || pending.available_at > now => return None,
+        State::Pending(pending) => pending.unread_since.unwrap_or(pending.available_at),
         State::Running(running) => running.lease_expires_at,
         State::Ended(_) => return None,
     };
@@ -171,7 +184,11 @@ pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
             Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard }
         }
         State::Pending(_) | State::Running(_) => {
-            let at = hint_needed_at(task)?.plus(limits.backstop);
+            let needed_at = hint_needed_at(task)?;
+            // Nobody misses a hint before the start, and no tick finds its own work again at once.
+            let soonest = needed_at.max(now.plus(LOOK_SOON));
+            let missed_at = hint_unread_since(task)?.plus(limits.backstop).max(soonest);
+            let at = needed_at.plus(limits.backstop).min(missed_at);
             Due { at, kind: DueKind::Backstop, shard }
         }
         State::Ended(_) => return None,

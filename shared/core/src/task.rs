@@ -152,6 +152,9 @@ pub struct Pending {
     /// The record's version when it became pending; 0 if it always was. Hints of older versions are spent.
     #[serde(rename = "v", default, skip_serializing_if = "is_start")]
     pub since_version: u64,
+    /// Since when nobody has read its hint, where the time to start has passed meanwhile: the hint is still the same.
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub unread_since: Option<Timestamp>,
 }
 
 /// A task in a worker's hands.

@@ -186,6 +186,7 @@ pub(crate) fn wait_from(task: &mut Task, available_at: Timestamp, now: Timestamp
         hint_later: available_at.since(now) > limits::QUEUE_DELAY_MAX,
         // Whoever writes the record knows its version, and sets this.
         since_version: 0,
+        unread_since: None,
     });
 }
 

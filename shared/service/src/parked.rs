@@ -40,12 +40,14 @@ enum Walked {
 }
 
 impl Service {
-    /// Notes that hints of a paused queue are about to be deleted.
-    pub(crate) async fn note_parked(&self, queue: &QueueName) -> Result<(), ServiceError> {
-        if self.record(queue).await?.is_some_and(|record| record.parked) {
-            return Ok(());
+    /// Notes that hints of a queue that was paused a moment ago are about to be deleted. Whether it still is: whoever
+    /// has resumed it meanwhile has sent nobody to look for them.
+    pub(crate) async fn note_parked(&self, queue: &QueueName) -> Result<bool, ServiceError> {
+        if !self.record(queue).await?.is_some_and(|record| record.parked) {
+            let noted = |record: &QueueRecord| set(record, true).filter(|record| record.paused);
+            self.write_queue(queue, noted).await?;
         }
-        self.write_queue(queue, |record| set(record, true)).await
+        self.is_paused(queue).await
     }
 
     /// Has the hints sent of all that was parked while the queue was paused. Where that fails, resuming it again does it.
@@ -95,9 +97,8 @@ impl Service {
         let range = DueRange { shard: resume.shard, from, until: Timestamp::from_millis(i64::MAX) };
         let (mut cursor, mut reached): (Option<String>, _) = (None, from);
         loop {
-            if self.is_paused(&resume.queue).await? {
-                // What is left stays parked: the next resuming has to look for it.
-                self.note_parked(&resume.queue).await?;
+            // What is left stays parked: the next resuming has to look for it.
+            if self.is_paused(&resume.queue).await? && self.note_parked(&resume.queue).await? {
                 return Ok(Walked::Done);
             }
             // The first page is always looked at, so that a walk goes on however little time each message has.
@@ -179,3 +180,6 @@ impl Service {
 fn set(record: &QueueRecord, parked: bool) -> Option<QueueRecord> {
     (record.parked != parked).then(|| QueueRecord { parked, ..record.clone() })
 }
+
+#[cfg(test)]
+mod tests;

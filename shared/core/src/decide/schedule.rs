@@ -121,6 +121,7 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
             schedule_to_start_at: None,
             hint_later: false,
             since_version: 0,
+            unread_since: None,
         }),
         due: None,
     };

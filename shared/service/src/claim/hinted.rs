@@ -127,11 +127,7 @@ impl Service {
 
     /// Whether a queue is paused, so that what its messages lead to is parked. That this was done is noted first.
     pub(crate) async fn parks(&self, queue: &QueueName) -> Result<bool, ServiceError> {
-        let paused = self.is_paused(queue).await?;
-        if paused {
-            self.note_parked(queue).await?;
-        }
-        Ok(paused)
+        Ok(self.is_paused(queue).await? && self.note_parked(queue).await?)
     }
 
     /// Has a fresh message stand for one that somebody else received and will delete.

@@ -13,7 +13,7 @@ use tickover_core::execution::command::{End, ExecutionCommand, GoneThrough};
 use tickover_core::execution::decision::ExecutionReply;
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::message::TurnHint;
-use tickover_core::execution::{Execution, ParentClosePolicy, Progress, missing_time};
+use tickover_core::execution::{Execution, ExecutionState, ParentClosePolicy, Progress, missing_time};
 use tickover_core::id::ExecutionId;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
@@ -39,7 +39,11 @@ impl Service {
         command: &ExecutionCommand,
         stop_at: Timestamp,
     ) -> Result<DueReply, ServiceError> {
-        let driven = self.drive_execution_until(id, known, command, stop_at).await?;
+        let mut driven = Box::pin(self.drive_alone(id, known, command)).await?;
+        if let Some(closing) = driven.execution.take_if(|it| matches!(it.state, ExecutionState::Closing(_))) {
+            // An error is the caller's to see: its message has to come back, or nobody goes on before a later tick.
+            driven.execution = Some(self.finish(&closing, stop_at).await?);
+        }
         if let Some(execution) = driven.execution.filter(|execution| execution.closed().is_none())
             && let Some(to) = missing_time(&execution, self.now(), &self.limits)
         {

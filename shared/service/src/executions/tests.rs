@@ -196,6 +196,21 @@ async fn a_close_with_more_to_end_than_a_call_has_time_for_goes_on_by_message_un
 }
 
 #[tokio::test]
+async fn the_message_of_a_close_that_fails_comes_back() {
+    let scene = fanned_out(1_500).await;
+    scene.slow(40);
+    scene.service.terminate(&id("e")).await.unwrap();
+    scene.slow(0);
+    scene.die_after(10);
+    let failed = scene.try_fire(1_000).await;
+    scene.die_after(NEVER);
+    assert_eq!(failed, [true], "nobody would go on with it for ten minutes");
+    scene.advance(61);
+    while scene.fire(1_000).await > 0 {}
+    assert!(matches!(scene.execution("e").await.state, ExecutionState::Ended(_)));
+}
+
+#[tokio::test]
 async fn a_close_survives_a_death_after_any_write() {
     for last in 1.. {
         let scene = fanned_out(60).await;

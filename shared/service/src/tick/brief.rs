@@ -1,6 +1,6 @@
 //! Queues that are waited for only briefly: what passes with time must not depend on whether SQS answers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -15,8 +15,8 @@ use crate::service::{Ports, Service};
 const PATIENCE: Millis = Millis::from_secs(3);
 /// Calls to one queue that fail in a row, after which it isn't called any more.
 const FAILURES_OF_ONE: u32 = 2;
-/// Calls to all queues that fail in a row, after which none is called any more.
-const FAILURES_OF_ALL: u32 = 4;
+/// Queues that fail while none has answered, after which none is called any more.
+const SILENT_QUEUES: usize = 4;
 
 /// The queues, for as long as one tick or one message of the queue of timers takes. A call that fails twice is made no
 /// more: a hint that isn't sent is found by a later tick, a deadline that isn't enforced is late.
@@ -28,8 +28,13 @@ struct BriefQueues {
 
 #[derive(Default)]
 struct Failures {
-    of_all: u32,
+    /// Calls that failed in a row.
     of: HashMap<QueueName, u32>,
+    /// Queues that have failed, until one answers. Calls don't count: many to one queue are under way at once, and say
+    /// nothing about the others.
+    silent: HashSet<QueueName>,
+    /// Whether any queue has answered: then those that don't are alone with their trouble.
+    answered: bool,
 }
 
 impl Service {
@@ -66,7 +71,7 @@ impl BriefQueues {
     fn is_given_up(&self, queue: &QueueName) -> bool {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let of_one = failures.of.get(queue).copied().unwrap_or_default();
-        of_one >= FAILURES_OF_ONE || failures.of_all >= FAILURES_OF_ALL
+        of_one >= FAILURES_OF_ONE || (!failures.answered && failures.silent.len() >= SILENT_QUEUES)
     }
 
     fn note<T>(&self, queue: &QueueName, answer: &Result<T, QueueError>) {
@@ -74,11 +79,12 @@ impl BriefQueues {
         match answer {
             // An answer at once, and no sign of an outage.
             Ok(_) | Err(QueueError::Unknown { .. } | QueueError::StaleReceipt) => {
-                failures.of_all = 0;
+                failures.answered = true;
+                failures.silent.clear();
                 failures.of.remove(queue);
             }
             Err(QueueError::Throttled | QueueError::Unavailable { .. }) => {
-                failures.of_all += 1;
+                failures.silent.insert(queue.clone());
                 *failures.of.entry(queue.clone()).or_default() += 1;
             }
         }
@@ -150,3 +156,6 @@ impl Queue for BriefQueues {
         self.inner.names()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -366,3 +366,21 @@ fn a_hint_carries_the_record_as_it_stands_so_that_a_claim_needs_no_read() {
     assert_eq!(visible_at(&hint.task), Some(t("1h")));
     assert_eq!(hint.task.due.unwrap().at.since(t("0s")), Millis::from_secs(600));
 }
+
+#[test]
+fn a_lost_hint_is_found_though_the_time_to_start_passes_again_and_again() {
+    // The queue flows: what was sent after it has been received.
+    let mut scene = task().attempts(100).start_within("5m", OnTimeout::Retry).scheduled();
+    for minute in 1..=15 {
+        let now = t(&format!("{minute}m"));
+        let flows = QueueView { watermark: Some(now), marked_at: Some(now), ..BUSY };
+        if scene.record().due.unwrap().at > now {
+            continue;
+        }
+        scene = scene.at_instant(now).tick_seeing(flows);
+        if scene.decision().effects.iter().any(|effect| matches!(effect, Effect::Dispatch { .. })) {
+            return;
+        }
+    }
+    panic!("not sent again: {:?}", scene.record());
+}

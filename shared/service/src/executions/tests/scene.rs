@@ -151,6 +151,22 @@ impl Scene {
         messages.len()
     }
 
+    /// The same, where messages may fail, which then come back: which of them did.
+    pub(super) async fn try_fire(&self, time_ms: u64) -> Vec<bool> {
+        let timers = QueueName::timers();
+        let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+        let mut failed = Vec::new();
+        for message in &messages {
+            let stop_at = self.clock.now().plus(Millis::new(time_ms));
+            let fired = self.service.fire(&message.body, stop_at).await;
+            failed.push(fired.is_err());
+            if fired.is_ok() {
+                self.queue.delete(&timers, &message.receipt).await.unwrap();
+            }
+        }
+        failed
+    }
+
     pub(super) async fn execution(&self, of: &str) -> Execution {
         self.store.execution(&id(of)).await.unwrap().unwrap()
     }

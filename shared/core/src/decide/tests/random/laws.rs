@@ -123,7 +123,7 @@ impl Life {
         }
         if decision.outcome == Ok(Reply::Due(DueReply::Dispatched)) && before.state == after.state {
             let needed_at = match &before.state {
-                State::Pending(pending) => pending.available_at,
+                State::Pending(pending) => pending.unread_since.unwrap_or(pending.available_at),
                 State::Running(running) => running.lease_expires_at,
                 State::Ended(ended) => ended.ended_at,
             };

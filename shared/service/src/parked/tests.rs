@@ -1,0 +1,120 @@
+use std::sync::Arc;
+
+use tickover_core::command::Start;
+use tickover_core::id::TaskKind;
+use tickover_core::limits::Limits;
+use tickover_core::retry::RetryPolicy;
+use tickover_core::timeout::Timeouts;
+
+use super::*;
+use crate::claim::{ClaimRequest, Company, Delivered, Hinted};
+use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
+use crate::ports::{Clock as _, Queue as _};
+use crate::schedule::ScheduleRequest;
+use crate::service::Ports;
+use crate::system::SystemIds;
+
+/// Two processes over one table and its queues.
+struct Scene {
+    operator: Service,
+    worker: Service,
+    clock: Arc<ManualClock>,
+    queue: Arc<MemoryQueue>,
+}
+
+fn work() -> QueueName {
+    QueueName::parse("work").unwrap()
+}
+
+impl Scene {
+    fn new() -> Self {
+        let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
+        let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::Fixed(vec![work()])));
+        let store = Arc::new(MemoryStore::new());
+        let ports = Ports { store, queue: queue.clone(), clock: clock.clone(), ids: Arc::new(SystemIds) };
+        let limits = Limits { due_shards: 1, ..Limits::default() };
+        let operator = Service::new(ports.clone(), limits.clone());
+        Self { operator, worker: Service::new(ports, limits), clock, queue }
+    }
+
+    async fn schedule(&self, id: &str) {
+        let request = ScheduleRequest {
+            id: Some(TaskId::parse(id).unwrap()),
+            idempotency_key: None,
+            queue: work(),
+            kind: TaskKind::parse("work").unwrap(),
+            input: None,
+            labels: None,
+            retry: RetryPolicy::none(),
+            timeouts: Timeouts::default(),
+            start: Start::After(Millis::ZERO),
+            trace: None,
+        };
+        self.operator.schedule(request).await.unwrap();
+    }
+
+    /// The worker is handed what there is. How many tasks it took.
+    async fn deliver(&self) -> usize {
+        let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+        let mut taken = 0;
+        for message in self.queue.receive(&work(), 10, Millis::from_secs(360), Millis::ZERO).await.unwrap() {
+            let (body, receipt) = (message.body.as_str(), Some(message.receipt.as_str()));
+            let delivered = Delivered { body, receipt, receives: message.receive_count };
+            match self.worker.claim_hinted(delivered, &request, Company::Shared).await.unwrap() {
+                Hinted::Taken(_) => taken += 1,
+                Hinted::Spent => self.queue.delete(&work(), &message.receipt).await.unwrap(),
+                Hinted::Suspect => {}
+            }
+        }
+        taken
+    }
+
+    /// The worker deals with the timers that have arrived.
+    async fn fire(&self) {
+        let timers = QueueName::timers();
+        for message in self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap() {
+            let stop_at = self.clock.now().plus(Millis::from_secs(50));
+            self.worker.fire(&message.body, stop_at).await.unwrap();
+            self.queue.delete(&timers, &message.receipt).await.unwrap();
+        }
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.clock.advance(Millis::from_secs(seconds));
+    }
+}
+
+#[tokio::test]
+async fn what_is_received_just_after_a_short_pause_is_not_parked_by_who_still_believes_in_it() {
+    let scene = Scene::new();
+    scene.operator.pause_queue(&work(), true).await.unwrap();
+    // The worker learns of the pause, and believes in it for a while.
+    assert!(scene.worker.is_paused(&work()).await.unwrap());
+    scene.pass(2);
+    scene.operator.pause_queue(&work(), false).await.unwrap();
+    scene.schedule("t").await;
+    scene.pass(1);
+    // Nothing had been parked when the queue was resumed: nobody will come to look for it.
+    assert_eq!(scene.deliver().await, 1);
+}
+
+#[tokio::test]
+async fn a_walk_goes_on_that_still_believes_in_a_pause_which_is_over() {
+    let scene = Scene::new();
+    scene.schedule("t").await;
+    scene.operator.pause_queue(&work(), true).await.unwrap();
+    assert_eq!(scene.deliver().await, 0);
+    scene.pass(6);
+    scene.operator.pause_queue(&work(), false).await.unwrap();
+    scene.pass(8);
+    scene.operator.pause_queue(&work(), true).await.unwrap();
+    assert!(scene.worker.is_paused(&work()).await.unwrap());
+    scene.pass(1);
+    // By now nothing is noted as parked, so nobody is sent for this resuming; the first walk is on its way.
+    scene.operator.pause_queue(&work(), false).await.unwrap();
+    scene.pass(1);
+    scene.fire().await;
+    scene.pass(60);
+    scene.fire().await;
+    assert_eq!(scene.deliver().await, 1);
+}

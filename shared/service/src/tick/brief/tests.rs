@@ -1,0 +1,112 @@
+use async_trait::async_trait;
+use futures::future::join_all;
+
+use super::*;
+use crate::memory::{ManualClock, MemoryQueue, Queues};
+use tickover_core::time::Timestamp;
+
+/// Queues of which those whose name begins with `away` fail, a moment after they were called.
+struct PartlyAway(MemoryQueue);
+
+impl PartlyAway {
+    async fn fails(&self, queue: &QueueName) -> Result<(), QueueError> {
+        tokio::task::yield_now().await;
+        if queue.as_str().starts_with("away") { Err(unavailable("away")) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Queue for PartlyAway {
+    async fn send(
+        &self,
+        queue: &QueueName,
+        messages: &[Outgoing],
+    ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        self.fails(queue).await?;
+        self.0.send(queue, messages).await
+    }
+
+    async fn receive(
+        &self,
+        queue: &QueueName,
+        max: usize,
+        visibility: Millis,
+        wait: Millis,
+    ) -> Result<Vec<Received>, QueueError> {
+        self.0.receive(queue, max, visibility, wait).await
+    }
+
+    async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
+        self.0.delete(queue, receipt).await
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: &QueueName,
+        receipt: &str,
+        visibility: Millis,
+    ) -> Result<(), QueueError> {
+        self.0.change_visibility(queue, receipt, visibility).await
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
+        self.fails(queue).await?;
+        self.0.depth(queue).await
+    }
+
+    async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
+        self.0.open(queue).await
+    }
+
+    fn knows(&self, queue: &QueueName) -> bool {
+        self.0.knows(queue)
+    }
+
+    fn names(&self) -> Vec<QueueName> {
+        self.0.names()
+    }
+}
+
+fn queue(name: &str) -> QueueName {
+    QueueName::parse(name).unwrap()
+}
+
+fn partly_away() -> BriefQueues {
+    let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
+    let names = ["away", "away-1", "away-2", "away-3", "away-4", "here"].map(queue).to_vec();
+    let inner = Arc::new(PartlyAway(MemoryQueue::new(clock.clone(), Queues::Fixed(names))));
+    BriefQueues { inner, clock, failures: Mutex::default() }
+}
+
+#[tokio::test]
+async fn one_queue_that_is_away_keeps_no_other_from_its_messages_however_many_calls_fail_at_once() {
+    let queues = partly_away();
+    let message = || Outgoing { body: "{}".to_owned(), delay: Millis::ZERO };
+    let messages = [message()];
+    let away = queue("away");
+    let sends = join_all((0..64).map(|_| queues.send(&away, &messages))).await;
+    assert!(sends.iter().all(Result::is_err));
+    assert!(queues.is_given_up(&queue("away")));
+    for other in [queue("here"), QueueName::timers()] {
+        let sent = queues.send(&other, &[message()]).await.unwrap();
+        assert!(sent.iter().all(Result::is_ok), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn several_queues_that_are_away_keep_none_that_has_answered_from_being_called() {
+    let queues = partly_away();
+    queues.depth(&queue("here")).await.unwrap();
+    for _ in 0..3 {
+        for name in ["away", "away-1", "away-2", "away-3", "away-4"] {
+            queues.depth(&queue(name)).await.unwrap_err();
+        }
+    }
+    queues.depth(&queue("here")).await.unwrap();
+    // Where none has answered, they are all given up before each has had its time.
+    let queues = partly_away();
+    for name in ["away", "away-1", "away-2", "away-3"] {
+        queues.depth(&queue(name)).await.unwrap_err();
+    }
+    assert!(queues.is_given_up(&queue("away-4")));
+}
