@@ -96,7 +96,13 @@ fn insist_on_nothing(write: &mut Write) {
 /// Decides as if the task were still waiting, and writes that over its end.
 fn expire(ended: &Task, command: &Command, context: &Context<'_>) -> Decision {
     let available_at = ended.created_at;
-    let waiting = Pending { available_at, schedule_to_start_at: None, hint_later: false, since_version: 0, unread_since: None };
+    let waiting = Pending {
+        available_at,
+        schedule_to_start_at: None,
+        hint_later: false,
+        since_version: 0,
+        unread_since: None,
+    };
     let due = Due { at: available_at, kind: tickover_core::due::DueKind::Instant, shard: 0 };
     let open = Task { state: State::Pending(waiting), due: Some(due), ..ended.clone() };
     let mut decision = decide(Some(&open), command, context);

@@ -32,7 +32,8 @@ fn of_event(event: &Event) -> Option<Violation> {
             Happening::Decided(_)
             | Happening::Sealed { .. }
             | Happening::Joined { .. }
-            | Happening::Did(_) => return None,
+            | Happening::Did(_)
+            | Happening::Acted(_) => return None,
         },
         What::Called { .. }
         | What::Answered { .. }

@@ -87,7 +87,8 @@ fn place(event: &Event) -> Option<(Incarnation, RecordId, Option<&Due>)> {
             Happening::Decided(_)
             | Happening::Sealed { .. }
             | Happening::Joined { .. }
-            | Happening::Did(_) => None,
+            | Happening::Did(_)
+            | Happening::Acted(_) => None,
         },
         What::Called { .. }
         | What::Answered { .. }
