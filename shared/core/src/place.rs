@@ -180,15 +180,17 @@ pub(crate) fn look_for_hint<R: Placed>(
         return Look::Again(later(waits_since));
     }
     let again = |at, kind| Look::Again(place(record.visible_at(), Due { at, kind, shard: due.shard }, now));
+    let overtaken = queue.watermark.is_some_and(|mark| mark >= waits_since.plus(OVERTAKEN_BY));
     match queue.standing {
         Standing::Answers => {}
+        // Only its depth can't be asked for: its messages come and go.
+        Standing::Silent if overtaken && is_moving(queue, context) => {}
         // What would be sent now would be lost.
         Standing::Silent => return again(now.plus(context.limits.backstop), DueKind::Backstop),
         Standing::Missing => {
             return again(later(waits_since).at.min(now.plus(MISSING_MAX)), DueKind::Backstop);
         }
     }
-    let overtaken = queue.watermark.is_some_and(|mark| mark >= waits_since.plus(OVERTAKEN_BY));
     let empty_twice = queue.looks_empty && due.kind == DueKind::Recheck;
     if overtaken || empty_twice || age >= context.limits.backstop_max {
         return Look::Send;
@@ -206,10 +208,13 @@ pub(crate) fn look_for_hint<R: Placed>(
 /// When messages sent five minutes after this record's hint will have been received, if the queue goes on as it does.
 /// `None` if nothing has been received lately: then there is no telling.
 fn overtaken_soon(waits_since: Timestamp, queue: &QueueView, context: &Context<'_>) -> Option<Timestamp> {
-    let (mark, marked_at) = (queue.watermark?, queue.marked_at?);
-    let is_moving = context.now <= marked_at.plus(context.limits.backstop);
-    let missing = waits_since.plus(OVERTAKEN_BY).since(mark);
-    is_moving.then(|| context.now.plus(missing.max(OVERTAKEN_BY)))
+    let missing = waits_since.plus(OVERTAKEN_BY).since(queue.watermark?);
+    is_moving(queue, context).then(|| context.now.plus(missing.max(OVERTAKEN_BY)))
+}
+
+/// Whether messages of the queue have been received lately.
+fn is_moving(queue: &QueueView, context: &Context<'_>) -> bool {
+    queue.marked_at.is_some_and(|at| context.now <= at.plus(context.limits.backstop))
 }
 
 /// The next look at a record whose queue still holds work, or that isn't waiting: at the backstop if this look

@@ -5,7 +5,7 @@ use crate::due::{DueKind, visible_at};
 use crate::duration::Millis;
 use crate::limits::Limits;
 use crate::payload::BlobRef;
-use crate::queue::QueueView;
+use crate::queue::{QueueView, Standing};
 use crate::task::Status;
 use crate::timeout::OnTimeout;
 
@@ -383,4 +383,19 @@ fn a_lost_hint_is_found_though_the_time_to_start_passes_again_and_again() {
         }
     }
     panic!("not sent again: {:?}", scene.record());
+}
+
+#[test]
+fn a_queue_that_flows_is_sent_to_though_its_depth_cannot_be_asked_for() {
+    let silent = |mark: &str| QueueView {
+        watermark: Some(t(mark)),
+        marked_at: Some(t(mark)),
+        standing: Standing::Silent,
+        ..BUSY
+    };
+    let scene = || task().scheduled().at("10m");
+    scene().tick_seeing(silent("9m")).replies(DISPATCHED);
+    // What has stood still for long may be away, and what is sent now would be lost.
+    scene().tick_seeing(silent("4m")).replies(REARMED);
+    task().scheduled().at("30m").tick_seeing(silent("9m")).replies(REARMED);
 }
