@@ -148,8 +148,7 @@ impl Store for SimStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
-        // Where hardly anything has a deadline, what is forgotten shows only in the end.
-        let is_bug = self.0.world.bug == Some(Bug::SweepsFromTheLast) && !self.0.world.runs_flows();
+        let is_bug = self.0.world.bug == Some(Bug::SweepsFromTheLast);
         self.read(async { Ok(self.0.world.ledger.due(range, limit, cursor, is_bug)) }).await
     }
 
