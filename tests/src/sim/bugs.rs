@@ -136,7 +136,7 @@ bugs! {
     /// A write whose key is throttled is taken for done.
     ThrottledTakenForDone, "throttled-taken-for-done", I10;
     /// A tick looks only at what is due since the last one.
-    SweepsFromTheLast, "sweeps-from-the-last", Timeliness;
+    SweepsFromTheLast, "sweeps-from-the-last", Liveness;
     /// A worker goes by the clock of its machine, which is half a minute ahead.
     ClockNotCorrected, "clock-not-corrected", I5;
     /// An older build takes what a newer one has written for its own.

@@ -31,7 +31,7 @@ fn a_seed_gives_the_same_history_each_time_and_another_one_another() {
 fn a_seed_that_runs_the_engine_gives_the_same_history_each_time() {
     let flows: Vec<u64> = (1..=400).filter(|seed| Plan::of(*seed).runs_flows()).collect();
     assert!((20..=50).contains(&flows.len()), "{} of 400", flows.len());
-    for seed in flows.into_iter().take(10) {
+    for seed in flows.into_iter().take(6) {
         assert_eq!(trace::digest(&run(seed, None)), trace::digest(&run(seed, None)), "seed {seed}");
     }
 }
