@@ -126,7 +126,8 @@ fn waiting_since(task: &Task) -> Option<Timestamp> {
     }
     let since = match &task.state {
         State::Pending(pending) if pending.hint_later => return None,
-        State::Pending(pending) => pending.available_at,
+        // A time to start that passes sends none: the one that has been there for longer still counts.
+        State::Pending(pending) => pending.unread_since.unwrap_or(pending.available_at),
         State::Running(running) => running.lease_expires_at,
         State::Ended(_) => return None,
     };

@@ -1,11 +1,15 @@
 //! gone through: how far somebody has come is noted, so that whoever comes next goes on from there.
 
 use crate::command::Context;
+use crate::duration::Millis;
 use crate::execution::command::GoneThrough;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
 use crate::execution::update::update_placed;
-use crate::execution::{Execution, keeping};
+use crate::execution::{Execution, ExecutionState, keeping};
 use crate::place::Placement;
+
+/// How long a record is kept at least whose parts are being kept on.
+const TO_BE_REOPENED: Millis = Millis::from_days(1);
 
 pub(super) fn decide(execution: &Execution, gone: &GoneThrough, context: &Context<'_>) -> ExecutionDecision {
     let ended_at = execution.closed().map(|closed| closed.ended_at);
@@ -15,6 +19,10 @@ pub(super) fn decide(execution: &Execution, gone: &GoneThrough, context: &Contex
     }
     let mut after = execution.clone();
     keeping::note(&mut after, gone.progress);
+    if let ExecutionState::Ended(closed) = &mut after.state {
+        // Its parts are kept on because it is to be reopened, which may take more than this call.
+        closed.expires_at = closed.expires_at.max(context.now.plus(TO_BE_REOPENED));
+    }
     // Once all parts are kept on, the next look at them is far away.
     let is_kept_on = after.kept != execution.kept && ended_at.is_none();
     let placement = if is_kept_on { Placement::Latest } else { Placement::KeepOrLower };
