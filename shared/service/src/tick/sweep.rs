@@ -81,7 +81,7 @@ impl Service {
             report.out_of_time |= self.now() >= job.stop_at;
             if report.out_of_time || job.reach == Reach::Share {
                 let rest = self.hand_shard_on(shard, job).await?;
-                report.fanned_out += u64::from(rest == Rest::HandedOn);
+                report.fanned_out += u64::from(rest != Rest::OnesOwn);
                 report.out_of_time &= rest == Rest::OnesOwn;
                 if rest != Rest::OnesOwn || report.out_of_time {
                     return Ok(report);
