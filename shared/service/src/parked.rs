@@ -30,8 +30,10 @@ use crate::timers::{FireError, Fired};
 const BEGINS_AFTER: Millis = Millis::from_secs(10);
 /// How long a walk goes on that nobody else can be sent.
 const OWN_WALK: Millis = Millis::from_secs(20);
-/// How long a walk waits that the store or a queue gave no answer.
-const AGAIN_AFTER: Millis = Millis::from_secs(15);
+/// How long a walk waits that got no answer of the store.
+const AGAIN_AFTER_SECS: u64 = 15;
+/// Walks that wait come back spread over so many seconds: all of them write one record in the end.
+const SPREAD_SECS: u16 = 16;
 /// Entries of a page: as many records as are read with one call.
 const PAGE: usize = 100;
 /// Records decided at once.
@@ -132,7 +134,7 @@ impl Service {
             Ok(Walked::TimeUp) => Millis::ZERO,
             Err(error) if error.is_retryable() => {
                 tracing::warn!({ field::QUEUE_NAME } = %resume.queue, %error, "a walk waits, and goes on then");
-                AGAIN_AFTER
+                Millis::from_secs(AGAIN_AFTER_SECS + u64::from(resume.shard % SPREAD_SECS))
             }
             Err(error) => return Err(error),
         };
