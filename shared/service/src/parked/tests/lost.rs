@@ -1,6 +1,9 @@
 //! Walks that are lost, or in trouble for long: what was parked has its message within a few minutes all the same.
 
+use tickover_core::id::WorkflowName;
+
 use super::*;
+use crate::executions::StartRequest;
 use crate::ports::Store as _;
 
 /// A minute, a call of the tick, and what its messages lead to.
@@ -101,6 +104,29 @@ async fn walks_whose_messages_are_lost_begin_again_within_three_minutes() {
     assert!(scene.minutes_until(20).await <= 3);
     let record = scene.record().await;
     assert_eq!((record.parked, record.resuming), (false, None));
+}
+
+#[tokio::test]
+async fn an_execution_whose_walk_is_lost_has_its_message_within_three_minutes() {
+    let scene = Scene::of_shards(4);
+    let workflow = WorkflowName::parse("order").unwrap();
+    scene.operator.start(StartRequest::new(workflow, work())).await.unwrap();
+    scene.operator.pause_queue(&work(), true).await.unwrap();
+    scene.pass(6);
+    let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+    let hint = scene.queue.receive(&work(), 1, Millis::from_secs(60), Millis::ZERO).await.unwrap().remove(0);
+    assert!(scene.worker.take_turn(&hint.body, &request).await.unwrap().is_none());
+    scene.queue.delete(&work(), &hint.receipt).await.unwrap();
+    for _ in 0..LONG_MINUTES {
+        scene.minute().await;
+    }
+    assert_eq!(scene.messages(&work()).await, 0);
+    scene.resume().await;
+    assert_eq!(scene.lose_walks().await, 4);
+    for _ in 0..3 {
+        scene.minute().await;
+    }
+    assert_eq!(scene.messages(&work()).await, 1);
 }
 
 #[tokio::test]
