@@ -18,7 +18,7 @@ pub const SLOT_END: Millis = Millis::from_secs(180);
 /// How long a shard that was handed to others is left to them before it is handed over again.
 pub const FANNED_FOR: Millis = Millis::from_secs(300);
 /// How far a clock may be ahead of another one. What lies further ahead is from a clock that jumped back since.
-const SKEW_MAX: Millis = Millis::from_secs(60);
+pub(crate) const SKEW_MAX: Millis = Millis::from_secs(60);
 
 /// The control record of all ticks. There is none until one of them has something to note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::due::{Due, DueKind, shard_of_name};
 use crate::duration::Millis;
 use crate::queue::QueueRecord;
+use crate::tick::SKEW_MAX;
 use crate::time::Timestamp;
 
 /// A walk that has noted nothing for this long counts as lost: a message goes on for a minute, and begins ten seconds
@@ -67,8 +68,8 @@ impl QueueRecord {
     pub fn restart_walks(&self, now: Timestamp) -> Option<Self> {
         let mut resuming = self.resuming.clone().filter(|resuming| resuming.due.at <= now)?;
         for walk in resuming.walks.values_mut() {
-            // What lies ahead is from a clock that jumped back since.
-            if walk.heard_at > now || walk.heard_at.plus(LOST_AFTER) <= now {
+            // What lies far ahead is from a clock that jumped back since.
+            if walk.heard_at > now.plus(SKEW_MAX) || walk.heard_at.plus(LOST_AFTER) <= now {
                 walk.heard_at = now;
             }
         }
@@ -171,6 +172,15 @@ mod tests {
         assert_eq!((walk(2), due_at(&record)), (None, Some(at(190))));
         let record = record.restart_walks(at(200)).unwrap();
         assert_eq!(record.walk(at(0), 1), Some(&Walk { heard_at: at(200), from: Some(at(7)) }));
+    }
+
+    #[test]
+    fn a_walk_noted_by_a_clock_that_is_a_little_ahead_is_not_lost() {
+        let record = parked().resume(at(0), 1).unwrap();
+        let ahead = record.walked_to(at(0), 0, None, at(180)).unwrap().restart_walks(at(120)).unwrap();
+        assert_eq!(ahead.walk(at(0), 0).map(|walk| walk.heard_at), Some(at(180)));
+        let jumped = record.walked_to(at(0), 0, None, at(9_000)).unwrap().restart_walks(at(120)).unwrap();
+        assert_eq!(jumped.walk(at(0), 0).map(|walk| walk.heard_at), Some(at(120)));
     }
 
     #[test]
