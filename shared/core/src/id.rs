@@ -205,6 +205,8 @@ pub enum RecordId {
     Execution(ExecutionId),
     /// A recurring schedule.
     Recurrence(RecurrenceId),
+    /// A queue that was resumed and owes hints to what was parked.
+    Queue(QueueName),
 }
 
 impl From<TaskId> for RecordId {
@@ -226,6 +228,7 @@ impl RecordId {
             Self::Task(id) => id.as_str(),
             Self::Execution(id) => id.as_str(),
             Self::Recurrence(id) => id.as_str(),
+            Self::Queue(name) => name.as_str(),
         }
     }
 }

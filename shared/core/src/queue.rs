@@ -1,10 +1,15 @@
 //! A queue's record: whether it is paused, and up to where its hints are known to have been claimed.
 
+mod resuming;
+
 use serde::{Deserialize, Serialize};
 
+use crate::due::Due;
 use crate::duration::Millis;
 use crate::id::{Nonce, QueueName};
 use crate::time::Timestamp;
+
+pub use resuming::{LOST_AFTER, Resuming, Walk};
 
 /// How far apart the watermark's writes are.
 pub const WATERMARK_EVERY: Millis = Millis::from_secs(60);
@@ -23,6 +28,9 @@ pub struct QueueRecord {
     /// Whether hints were deleted while it was paused, which are to be sent again when it is resumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parked: bool,
+    /// The walks that send them, once it is resumed and until all are done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resuming: Option<Resuming>,
     /// Messages that were to arrive before this have flowed: one that was to arrive at it has been received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watermark: Option<Timestamp>,
@@ -34,7 +42,21 @@ pub struct QueueRecord {
 impl QueueRecord {
     /// A queue that nothing is known of yet.
     pub fn new(name: QueueName, nonce: Nonce) -> Self {
-        Self { name, version: 0, nonce, paused: false, parked: false, watermark: None, marked_at: None }
+        Self {
+            name,
+            version: 0,
+            nonce,
+            paused: false,
+            parked: false,
+            resuming: None,
+            watermark: None,
+            marked_at: None,
+        }
+    }
+
+    /// Its place in the due index: it has one while it owes walks to what was parked.
+    pub fn due(&self) -> Option<Due> {
+        self.resuming.as_ref().map(|resuming| resuming.due)
     }
 
     /// Whether having received a message that was to arrive at this instant is news worth a write.

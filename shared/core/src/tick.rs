@@ -21,7 +21,7 @@ pub const FANNED_FOR: Millis = Millis::from_secs(300);
 /// message's way, and a function's time.
 const ALIVE_FOR: Millis = Millis::from_secs(90);
 /// How far a clock may be ahead of another one. What lies further ahead is from a clock that jumped back since.
-const SKEW_MAX: Millis = Millis::from_secs(60);
+pub(crate) const SKEW_MAX: Millis = Millis::from_secs(60);
 
 /// The control record of all ticks. There is none until one of them has something to note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

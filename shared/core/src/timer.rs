@@ -69,6 +69,9 @@ pub struct Resume {
     pub queue: QueueName,
     /// Which shard.
     pub shard: u16,
+    /// The resuming that it belongs to: a later one walks anew. Older builds don't say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// From which place in the due index on; all of it if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Timestamp>,
@@ -128,9 +131,11 @@ mod tests {
 
     const RESUME: &str = r#"{"v":1,"resume":{"queue":"mail","shard":7}}"#;
     const RESUME_FROM: &str = r#"{"v":1,"resume":{"queue":"mail","shard":7,"from":0}}"#;
+    const RESUME_SINCE: &str =
+        r#"{"v":1,"resume":{"queue":"mail","shard":7,"since":1767225590000,"from":0}}"#;
 
-    fn queue() -> QueueName {
-        QueueName::parse("mail").unwrap()
+    fn resume(since: Option<Timestamp>, from: Option<Timestamp>) -> Wake {
+        Wake::Resume(Resume { queue: QueueName::parse("mail").unwrap(), shard: 7, since, from })
     }
 
     #[test]
@@ -151,8 +156,9 @@ mod tests {
             (Wake::Sweep(Sweep { shard: 12, since: None }), SWEEP),
             (Wake::Sweep(Sweep { shard: 12, since: Some(from) }), NEXT_SWEEP),
             (Wake::Handover(handover), HANDOVER),
-            (Wake::Resume(Resume { queue: queue(), shard: 7, from: None }), RESUME),
-            (Wake::Resume(Resume { queue: queue(), shard: 7, from: Some(Timestamp::EPOCH) }), RESUME_FROM),
+            (resume(None, None), RESUME),
+            (resume(None, Some(Timestamp::EPOCH)), RESUME_FROM),
+            (resume(Some(from), Some(Timestamp::EPOCH)), RESUME_SINCE),
         ];
         for (wake, text) in cases {
             assert_eq!(wake.body().unwrap(), text);

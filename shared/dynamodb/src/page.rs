@@ -175,7 +175,9 @@ fn due_entry(item: &Item) -> Option<DueEntry> {
     let pk = string(item, PK)?;
     let task = || task_id(pk).map(RecordId::from);
     let execution = || execution_id(pk).map(RecordId::from);
-    let record = task().or_else(execution).or_else(|| recurrence_id(pk).map(RecordId::Recurrence))?;
+    let recurrence = || recurrence_id(pk).map(RecordId::Recurrence);
+    let queue = || queue_name(pk).map(RecordId::Queue);
+    let record = task().or_else(execution).or_else(recurrence).or_else(queue)?;
     let due_at = Timestamp::from_millis(number(item, DUE_AT)?);
     // A kind that only a newer build knows must not hide the entry, or the shard's other ones: reading the
     // record will say what is wrong with it.

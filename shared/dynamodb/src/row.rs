@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
+use tickover_core::due::Due;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::queue::{KeyRecord, QueueRecord, Resuming, Walk};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
 use crate::attribute::{self, PK, row as field};
-use crate::item::{Item, check_format, corrupt, seconds, string};
+use crate::item::{Item, check_format, corrupt, due_attributes, read_due, seconds, string};
 use crate::key::{self, Key};
 use crate::list::List;
 use crate::record::{from_item, to_item};
@@ -20,7 +21,8 @@ use crate::record::{from_item, to_item};
 /// Version of the rows' formats. Readers refuse another one and never rewrite it.
 const FORMAT: u8 = 1;
 
-/// A queue's row. Its place in the list index never changes, so writing it again costs nothing there.
+/// A queue's row. Its place in the list index never changes, so writing it again costs nothing there. In the due index
+/// it lies only while it owes walks.
 #[derive(Serialize, Deserialize)]
 struct QueueRow {
     pk: String,
@@ -32,11 +34,41 @@ struct QueueRow {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     parked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    resuming: Option<ResumingRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     watermark: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     marked: Option<Timestamp>,
     list_key: String,
     list_at: i64,
+}
+
+/// The walks that a queue owes. Their place in the due index lies in attributes of its own.
+#[derive(Serialize, Deserialize)]
+struct ResumingRow {
+    since: Timestamp,
+    walks: Vec<WalkRow>,
+}
+
+/// A walk over a shard. Names are short, because there are as many as shards.
+#[derive(Serialize, Deserialize)]
+struct WalkRow {
+    s: u16,
+    h: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    f: Option<Timestamp>,
+}
+
+impl ResumingRow {
+    fn of(resuming: &Resuming) -> Self {
+        let row = |(shard, walk): (&u16, &Walk)| WalkRow { s: *shard, h: walk.heard_at, f: walk.from };
+        Self { since: resuming.since, walks: resuming.walks.iter().map(row).collect() }
+    }
+
+    fn read(self, due: Due) -> Resuming {
+        let walk = |WalkRow { s, h, f }| (s, Walk { heard_at: h, from: f });
+        Resuming { since: self.since, walks: self.walks.into_iter().map(walk).collect(), due }
+    }
 }
 
 /// The item of a queue's record.
@@ -50,12 +82,18 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         non: record.nonce,
         paused: record.paused,
         parked: record.parked,
+        resuming: record.resuming.as_ref().map(ResumingRow::of),
         watermark: record.watermark,
         marked: record.marked_at,
         list_key: List::Queues.key_of(record.name.as_str()),
         list_at: 0,
     };
-    to_item(&row).map_err(|_| corrupt(format!("the record of queue {} can't be serialised", record.name)))
+    let mut item = to_item(&row)
+        .map_err(|_| corrupt(format!("the record of queue {} can't be serialised", record.name)))?;
+    if let Some(due) = record.due() {
+        item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
+    }
+    Ok(item)
 }
 
 /// Reads a queue's record.
@@ -63,10 +101,12 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
     let name: Option<QueueName> = string(&item, PK).and_then(key::queue_name);
     let name = name.ok_or_else(|| corrupt("an item that should be a queue has another key".to_owned()))?;
     check_format(&item, FORMAT, &format!("queue {name}"))?;
+    let due = read_due(&item, &format!("queue {name}"))?;
     let row: QueueRow =
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
-    let QueueRow { ver, non, paused, parked, watermark, marked, .. } = row;
-    Ok(QueueRecord { name, version: ver, nonce: non, paused, parked, watermark, marked_at: marked })
+    let QueueRow { ver, non, paused, parked, resuming, watermark, marked, .. } = row;
+    let resuming = resuming.zip(due).map(|(row, due)| row.read(due));
+    Ok(QueueRecord { name, version: ver, nonce: non, paused, parked, resuming, watermark, marked_at: marked })
 }
 
 /// The row of all ticks.

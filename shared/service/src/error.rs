@@ -33,13 +33,18 @@ pub enum ServiceError {
 }
 
 impl ServiceError {
+    /// Whether the same call may well succeed later.
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Contended | Self::Throttled | Self::Unavailable { .. } => true,
+            Self::Rejected(_) | Self::Corrupt { .. } => false,
+        }
+    }
+
     /// What a turn is given back for that can't go on because of this: what passes by itself says nothing about the
     /// execution, and what doesn't must not go on for ever.
     pub const fn undone(&self) -> Undone {
-        match self {
-            Self::Contended | Self::Throttled | Self::Unavailable { .. } => Undone::ByWorker,
-            Self::Rejected(_) | Self::Corrupt { .. } => Undone::ByCode,
-        }
+        if self.is_retryable() { Undone::ByWorker } else { Undone::ByCode }
     }
 }
 

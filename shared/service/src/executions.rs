@@ -17,7 +17,7 @@ mod remote;
 mod start;
 mod tell;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod turn;
 mod waiters;
 mod work;

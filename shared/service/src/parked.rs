@@ -1,9 +1,13 @@
 //! What waits in paused queues. A message of a paused queue that a function receives is deleted, and its record is marked
 //! as parked: a million waiting messages would otherwise be received, and sent again, for as long as the pause lasts.
-//! Resuming the queue walks the due index, a shard a message, and sends the hint of each parked record.
+//!
+//! Resuming the queue walks the due index, a shard a message, and sends the hint of each parked record. The queue's
+//! record says which walks aren't done, in the same write that resumes it. So a walk may be lost at any moment: the tick
+//! begins it again. A walk in trouble sends a fresh message from the place that it has come to.
 
 use futures::stream::{self, StreamExt as _};
 use tickover_core::command::Command;
+use tickover_core::decision::DueReply;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::ExecutionCommand;
 use tickover_core::id::{ExecutionId, QueueName, RecordId, TaskId};
@@ -26,17 +30,24 @@ use crate::timers::{FireError, Fired};
 const BEGINS_AFTER: Millis = Millis::from_secs(10);
 /// How long a walk goes on that nobody else can be sent.
 const OWN_WALK: Millis = Millis::from_secs(20);
+/// How long a walk waits that got no answer of the store.
+const AGAIN_AFTER_SECS: u64 = 15;
+/// Walks that wait come back spread over so many seconds: all of them write one record in the end.
+const SPREAD_SECS: u16 = 16;
 /// Entries of a page: as many records as are read with one call.
 const PAGE: usize = 100;
 /// Records decided at once.
 const RECORDS_AT_ONCE: usize = 16;
+/// The ends of the due index.
+const FIRST: Timestamp = Timestamp::from_millis(i64::MIN);
+const LAST: Timestamp = Timestamp::from_millis(i64::MAX);
 
 /// How a walk over a shard ended.
 enum Walked {
-    /// At its end, or because the queue is paused again.
+    /// At its end, or because nothing is left for it to do.
     Done,
-    /// Because time was up, at this place.
-    Until(Timestamp),
+    /// Because time was up.
+    TimeUp,
 }
 
 impl Service {
@@ -44,75 +55,140 @@ impl Service {
     /// has resumed it meanwhile has sent nobody to look for them.
     pub(crate) async fn note_parked(&self, queue: &QueueName) -> Result<bool, ServiceError> {
         if !self.record(queue).await?.is_some_and(|record| record.parked) {
-            let noted = |record: &QueueRecord| set(record, true).filter(|record| record.paused);
+            let noted = |record: &QueueRecord| {
+                (record.paused && !record.parked).then(|| QueueRecord { parked: true, ..record.clone() })
+            };
             self.write_queue(queue, noted).await?;
         }
         self.is_paused(queue).await
     }
 
-    /// Has the hints sent of all that was parked while the queue was paused. Where that fails, resuming it again does it.
-    pub(crate) async fn send_parked(&self, queue: &QueueName) -> Result<(), ServiceError> {
-        if !self.record(queue).await?.is_some_and(|record| record.parked) {
-            return Ok(());
+    /// Resumes a queue, and has the hints sent of all that was parked. What can't be sent now, the tick sends.
+    pub(crate) async fn resume_queue(&self, queue: &QueueName) -> Result<(), ServiceError> {
+        let (now, shards) = (self.now(), self.limits.due_shards);
+        let resumed = |record: &QueueRecord| record.resume(now, shards).or_else(|| record.restart_walks(now));
+        if let Some(record) = self.write_queue(queue, resumed).await? {
+            self.send_walks(&record, now, BEGINS_AFTER, now.plus(OWN_WALK)).await;
         }
-        let resumes = (0..self.limits.due_shards.max(1)).map(|shard| Resume {
-            queue: queue.clone(),
-            shard,
-            from: None,
+        Ok(())
+    }
+
+    /// The tick looks at a queue that owes walks: those that are lost begin again.
+    pub(crate) async fn restart_walks(
+        &self,
+        queue: &QueueName,
+        stop_at: Timestamp,
+    ) -> Result<DueReply, ServiceError> {
+        let now = self.now();
+        let Some(record) = self.write_queue(queue, |record| record.restart_walks(now)).await? else {
+            return Ok(DueReply::Nothing);
+        };
+        self.send_walks(&record, now, Millis::ZERO, stop_at).await;
+        Ok(DueReply::Rearmed)
+    }
+
+    /// Sends the messages of the walks that begin now. Where nobody takes messages, it walks itself while there is time.
+    async fn send_walks(&self, record: &QueueRecord, now: Timestamp, after: Millis, stop_at: Timestamp) {
+        let Some(resuming) = &record.resuming else { return };
+        let begin = resuming.walks.iter().filter(|(_, walk)| walk.heard_at == now);
+        let resumes = begin.map(|(shard, walk)| Resume {
+            queue: record.name.clone(),
+            shard: *shard,
+            since: Some(resuming.since),
+            from: walk.from,
         });
         if self.has_timers() {
             let messages: Vec<Outgoing> =
-                resumes.filter_map(|resume| outgoing(&Wake::Resume(resume), BEGINS_AFTER)).collect();
-            if self.send(&QueueName::timers(), &messages).await < messages.len() {
-                let reason = "not everything that waits could be told that the queue is resumed".to_owned();
-                return Err(ServiceError::Unavailable { reason });
-            }
-        } else {
-            let stop_at = self.now().plus(OWN_WALK);
-            for resume in resumes {
-                if let Walked::Until(_) = self.walk(&resume, stop_at).await? {
-                    let reason = "not everything that waits has its message yet: resume again".to_owned();
-                    return Err(ServiceError::Unavailable { reason });
-                }
+                resumes.filter_map(|resume| outgoing(&Wake::Resume(resume), after)).collect();
+            // Of one that isn't sent nothing will be heard, and the tick sends it again.
+            self.send(&QueueName::timers(), &messages).await;
+            return;
+        }
+        for resume in resumes {
+            if let Err(error) = self.go_on_walking(resume, stop_at).await {
+                tracing::warn!({ field::QUEUE_NAME } = %record.name, %error, "not all that waits has its message");
             }
         }
-        self.write_queue(queue, |record| set(record, false)).await
     }
 
     /// Walks a shard for a queue that was resumed.
     pub(crate) async fn fire_resume(&self, resume: Resume, stop_at: Timestamp) -> Result<Fired, FireError> {
-        match self.walk(&resume, stop_at).await? {
-            Walked::Done => Ok(Fired::Spent),
-            Walked::Until(place) => {
-                let rest = Wake::Resume(Resume { from: Some(place), ..resume });
-                let messages: Vec<Outgoing> = outgoing(&rest, Millis::ZERO).into_iter().collect();
-                let sent = self.send(&QueueName::timers(), &messages).await;
-                if sent == messages.len() { Ok(Fired::SentOn) } else { Err(FireError::NotSentOn) }
+        let Some((rest, after)) = self.go_on_walking(resume, stop_at).await? else {
+            return Ok(Fired::Spent);
+        };
+        // A fresh message instead of the one that comes back: its receive count starts anew.
+        let messages: Vec<Outgoing> = outgoing(&Wake::Resume(rest), after).into_iter().collect();
+        let sent = self.send(&QueueName::timers(), &messages).await;
+        if sent == messages.len() { Ok(Fired::SentOn) } else { Err(FireError::NotSentOn) }
+    }
+
+    /// Walks a shard while there is time. What is left of it, and how long that should wait.
+    async fn go_on_walking(
+        &self,
+        resume: Resume,
+        stop_at: Timestamp,
+    ) -> Result<Option<(Resume, Millis)>, ServiceError> {
+        let mut place = resume.from;
+        let after = match self.walk(&resume, &mut place, stop_at).await {
+            Ok(Walked::Done) => return Ok(None),
+            Ok(Walked::TimeUp) => Millis::ZERO,
+            Err(error) if error.is_retryable() => {
+                tracing::warn!({ field::QUEUE_NAME } = %resume.queue, %error, "a walk waits, and goes on then");
+                Millis::from_secs(AGAIN_AFTER_SECS + u64::from(resume.shard % SPREAD_SECS))
             }
+            Err(error) => return Err(error),
+        };
+        let rest = Resume { from: place, ..resume };
+        self.note_place(&rest).await;
+        Ok(Some((rest, after)))
+    }
+
+    /// Notes how far a walk has come. If that can't be noted, the tick may send it once more from an earlier place.
+    async fn note_place(&self, rest: &Resume) {
+        let Some(since) = rest.since else { return };
+        let now = self.now();
+        let noted = |record: &QueueRecord| record.walked_to(since, rest.shard, rest.from, now);
+        if let Err(error) = self.write_queue(&rest.queue, noted).await {
+            tracing::debug!({ field::QUEUE_NAME } = %rest.queue, %error, "the place of a walk isn't noted");
         }
     }
 
-    async fn walk(&self, resume: &Resume, stop_at: Timestamp) -> Result<Walked, ServiceError> {
-        let from = resume.from.unwrap_or(Timestamp::from_millis(i64::MIN));
-        let range = DueRange { shard: resume.shard, from, until: Timestamp::from_millis(i64::MAX) };
-        let (mut cursor, mut reached): (Option<String>, _) = (None, from);
+    /// `place` is up to where the walk has come, also where it fails.
+    async fn walk(
+        &self,
+        resume: &Resume,
+        place: &mut Option<Timestamp>,
+        stop_at: Timestamp,
+    ) -> Result<Walked, ServiceError> {
+        let range = DueRange { shard: resume.shard, from: place.unwrap_or(FIRST), until: LAST };
+        let mut cursor: Option<String> = None;
+        let mut record = self.fresh_record(&resume.queue).await?;
         loop {
-            // What is left stays parked: the next resuming has to look for it.
-            if self.is_paused(&resume.queue).await? && self.note_parked(&resume.queue).await? {
+            if !goes_on(record.as_ref(), resume, *place) {
                 return Ok(Walked::Done);
             }
             // The first page is always looked at, so that a walk goes on however little time each message has.
             if cursor.is_some() && self.now() >= stop_at {
-                return Ok(Walked::Until(reached));
+                return Ok(Walked::TimeUp);
             }
             let page = self.patiently(|| self.ports.store.due(range, PAGE, cursor.as_deref())).await?;
-            reached = page.items.last().map_or(reached, |entry| entry.due_at);
+            let last = page.items.last().map(|entry| entry.due_at);
             self.unpark_page(&resume.queue, page.items).await?;
+            *place = last.max(*place);
             cursor = page.next;
             if cursor.is_none() {
+                // If this can't be noted, only the note is left to be done.
+                *place = Some(LAST);
+                self.note_walked(resume).await?;
                 return Ok(Walked::Done);
             }
+            record = self.record(&resume.queue).await?;
         }
+    }
+
+    async fn note_walked(&self, resume: &Resume) -> Result<(), ServiceError> {
+        let Some(since) = resume.since else { return Ok(()) };
+        self.write_queue(&resume.queue, |record| record.walked(since, resume.shard)).await.map(drop)
     }
 
     async fn unpark_page(&self, queue: &QueueName, entries: Vec<DueEntry>) -> Result<(), ServiceError> {
@@ -121,7 +197,7 @@ impl Service {
             match entry.record {
                 RecordId::Task(id) => tasks.push(id),
                 RecordId::Execution(id) => executions.push(id),
-                RecordId::Recurrence(_) => {}
+                RecordId::Recurrence(_) | RecordId::Queue(_) => {}
             }
         }
         self.unpark_tasks(queue, &tasks).await?;
@@ -146,7 +222,9 @@ impl Service {
         for one in driven {
             match one {
                 Ok(one) => effects.extend(one.effects),
-                Err(error) => trouble = Some(error),
+                Err(error) if error.is_retryable() => trouble = Some(error),
+                // One record for good must not hold up all behind it.
+                Err(error) => tracing::error!(%error, "a parked task left alone"),
             }
         }
         // All together, so that ten travel with one request.
@@ -173,12 +251,27 @@ impl Service {
             Err(error) => return Err(error.into()),
         };
         let known = KnownExecution::Record(Box::new(execution));
-        Box::pin(self.drive_execution(id, known, &ExecutionCommand::Unpark)).await.map(drop)
+        match Box::pin(self.drive_execution(id, known, &ExecutionCommand::Unpark)).await {
+            Err(error) if error.is_retryable() => Err(error),
+            Err(error) => {
+                tracing::error!({ field::EXECUTION_ID } = %id, %error, "a parked execution left alone");
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+        }
     }
 }
 
-fn set(record: &QueueRecord, parked: bool) -> Option<QueueRecord> {
-    (record.parked != parked).then(|| QueueRecord { parked, ..record.clone() })
+/// Whether there is anything left to do for a walk that has come to this place: the queue is still resumed as it was then,
+/// and nobody has noted a place further on.
+fn goes_on(record: Option<&QueueRecord>, resume: &Resume, place: Option<Timestamp>) -> bool {
+    match resume.since {
+        Some(since) => {
+            record.and_then(|record| record.walk(since, resume.shard)).is_some_and(|walk| walk.from <= place)
+        }
+        // Nothing is noted of the walks of older builds.
+        None => record.is_none_or(|record| !record.paused),
+    }
 }
 
 #[cfg(test)]

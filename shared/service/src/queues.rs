@@ -94,19 +94,17 @@ impl Service {
     /// Stops or resumes handing out tasks; deadlines keep running.
     pub async fn pause_queue(&self, name: &QueueName, paused: bool) -> Result<QueueInfo, ServiceError> {
         self.require(name)?;
-        self.write_queue(name, |record| {
-            (record.paused != paused).then(|| QueueRecord { paused, ..record.clone() })
-        })
-        .await?;
-        if !paused {
-            self.send_parked(name).await?;
+        if paused {
+            self.write_queue(name, QueueRecord::pause).await?;
+        } else {
+            self.resume_queue(name).await?;
         }
         self.info(name.clone(), None).await
     }
 
     /// Makes the in-process queue's names last: the table knows them from their first task on.
     pub(crate) async fn remember_queue(&self, name: &QueueName) -> Result<(), ServiceError> {
-        self.write_queue(name, |record| (record.version == 0).then(|| record.clone())).await
+        self.write_queue(name, |record| (record.version == 0).then(|| record.clone())).await.map(drop)
     }
 
     /// Queues that the table has a record of.
@@ -145,33 +143,39 @@ impl Service {
 
     /// The queue's record, perhaps a few seconds old.
     pub(crate) async fn record(&self, name: &QueueName) -> Result<Option<QueueRecord>, ServiceError> {
-        let now = self.now();
-        if let Some(known) = self.queues.lookup(name, now) {
+        if let Some(known) = self.queues.lookup(name, self.now()) {
             return Ok(known.record);
         }
+        self.fresh_record(name).await
+    }
+
+    /// The queue's record as it is now.
+    pub(crate) async fn fresh_record(&self, name: &QueueName) -> Result<Option<QueueRecord>, ServiceError> {
+        let now = self.now();
         let record = self.patiently(|| self.ports.store.queue(name)).await?;
         self.queues.store(name, record.clone(), now);
         Ok(record)
     }
 
+    /// Changes the queue's record. What was written; `None` if there was nothing to change.
     pub(crate) async fn write_queue(
         &self,
         name: &QueueName,
         change: impl Fn(&QueueRecord) -> Option<QueueRecord>,
-    ) -> Result<(), ServiceError> {
+    ) -> Result<Option<QueueRecord>, ServiceError> {
         for tries in 0..TRIES {
             let stored = self.patiently(|| self.ports.store.queue(name)).await?;
             let current = stored.unwrap_or_else(|| QueueRecord::new(name.clone(), self.new_nonce()));
             let Some(changed) = change(&current) else {
                 self.queues.store(name, (current.version > 0).then_some(current), self.now());
-                return Ok(());
+                return Ok(None);
             };
             let record = QueueRecord { version: current.version + 1, nonce: self.new_nonce(), ..changed };
             let writes = [Write::PutQueue { record: record.clone() }];
             match self.patiently(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => {
-                    self.queues.store(name, Some(record), self.now());
-                    return Ok(());
+                    self.queues.store(name, Some(record.clone()), self.now());
+                    return Ok(Some(record));
                 }
                 Err(StoreError::Conflict { .. }) => self.back_off(tries, Millis::new(10)).await,
                 Err(error) => return Err(error.into()),

@@ -162,7 +162,10 @@ impl Service {
             let mut views = job.views.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(views.entry(queue.clone()).or_default())
         };
-        once.get_or_try_init(|| self.look_at_queue(queue)).await.copied()
+        let view = *once.get_or_try_init(|| self.look_at_queue(queue)).await?;
+        // A long sweep must not go on moving what is parked far ahead when the walks of a resumed queue have begun.
+        let paused = view.paused && self.is_paused(queue).await?;
+        Ok(QueueView { paused, ..view })
     }
 
     async fn look_at_queue(&self, queue: &QueueName) -> Result<QueueView, ServiceError> {

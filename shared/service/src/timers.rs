@@ -92,10 +92,7 @@ impl FireError {
         match self {
             Self::Malformed(_) | Self::TooFarAhead { .. } => false,
             Self::NotSentOn => true,
-            Self::Service(error) => match error {
-                ServiceError::Rejected(_) | ServiceError::Corrupt { .. } => false,
-                ServiceError::Contended | ServiceError::Throttled | ServiceError::Unavailable { .. } => true,
-            },
+            Self::Service(error) => error.is_retryable(),
         }
     }
 }
@@ -201,6 +198,7 @@ impl Service {
                 Box::pin(self.look_at_execution(id, KnownExecution::Unread, &command, stop_at)).await?
             }
             RecordId::Recurrence(id) => Box::pin(self.settle_recurrence(id)).await?,
+            RecordId::Queue(name) => Box::pin(self.restart_walks(name, stop_at)).await?,
         };
         Ok(match reply {
             DueReply::TimedOut => Fired::TimedOut,

@@ -11,7 +11,7 @@ use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::id::{BlobId, ExecutionId, RecordId, TaskId};
+use tickover_core::id::{BlobId, ExecutionId, QueueName, RecordId, TaskId};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
@@ -53,6 +53,7 @@ struct Place {
 enum Known {
     Task(TaskId, Option<Task>),
     Execution(ExecutionId, Option<Execution>),
+    Queue(QueueName, Option<Due>),
 }
 
 impl Ledger {
@@ -132,6 +133,10 @@ impl Ledger {
                     let changed = Happening::Stored(Box::new(Change { before, after }));
                     self.history.note(self.clock.now(), actor, What::OfExecution(Box::new(changed)));
                 }
+                Known::Queue(name, before) => {
+                    let after = self.queue_due(&name);
+                    self.follow(RecordId::Queue(name), before, after, lag_ms);
+                }
             }
         }
         answer
@@ -147,8 +152,17 @@ impl Ledger {
                 let before = self.execution(&id);
                 Some(Known::Execution(id, before))
             }
+            RecordId::Queue(name) => {
+                let before = self.queue_due(&name);
+                Some(Known::Queue(name, before))
+            }
             RecordId::Recurrence(_) => None,
         }
+    }
+
+    /// Where a queue's record really lies in the index.
+    fn queue_due(&self, name: &QueueName) -> Option<Due> {
+        self.store.queue(name).now_or_never()?.ok()??.due()
     }
 
     fn note_open(&self, after: &Execution) {
@@ -222,6 +236,7 @@ impl Ledger {
 fn name(at: Timestamp, id: &RecordId) -> String {
     let sort = match id {
         RecordId::Execution(_) => 'e',
+        RecordId::Queue(_) => 'q',
         RecordId::Recurrence(_) => 'r',
         RecordId::Task(_) => 't',
     };
@@ -237,8 +252,8 @@ fn record_of(write: &Write) -> Option<RecordId> {
         }
         Write::UpdateExecution { before, .. } => Some(before.id.clone().into()),
         Write::Wake { id, .. } => Some(id.clone().into()),
+        Write::PutQueue { record } => Some(RecordId::Queue(record.name.clone())),
         Write::PutKey { .. }
-        | Write::PutQueue { .. }
         | Write::PutTick { .. }
         | Write::PutRecurrence { .. }
         | Write::ExtendBlob { .. }

@@ -82,16 +82,22 @@ async fn pausing_and_resuming_again_and_again_multiplies_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_parked_after_the_resuming_is_found_by_the_tick() {
+async fn what_was_parked_long_before_flows_within_three_minutes_where_the_walks_are_lost() {
     let scene = scheduled(1).await;
     let queue = queue_name("work");
     pause(&scene, true).await;
     deliver(&scene).await;
+    // Until the tick has moved it far ahead.
+    for minute in 1..=35 {
+        tick_of(&scene, minute, 0).await;
+    }
     pause(&scene, false).await;
-    // The walk is lost.
     scene.clock.advance(Millis::from_secs(10));
     scene.lose_messages(&tickover_core::id::QueueName::timers()).await;
-    tick_of(&scene, 15, 0).await;
+    for minute in 36..=38 {
+        tick_of(&scene, minute, 0).await;
+        scene.fire().await;
+    }
     let depth = scene.queue.depth(&queue).await.unwrap();
     assert_eq!(depth.visible, 1);
     assert_eq!(deliver(&scene).await.1, ["0"]);

@@ -85,6 +85,7 @@ pub const CASES: &[Case] = cases![
     parts::a_large_payload_is_read_as_it_was_written,
     parts::a_payload_is_kept_longer_or_is_gone_already,
     parts::a_queues_versions_follow_each_other,
+    parts::a_queue_lies_in_the_due_index_while_it_owes_walks,
     parts::the_ticks_record_follows_itself,
     parts::queues_are_listed_by_name,
     parts::a_key_is_taken_over_only_from_the_record_that_was_seen,

@@ -114,11 +114,12 @@ impl Records {
         let executions = self.executions.values().map(|one| (RecordId::from(one.id.clone()), one.due));
         let recurrences =
             self.recurrences.values().map(|one| (RecordId::Recurrence(one.id.clone()), one.due));
+        let queues = self.queues.values().map(|one| (RecordId::Queue(one.name.clone()), one.due()));
         let is_within = |due: &Due| due.shard == range.shard && (range.from..=range.until).contains(&due.at);
         let place = |(record, due): (RecordId, Option<Due>)| {
             due.filter(is_within).map(|due| Place { at: due.at, record })
         };
-        tasks.chain(executions).chain(recurrences).filter_map(place).collect()
+        tasks.chain(executions).chain(recurrences).chain(queues).filter_map(place).collect()
     }
 
     /// A record's entry in the due index.
@@ -127,6 +128,7 @@ impl Records {
             RecordId::Task(id) => self.tasks.get(id)?.due?,
             RecordId::Execution(id) => self.executions.get(id)?.due?,
             RecordId::Recurrence(id) => self.recurrences.get(id)?.due?,
+            RecordId::Queue(name) => self.queues.get(name)?.due()?,
         };
         Some(DueEntry { record, due_at: due.at, kind: due.kind })
     }
@@ -204,7 +206,7 @@ impl Store for MemoryStore {
         let Page { items, next } = page(places, &name(listing), order, limit, cursor)?;
         let task = |record| match record {
             RecordId::Task(id) => Some(id),
-            RecordId::Execution(_) | RecordId::Recurrence(_) => None,
+            RecordId::Execution(_) | RecordId::Recurrence(_) | RecordId::Queue(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(task).collect(), next })
     }
@@ -232,7 +234,7 @@ impl Store for MemoryStore {
         let Page { items, next } = page(places.collect(), &listing, Order::Descending, limit, cursor)?;
         let execution = |record| match record {
             RecordId::Execution(id) => Some(id),
-            RecordId::Task(_) | RecordId::Recurrence(_) => None,
+            RecordId::Task(_) | RecordId::Recurrence(_) | RecordId::Queue(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(execution).collect(), next })
     }
@@ -284,7 +286,7 @@ impl Store for MemoryStore {
         let Page { items, next } = page(places.collect(), "schedules", Order::Ascending, limit, cursor)?;
         let recurrence = |record| match record {
             RecordId::Recurrence(id) => records.recurrences.get(&id).cloned(),
-            RecordId::Task(_) | RecordId::Execution(_) => None,
+            RecordId::Task(_) | RecordId::Execution(_) | RecordId::Queue(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(recurrence).collect(), next })
     }

@@ -1,4 +1,7 @@
+mod lost;
+
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickover_core::command::Start;
 use tickover_core::id::TaskKind;
@@ -8,6 +11,7 @@ use tickover_core::timeout::Timeouts;
 
 use super::*;
 use crate::claim::{ClaimRequest, Company, Delivered, Hinted};
+use crate::executions::tests::mortal::{Mortal, NEVER};
 use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use crate::ports::{Clock as _, Queue as _};
 use crate::schedule::ScheduleRequest;
@@ -20,6 +24,7 @@ struct Scene {
     worker: Service,
     clock: Arc<ManualClock>,
     queue: Arc<MemoryQueue>,
+    store: Arc<Mortal>,
 }
 
 fn work() -> QueueName {
@@ -28,13 +33,24 @@ fn work() -> QueueName {
 
 impl Scene {
     fn new() -> Self {
+        Self::of_shards(1)
+    }
+
+    fn of_shards(due_shards: u16) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::Fixed(vec![work()])));
-        let store = Arc::new(MemoryStore::new());
-        let ports = Ports { store, queue: queue.clone(), clock: clock.clone(), ids: Arc::new(SystemIds) };
-        let limits = Limits { due_shards: 1, ..Limits::default() };
+        let says = StoreError::Unavailable { reason: "throttled for long".to_owned() };
+        let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
+        let store = Arc::new(Mortal { inner: Arc::new(MemoryStore::new()), writes, last, says });
+        let ports = Ports {
+            store: store.clone(),
+            queue: queue.clone(),
+            clock: clock.clone(),
+            ids: Arc::new(SystemIds),
+        };
+        let limits = Limits { due_shards, ..Limits::default() };
         let operator = Service::new(ports.clone(), limits.clone());
-        Self { operator, worker: Service::new(ports, limits), clock, queue }
+        Self { operator, worker: Service::new(ports, limits), clock, queue, store }
     }
 
     async fn schedule(&self, id: &str) {
@@ -55,9 +71,18 @@ impl Scene {
 
     /// The worker is handed what there is. How many tasks it took.
     async fn deliver(&self) -> usize {
-        let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
         let mut taken = 0;
-        for message in self.queue.receive(&work(), 10, Millis::from_secs(360), Millis::ZERO).await.unwrap() {
+        while let Some(count) = self.deliver_batch().await {
+            taken += count;
+        }
+        taken
+    }
+
+    async fn deliver_batch(&self) -> Option<usize> {
+        let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+        let messages = self.queue.receive(&work(), 10, Millis::from_secs(360), Millis::ZERO).await.unwrap();
+        let (mut taken, is_end) = (0, messages.is_empty());
+        for message in messages {
             let (body, receipt) = (message.body.as_str(), Some(message.receipt.as_str()));
             let delivered = Delivered { body, receipt, receives: message.receive_count };
             match self.worker.claim_hinted(delivered, &request, Company::Shared).await.unwrap() {
@@ -66,7 +91,7 @@ impl Scene {
                 Hinted::Suspect => {}
             }
         }
-        taken
+        (!is_end).then_some(taken)
     }
 
     /// The worker deals with the timers that have arrived.

@@ -118,6 +118,8 @@ impl Service {
                     match entry.record {
                         RecordId::Task(id) => ids.push(id),
                         RecordId::Execution(id) => executions.push(id),
+                        // Its walks count as lost soon, and the tick sends their messages.
+                        RecordId::Queue(_) => {}
                         // Nothing of what recurs is in a queue but the timer of its next occurrence.
                         RecordId::Recurrence(id) => {
                             let found = self.patiently(|| self.ports.store.recurrence(&id)).await;

@@ -108,7 +108,9 @@ impl Service {
             for entry in lot.iter() {
                 match &entry.record {
                     RecordId::Task(id) => tasks.push(id.clone()),
-                    other @ (RecordId::Execution(_) | RecordId::Recurrence(_)) => others.push(other.clone()),
+                    other @ (RecordId::Execution(_) | RecordId::Recurrence(_) | RecordId::Queue(_)) => {
+                        others.push(other.clone());
+                    }
                 }
             }
             if !tasks.is_empty() {
@@ -140,6 +142,7 @@ impl Service {
         let settled = match &record {
             RecordId::Execution(id) => Box::pin(self.settle_execution(id, job)).await,
             RecordId::Recurrence(id) => Box::pin(self.settle_recurrence(id)).await,
+            RecordId::Queue(name) => Box::pin(self.restart_walks(name, job.stop_at)).await,
             RecordId::Task(_) => Ok(DueReply::Nothing),
         };
         match settled {

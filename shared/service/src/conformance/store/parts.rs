@@ -1,14 +1,16 @@
 //! What belongs to tasks: payloads, queues, idempotency keys; and reading many at once.
 
 use tickover_core::decision::Write;
+use tickover_core::due::Due;
 use tickover_core::duration::Millis;
-use tickover_core::id::{BlobId, Fingerprint, Incarnation};
+use tickover_core::id::{BlobId, Fingerprint, Incarnation, RecordId};
 use tickover_core::payload::BlobRef;
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
 
 use super::fixture::{NOW, World, conflicting, id, json, later, present, queue};
-use crate::ports::StoreError;
+use crate::ports::{DueEntry, DueRange, StoreError};
 
 const DIGEST: Fingerprint = Fingerprint::from_bytes([5; 16]);
 
@@ -79,6 +81,35 @@ pub(super) async fn a_queues_versions_follow_each_other(world: World) -> Result<
     let skipping = QueueRecord { version: 4, nonce: world.nonce(), ..second.clone() };
     assert_eq!(conflicting(world.store.commit(&put(&skipping)).await), None);
     assert_eq!(world.store.queue(&name).await?, Some(second));
+    Ok(())
+}
+
+pub(super) async fn a_queue_lies_in_the_due_index_while_it_owes_walks(
+    world: World,
+) -> Result<(), StoreError> {
+    let blank = QueueRecord::new(queue("mail"), world.nonce());
+    let paused = QueueRecord { version: 1, paused: true, parked: true, ..blank };
+    let next =
+        |record: QueueRecord| QueueRecord { version: record.version + 1, nonce: world.nonce(), ..record };
+    let resumed = paused.resume(NOW, 2).map(next).unwrap_or(paused.clone());
+    let halfway = resumed.walked_to(NOW, 1, Some(NOW), NOW).map(next).unwrap_or(paused.clone());
+    let one_left = halfway.walked(NOW, 0).map(next).unwrap_or(paused.clone());
+    let done = one_left.walked(NOW, 1).map(next).unwrap_or(paused.clone());
+    for record in [paused, resumed, halfway, one_left, done] {
+        world.store.commit(&[Write::PutQueue { record: record.clone() }]).await?;
+        assert_eq!(world.store.queue(&record.name).await?, Some(record.clone()));
+        let mut found = Vec::new();
+        for shard in 0..2 {
+            let range = DueRange::until(shard, Timestamp::from_millis(i64::MAX));
+            found.extend(world.store.due(range, 10, None).await?.items);
+        }
+        let entry = |due: Due| DueEntry {
+            record: RecordId::Queue(record.name.clone()),
+            due_at: due.at,
+            kind: due.kind,
+        };
+        assert_eq!(found, record.due().map(entry).into_iter().collect::<Vec<_>>());
+    }
     Ok(())
 }
 

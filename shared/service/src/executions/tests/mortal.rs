@@ -21,19 +21,21 @@ use crate::memory::MemoryStore;
 use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
 /// Writes that nobody ever comes to.
-pub(super) const NEVER: u64 = u64::MAX;
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// The store, and how many writes its user has made and may make.
-pub(super) struct Mortal {
-    pub(super) inner: Arc<MemoryStore>,
-    pub(super) writes: AtomicU64,
-    pub(super) last: AtomicU64,
+pub(crate) struct Mortal {
+    pub(crate) inner: Arc<MemoryStore>,
+    pub(crate) writes: AtomicU64,
+    pub(crate) last: AtomicU64,
+    /// What is answered from then on.
+    pub(crate) says: StoreError,
 }
 
 impl Mortal {
     fn lives(&self) -> Result<(), StoreError> {
         let is_dead = self.writes.load(Ordering::SeqCst) >= self.last.load(Ordering::SeqCst);
-        if is_dead { Err(StoreError::Corrupt { reason: "dead".to_owned() }) } else { Ok(()) }
+        if is_dead { Err(self.says.clone()) } else { Ok(()) }
     }
 
     fn wrote<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {

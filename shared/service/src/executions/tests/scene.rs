@@ -21,7 +21,7 @@ use crate::claim::ClaimRequest;
 use crate::error::ServiceError;
 use crate::executions::{RemoteStep, StartRequest, TakenTurn, Work};
 use crate::memory::{MemoryQueue, MemoryStore, Queues};
-use crate::ports::{Clock, Queue as _, Store as _};
+use crate::ports::{Clock, Queue as _, Store as _, StoreError};
 use crate::service::{Ports, Service};
 use crate::system::SystemIds;
 use crate::tick::TickReport;
@@ -87,7 +87,8 @@ impl Scene {
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
         let store = Arc::new(MemoryStore::new());
         let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
-        let mortal = Arc::new(Mortal { inner: Arc::clone(&store), writes, last });
+        let says = StoreError::Corrupt { reason: "dead".to_owned() };
+        let mortal = Arc::new(Mortal { inner: Arc::clone(&store), writes, last, says });
         let ports = Ports {
             store: mortal.clone(),
             queue: queue.clone(),

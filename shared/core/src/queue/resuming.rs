@@ -1,0 +1,204 @@
+//! What a resumed queue owes to what was parked while it was paused: a walk over each shard of the due index, which
+//! sends the hints. The queue's record says which walks aren't done, and lies in the due index for as long as there are
+//! any. So the tick finds a walk whose message was lost, and a queue that owes nothing costs the tick nothing.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::due::{Due, DueKind, shard_of_name};
+use crate::duration::Millis;
+use crate::queue::QueueRecord;
+use crate::tick::SKEW_MAX;
+use crate::time::Timestamp;
+
+/// A walk that has noted nothing for this long counts as lost: a message goes on for a minute, and begins ten seconds
+/// after the resuming.
+pub const LOST_AFTER: Millis = Millis::from_secs(120);
+
+/// The walks of one resuming that aren't done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resuming {
+    /// When the queue was resumed. Walks of an earlier resuming stop.
+    #[serde(rename = "s")]
+    pub since: Timestamp,
+    /// By shard. A shard that isn't here is done.
+    #[serde(rename = "w")]
+    pub walks: BTreeMap<u16, Walk>,
+    /// Where the queue's record lies in the due index.
+    #[serde(rename = "d")]
+    pub due: Due,
+}
+
+/// A walk over one shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Walk {
+    /// When its message was sent, or it last noted how far it had come.
+    #[serde(rename = "h")]
+    pub heard_at: Timestamp,
+    /// The place up to which it is known to be done: the beginning if absent.
+    #[serde(default, rename = "f", skip_serializing_if = "Option::is_none")]
+    pub from: Option<Timestamp>,
+}
+
+impl QueueRecord {
+    /// The record of the paused queue; `None` if it is paused already. What is parked stays so: the next resuming
+    /// walks anew.
+    pub fn pause(&self) -> Option<Self> {
+        (!self.paused).then(|| Self { paused: true, resuming: None, ..self.clone() })
+    }
+
+    /// The record of the resumed queue, which owes a walk over each of so many shards if anything was parked; `None` if
+    /// it is resumed already.
+    pub fn resume(&self, now: Timestamp, shards: u16) -> Option<Self> {
+        let owes_unnoted = self.parked && self.resuming.is_none();
+        if !self.paused && !owes_unnoted {
+            return None;
+        }
+        let shard = shard_of_name(self.name.as_str(), shards);
+        let due = Due { at: now.plus(LOST_AFTER), kind: DueKind::Backstop, shard };
+        let walk = Walk { heard_at: now, from: None };
+        let walks = (0..shards.max(1)).map(|shard| (shard, walk)).collect();
+        let resuming = self.parked.then_some(Resuming { since: now, walks, due });
+        Some(Self { paused: false, resuming, ..self.clone() })
+    }
+
+    /// The record in which walks that count as lost begin again where they had come to, now; `None` if the record isn't
+    /// due.
+    pub fn restart_walks(&self, now: Timestamp) -> Option<Self> {
+        let mut resuming = self.resuming.clone().filter(|resuming| resuming.due.at <= now)?;
+        for walk in resuming.walks.values_mut() {
+            // What lies far ahead is from a clock that jumped back since.
+            if walk.heard_at > now.plus(SKEW_MAX) || walk.heard_at.plus(LOST_AFTER) <= now {
+                walk.heard_at = now;
+            }
+        }
+        let first = resuming.walks.values().map(|walk| walk.heard_at).min().unwrap_or(now);
+        resuming.due.at = first.plus(LOST_AFTER);
+        Some(Self { resuming: Some(resuming), ..self.clone() })
+    }
+
+    /// How far a walk of this resuming is known to have come; `None` if there is nothing left for it to do.
+    pub fn walk(&self, since: Timestamp, shard: u16) -> Option<&Walk> {
+        let resuming = self.resuming.as_ref().filter(|resuming| resuming.since == since)?;
+        resuming.walks.get(&shard)
+    }
+
+    /// The record in which a walk has come to this place.
+    pub fn walked_to(
+        &self,
+        since: Timestamp,
+        shard: u16,
+        from: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let walk = *self.walk(since, shard)?;
+        let mut after = self.clone();
+        let walks = &mut after.resuming.as_mut()?.walks;
+        walks.insert(shard, Walk { heard_at: now.max(walk.heard_at), from: from.max(walk.from) });
+        Some(after)
+    }
+
+    /// The record in which a walk is done. After the last one nothing is parked any more.
+    pub fn walked(&self, since: Timestamp, shard: u16) -> Option<Self> {
+        self.walk(since, shard)?;
+        let mut after = self.clone();
+        let walks = &mut after.resuming.as_mut()?.walks;
+        walks.remove(&shard);
+        if walks.is_empty() {
+            after.parked = false;
+            after.resuming = None;
+        }
+        Some(after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{Nonce, QueueName};
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1_000)
+    }
+
+    fn parked() -> QueueRecord {
+        let name = QueueName::parse("mail").unwrap();
+        let blank = QueueRecord::new(name, Nonce::from_bytes([0; Nonce::LEN]));
+        QueueRecord { parked: true, ..blank.pause().unwrap() }
+    }
+
+    fn due_at(record: &QueueRecord) -> Option<Timestamp> {
+        record.due().map(|due| due.at)
+    }
+
+    #[test]
+    fn a_resumed_queue_owes_a_walk_over_each_shard_until_all_are_done() {
+        let record = parked().resume(at(0), 2).unwrap();
+        assert_eq!((record.paused, record.parked, due_at(&record)), (false, true, Some(at(120))));
+        assert_eq!(record.resume(at(1), 2), None, "once");
+        let record = record.walked(at(0), 1).unwrap();
+        assert_eq!(record.walked(at(0), 1), None, "a repeated message");
+        assert!(record.parked && record.walk(at(0), 0).is_some());
+        let record = record.walked(at(0), 0).unwrap();
+        assert_eq!((record.parked, record.resuming), (false, None));
+    }
+
+    #[test]
+    fn a_queue_where_nothing_was_parked_owes_nothing() {
+        let record = QueueRecord { parked: false, ..parked() }.resume(at(0), 2).unwrap();
+        assert_eq!((record.resuming.as_ref(), due_at(&record)), (None, None));
+        assert_eq!(record.restart_walks(at(9_000)), None);
+    }
+
+    #[test]
+    fn walks_of_an_earlier_resuming_count_no_more() {
+        let record = parked().resume(at(0), 2).unwrap();
+        let paused = record.pause().unwrap();
+        assert_eq!((paused.parked, due_at(&paused)), (true, None));
+        let again = paused.resume(at(60), 2).unwrap();
+        assert_eq!((again.walked(at(0), 1), again.walk(at(0), 1)), (None, None));
+        assert!(again.walk(at(60), 1).is_some());
+    }
+
+    #[test]
+    fn only_a_walk_that_was_not_heard_of_for_two_minutes_begins_again_where_it_was() {
+        let record = parked().resume(at(0), 3).unwrap().walked(at(0), 2).unwrap();
+        let record = record.walked_to(at(0), 1, Some(at(7)), at(70)).unwrap();
+        assert_eq!(record.restart_walks(at(119)), None);
+        let record = record.restart_walks(at(130)).unwrap();
+        let walk = |shard| record.walk(at(0), shard).map(|walk| (walk.heard_at, walk.from));
+        assert_eq!((walk(0), walk(1)), (Some((at(130), None)), Some((at(70), Some(at(7))))));
+        assert_eq!((walk(2), due_at(&record)), (None, Some(at(190))));
+        let record = record.restart_walks(at(200)).unwrap();
+        assert_eq!(record.walk(at(0), 1), Some(&Walk { heard_at: at(200), from: Some(at(7)) }));
+    }
+
+    #[test]
+    fn a_walk_noted_by_a_clock_that_is_a_little_ahead_is_not_lost() {
+        let record = parked().resume(at(0), 1).unwrap();
+        let ahead = record.walked_to(at(0), 0, None, at(180)).unwrap().restart_walks(at(120)).unwrap();
+        assert_eq!(ahead.walk(at(0), 0).map(|walk| walk.heard_at), Some(at(180)));
+        let jumped = record.walked_to(at(0), 0, None, at(9_000)).unwrap().restart_walks(at(120)).unwrap();
+        assert_eq!(jumped.walk(at(0), 0).map(|walk| walk.heard_at), Some(at(120)));
+    }
+
+    #[test]
+    fn a_walk_never_goes_back() {
+        let record = parked().resume(at(0), 1).unwrap();
+        let record = record.walked_to(at(0), 0, Some(at(7)), at(70)).unwrap();
+        let record = record.walked_to(at(0), 0, Some(at(3)), at(60)).unwrap();
+        assert_eq!(record.walk(at(0), 0), Some(&Walk { heard_at: at(70), from: Some(at(7)) }));
+    }
+
+    #[test]
+    fn the_record_of_the_most_shards_there_may_be_is_far_below_what_an_item_may_hold() {
+        let now = Timestamp::from_millis(1_767_225_600_000);
+        let mut record = parked().resume(now, 1_000).unwrap();
+        for shard in 0..1_000 {
+            record = record.walked_to(now, shard, Some(now), now).unwrap();
+        }
+        let bytes = serde_json::to_string(&record).unwrap().len();
+        assert!(bytes < 48 * 1_024, "{bytes}");
+    }
+}
