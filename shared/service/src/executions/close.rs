@@ -17,6 +17,7 @@ use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{Execution, ExecutionState, ParentClosePolicy, Progress, missing_time};
 use tickover_core::id::ExecutionId;
+use tickover_core::queue::QueueView;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
 
@@ -30,6 +31,20 @@ use crate::telemetry::field;
 const PAGE: usize = 50;
 /// Of these, at once.
 const AT_ONCE: usize = 16;
+
+/// Who looks at an execution for what has become due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Look {
+    /// A timer's message.
+    Timer {
+        /// When it was to come.
+        at: Timestamp,
+        /// The place in the due index that it stands for.
+        due_at: Timestamp,
+    },
+    /// The tick, with what is known of the execution's queue.
+    Tick(QueueView),
+}
 
 /// How much of a close a call does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +73,15 @@ impl Service {
         &self,
         id: &ExecutionId,
         known: KnownExecution,
-        command: &ExecutionCommand,
+        look: Look,
         stop_at: Timestamp,
     ) -> Result<DueReply, ServiceError> {
-        let mut driven = Box::pin(self.drive_alone(id, known, command)).await?;
-        let goes_on = driven.closed_here || falls_to(command, &driven);
+        let command = match look {
+            Look::Timer { due_at, .. } => ExecutionCommand::Timer { due_at },
+            Look::Tick(view) => ExecutionCommand::Due(view),
+        };
+        let mut driven = Box::pin(self.drive_alone(id, known, &command)).await?;
+        let goes_on = driven.closed_here || falls_to(&look, &driven);
         if let Some(closing) = driven.execution.take_if(|it| goes_on && is_closing(it)) {
             // An error is the caller's to see: its message has to come back, or nobody goes on before a later tick.
             driven.execution = Some(self.finish(&closing, stop_at, Share::Page).await?);
@@ -128,13 +147,13 @@ impl Service {
     /// The message that goes on with a close; none for what isn't closing.
     pub(crate) fn going_on(&self, execution: &Execution) -> Option<Effect> {
         let ExecutionState::Closing(closed) = &execution.state else { return None };
-        let at = self.now();
         if !self.has_timers() {
-            let hint = TurnHint::of(execution);
-            return Some(Effect::Turn { queue: execution.queue.clone(), hint, at });
+            let (queue, hint) = (execution.queue.clone(), TurnHint::of(execution));
+            return Some(Effect::Turn { queue, hint, at: self.now() });
         }
-        // By the instant of the end it is known from the timers of instants that were on their way before.
-        Some(Effect::Timer(Timer { record: execution.id.clone().into(), at, due_at: closed.ended_at }))
+        // By the instant of the end it is known from timers that were on their way before.
+        let at = closed.ended_at;
+        Some(Effect::Timer(Timer { record: execution.id.clone().into(), at, due_at: at }))
     }
 
     /// Ends the steps and children that are still open: the record as it stands after that, and how far this came.
@@ -272,11 +291,17 @@ impl Service {
     }
 }
 
-/// Whether it falls to this look to go on with a close: to its own message, and to the tick where it has taken it over.
-fn falls_to(look: &ExecutionCommand, driven: &DrivenExecution) -> bool {
-    let ended_at = driven.execution.as_ref().and_then(Execution::closed).map(|closed| closed.ended_at);
-    let is_its_message = matches!(look, ExecutionCommand::Timer { due_at } if ended_at.is_some_and(|ended_at| ended_at == *due_at));
-    is_its_message || driven.outcome == Ok(ExecutionReply::Due(DueReply::Dispatched))
+/// Whether it falls to this look to go on with a close: to the tick where it has taken it over, and to the messages of
+/// this end, which are the one that brought it and those that go on with it. A later instant of the same execution has
+/// nothing to do with it.
+fn falls_to(look: &Look, driven: &DrivenExecution) -> bool {
+    match look {
+        Look::Timer { at, .. } => {
+            let closed = driven.execution.as_ref().and_then(Execution::closed);
+            closed.is_some_and(|closed| *at <= closed.ended_at)
+        }
+        Look::Tick(_) => driven.outcome == Ok(ExecutionReply::Due(DueReply::Dispatched)),
+    }
 }
 
 /// How far somebody has come.

@@ -1,10 +1,14 @@
 //! Closes that take more than one call: how much each call does, who goes on with them, and who doesn't.
 
+use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::journal::{Entry, Happened};
-use tickover_core::execution::{Execution, ExecutionState, Parent, ParentClosePolicy, Progress};
+use tickover_core::execution::{
+    Execution, ExecutionState, ExecutionTimeouts, Parent, ParentClosePolicy, Progress,
+};
 use tickover_core::id::{QueueName, WorkflowName};
 
+use super::mortal::NEVER;
 use super::scene::{Scene, event, id, name};
 use super::{fanned_out, remote_id};
 use crate::error::ServiceError;
@@ -182,4 +186,52 @@ async fn the_tick_goes_on_with_a_close_whose_message_was_lost() {
     assert_eq!(scene.fire(1_000).await, 1);
     assert_eq!(scene.fire(1_000).await, 0);
     assert!(is_ended(&scene.execution("e").await));
+}
+
+/// An execution with open steps and a deadline, whose timer is on its way.
+async fn with_deadline(seconds: u64, steps: usize) -> Scene {
+    let scene = Scene::new();
+    let (workflow, queue) = (WorkflowName::parse("orders").unwrap(), QueueName::parse("work").unwrap());
+    let timeouts = ExecutionTimeouts { execution: Some(Millis::from_secs(seconds)), run: None };
+    let request = StartRequest { id: Some(id("e")), timeouts, ..StartRequest::new(workflow, queue) };
+    scene.service.start(request).await.unwrap();
+    let turn = scene.turn().await.unwrap();
+    let entries = scene.begin_remote(&turn.execution, steps).await;
+    scene.suspend(&turn, entries).await;
+    scene
+}
+
+#[tokio::test]
+async fn the_timer_of_a_deadline_that_fails_in_the_close_comes_back_and_goes_on_with_it() {
+    let scene = with_deadline(60, 200).await;
+    scene.advance(60);
+    scene.die_after(120);
+    assert!(scene.try_fire(1_000).await.contains(&true));
+    scene.die_after(NEVER);
+    assert_eq!(steps_done(&scene).await, 100);
+    scene.advance(61);
+    while scene.fire(1_000).await > 0 {}
+    assert_steps_ended(&scene, "e", 200).await;
+}
+
+#[tokio::test]
+async fn the_timer_of_a_deadline_does_nothing_of_a_close_that_came_before_it() {
+    let scene = with_deadline(100, 200).await;
+    scene.slow(6_000);
+    scene.service.terminate(&id("e")).await.unwrap();
+    scene.slow(0);
+    scene.advance(100);
+    assert_eq!(steps_done(&scene).await, 50);
+    let mut wrote = Vec::new();
+    loop {
+        let before = scene.writes();
+        if !scene.fire_one(0).await {
+            break;
+        }
+        wrote.push(scene.writes() - before);
+    }
+    wrote.sort_unstable();
+    // The deadline's, and three pages: two with a note, the last one with the end.
+    assert_eq!(wrote, [0, 51, 51, 51]);
+    assert_steps_ended(&scene, "e", 200).await;
 }
