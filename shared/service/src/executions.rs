@@ -32,6 +32,7 @@ use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
 use tickover_core::trace::TraceContext;
 
+pub(crate) use close::Look;
 pub use describe::Described;
 pub(crate) use drive::{CALLERS_PATIENCE, KnownExecution};
 pub use events::{Offered, PendingEvent, PendingEvents};

@@ -8,7 +8,6 @@ use futures::stream::{self, StreamExt as _};
 use tickover_core::command::Command;
 use tickover_core::decision::{DueReply, Reply};
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::ExecutionCommand;
 use tickover_core::id::{QueueName, RecordId};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Handover, Sweep, Timer, Wake, WakeError};
@@ -16,7 +15,7 @@ use tickover_core::timer::{Handover, Sweep, Timer, Wake, WakeError};
 use crate::claim::WAITED_OUT;
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::KnownExecution;
+use crate::executions::{KnownExecution, Look};
 use crate::metric;
 use crate::service::Service;
 use crate::tick::{TickReport, outgoing};
@@ -194,8 +193,8 @@ impl Service {
                 }
             }
             RecordId::Execution(id) => {
-                let command = ExecutionCommand::Timer { due_at };
-                Box::pin(self.look_at_execution(id, KnownExecution::Unread, &command, stop_at)).await?
+                let look = Look::Timer { at: timer.at, due_at };
+                Box::pin(self.look_at_execution(id, KnownExecution::Unread, look, stop_at)).await?
             }
             RecordId::Recurrence(id) => Box::pin(self.settle_recurrence(id)).await?,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, stop_at)).await?,

@@ -161,8 +161,8 @@ pub(crate) fn waits_since(execution: &Execution, now: Timestamp) -> Option<Times
         ExecutionState::Pending(_) | ExecutionState::Waiting(_) => hint_arrives_at(execution)?,
         ExecutionState::Running(_) if execution.is_held() => return None,
         ExecutionState::Running(turn) => turn.lease_expires_at,
-        ExecutionState::Closing(_) => execution.hinted_at?,
-        ExecutionState::Ended(_) => return None,
+        // A close goes on by itself, whatever becomes of the hints in its queue.
+        ExecutionState::Closing(_) | ExecutionState::Ended(_) => return None,
     };
     (since <= now).then(|| execution.hinted_at.map_or(since, |at| at.max(since)))
 }

@@ -7,6 +7,8 @@
 //! What counts is [`Execution::kept`]: everything that the record points to is kept at least until then. What a
 //! pointer says of its item is only the least: an end is moved later, never earlier, and pointers in segments stay.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use crate::decision::Write;
@@ -151,6 +153,19 @@ pub(super) fn settle(execution: &mut Execution, now: Timestamp, limits: &Limits)
 /// Whether there is anything to be kept.
 fn has_parts(execution: &Execution) -> bool {
     execution.sealed.is_some() || parts::blobs(execution).next().is_some()
+}
+
+/// Whether somebody has come further than is known. Of two who go through the same, the one behind has to stop: what
+/// it would do has been done, and its note would send others back.
+pub(super) fn is_ahead(execution: &Execution, progress: Progress) -> bool {
+    let before = execution.progress.unwrap_or_default();
+    let parts = (progress.to, progress.entries).cmp(&(before.to, before.entries));
+    let are_short = |to: Timestamp| execution.kept.is_some_and(|kept| kept < to);
+    match progress.steps.cmp(&before.steps) {
+        Ordering::Less => false,
+        Ordering::Equal => parts.is_gt() && progress.to.is_some_and(are_short),
+        Ordering::Greater => parts.is_ge(),
+    }
 }
 
 /// Takes note of how far somebody has come.

@@ -1,13 +1,15 @@
 //! What follows the outcome: steps and children that are still open are ended, and the record is closed for good.
 //!
-//! There may be more to end than one call has time for. How far it has come is noted page by page, and whoever comes
-//! next goes on from there: mostly the message that is sent once time is up, else the tick.
+//! There may be more to end than one call has time for. How far it has come is noted page by page, and a message that
+//! is sent once time is up goes on from there. So a close is a chain of calls, and there is one chain of each: it
+//! begins with the command that closed the execution, only its own message goes on with it, and of two calls at the
+//! same page one is refused and sends nothing. The tick takes a chain over that has given no sign of life for as long
+//! as the backstop. Nobody else who finds an execution closing does anything of that.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::{DueReply, Effect};
-use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{End, ExecutionCommand, GoneThrough};
 use tickover_core::execution::decision::ExecutionReply;
@@ -15,10 +17,11 @@ use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{Execution, ExecutionState, ParentClosePolicy, Progress, missing_time};
 use tickover_core::id::ExecutionId;
+use tickover_core::queue::QueueView;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
 
-use super::drive::{DrivenExecution, KnownExecution};
+use super::drive::{DrivenExecution, KnownExecution, is_closing};
 use super::remote::remote_id;
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -29,20 +32,59 @@ const PAGE: usize = 50;
 /// Of these, at once.
 const AT_ONCE: usize = 16;
 
+/// Who looks at an execution for what has become due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Look {
+    /// A timer's message.
+    Timer {
+        /// When it was to come.
+        at: Timestamp,
+        /// The place in the due index that it stands for.
+        due_at: Timestamp,
+    },
+    /// The tick, with what is known of the execution's queue.
+    Tick(QueueView),
+}
+
+/// How much of a close a call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Share {
+    /// Whole pages, and one of them however little time there is: so each call comes further.
+    Page,
+    /// What there is time for, and no parts: this is a child, and its parent's page waits for it.
+    InTime,
+}
+
+/// How far a call came with what it goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    /// Through all of it.
+    Through,
+    /// As far as there was time.
+    OutOfTime,
+    /// Somebody else has come at least as far, and goes on with it.
+    Overtaken,
+}
+
 impl Service {
     /// A look at an execution for what has become due. One that is closing is seen to its end, as far as there is
-    /// time before `stop_at`, and one that stays open for long has its parts kept on.
+    /// time before `stop_at`, if that falls to this look; one that stays open for long has its parts kept on.
     pub(crate) async fn look_at_execution(
         &self,
         id: &ExecutionId,
         known: KnownExecution,
-        command: &ExecutionCommand,
+        look: Look,
         stop_at: Timestamp,
     ) -> Result<DueReply, ServiceError> {
-        let mut driven = Box::pin(self.drive_alone(id, known, command)).await?;
-        if let Some(closing) = driven.execution.take_if(|it| matches!(it.state, ExecutionState::Closing(_))) {
+        let command = match look {
+            Look::Timer { due_at, .. } => ExecutionCommand::Timer { due_at },
+            Look::Tick(view) => ExecutionCommand::Due(view),
+        };
+        let mut driven = Box::pin(self.drive_alone(id, known, &command)).await?;
+        let goes_on = driven.closed_here || falls_to(&look, &driven);
+        if let Some(closing) = driven.execution.take_if(|it| goes_on && is_closing(it)) {
             // An error is the caller's to see: its message has to come back, or nobody goes on before a later tick.
-            driven.execution = Some(self.finish(&closing, stop_at).await?);
+            driven.execution = Some(self.finish(&closing, stop_at, Share::Page).await?);
         }
         if let Some(execution) = driven.execution.filter(|execution| execution.closed().is_none())
             && let Some(to) = missing_time(&execution, self.now(), &self.limits)
@@ -59,26 +101,37 @@ impl Service {
 
     /// Sees a closing execution to its end, as far as there is time. What it leaves open may close other executions
     /// in turn.
-    pub(crate) fn finish<'a>(
+    pub(super) fn finish<'a>(
         &'a self,
         execution: &'a Execution,
         stop_at: Timestamp,
+        share: Share,
     ) -> BoxFuture<'a, Result<Execution, ServiceError>> {
-        self.end_what_is_left(execution, stop_at).boxed()
+        self.end_what_is_left(execution, stop_at, share).boxed()
     }
 
     async fn end_what_is_left(
         &self,
         execution: &Execution,
         stop_at: Timestamp,
+        share: Share,
     ) -> Result<Execution, ServiceError> {
-        let (mut execution, mut all) = self.end_open_steps(execution.clone(), stop_at).await?;
-        if all && let Some(to) = missing_time(&execution, self.now(), &self.limits) {
-            (execution, all) = self.keep_parts(execution, to, stop_at).await?;
+        let (mut execution, mut came) = self.end_open_steps(execution.clone(), stop_at, share).await?;
+        if came == Came::Through
+            && let Some(to) = missing_time(&execution, self.now(), &self.limits)
+        {
+            (execution, came) = match share {
+                Share::Page => self.keep_parts(execution, to, stop_at).await?,
+                Share::InTime => (execution, Came::OutOfTime),
+            };
         }
-        if !all {
-            self.go_on_later(&execution).await;
-            return Ok(execution);
+        match came {
+            Came::Through => {}
+            Came::OutOfTime => {
+                self.go_on_later(&execution).await;
+                return Ok(execution);
+            }
+            Came::Overtaken => return Ok(execution),
         }
         let Some(end) = End::of(&execution) else { return Ok(execution) };
         let known = KnownExecution::Record(Box::new(execution.clone()));
@@ -88,65 +141,86 @@ impl Service {
 
     /// Time is up: the rest is done by whoever gets the message that is sent here.
     async fn go_on_later(&self, execution: &Execution) {
-        if !self.has_timers() {
-            return self.send_turn(&execution.queue, TurnHint::of(execution), Millis::ZERO).await;
-        }
-        let at = self.now();
-        let due_at = execution.due.map_or(at, |due| due.at);
-        self.publish(vec![Effect::Timer(Timer { record: execution.id.clone().into(), at, due_at })]).await;
+        self.publish(self.going_on(execution).into_iter().collect()).await;
     }
 
-    /// Ends the steps and children that are still open: the record as it stands after that, and whether it was all.
+    /// The message that goes on with a close; none for what isn't closing.
+    pub(crate) fn going_on(&self, execution: &Execution) -> Option<Effect> {
+        let ExecutionState::Closing(closed) = &execution.state else { return None };
+        if !self.has_timers() {
+            let (queue, hint) = (execution.queue.clone(), TurnHint::of(execution));
+            return Some(Effect::Turn { queue, hint, at: self.now() });
+        }
+        // By the instant of the end it is known from timers that were on their way before.
+        let at = closed.ended_at;
+        Some(Effect::Timer(Timer { record: execution.id.clone().into(), at, due_at: at }))
+    }
+
+    /// Ends the steps and children that are still open: the record as it stands after that, and how far this came.
     async fn end_open_steps(
         &self,
         mut execution: Execution,
         stop_at: Timestamp,
-    ) -> Result<(Execution, bool), ServiceError> {
+        share: Share,
+    ) -> Result<(Execution, Came), ServiceError> {
         if execution.open_steps == 0 {
-            return Ok((execution, true));
+            return Ok((execution, Came::Through));
         }
+        let mut owes_page = share == Share::Page;
         let journal = self.journal_of(&execution).await?;
         let open = open_steps(&journal);
         let mut ended = progress_of(&execution).steps;
         while let Some(left) = open.get(index(ended)..).filter(|left| !left.is_empty()) {
+            if !std::mem::take(&mut owes_page) && self.now() >= stop_at {
+                return Ok((execution, Came::OutOfTime));
+            }
             let page = &left[..left.len().min(PAGE)];
-            self.end_page(&execution, page, stop_at).await?;
-            ended = ended.saturating_add(u32::try_from(page.len()).unwrap_or(u32::MAX));
-            if page.len() == left.len() {
+            let count = self.end_page(&execution, page, stop_at, share).await?;
+            if count == left.len() {
                 break;
             }
+            if count == 0 {
+                return Ok((execution, Came::OutOfTime));
+            }
+            ended = ended.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
             let progress = Progress { steps: ended, ..progress_of(&execution) };
             execution = match self.note_progress(&execution, progress).await? {
                 Some(noted) => noted,
-                // Somebody else has seen to it.
-                None => return Ok((execution, false)),
+                None => return Ok((execution, Came::Overtaken)),
             };
-            if self.now() >= stop_at {
-                return Ok((execution, false));
-            }
         }
-        Ok((execution, true))
+        Ok((execution, Came::Through))
     }
 
+    /// Ends a page, or as much of it as falls to this call: how many from its beginning.
     async fn end_page(
         &self,
         execution: &Execution,
         page: &[&Entry],
         stop_at: Timestamp,
-    ) -> Result<(), ServiceError> {
-        let ends = page.iter().map(|entry| self.end_one(execution, entry, stop_at));
+        share: Share,
+    ) -> Result<usize, ServiceError> {
+        let ends = page.iter().map(async |entry| {
+            if share == Share::InTime && self.now() >= stop_at {
+                return Ok(false);
+            }
+            self.end_one(execution, entry, stop_at).await.map(|()| true)
+        });
         let ended: Vec<_> = stream::iter(ends.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+        let mut count = 0;
         for one in ended {
             match one {
-                Ok(()) => {}
+                Ok(true) => {}
+                Ok(false) => break,
                 // Nobody could ever end it, and the others must not wait for that.
                 Err(error @ ServiceError::Corrupt { .. }) => {
                     tracing::error!({ field::EXECUTION_ID } = %execution.id, %error, "left alone at the close");
                 }
                 Err(error) => return Err(error),
             }
+            count += 1;
         }
-        Ok(())
+        Ok(count)
     }
 
     async fn end_one(
@@ -171,6 +245,7 @@ impl Service {
         }
     }
 
+    /// Ends a child. Of what that leaves open, only as much is ended here as there is time for.
     pub(super) async fn end_child(
         &self,
         child: &ExecutionId,
@@ -182,8 +257,15 @@ impl Service {
             ParentClosePolicy::RequestCancel => ExecutionCommand::Cancel,
             ParentClosePolicy::Terminate => ExecutionCommand::Terminate,
         };
-        let driven = self.drive_execution_until(child, KnownExecution::Unread, &command, stop_at).await;
-        match driven.and_then(DrivenExecution::answer) {
+        let closed = async {
+            let driven = Box::pin(self.drive_alone(child, KnownExecution::Unread, &command)).await?;
+            if !driven.closed_here {
+                // If it was closing, somebody else goes on with that.
+                return driven.answer();
+            }
+            Box::pin(self.see_to_the_end(driven, stop_at, Share::InTime)).await.answer()
+        };
+        match closed.await {
             Ok(_) | Err(ServiceError::Rejected(Reject::NoExecution | Reject::ExecutionClosed { .. })) => {
                 Ok(())
             }
@@ -194,7 +276,8 @@ impl Service {
         }
     }
 
-    /// Notes how far somebody has come: the record as it stands after that; nothing if it has moved on.
+    /// Notes how far somebody has come: the record as it stands after that; nothing if it has moved on, or somebody
+    /// else has come at least as far.
     pub(super) async fn note_progress(
         &self,
         execution: &Execution,
@@ -203,9 +286,21 @@ impl Service {
         let ended_at = execution.closed().map(|closed| closed.ended_at);
         let command = ExecutionCommand::GoneThrough(GoneThrough { run: execution.run, ended_at, progress });
         let known = KnownExecution::Record(Box::new(execution.clone()));
-        // What is closing is in the hands of this very caller.
         let (noted, reply) = self.drive_alone(&execution.id, known, &command).await?.answer()?;
         Ok((reply == ExecutionReply::Changed { changed: true }).then_some(noted))
+    }
+}
+
+/// Whether it falls to this look to go on with a close: to the tick where it has taken it over, and to the messages of
+/// this end, which are the one that brought it and those that go on with it. A later instant of the same execution has
+/// nothing to do with it.
+fn falls_to(look: &Look, driven: &DrivenExecution) -> bool {
+    match look {
+        Look::Timer { at, .. } => {
+            let closed = driven.execution.as_ref().and_then(Execution::closed);
+            closed.is_some_and(|closed| *at <= closed.ended_at)
+        }
+        Look::Tick(_) => driven.outcome == Ok(ExecutionReply::Due(DueReply::Dispatched)),
     }
 }
 

@@ -10,6 +10,7 @@ use tickover_core::execution::{Execution, ExecutionState, ahead_of_journal};
 use tickover_core::id::ExecutionId;
 use tickover_core::time::Timestamp;
 
+use super::close::Share;
 use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX};
 use crate::error::ServiceError;
 use crate::metric;
@@ -36,6 +37,9 @@ pub(crate) struct DrivenExecution {
     pub(crate) execution: Option<Execution>,
     /// The answer.
     pub(crate) outcome: Result<ExecutionReply, Reject>,
+    /// Whether it was this command that closed the execution, and left something to be ended: its caller begins with
+    /// that.
+    pub(super) closed_here: bool,
 }
 
 impl DrivenExecution {
@@ -51,30 +55,22 @@ impl DrivenExecution {
 
 impl Service {
     /// Carries a command out and tells others of it. An execution that it closes is seen to the end, if that can be
-    /// done while its caller waits.
+    /// done while its caller waits. One that was closing already isn't: somebody else goes on with that.
     pub(crate) async fn drive_execution(
         &self,
         id: &ExecutionId,
         known: KnownExecution,
         command: &ExecutionCommand,
     ) -> Result<DrivenExecution, ServiceError> {
-        self.drive_execution_until(id, known, command, self.now().plus(CALLERS_PATIENCE)).await
-    }
-
-    /// The same, with as much of what follows an end as there is time for.
-    pub(crate) async fn drive_execution_until(
-        &self,
-        id: &ExecutionId,
-        known: KnownExecution,
-        command: &ExecutionCommand,
-        stop_at: Timestamp,
-    ) -> Result<DrivenExecution, ServiceError> {
+        let stop_at = self.now().plus(CALLERS_PATIENCE);
         // Each caller's future would hold all of this, though it is mostly waiting for one answer.
         let driven = Box::pin(self.drive_alone(id, known, command)).await?;
-        if matches!(command, ExecutionCommand::Finish(_)) {
+        // Without a queue of timers, a turn's hint is the message that a close goes on by.
+        let goes_on = matches!(command, ExecutionCommand::Take(_)) && !self.has_timers();
+        if !driven.closed_here && !goes_on {
             return Ok(driven);
         }
-        Ok(Box::pin(self.see_to_the_end(driven, stop_at)).await)
+        Ok(Box::pin(self.see_to_the_end(driven, stop_at, Share::Page)).await)
     }
 
     /// Carries a command out and tells others of it, and does nothing of what follows an end.
@@ -151,15 +147,21 @@ impl Service {
             }
         }
         self.publish(effects).await;
-        Ok(Ok(DrivenExecution { execution, outcome }))
+        let was_closed = record.is_some_and(|record| record.closed().is_some());
+        let closed_here = !was_closed && execution.as_ref().is_some_and(is_closing);
+        Ok(Ok(DrivenExecution { execution, outcome, closed_here }))
     }
 
     /// One that is closing is finished at once. If that fails, the tick does it.
-    async fn see_to_the_end(&self, mut driven: DrivenExecution, stop_at: Timestamp) -> DrivenExecution {
-        let is_closing = |execution: &Execution| matches!(execution.state, ExecutionState::Closing(_));
+    pub(super) async fn see_to_the_end(
+        &self,
+        mut driven: DrivenExecution,
+        stop_at: Timestamp,
+        share: Share,
+    ) -> DrivenExecution {
         if let Some(execution) = driven.execution.take_if(|execution| is_closing(execution)) {
             // What it leaves open may close others in turn.
-            match self.finish(&execution, stop_at).await {
+            match self.finish(&execution, stop_at, share).await {
                 Ok(finished) => driven.execution = Some(finished),
                 Err(error) => {
                     tracing::warn!({ field::EXECUTION_ID } = %execution.id, %error, "still closing");
@@ -175,6 +177,11 @@ impl Service {
         let execution = self.patiently(|| self.ports.store.execution(id)).await?;
         Ok(execution.filter(|execution| !execution.is_gone(self.now())))
     }
+}
+
+/// Whether what an execution left open at its end is still to be ended.
+pub(super) const fn is_closing(execution: &Execution) -> bool {
+    matches!(execution.state, ExecutionState::Closing(_))
 }
 
 /// Counts the steps whose end a worker has just written down.

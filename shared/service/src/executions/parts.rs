@@ -7,7 +7,7 @@ use tickover_core::execution::{Execution, Progress};
 use tickover_core::payload::{BlobRef, Payload};
 use tickover_core::time::Timestamp;
 
-use super::close::{index, progress_of};
+use super::close::{Came, index, progress_of};
 use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
@@ -25,14 +25,14 @@ struct Part {
 }
 
 impl Service {
-    /// Has everything that a record points to kept until then: the record as it stands after that, and whether it
-    /// was all. Goes on where somebody else has come to, and as far as there is time; a page of it at least.
+    /// Has everything that a record points to kept until then: the record as it stands after that, and how far this
+    /// came. Goes on where somebody else has come to, and as far as there is time; a page of it at least.
     pub(super) async fn keep_parts(
         &self,
         mut execution: Execution,
         to: Timestamp,
         stop_at: Timestamp,
-    ) -> Result<(Execution, bool), ServiceError> {
+    ) -> Result<(Execution, Came), ServiceError> {
         loop {
             let begun = execution.progress.and_then(|progress| progress.to).filter(|begun| *begun >= to);
             let before = progress_of(&execution);
@@ -47,15 +47,15 @@ impl Service {
             let seen = u32::try_from(seen).unwrap_or(u32::MAX);
             let progress = Progress { entries: seen, to: Some(to), ..before };
             let Some(noted) = self.note_progress(&execution, progress).await? else {
-                // It has moved on: whoever looks at it next begins anew.
-                return Ok((execution, false));
+                // It has moved on, or somebody else has come further: whoever looks at it next begins anew.
+                return Ok((execution, Came::Overtaken));
             };
             execution = noted;
             if execution.kept.is_none_or(|kept| kept >= to) {
-                return Ok((execution, true));
+                return Ok((execution, Came::Through));
             }
             if self.now() >= stop_at {
-                return Ok((execution, false));
+                return Ok((execution, Came::OutOfTime));
             }
         }
     }

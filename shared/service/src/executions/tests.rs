@@ -1,6 +1,7 @@
 //! How long the parts of executions are kept, and how executions are closed: with thousands of parts and steps, little
 //! time, and deaths after every write. What is old is deleted by the store, as soon as it may be.
 
+mod chains;
 pub(crate) mod mortal;
 mod scene;
 

@@ -119,7 +119,7 @@ impl Service {
                     known = KnownExecution::Record(Box::new(execution));
                 }
                 TakeReply::Suspect => return Ok(Taken::Suspect),
-                // What was left open has been seen to by now, or the tick will do it.
+                // What was left open is ended by whoever closed it, and by the messages that go on with that.
                 TakeReply::Closing | TakeReply::Held | TakeReply::Parked | TakeReply::Spent => {
                     if let (Some(parent), ExecutionState::Ended(ended)) =
                         (&execution.parent, &execution.state)

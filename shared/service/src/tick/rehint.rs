@@ -142,9 +142,9 @@ impl Service {
                 }
                 let now = self.now();
                 let of_tasks = tasks.iter().flat_map(|task| [hint(task), timer(task, now)]);
-                let of_executions = executions
-                    .iter()
-                    .flat_map(|execution| [turn(execution, now), turn_timer(execution, now)]);
+                let of_executions = executions.iter().flat_map(|execution| {
+                    [turn(execution, now), turn_timer(execution, now), self.going_on(execution)]
+                });
                 let is_soon = |timer: &Timer| timer.at <= now.plus(TIMER_HORIZON);
                 let recurring = recurring.into_iter().filter(is_soon).map(Effect::Timer);
                 let effects: Vec<_> = of_tasks.chain(of_executions).flatten().chain(recurring).collect();
@@ -181,8 +181,8 @@ fn turn(execution: &Execution, now: Timestamp) -> Option<Effect> {
         ExecutionState::Waiting(waiting) if execution.wakes > waiting.seen_wakes || waiting.stirred => now,
         ExecutionState::Waiting(waiting) if waiting.hint_later => return None,
         ExecutionState::Waiting(waiting) => waiting.until?,
-        ExecutionState::Closing(_) => now,
-        ExecutionState::Ended(_) => return None,
+        // It goes on by a message of its own.
+        ExecutionState::Closing(_) | ExecutionState::Ended(_) => return None,
     };
     Some(Effect::Turn { queue: execution.queue.clone(), hint: TurnHint::of(execution), at })
 }

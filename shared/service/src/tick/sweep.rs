@@ -5,7 +5,6 @@ use futures::stream::{self, StreamExt as _};
 use tickover_core::command::Command;
 use tickover_core::decision::{DueReply, Reply};
 use tickover_core::due::asks_its_queue;
-use tickover_core::execution::command::ExecutionCommand;
 use tickover_core::execution::due as of_execution;
 use tickover_core::id::{ExecutionId, RecordId, TaskId};
 use tickover_core::queue::QueueView;
@@ -16,7 +15,7 @@ use super::chain::Rest;
 use super::{Job, TickReport};
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::{CALLERS_PATIENCE, KnownExecution};
+use crate::executions::{CALLERS_PATIENCE, KnownExecution, Look};
 use crate::metric;
 use crate::ports::{DueEntry, DueRange, Page};
 use crate::service::Service;
@@ -165,7 +164,7 @@ impl Service {
         let known = KnownExecution::Record(Box::new(execution));
         // Others wait for the end of this page.
         let stop_at = job.stop_at.min(self.now().plus(CALLERS_PATIENCE));
-        self.look_at_execution(id, known, &ExecutionCommand::Due(view), stop_at).await
+        self.look_at_execution(id, known, Look::Tick(view), stop_at).await
     }
 
     async fn settle_lot(&self, ids: &[TaskId], job: &Job) -> Result<TickReport, ServiceError> {

@@ -37,9 +37,12 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
         let reply = Ok(ExecutionReply::Due(DueReply::Dispatched));
         return unparked(execution, Placement::Latest, context, reply);
     }
-    let closing_unseen =
-        matches!(execution.state, ExecutionState::Closing(_)) && execution.hinted_at.is_none();
-    if closing_unseen || is_told(execution) || recheck_at(execution).is_some_and(|at| at <= now) {
+    if matches!(execution.state, ExecutionState::Closing(_)) {
+        // Each page of a close is a sign of life. Only one that has given none for as long as the backstop is taken
+        // over: another's close would be done twice.
+        return if latest.at > now { rearm(execution, latest, context) } else { send(execution, context) };
+    }
+    if is_told(execution) || recheck_at(execution).is_some_and(|at| at <= now) {
         return send(execution, context);
     }
     if let Some(at) = starts_later(execution) {

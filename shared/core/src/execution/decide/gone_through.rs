@@ -1,4 +1,5 @@
-//! gone through: how far somebody has come is noted, so that whoever comes next goes on from there.
+//! gone through: how far somebody has come is noted, so that whoever comes next goes on from there. Whoever is behind
+//! another is refused.
 
 use crate::command::Context;
 use crate::duration::Millis;
@@ -13,8 +14,9 @@ const TO_BE_REOPENED: Millis = Millis::from_days(1);
 
 pub(super) fn decide(execution: &Execution, gone: &GoneThrough, context: &Context<'_>) -> ExecutionDecision {
     let ended_at = execution.closed().map(|closed| closed.ended_at);
-    if gone.run != execution.run || gone.ended_at != ended_at {
-        // It has moved on, and has other parts, or other steps, by now.
+    // If it has moved on, it has other parts, or other steps, by now.
+    let is_same = gone.run == execution.run && gone.ended_at == ended_at;
+    if !is_same || !keeping::is_ahead(execution, gone.progress) {
         return ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Changed { changed: false }));
     }
     let mut after = execution.clone();
@@ -22,6 +24,10 @@ pub(super) fn decide(execution: &Execution, gone: &GoneThrough, context: &Contex
     if let ExecutionState::Ended(closed) = &mut after.state {
         // Its parts are kept on because it is to be reopened, which may take more than this call.
         closed.expires_at = closed.expires_at.max(context.now.plus(TO_BE_REOPENED));
+    }
+    if matches!(execution.state, ExecutionState::Closing(_)) {
+        // The close goes on: the tick counts its backstop from here.
+        after.hinted_at = Some(context.now);
     }
     // Once all parts are kept on, the next look at them is far away.
     let is_kept_on = after.kept != execution.kept && ended_at.is_none();

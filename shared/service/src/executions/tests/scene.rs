@@ -152,6 +152,27 @@ impl Scene {
         messages.len()
     }
 
+    /// The same with one message: whether there was one.
+    pub(super) async fn fire_one(&self, time_ms: u64) -> bool {
+        let timers = QueueName::timers();
+        let messages = self.queue.receive(&timers, 1, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+        let Some(message) = messages.first() else { return false };
+        let stop_at = self.clock.now().plus(Millis::new(time_ms));
+        self.service.fire(&message.body, stop_at).await.unwrap();
+        self.queue.delete(&timers, &message.receipt).await.unwrap();
+        true
+    }
+
+    /// Loses the timers that have arrived: how many there were.
+    pub(super) async fn lose_timers(&self) -> usize {
+        let timers = QueueName::timers();
+        let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+        for message in &messages {
+            self.queue.delete(&timers, &message.receipt).await.unwrap();
+        }
+        messages.len()
+    }
+
     /// The same, where messages may fail, which then come back: which of them did.
     pub(super) async fn try_fire(&self, time_ms: u64) -> Vec<bool> {
         let timers = QueueName::timers();

@@ -5,7 +5,7 @@ use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::command::End;
 use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
-use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status};
+use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status, Progress};
 use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};
 
@@ -148,8 +148,32 @@ fn steps_that_have_ended_leave_nothing_open() {
 fn an_execution_that_is_not_seen_to_its_end_is_found_by_the_tick() {
     let scene = execution().child().started().take("a").complete("a").closes_later().sends_nothing();
     let scene = scene.next_tick().sends_hint_for("10m").closes_later().due("20m", DueKind::Backstop);
-    // Not again and again where nobody comes.
-    scene.next_tick().sends_no_hint().finish().has_ended();
+    scene.next_tick().sends_hint_for("20m").finish().has_ended();
+}
+
+#[test]
+fn a_close_that_goes_on_is_left_alone_by_the_tick() {
+    let scene = execution().started().take("a").record_entries("a", vec![remote("print")]).complete("a");
+    let scene = scene.at("8m").gone_through(gone(50)).closes_later().due("10m", DueKind::Backstop);
+    let scene = scene.next_tick().sends_nothing().due("18m", DueKind::Backstop);
+    scene.next_tick().sends_hint_for("18m").due("28m", DueKind::Backstop);
+}
+
+#[test]
+fn of_two_who_see_to_the_same_close_the_one_behind_is_refused() {
+    let changed = |changed| Reply::Changed { changed };
+    let scene = execution().started().take("a").record_entries("a", vec![remote("print")]).complete("a");
+    let mut scene = scene.gone_through(gone(2_000)).replies(changed(true));
+    for steps in [0, 1_050, 2_000] {
+        scene = scene.gone_through(gone(steps)).replies(changed(false)).changes_nothing();
+        assert_eq!(scene.record().progress, Some(gone(2_000)));
+    }
+    scene.gone_through(gone(2_050)).replies(changed(true));
+}
+
+/// So many open steps have been ended.
+fn gone(steps: u32) -> Progress {
+    Progress { steps, ..Progress::default() }
 }
 
 #[test]

@@ -161,11 +161,19 @@ fn an_execution_goes_on_after_its_end_only_if_all_that_it_points_to_is_kept_for_
     // Page by page, and only the last one counts.
     let progress = |entries| Progress { entries, to: Some(to), ..Progress::default() };
     let all = u32::try_from(scene.journal().len()).unwrap();
-    let scene = scene.gone_through(progress(all - 1)).has_ended().retry_step("charge").changes_nothing();
+    let mut scene = scene.gone_through(progress(all - 1)).has_ended().retry_step("charge").changes_nothing();
+    // Who is behind another is refused, also with an earlier end.
+    let earlier = |entries| Progress { entries, to: Some(t("120d")), ..Progress::default() };
+    for behind in [progress(all - 1), earlier(all), Progress::default()] {
+        let refused = Reply::Changed { changed: false };
+        scene = scene.gone_through(behind).replies(refused).changes_nothing();
+        assert_eq!(scene.record().progress, Some(progress(all - 1)));
+    }
     // Somebody who comes later goes on with what is begun.
     assert_eq!(missing_time(scene.record(), t("32d"), &Limits::default()), Some(to));
     let scene = scene.gone_through(progress(all)).has_ended();
     assert_eq!((scene.record().kept, scene.record().progress), (Some(to), None));
+    let scene = scene.gone_through(progress(all)).changes_nothing();
     assert!(scene.record().input.as_ref().and_then(Payload::blob).is_some_and(|at| at.expires_at == to));
     scene.at("32d").retry_step("charge").replies(CHANGED).is(Status::Pending);
 }

@@ -1,0 +1,237 @@
+//! Closes that take more than one call: how much each call does, who goes on with them, and who doesn't.
+
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::{
+    Execution, ExecutionState, ExecutionTimeouts, Parent, ParentClosePolicy, Progress,
+};
+use tickover_core::id::{QueueName, WorkflowName};
+
+use super::mortal::NEVER;
+use super::scene::{Scene, event, id, name};
+use super::{fanned_out, remote_id};
+use crate::error::ServiceError;
+use crate::executions::StartRequest;
+
+/// The most writes of one call: a page of 50 with what is noted of it, and what comes with an end.
+const WRITES_MAX: u64 = 120;
+/// How long after its last sign of life a close is found by the tick, in seconds.
+const BACKSTOP: u64 = 600;
+
+/// An execution with children that are to be terminated with it, each with open steps of its own.
+async fn family(children: usize, steps: usize) -> Scene {
+    let scene = Scene::new();
+    let parent = scene.started("e", None).await;
+    let (mut begun, mut turns) = (Vec::new(), Vec::new());
+    for number in 0..children {
+        let child = id(&format!("child-{number}"));
+        let (workflow, queue) = (WorkflowName::parse("packing").unwrap(), QueueName::parse("work").unwrap());
+        let request = StartRequest {
+            id: Some(child.clone()),
+            parent: Some(Parent::of(&parent.execution)),
+            ..StartRequest::new(workflow, queue)
+        };
+        scene.service.start(request).await.unwrap();
+        turns.push(scene.turn().await.unwrap());
+        let (name, policy) = (name(&format!("pack[{number}]")), ParentClosePolicy::Terminate);
+        let what = Happened::Child { name, execution: child, policy };
+        begun.push(Entry { at: parent.execution.created_at, what });
+    }
+    for turn in turns {
+        let entries = scene.begin_remote(&turn.execution, steps).await;
+        scene.suspend(&turn, entries).await;
+    }
+    scene.suspend(&parent, begun).await;
+    scene
+}
+
+fn is_ended(execution: &Execution) -> bool {
+    matches!(execution.state, ExecutionState::Ended(_))
+}
+
+async fn assert_steps_ended(scene: &Scene, of: &str, steps: usize) {
+    let execution = scene.execution(of).await;
+    assert!(is_ended(&execution), "{of}");
+    for number in 0..steps {
+        let id = remote_id(&execution, &name(&format!("label[{number}]")));
+        assert!(scene.service.describe(&id).await.unwrap().task.ended().is_some(), "{number} of {of}");
+    }
+}
+
+async fn steps_done(scene: &Scene) -> u32 {
+    scene.execution("e").await.progress.map_or(0, |progress| progress.steps)
+}
+
+/// An execution whose close has more to do than its caller had time for.
+async fn closing() -> Scene {
+    let scene = fanned_out(1_500).await;
+    scene.slow(40);
+    scene.service.terminate(&id("e")).await.unwrap();
+    assert!(steps_done(&scene).await > 0);
+    scene
+}
+
+#[tokio::test]
+async fn a_call_without_time_does_one_page_of_a_close_whatever_its_children_leave_open() {
+    let scene = family(60, 60).await;
+    scene.slow(6_000);
+    let before = scene.writes();
+    scene.service.terminate(&id("e")).await.unwrap();
+    scene.slow(0);
+    assert!(scene.writes() - before <= WRITES_MAX, "{}", scene.writes() - before);
+    for call in 0.. {
+        let before = scene.writes();
+        if !scene.fire_one(0).await {
+            break;
+        }
+        let writes = scene.writes() - before;
+        assert!((1..=WRITES_MAX).contains(&writes), "call {call} wrote {writes}");
+        assert!(call < 200, "{call}");
+    }
+    assert!(is_ended(&scene.execution("e").await));
+    for number in 0..60 {
+        assert_steps_ended(&scene, &format!("child-{number}"), 60).await;
+    }
+}
+
+#[tokio::test]
+async fn children_are_closed_in_their_parents_call_while_there_is_time() {
+    let scene = family(3, 60).await;
+    scene.service.terminate(&id("e")).await.unwrap();
+    assert_eq!(scene.fire(0).await, 0);
+    for number in 0..3 {
+        assert_steps_ended(&scene, &format!("child-{number}"), 60).await;
+    }
+}
+
+#[tokio::test]
+async fn only_its_own_message_goes_on_with_a_close_whatever_else_is_asked_of_it() {
+    let scene = closing().await;
+    let mut seen = 0;
+    while !is_ended(&scene.execution("e").await) {
+        let steps = steps_done(&scene).await;
+        assert!(steps > seen, "{steps} after {seen}");
+        seen = steps;
+        let before = scene.writes();
+        for _ in 0..5 {
+            scene.service.cancel_execution(&id("e")).await.unwrap();
+        }
+        for _ in 0..3 {
+            let offered = scene.service.offer(&id("e"), event("go"), None, None).await;
+            let refused = matches!(offered, Err(ServiceError::Rejected(Reject::ExecutionClosed { .. })));
+            assert!(refused, "{offered:?}");
+        }
+        assert_eq!((scene.writes(), steps_done(&scene).await), (before, steps));
+        assert_eq!(scene.fire(1_000).await, 1);
+    }
+    assert_eq!(scene.fire(1_000).await, 0);
+    assert_steps_ended(&scene, "e", 1_500).await;
+}
+
+#[tokio::test]
+async fn whoever_is_behind_another_with_the_same_close_is_refused() {
+    let scene = closing().await;
+    let behind = scene.execution("e").await;
+    let steps = steps_done(&scene).await;
+    assert_eq!(scene.fire(10_000).await, 1);
+    let reached = steps_done(&scene).await;
+    assert!(reached > steps + 50, "{reached} after {steps}");
+    let progress = |steps| Progress { steps, ..Progress::default() };
+    for steps in [steps + 50, reached] {
+        assert_eq!(scene.service.note_progress(&behind, progress(steps)).await.unwrap(), None);
+        assert_eq!(steps_done(&scene).await, reached);
+    }
+    assert!(scene.service.note_progress(&behind, progress(reached + 1)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn the_tick_leaves_a_close_alone_that_goes_on_by_message() {
+    let scene = closing().await;
+    scene.slow(0);
+    for _ in 0..4 {
+        scene.advance(BACKSTOP / 2);
+        let steps = steps_done(&scene).await;
+        scene.tick().await.unwrap();
+        assert_eq!(steps_done(&scene).await, steps);
+        scene.slow(40);
+        assert_eq!(scene.fire(1_000).await, 1);
+        scene.slow(0);
+        assert!(steps_done(&scene).await > steps);
+    }
+    while scene.fire(1_000).await > 0 {}
+    assert_steps_ended(&scene, "e", 1_500).await;
+}
+
+#[tokio::test]
+async fn the_tick_goes_on_with_a_close_whose_message_was_lost() {
+    let scene = Scene::new();
+    let turn = scene.started("e", None).await;
+    // Tasks of their own would have the tick look at each of them as well.
+    let begun = |number| Happened::Remote { name: name(&format!("label[{number}]")) };
+    let entry = |number| Entry { at: turn.execution.created_at, what: begun(number) };
+    scene.suspend(&turn, (0..1_500).map(entry).collect()).await;
+    scene.slow(200);
+    scene.service.terminate(&id("e")).await.unwrap();
+    for _ in 0..3 {
+        scene.slow(0);
+        assert_eq!(scene.lose_timers().await, 1);
+        let steps = steps_done(&scene).await;
+        scene.advance(BACKSTOP);
+        scene.slow(200);
+        scene.tick().await.unwrap();
+        assert!(steps_done(&scene).await > steps);
+    }
+    scene.slow(0);
+    assert_eq!(scene.fire(1_000).await, 1);
+    assert_eq!(scene.fire(1_000).await, 0);
+    assert!(is_ended(&scene.execution("e").await));
+}
+
+/// An execution with open steps and a deadline, whose timer is on its way.
+async fn with_deadline(seconds: u64, steps: usize) -> Scene {
+    let scene = Scene::new();
+    let (workflow, queue) = (WorkflowName::parse("orders").unwrap(), QueueName::parse("work").unwrap());
+    let timeouts = ExecutionTimeouts { execution: Some(Millis::from_secs(seconds)), run: None };
+    let request = StartRequest { id: Some(id("e")), timeouts, ..StartRequest::new(workflow, queue) };
+    scene.service.start(request).await.unwrap();
+    let turn = scene.turn().await.unwrap();
+    let entries = scene.begin_remote(&turn.execution, steps).await;
+    scene.suspend(&turn, entries).await;
+    scene
+}
+
+#[tokio::test]
+async fn the_timer_of_a_deadline_that_fails_in_the_close_comes_back_and_goes_on_with_it() {
+    let scene = with_deadline(60, 200).await;
+    scene.advance(60);
+    scene.die_after(120);
+    assert!(scene.try_fire(1_000).await.contains(&true));
+    scene.die_after(NEVER);
+    assert_eq!(steps_done(&scene).await, 100);
+    scene.advance(61);
+    while scene.fire(1_000).await > 0 {}
+    assert_steps_ended(&scene, "e", 200).await;
+}
+
+#[tokio::test]
+async fn the_timer_of_a_deadline_does_nothing_of_a_close_that_came_before_it() {
+    let scene = with_deadline(100, 200).await;
+    scene.slow(6_000);
+    scene.service.terminate(&id("e")).await.unwrap();
+    scene.slow(0);
+    scene.advance(100);
+    assert_eq!(steps_done(&scene).await, 50);
+    let mut wrote = Vec::new();
+    loop {
+        let before = scene.writes();
+        if !scene.fire_one(0).await {
+            break;
+        }
+        wrote.push(scene.writes() - before);
+    }
+    wrote.sort_unstable();
+    // The deadline's, and three pages: two with a note, the last one with the end.
+    assert_eq!(wrote, [0, 51, 51, 51]);
+    assert_steps_ended(&scene, "e", 200).await;
+}
