@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use super::Run;
 use super::bugs::Bug;
+use super::checks;
 use super::plan::Plan;
 use super::violation::Violation;
 
@@ -35,6 +37,17 @@ pub fn first_failure_among(
     bug: Option<Bug>,
     wished: impl Fn(&Plan) -> bool + Sync,
 ) -> Option<Failure> {
+    first_failure_seen(first, last, bug, wished, |_| {})
+}
+
+/// The same, with each run shown to `see`, in no order.
+pub fn first_failure_seen(
+    first: u64,
+    last: u64,
+    bug: Option<Bug>,
+    wished: impl Fn(&Plan) -> bool + Sync,
+    see: impl Fn(&Run) + Sync,
+) -> Option<Failure> {
     let next = AtomicU64::new(first);
     let found: Mutex<Option<Failure>> = Mutex::new(None);
     thread::scope(|scope| {
@@ -49,7 +62,9 @@ pub fn first_failure_among(
                     if !wished(&Plan::of(seed)) {
                         continue;
                     }
-                    let violations = super::check(seed, bug);
+                    let run = super::run(seed, bug);
+                    see(&run);
+                    let violations = checks::check(&run);
                     if violations.is_empty() {
                         continue;
                     }
