@@ -142,7 +142,7 @@ pub struct Execution {
     #[serde(rename = "stk", default, skip_serializing_if = "Option::is_none")]
     pub stuck: Option<Stuck>,
     /// When a hint was last sent that its state alone doesn't account for: because something stirred it, for a look at
-    /// what it waits for, or because the first seemed lost.
+    /// what it waits for, or because the first seemed lost. While it is closing: when somebody last went on with that.
     #[serde(rename = "hin", default, skip_serializing_if = "Option::is_none")]
     pub hinted_at: Option<Timestamp>,
     /// Where it stands.

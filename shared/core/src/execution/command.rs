@@ -249,7 +249,8 @@ impl End {
     }
 }
 
-/// How far somebody has come who ends what an execution left open, or goes through its parts.
+/// How far somebody has come who ends what an execution left open, or goes through its parts. Nothing changes where
+/// somebody else has come at least as far.
 #[derive(Clone, Copy, Debug)]
 pub struct GoneThrough {
     /// In which run.

@@ -98,7 +98,8 @@ pub enum TakeReply {
     Suspect,
     /// Its queue is paused. The message is to be deleted: another one is sent when the queue is resumed.
     Parked,
-    /// It is closed and what it left open is being ended: the caller may do that.
+    /// It is closed and what it left open is being ended: by whoever closed it and by the messages that go on with that.
+    /// Without a queue of timers, the hint that led here is such a message.
     Closing,
     /// Nothing will ever come of this message: it is to be deleted.
     Spent,

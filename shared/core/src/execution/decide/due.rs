@@ -38,8 +38,8 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
         return unparked(execution, Placement::Latest, context, reply);
     }
     if matches!(execution.state, ExecutionState::Closing(_)) {
-        // Each page of a close is a sign of life. Only one that has given none for as long as the backstop is taken
-        // over: another's close would be done twice.
+        // Each page of a close is a sign of life. The tick takes one over that has given none for as long as the
+        // backstop. Before that, two would do the same.
         return if latest.at > now { rearm(execution, latest, context) } else { send(execution, context) };
     }
     if is_told(execution) || recheck_at(execution).is_some_and(|at| at <= now) {
