@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tickover_core::decision::Effect;
+use tickover_core::execution::ExecutionState;
 use tickover_core::id::RecordId;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
@@ -48,9 +49,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
                 known.decide(&decided.effects);
             }
             What::OfExecution(happening) => {
-                if let Happening::Decided(ruling) = &**happening {
-                    known.decide(&ruling.effects);
-                }
+                known.hear(happening);
             }
             What::Message { fate: Fate::Received, note: Note::Timers(timers), .. } => {
                 for timer in timers {
@@ -89,6 +88,22 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
 }
 
 impl Known {
+    fn hear(&mut self, happening: &Happening) {
+        match happening {
+            Happening::Decided(ruling) => self.decide(&ruling.effects),
+            // Whoever wrote it may have no time for what is left of the close: a message goes on with it.
+            Happening::Stored(change) => {
+                if let ExecutionState::Closing(closed) = &change.after.state {
+                    let at = closed.ended_at;
+                    let of_the_close = (change.after.id.clone().into(), at, at);
+                    *self.decided.entry(of_the_close).or_default() += 1;
+                }
+            }
+            Happening::Sealed { .. } | Happening::Joined { .. } | Happening::Did(_) | Happening::Acted(_) => {
+            }
+        }
+    }
+
     fn decide(&mut self, effects: &[Effect]) {
         for effect in effects {
             match effect {
