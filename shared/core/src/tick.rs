@@ -17,9 +17,6 @@ use crate::time::Timestamp;
 pub const SLOT_END: Millis = Millis::from_secs(180);
 /// How long a shard that was handed to others is left to them before it is handed over again.
 pub const FANNED_FOR: Millis = Millis::from_secs(300);
-/// How long after it was handed on a sweep shows that it goes on: by being handed on again, or by its end. It takes a
-/// message's way, and a function's time.
-const ALIVE_FOR: Millis = Millis::from_secs(90);
 /// How far a clock may be ahead of another one. What lies further ahead is from a clock that jumped back since.
 pub(crate) const SKEW_MAX: Millis = Millis::from_secs(60);
 
@@ -59,12 +56,6 @@ impl TickRecord {
         self.fanned
             .get(&shard)
             .is_some_and(|since| *since <= now.plus(SKEW_MAX) && now < since.plus(FANNED_FOR))
-    }
-
-    /// Whether a sweep of that shard goes on, as far as can be told: then nobody else need go on beside it.
-    pub fn is_being_swept(&self, shard: u16, now: Timestamp) -> bool {
-        let is_alive = |since: &Timestamp| now < since.plus(ALIVE_FOR);
-        self.is_fanned(shard, now) && self.fanned.get(&shard).is_some_and(is_alive)
     }
 
     /// Whether the sweep of a shard with this token is the one that goes on.
@@ -170,7 +161,6 @@ mod tests {
         assert!(!record.is_fanned(3, at(1_300)) && !record.is_fanned(4, at(1_000)));
         assert!(record.is_fanned(3, at(940)), "by a clock that is behind");
         assert!(!record.is_fanned(3, at(939)), "by a clock that jumped back");
-        assert!(record.is_being_swept(3, at(1_089)) && !record.is_being_swept(3, at(1_090)));
         let (record, _) = record.handed_on(3, Some(token), at(1_200)).unwrap();
         assert!(record.is_fanned(3, at(1_499)));
         let (record, _) = record.handed_on(4, None, at(1_500)).unwrap();

@@ -51,7 +51,7 @@ pub struct TickReport {
     pub failed: u64,
     /// Instants to come that were handed to timers.
     pub timers: u64,
-    /// Shards whose backlog others see to: it was handed on, or a sweep of it goes on already.
+    /// Shards whose backlog was handed to others.
     pub fanned_out: u64,
     /// Whether time was up before everything was done.
     pub out_of_time: bool,

@@ -159,17 +159,3 @@ async fn a_sweep_that_has_died_is_followed_by_another_after_five_minutes_and_sta
     tick(20).await;
     assert_eq!((left(&scene).await, sweeps(&scene).await.len()), (0, 0));
 }
-
-#[tokio::test]
-async fn a_tick_does_one_page_beside_a_sweep_that_goes_on_and_the_rest_where_none_does() {
-    let scene = slow_scene();
-    expired(&scene, 3_000).await;
-    let plenty = || scene.service.now().plus(DECISION.saturating_mul(100_000));
-    scene.service.tick(after(0), plenty()).await.unwrap();
-    assert_eq!(left(&scene).await, 2_500);
-    scene.service.tick(after(60), plenty()).await.unwrap();
-    assert_eq!(left(&scene).await, 2_000, "the rest is the sweep's, whose message is under way");
-    scene.clock.advance(Millis::from_secs(90));
-    scene.service.tick(after(120), plenty()).await.unwrap();
-    assert_eq!((left(&scene).await, sweeps(&scene).await.len()), (0, 1), "nobody has seen it go on");
-}

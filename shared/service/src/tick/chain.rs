@@ -20,37 +20,6 @@ use crate::service::Service;
 /// Times the record is written anew because another one wrote it meanwhile.
 const TRIES: u32 = 8;
 
-/// Who sees to what is left of a shard's backlog.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
-    /// Whoever takes the message that was sent.
-    HandedOn,
-    /// The sweep that goes on already.
-    Others,
-    /// Nobody else.
-    OnesOwn,
-}
-
-/// Whose sweep of a shard is the one that goes on.
-enum Taken {
-    /// One's own, with this token.
-    Mine(Timestamp),
-    /// Another one.
-    Others {
-        /// Whether it has been seen to go on lately.
-        is_alive: bool,
-    },
-}
-
-impl Taken {
-    fn mine(self) -> Option<Timestamp> {
-        match self {
-            Self::Mine(token) => Some(token),
-            Self::Others { .. } => None,
-        }
-    }
-}
-
 impl Service {
     /// Sweeps one shard for somebody who had not the time, until nothing is left in it. `None` if the shard is
     /// another sweep's by now.
@@ -65,7 +34,7 @@ impl Service {
                 let noted = self.patiently(|| self.ports.store.tick_record()).await?;
                 noted.filter(|noted| noted.is_swept_by(shard, token)).map(|_| token)
             }
-            None => self.take_shard(shard, None).await?.mine(),
+            None => self.take_shard(shard, None).await?,
         };
         let Some(token) = token else { return Ok(None) };
         let until = self.now();
@@ -77,44 +46,41 @@ impl Service {
         Ok(Some(report))
     }
 
-    /// Hands what is left of a shard's backlog to whoever takes the message.
-    pub(super) async fn hand_shard_on(&self, shard: u16, job: &Job) -> Result<Rest, ServiceError> {
+    /// Hands what is left of a shard's backlog to whoever takes the message. Whether others see to it now: not if
+    /// there is nobody, or if a tick finds that somebody does already.
+    pub(super) async fn hand_shard_on(&self, shard: u16, job: &Job) -> Result<bool, ServiceError> {
         if !self.has_timers() {
-            return Ok(Rest::OnesOwn);
+            return Ok(false);
         }
         let held = match job.reach {
             Reach::Share => None,
             Reach::Whole { token } => Some(token),
         };
-        let token = match (self.take_shard(shard, held).await?, held) {
-            (Taken::Mine(token), _) => token,
-            // A sweep that was overtaken ends, and so does a tick where a sweep goes on.
-            (Taken::Others { .. }, Some(_)) | (Taken::Others { is_alive: true }, None) => {
-                return Ok(Rest::Others);
-            }
-            // It may have come to nothing, and a tick has time left.
-            (Taken::Others { is_alive: false }, None) => return Ok(Rest::OnesOwn),
+        let Some(token) = self.take_shard(shard, held).await? else {
+            // The rest is another sweep's. A tick has time left and goes on; a sweep that was overtaken ends.
+            return Ok(held.is_some());
         };
         let message = outgoing(&Wake::Sweep(Sweep { shard, since: Some(token) }), Millis::ZERO);
         let messages: Vec<_> = message.into_iter().collect();
         if self.send(&QueueName::timers(), &messages).await > 0 {
-            return Ok(Rest::HandedOn);
+            return Ok(true);
         }
         self.end_sweep(shard, token, held).await;
-        Ok(Rest::OnesOwn)
+        Ok(false)
     }
 
-    /// Writes a new token of a shard's sweep, in place of the one that is held.
-    async fn take_shard(&self, shard: u16, held: Option<Timestamp>) -> Result<Taken, ServiceError> {
+    /// Writes a new token of a shard's sweep, in place of the one that is held. `None` if the shard is somebody else's.
+    async fn take_shard(
+        &self,
+        shard: u16,
+        held: Option<Timestamp>,
+    ) -> Result<Option<Timestamp>, ServiceError> {
         for tries in 0..TRIES {
             let noted = self.patiently(|| self.ports.store.tick_record()).await?;
             let noted = noted.unwrap_or_else(|| TickRecord::new(self.new_nonce()));
-            let now = self.now();
-            let Some((after, token)) = noted.handed_on(shard, held, now) else {
-                return Ok(Taken::Others { is_alive: noted.is_being_swept(shard, now) });
-            };
+            let Some((after, token)) = noted.handed_on(shard, held, self.now()) else { return Ok(None) };
             match self.put_tick(after).await {
-                Ok(()) => return Ok(Taken::Mine(token)),
+                Ok(()) => return Ok(Some(token)),
                 Err(StoreError::Conflict { .. }) => self.back_off(tries, Millis::new(10)).await,
                 Err(error) => return Err(error.into()),
             }

@@ -11,7 +11,6 @@ use tickover_core::queue::QueueView;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
-use super::chain::Rest;
 use super::{Job, TickReport};
 use crate::drive::Known;
 use crate::error::ServiceError;
@@ -78,13 +77,12 @@ impl Service {
                 return Ok(report);
             }
             report.out_of_time |= self.now() >= job.stop_at;
-            if report.out_of_time || job.reach == Reach::Share {
-                let rest = self.hand_shard_on(shard, job).await?;
-                report.fanned_out += u64::from(rest != Rest::OnesOwn);
-                report.out_of_time &= rest == Rest::OnesOwn;
-                if rest != Rest::OnesOwn || report.out_of_time {
-                    return Ok(report);
-                }
+            if (report.out_of_time || job.reach == Reach::Share) && self.hand_shard_on(shard, job).await? {
+                report.fanned_out += 1;
+                report.out_of_time = false;
+            }
+            if report.out_of_time || report.fanned_out > 0 {
+                return Ok(report);
             }
             // What was dealt with has left this part of the index; going on behind it reads nothing twice.
             let range = DueRange::until(shard, job.until);
