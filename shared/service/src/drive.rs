@@ -199,7 +199,8 @@ impl Service {
         }))
         .await;
         for parent in parents {
-            self.tell_parent(&parent).await;
+            // Each call's future would hold all of this, and few have a parent.
+            Box::pin(self.tell_parent(&parent)).await;
         }
         self.pass_on().await;
     }

@@ -45,15 +45,16 @@ impl Service {
     /// that can't be seen now, the next heartbeat looks again.
     pub(crate) async fn ask_orphan_to_stop(&self, task: &Task) -> bool {
         let Some(parent) = &task.parent else { return false };
-        let asked = async {
+        // Each heartbeat's future would hold all of this, and few have a parent.
+        let asked: Result<bool, ServiceError> = Box::pin(async {
             if !self.is_orphaned(parent).await? {
                 return Ok(false);
             }
             let known = Known::Record(Box::new(task.clone()));
             self.drive(&task.id, known, &Command::Cancel { force: false }).await.map(|_| true)
-        };
-        // Each heartbeat's future would hold all of this, and few have a parent.
-        Box::pin(asked).await.unwrap_or_else(|error: ServiceError| {
+        })
+        .await;
+        asked.unwrap_or_else(|error| {
             tracing::debug!({ field::TASK_ID } = %task.id, %error, "its execution can't be seen");
             false
         })
