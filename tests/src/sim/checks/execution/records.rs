@@ -108,6 +108,8 @@ fn look_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
     let held = after.is_held();
     match &after.state {
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) if held => None,
+        // Its queue is paused, so a hint of whatever kind would come to nothing: the resuming sends one.
+        ExecutionState::Pending(_) | ExecutionState::Waiting(_) if after.parked => Some(from(by_now)),
         ExecutionState::Pending(ready) if ready.hint_later => Some(ready.available_at.minus(START_LEAD)),
         ExecutionState::Pending(ready) => Some(from(ready.available_at)),
         // Its message stands in for the backstop, so the place may be what it was: no later than any look may lie.
