@@ -161,7 +161,13 @@ impl Worker {
                     self.service.clock().sleep_until(until).await;
                 }
                 let room = self.rooms.shared().await;
-                self.service.work_apart(queue, request, &self.known()).await.map(|offered| (offered, room))
+                let known = self.known();
+                let work = pin!(self.service.work_apart(queue, request, &known));
+                match select(work, pin!(self.rooms.is_wanted())).await {
+                    Either::Left((offered, _)) => offered.map(|offered| (offered, room)),
+                    // A long poll would keep it waiting. What may just have been received comes back by itself.
+                    Either::Right(_) => Ok((Offered::default(), room)),
+                }
             };
             let mut claim = pin!(claim);
             // What runs goes on while this waits for more.
