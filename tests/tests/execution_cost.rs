@@ -180,7 +180,7 @@ async fn a_wait_for_an_event_costs_five_write_units() {
 }
 
 #[tokio::test]
-async fn claiming_a_remote_step_costs_half_a_read_unit_for_a_look_at_its_execution() {
+async fn a_claim_and_a_heartbeat_of_a_remote_step_cost_half_a_read_unit_for_a_look_at_its_execution() {
     let meter = meter().await;
     started(&meter, "e-1").await;
     let (first, _) = turn(&meter).await;
@@ -196,9 +196,13 @@ async fn claiming_a_remote_step_costs_half_a_read_unit_for_a_look_at_its_executi
     meter.scene.service.begin_remote(&first.execution, vec![step]).await.unwrap();
     let request = work(1);
     let (claimed, bill) = meter.bill(meter.scene.service.claim(&queue(), &request)).await;
-    assert_eq!(claimed.unwrap().len(), 1);
+    let [claimed] = &claimed.unwrap()[..] else { panic!("there is one") };
     assert_eq!(bill, Bill { writes: 1.0, reads: 0.5, sends: 0 });
     assert!(bill.within(cost::CLAIM.and(cost::PARENT)));
+    let beat = meter.scene.service.heartbeat(&claimed.task.id, &claimed.token, None);
+    let (answer, bill) = meter.bill(beat).await;
+    assert!(!answer.unwrap().cancel_requested);
+    assert!(bill.within(cost::HEARTBEAT.and(cost::PARENT)), "{bill:?}");
 }
 
 #[tokio::test]

@@ -160,20 +160,17 @@ impl Worker {
                 if let Some(until) = after {
                     self.service.clock().sleep_until(until).await;
                 }
+                // Who waits to be alone waits for work to end, and not for a long poll.
+                let arrived = self.service.arrivals(queue, request).await?;
                 let room = self.rooms.shared().await;
-                let known = self.known();
-                let work = pin!(self.service.work_apart(queue, request, &known));
-                match select(work, pin!(self.rooms.is_wanted())).await {
-                    Either::Left((offered, _)) => offered.map(|offered| (offered, room)),
-                    // A long poll would keep it waiting. What may just have been received comes back by itself.
-                    Either::Right(_) => Ok((Offered::default(), room)),
-                }
+                let offered = self.service.work_among(queue, arrived, request, &self.known()).await?;
+                Ok::<_, ServiceError>((offered, room))
             };
             let mut claim = pin!(claim);
             // What runs goes on while this waits for more.
             let claimed = loop {
                 let stop = pin!(async { drop(stopped.wait_for(|stopped| *stopped).await) });
-                // In this order: what waits to be alone is let in before another claim, which may wait for long.
+                // In this order: what waits to be alone is let in before what another claim brings.
                 match select(select(pin!(one_ended(&mut running)), stop), &mut claim).await {
                     Either::Right((claimed, _)) => break Some(claimed),
                     Either::Left((Either::Left((ended, _)), _)) => {

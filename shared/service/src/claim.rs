@@ -22,7 +22,7 @@ use crate::lease::LeaseToken;
 use crate::ports::{Received, StoreError};
 use crate::service::Service;
 
-pub use apart::{Offered, Suspect};
+pub use apart::{Arrived, Offered, Suspect};
 pub use hinted::{Delivered, Hinted};
 
 /// How long a call that doesn't wait goes on while all messages lead to nothing.
@@ -65,6 +65,11 @@ impl<'a> Wanted<'a> {
     fn of(request: &'a ClaimRequest, turns: bool) -> Self {
         let company = if request.max == 1 { Company::Alone } else { Company::Shared };
         Self { request, turns, company, knows: None, apart: false }
+    }
+
+    /// For a process that does several things at once, and takes what has to be done alone by itself.
+    fn apart(request: &'a ClaimRequest, knows: &'a (dyn Fn(&str) -> bool + Send + Sync)) -> Self {
+        Self { request, turns: true, company: Company::Shared, knows: Some(knows), apart: true }
     }
 }
 
@@ -149,29 +154,48 @@ impl Service {
     /// Receives messages until they lead to something, or the time to wait is over. Messages that lead to nothing
     /// are skipped however many they are.
     async fn look_for_work(&self, queue: &QueueName, wanted: Wanted<'_>) -> Result<Offered, ServiceError> {
-        let request = wanted.request;
+        let until = self.now().plus(wanted.request.wait);
+        let messages = self.first_messages(queue, wanted.request, until).await?;
+        self.look_among(queue, messages, wanted, until).await
+    }
+
+    /// The first messages that come until then; none from a queue that stays paused.
+    async fn first_messages(
+        &self,
+        queue: &QueueName,
+        request: &ClaimRequest,
+        until: Timestamp,
+    ) -> Result<Vec<Received>, ServiceError> {
         if !self.ports.queue.knows(queue) {
             return Err(unknown_queue(queue));
         }
-        let until = self.now().plus(request.wait);
+        while self.is_paused(queue).await? {
+            let left = until.since(self.now());
+            if left.is_zero() {
+                return Ok(Vec::new());
+            }
+            self.ports.clock.sleep_until(self.now().plus(left.min(PAUSE_CHECK))).await;
+        }
+        let left = until.since(self.now());
+        Ok(self.ports.queue.receive(queue, request.max, request.lease, left).await?)
+    }
+
+    /// Looks for work among these messages and those that come after them, until there is some or the time is over.
+    async fn look_among(
+        &self,
+        queue: &QueueName,
+        mut messages: Vec<Received>,
+        wanted: Wanted<'_>,
+        until: Timestamp,
+    ) -> Result<Offered, ServiceError> {
         let patient_until = until.max(self.now().plus(PATIENCE));
         let mut skims = false;
         loop {
-            let left = until.since(self.now());
-            if self.is_paused(queue).await? {
-                if left.is_zero() {
-                    return Ok(Offered::default());
-                }
-                self.ports.clock.sleep_until(self.now().plus(left.min(PAUSE_CHECK))).await;
-                continue;
-            }
-            let messages = if skims {
-                self.skim(queue, request).await?
-            } else {
-                self.ports.queue.receive(queue, request.max, request.lease, left).await?
-            };
             let nothing = messages.is_empty();
-            if !nothing {
+            let has_skimmed_all = nothing && skims;
+            if nothing {
+                skims = false;
+            } else {
                 let looked = if wanted.apart {
                     self.offer_apart(queue, &messages, wanted).await?
                 } else {
@@ -182,14 +206,16 @@ impl Service {
                     // What lies before the work may be much more of the same.
                     Looked::Nothing { all_spent } => skims = all_spent,
                 }
-            } else if skims {
-                skims = false;
-                continue;
             }
             let now = self.now();
-            if (nothing && until <= now) || patient_until <= now {
+            if !has_skimmed_all && ((nothing && until <= now) || patient_until <= now) {
                 return Ok(Offered::default());
             }
+            messages = if skims && !self.is_paused(queue).await? {
+                self.skim(queue, wanted.request).await?
+            } else {
+                self.first_messages(queue, wanted.request, until).await?
+            };
         }
     }
 

@@ -22,7 +22,7 @@ use tickover_service::ServiceError;
 use tickover_service::tick::TickReport;
 use tickover_service::timers::Fired;
 
-use execution::{Asked, Happening, HeldTurn, Told};
+use execution::{Asked, Change, Happening, HeldTurn, Told};
 
 /// Who did something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +90,28 @@ pub enum What {
     },
     /// Something went wrong.
     Fault(Fault),
+}
+
+impl What {
+    /// How a task's record changed, if that is what happened.
+    pub fn task_change(&self) -> Option<&Stored> {
+        if let Self::Stored(stored) = self { Some(stored) } else { None }
+    }
+
+    /// How an execution's record changed, if that is what happened.
+    pub fn execution_change(&self) -> Option<&Change> {
+        let Self::OfExecution(happening) = self else { return None };
+        if let Happening::Stored(change) = &**happening { Some(change) } else { None }
+    }
+
+    /// In which call the rules were asked, and at what time by the clock of whoever asked.
+    pub fn decision(&self) -> Option<(u64, Timestamp)> {
+        if let Self::Decided(decided) = self {
+            return Some((decided.call, decided.now));
+        }
+        let Self::OfExecution(happening) = self else { return None };
+        if let Happening::Decided(ruling) = &**happening { Some((ruling.call, ruling.now)) } else { None }
+    }
 }
 
 /// What was asked of the service.

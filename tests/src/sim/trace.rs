@@ -11,13 +11,13 @@ use tickover_core::task::{Ending, State, Task};
 use tickover_core::time::Timestamp;
 
 use super::Run;
-use super::history::execution::Happening;
 use super::history::{Actor, Answer, Decided, Event, Fate, Fault, Note, Report, Request, Stored, What};
 use super::plan::START;
 
 /// Every step of a run, a line each. Claims that found nothing to decide on are left out: there are thousands.
 pub fn lines(run: &Run) -> impl Iterator<Item = String> + '_ {
-    let decided: BTreeSet<u64> = run.events.iter().filter_map(|event| decided_in(&event.what)).collect();
+    let decided: BTreeSet<u64> =
+        run.events.iter().filter_map(|event| event.what.decision()).map(|(call, _)| call).collect();
     let vain: BTreeSet<u64> = run.events.iter().filter_map(|event| vain_claim(&event.what)).collect();
     let is_told = move |event: &&Event| match &event.what {
         What::Called { call, .. } | What::Answered { call, .. } => {
@@ -28,25 +28,6 @@ pub fn lines(run: &Run) -> impl Iterator<Item = String> + '_ {
         }
     };
     run.events.iter().filter(is_told).map(ToString::to_string)
-}
-
-fn decided_in(what: &What) -> Option<u64> {
-    match what {
-        What::Decided(decided) => Some(decided.call),
-        What::OfExecution(happening) => match &**happening {
-            Happening::Decided(ruling) => Some(ruling.call),
-            Happening::Stored(_)
-            | Happening::Sealed { .. }
-            | Happening::Joined { .. }
-            | Happening::Did(_)
-            | Happening::Acted(_) => None,
-        },
-        What::Called { .. }
-        | What::Answered { .. }
-        | What::Stored(_)
-        | What::Message { .. }
-        | What::Fault(_) => None,
-    }
 }
 
 fn vain_claim(what: &What) -> Option<u64> {

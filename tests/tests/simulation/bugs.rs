@@ -311,13 +311,10 @@ fn a_result_that_the_engine_does_not_see_is_caught() {
 
 #[test]
 fn no_bug_is_without_a_test() {
-    let source = include_str!("bugs.rs");
+    let calls: Vec<_> = include_str!("bugs.rs").lines().filter(|line| line.contains("is_caught")).collect();
     for bug in Bug::ALL {
-        let calls =
-            ["is_caught(Bug::", "is_caught_where(Bug::", ", Bug::"].map(|call| format!("{call}{bug:?}"));
-        let has_test = calls
-            .iter()
-            .any(|call| source.contains(&format!("{call});")) || source.contains(&format!("{call}, |")));
+        let names = [")", ","].map(|end| format!("Bug::{bug:?}{end}"));
+        let has_test = calls.iter().any(|call| names.iter().any(|name| call.contains(name)));
         assert!(has_test, "{bug:?} has no test");
     }
 }

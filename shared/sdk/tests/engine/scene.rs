@@ -39,19 +39,15 @@ impl Scene {
     }
 
     pub(crate) fn with_limits(limits: Limits) -> Self {
-        let clock = Arc::new(ManualClock::new(START));
-        let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
-        let ports = Ports {
-            store: Arc::new(MemoryStore::default()),
-            queue: queue.clone(),
-            clock: clock.clone(),
-            ids: Arc::new(SystemIds),
-        };
-        Self { service: Service::new(ports, limits), clock, queue }
+        Self::made_of(limits, |queue| queue)
     }
 
     /// The same over other queues, which lie around those in memory.
     pub(crate) fn with_queue(around: impl FnOnce(Arc<MemoryQueue>) -> Arc<dyn Queue>) -> Self {
+        Self::made_of(Limits::default(), around)
+    }
+
+    fn made_of(limits: Limits, around: impl FnOnce(Arc<MemoryQueue>) -> Arc<dyn Queue>) -> Self {
         let clock = Arc::new(ManualClock::new(START));
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
         let ports = Ports {
@@ -60,7 +56,7 @@ impl Scene {
             clock: clock.clone(),
             ids: Arc::new(SystemIds),
         };
-        Self { service: Service::new(ports, Limits::default()), clock, queue }
+        Self { service: Service::new(ports, limits), clock, queue }
     }
 
     #[expect(clippy::unwrap_used, reason = "a test's own registry")]

@@ -2,6 +2,7 @@
 //! the rest, so that it is run with nothing beside it.
 
 use tickover_core::id::QueueName;
+use tickover_core::time::Timestamp;
 
 use super::{ClaimRequest, Company, Looked, Wanted};
 use crate::error::ServiceError;
@@ -22,7 +23,45 @@ pub struct Offered {
     pub suspects: Vec<Suspect>,
 }
 
+/// Messages that have come, and that nobody has looked at yet.
+#[derive(Debug)]
+pub struct Arrived {
+    messages: Vec<Received>,
+    /// Until when others don't see them.
+    hidden_until: Timestamp,
+}
+
+impl Arrived {
+    /// Whether nothing has come.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+}
+
 impl Service {
+    /// Waits for the first messages of a queue, and takes nothing yet.
+    pub async fn arrivals(&self, queue: &QueueName, request: &ClaimRequest) -> Result<Arrived, ServiceError> {
+        let until = self.now().plus(request.wait);
+        let messages = self.first_messages(queue, request, until).await?;
+        Ok(Arrived { messages, hidden_until: self.now().plus(request.lease) })
+    }
+
+    /// Takes work among messages that have come, as [`Self::work_apart`] does, without waiting for more.
+    pub async fn work_among(
+        &self,
+        queue: &QueueName,
+        arrived: Arrived,
+        request: &ClaimRequest,
+        knows: &(dyn Fn(&str) -> bool + Send + Sync),
+    ) -> Result<Offered, ServiceError> {
+        let now = self.now();
+        if arrived.is_empty() || arrived.hidden_until <= now {
+            // Whatever had come can be seen by others again.
+            return Ok(Offered::default());
+        }
+        self.look_among(queue, arrived.messages, Wanted::apart(request, knows), now).await
+    }
+
     /// Takes work from a queue that can be done side by side, and names what has to be done alone. Tasks of a kind
     /// that the caller doesn't know are left to others.
     pub async fn work_apart(
@@ -31,9 +70,7 @@ impl Service {
         request: &ClaimRequest,
         knows: &(dyn Fn(&str) -> bool + Send + Sync),
     ) -> Result<Offered, ServiceError> {
-        let company = Company::Shared;
-        let wanted = Wanted { request, turns: true, company, knows: Some(knows), apart: true };
-        self.look_for_work(queue, wanted).await
+        self.look_for_work(queue, Wanted::apart(request, knows)).await
     }
 
     /// What messages come to for a caller who takes what has to be done alone by itself.

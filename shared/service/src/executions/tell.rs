@@ -24,10 +24,9 @@ impl Service {
     /// Tells the parents that are among these effects, and takes them out. A child that is closing has its outcome, so
     /// its parent can see it before the child is closed for good.
     pub(super) async fn tell_first(&self, effects: &mut Vec<Effect>) -> Result<(), ServiceError> {
-        let told = effects.extract_if(.., |effect| matches!(effect, Effect::Tell(_)));
-        for effect in told.collect::<Vec<_>>() {
+        for effect in effects.iter() {
             let Effect::Tell(parent) = effect else { continue };
-            match self.try_to_tell(&parent).await {
+            match self.try_to_tell(parent).await {
                 Ok(()) => {}
                 // The parent can't be told by anybody, and the child must end all the same.
                 Err(error @ ServiceError::Corrupt { .. }) => {
@@ -36,6 +35,7 @@ impl Service {
                 Err(error) => return Err(error),
             }
         }
+        effects.retain(|effect| !matches!(effect, Effect::Tell(_)));
         Ok(())
     }
 

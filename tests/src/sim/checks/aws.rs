@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 
 use tickover_core::duration::Millis;
 use tickover_core::id::Incarnation;
-use tickover_core::time::Timestamp;
 
 use crate::sim::Run;
 use crate::sim::gate::is_older;
 use crate::sim::hardship::RECEIVES_MAX;
-use crate::sim::history::execution::Happening;
-use crate::sim::history::{Event, Fault, What};
+use crate::sim::history::execution::Change;
+use crate::sim::history::{Event, Fault, Stored, What};
 use crate::sim::trace::clock;
 use crate::sim::violation::{Invariant, Violation};
 
@@ -38,29 +37,10 @@ fn no_loop_is_stopped(event: &Event) -> Option<Violation> {
 
 /// A slow process may decide by an instant that has passed; none by one that hasn't come.
 fn nothing_is_decided_ahead_of_time(event: &Event) -> Option<Violation> {
-    let now = decided_at(&event.what)?;
+    let (_, now) = event.what.decision()?;
     let ahead = now > event.at.plus(AHEAD_MAX);
     let what = || format!("{} decided by {}", event.actor, clock(now));
     ahead.then(|| Violation::new(Invariant::I5, event.at, what()))
-}
-
-fn decided_at(what: &What) -> Option<Timestamp> {
-    match what {
-        What::Decided(decided) => Some(decided.now),
-        What::OfExecution(happening) => match &**happening {
-            Happening::Decided(ruling) => Some(ruling.now),
-            Happening::Stored(_)
-            | Happening::Sealed { .. }
-            | Happening::Joined { .. }
-            | Happening::Did(_)
-            | Happening::Acted(_) => None,
-        },
-        What::Called { .. }
-        | What::Answered { .. }
-        | What::Stored(_)
-        | What::Message { .. }
-        | What::Fault(_) => None,
-    }
 }
 
 /// What the newer one has written, the older one changes no more.
@@ -85,28 +65,13 @@ fn an_older_build_writes_nothing_over(
 
 /// Whose record changed, and whether more of it did than one attribute.
 fn written(what: &What) -> Option<(Incarnation, bool)> {
-    match what {
-        What::Stored(stored) => {
-            let version = stored.before.as_ref().map(|before| before.version);
-            Some((stored.after.incarnation, version != Some(stored.after.version)))
-        }
-        What::OfExecution(happening) => match &**happening {
-            Happening::Stored(change) => {
-                let version = change.before.as_ref().map(|before| before.version);
-                Some((change.after.incarnation, version != Some(change.after.version)))
-            }
-            Happening::Decided(_)
-            | Happening::Sealed { .. }
-            | Happening::Joined { .. }
-            | Happening::Did(_)
-            | Happening::Acted(_) => None,
-        },
-        What::Called { .. }
-        | What::Answered { .. }
-        | What::Decided(_)
-        | What::Message { .. }
-        | What::Fault(_) => None,
+    if let Some(Stored { before, after }) = what.task_change() {
+        let version = before.as_ref().map(|before| before.version);
+        return Some((after.incarnation, version != Some(after.version)));
     }
+    let Change { before, after } = what.execution_change()?;
+    let version = before.as_ref().map(|before| before.version);
+    Some((after.incarnation, version != Some(after.version)))
 }
 
 /// Where nothing fails, every message is dealt with long before it has been handed out so often.

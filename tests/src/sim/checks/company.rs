@@ -5,8 +5,7 @@ use tickover_core::payload::{Json, Payload};
 use tickover_core::task::{Outcome, Task};
 
 use crate::sim::Run;
-use crate::sim::history::execution::Happening;
-use crate::sim::history::{Event, What};
+use crate::sim::history::Event;
 use crate::sim::plan::{DEADLY, HARMLESS};
 use crate::sim::script::{Kind, Script};
 use crate::sim::trace::{self, brief};
@@ -23,24 +22,15 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
 }
 
 fn of_event(event: &Event) -> Option<Violation> {
-    let what = match &event.what {
-        What::Stored(stored) => format!("{}: {}", brief(&stored.after), of_task(&stored.after)?),
-        What::OfExecution(happening) => match &**happening {
-            Happening::Stored(change) => {
-                format!("{}: {}", trace::execution::brief(&change.after), of_execution(&change.after)?)
-            }
-            Happening::Decided(_)
-            | Happening::Sealed { .. }
-            | Happening::Joined { .. }
-            | Happening::Did(_)
-            | Happening::Acted(_) => return None,
-        },
-        What::Called { .. }
-        | What::Answered { .. }
-        | What::Decided(_)
-        | What::Message { .. }
-        | What::Fault(_) => return None,
+    let of_task = || {
+        let after = &event.what.task_change()?.after;
+        Some(format!("{}: {}", brief(after), of_task(after)?))
     };
+    let of_execution = || {
+        let after = &event.what.execution_change()?.after;
+        Some(format!("{}: {}", trace::execution::brief(after), of_execution(after)?))
+    };
+    let what = of_task().or_else(of_execution)?;
     Some(Violation::new(Invariant::Company, event.at, what))
 }
 

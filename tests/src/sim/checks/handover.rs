@@ -10,8 +10,7 @@ use tickover_core::time::Timestamp;
 use tickover_core::timer::Wake;
 
 use crate::sim::Run;
-use crate::sim::history::execution::Happening;
-use crate::sim::history::{Event, Fate, Note, What};
+use crate::sim::history::{Event, Fate, Note, Stored, What};
 use crate::sim::trace::clock;
 use crate::sim::violation::{Invariant, Violation};
 use crate::sim::weather::{LAG, SKEW};
@@ -74,28 +73,11 @@ fn stays(run: &Run) -> Vec<Stay<'_>> {
 
 /// Where a record lies after this, if that is what happened.
 fn place(event: &Event) -> Option<(Incarnation, RecordId, Option<&Due>)> {
-    match &event.what {
-        What::Stored(stored) => {
-            let after = &stored.after;
-            Some((after.incarnation, after.id.clone().into(), after.due.as_ref()))
-        }
-        What::OfExecution(happening) => match &**happening {
-            Happening::Stored(change) => {
-                let after = &change.after;
-                Some((after.incarnation, after.id.clone().into(), after.due.as_ref()))
-            }
-            Happening::Decided(_)
-            | Happening::Sealed { .. }
-            | Happening::Joined { .. }
-            | Happening::Did(_)
-            | Happening::Acted(_) => None,
-        },
-        What::Called { .. }
-        | What::Answered { .. }
-        | What::Decided(_)
-        | What::Message { .. }
-        | What::Fault(_) => None,
+    if let Some(Stored { after, .. }) = event.what.task_change() {
+        return Some((after.incarnation, after.id.clone().into(), after.due.as_ref()));
     }
+    let after = &event.what.execution_change()?.after;
+    Some((after.incarnation, after.id.clone().into(), after.due.as_ref()))
 }
 
 /// The timers that were sent, whatever became of them.

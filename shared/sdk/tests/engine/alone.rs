@@ -1,0 +1,41 @@
+//! Work whose last worker was lost, perhaps because of it: the next worker does it with nothing beside it.
+
+use tickover::prelude::*;
+use tickover::{Registry, Worker, WorkerSettings};
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+
+use crate::scene::{Count, Scene, execution_id, settings};
+
+static PAID: Count = Count::new();
+
+#[tickover::step(queue = "payments")]
+async fn pay(number: u32) -> Result<u32> {
+    PAID.add();
+    Ok(number)
+}
+
+#[tickover::workflow("pays-twice")]
+async fn pays_twice(ctx: Ctx, (): ()) -> Result<()> {
+    ctx.join_all("pay", (0..2).map(pay)).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_has_to_be_done_alone_waits_for_no_long_poll_of_another_queue() {
+    let scene = Scene::new();
+    let turns = scene.worker_of(Registry::new().with(pays_twice), "workflows");
+    scene.start(&pays_twice, "twice", &()).await;
+    scene.pass(&turns, Millis::from_secs(5)).await;
+    // A process that has both in hands, and dies.
+    assert_eq!(scene.work("payments", Millis::from_secs(60)).await.len(), 2);
+    scene.clock.advance(Millis::from_secs(60));
+
+    let queues = ["letters", "payments"].map(|name| QueueName::parse(name).unwrap()).to_vec();
+    let registry = Registry::new().with_step::<pay>();
+    let next = Worker::new(scene.service.clone(), registry, WorkerSettings { queues, ..settings() }).unwrap();
+    scene.pass(&next, Millis::from_secs(3)).await;
+    assert_eq!(PAID.get(), 2, "the poll of the queue of letters lasts for 20 s");
+    let execution = scene.service.execution(&execution_id("twice")).await.unwrap().unwrap().execution;
+    assert_eq!(execution.wakes, 1);
+}
