@@ -13,7 +13,7 @@ use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
 use tickover_service::claim::ClaimRequest;
 use tickover_service::cost;
-use tickover_service::executions::{RemoteStep, StartRequest, Suspended, TakenTurn, Work};
+use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, Suspended, TakenTurn, Work};
 use tickover_tests::meter::{Bill, Meter};
 
 /// Steps of the fan-out.
@@ -249,9 +249,9 @@ async fn a_fan_out_of_a_hundred_costs_six_and_a_half_write_units_a_step() {
             assert_eq!(done, FAN_OUT, "it is woken by the last one only");
             let ended = service.remote_outcomes(&second.execution, &names).await.unwrap();
             assert_eq!(ended.len(), usize::from(FAN_OUT));
-            let ends = ended.into_iter().map(|(name, (outcome, _))| Entry {
+            let ends = ended.into_iter().map(|(name, ended): (_, EndedStep)| Entry {
                 at: service.now(),
-                what: Happened::Step { name, outcome, attempts: None },
+                what: Happened::Step { name, outcome: ended.outcome, attempts: None },
             });
             let execution =
                 service.record_turn(&second.execution, second.lease, ends.collect(), None).await.unwrap();

@@ -17,7 +17,7 @@ use tickover_core::timeout::Timeouts;
 use tickover_dynamodb::{DynamoStore, Table};
 use tickover_embedded::dynamodb::Embedded;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
-use tickover_service::executions::{RemoteStep, StartRequest, Suspended, TakenTurn, Work};
+use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, Suspended, TakenTurn, Work};
 use tickover_service::memory::{MemoryQueue, Queues};
 use tickover_service::ports::Clock;
 use tickover_service::system::{SystemClock, SystemIds};
@@ -125,9 +125,9 @@ async fn go_on(service: &Service, turn: TakenTurn, open: &mut Vec<StepName>) -> 
     loop {
         let ended = service.remote_outcomes(&execution, open).await.unwrap();
         open.retain(|name| !ended.contains_key(name));
-        let end = |(name, (outcome, _))| Entry {
+        let end = |(name, ended): (StepName, EndedStep)| Entry {
             at: service.now(),
-            what: Happened::Step { name, outcome, attempts: None },
+            what: Happened::Step { name, outcome: ended.outcome, attempts: None },
         };
         let entries: Vec<Entry> = ended.into_iter().map(end).collect();
         if open.is_empty() {

@@ -289,9 +289,21 @@ pub enum Stuck {
         #[serde(rename = "n")]
         tries: u32,
     },
-    /// A stored result doesn't fit the type that the code has for it now. It waits for an operator.
+    /// What is remembered doesn't fit the code: a stored result isn't of the type that it has now, or the code never
+    /// asks for one. It waits for an operator.
     #[serde(rename = "t")]
     Unreadable(Failure),
+    /// The code can't go on: it panicked, or waits for something that isn't durable. It is tried again, ever more
+    /// seldom.
+    #[serde(rename = "c")]
+    Code {
+        /// What was wrong the last time, and where.
+        #[serde(rename = "x")]
+        failure: Failure,
+        /// How often in a row.
+        #[serde(rename = "n")]
+        tries: u32,
+    },
 }
 
 /// A settled outcome.

@@ -128,7 +128,18 @@ pub enum Payload {
     Blob(BlobRef),
 }
 
+/// A value up to this many bytes that a workflow's code captures rides in the journal, and the code has it at once.
+pub const CAPTURED_BYTES: usize = 200;
+
 impl Payload {
+    /// Whether a captured value is this small.
+    pub fn is_at_once(&self) -> bool {
+        match self {
+            Self::Inline(json) => json.len() <= CAPTURED_BYTES,
+            Self::Blob(_) => false,
+        }
+    }
+
     /// The pointer, if it is one.
     pub fn blob(&self) -> Option<&BlobRef> {
         match self {

@@ -223,7 +223,8 @@ fn workflow_settings(options: &WorkflowOptions) -> TokenStream {
     let queue = options.queue.as_ref().map(|queue| quote!(.queue(#queue)));
     let patches = Some(&options.patches).filter(|patches| !patches.is_empty());
     let patches = patches.map(|patches| quote!(.patches(&[#(#patches),*])));
-    quote!(#execution_timeout #run_timeout #on_failure_timeout #queue #patches)
+    let on_drift = options.stops_on_drift.then(|| quote!(.on_drift(::tickover::OnDrift::Stop)));
+    quote!(#execution_timeout #run_timeout #on_failure_timeout #queue #patches #on_drift)
 }
 
 /// The same for the code that is made.

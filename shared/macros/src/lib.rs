@@ -65,6 +65,7 @@ pub fn step(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `on_failure = refund` | `async fn(Ctx, Input, Cause) -> Result<Option<Output>>`: runs when it failed; `Some` is its result after all |
 /// | `on_failure_timeout = "5m"` | how long that may take; at least 1 s |
 /// | `patches("new-tax")` | changes of the code that running executions may not know yet |
+/// | `on_drift = "stop"` | nothing new begins where the code doesn't ask for what a run remembers, such as the result of a step that was renamed: the execution waits for an operator; `"go_on"` without it |
 #[proc_macro_attribute]
 pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::workflow(arguments.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -14,7 +14,7 @@ const STEP_KEYS: &[&str] =
     &["retry", "non_retryable", "timeout", "scope", "remote", "queue", "at_most_once", "durable_timeout"];
 
 const WORKFLOW_KEYS: &[&str] =
-    &["timeout", "run_timeout", "queue", "on_failure", "on_failure_timeout", "patches"];
+    &["timeout", "run_timeout", "queue", "on_failure", "on_failure_timeout", "patches", "on_drift"];
 
 const RETRY_FORMS: &str = "none, fixed(retries, delay), exponential(retries, base) or \
                            exponential(retries, base, max_delay)";
@@ -56,6 +56,7 @@ pub(crate) struct WorkflowOptions {
     pub(crate) on_failure: Option<Path>,
     pub(crate) on_failure_timeout: Option<Millis>,
     pub(crate) patches: Vec<LitStr>,
+    pub(crate) stops_on_drift: bool,
 }
 
 impl StepOptions {
@@ -119,6 +120,7 @@ impl WorkflowOptions {
                     options.on_failure_timeout = Some(workflow_timeout(entry, "on_failure")?);
                 }
                 "patches" => options.patches = patches(entry)?,
+                "on_drift" => options.stops_on_drift = stops_on_drift(entry)?,
                 _ => return Err(unread(&entry.key)),
             }
         }
@@ -194,6 +196,20 @@ fn is_per_attempt(entry: &Entry) -> Result<bool> {
         other => {
             let message = format!(
                 "`{other}` is not a scope: it is `global` (one timeout for all attempts) or `per_attempt`"
+            );
+            Err(Error::new(text.span(), message))
+        }
+    }
+}
+
+fn stops_on_drift(entry: &Entry) -> Result<bool> {
+    let text = entry.text("stop")?;
+    match text.value().as_str() {
+        "go_on" => Ok(false),
+        "stop" => Ok(true),
+        other => {
+            let message = format!(
+                "`{other}` is nothing that can be done about drift: it is `stop` (wait for an operator) or `go_on`"
             );
             Err(Error::new(text.span(), message))
         }

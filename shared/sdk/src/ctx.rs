@@ -14,7 +14,6 @@ mod time;
 use std::fmt;
 use std::fmt::Display;
 use std::future::pending;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -25,7 +24,7 @@ use sha2::{Digest as _, Sha256};
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::time::Timestamp;
 
-pub use child::Child;
+pub use child::{Child, StartChild, StartedChild};
 pub(crate) use child::{elsewhere, is_ours};
 pub use combine::{AllTasksFailed, Select, SelectOk, Settled};
 pub use event::{EventError, Within, forever, within};
@@ -87,7 +86,7 @@ impl Ctx {
     }
 
     /// Runs steps side by side, named as by [`Ctx::join_all`], and waits for the first to end, well or not: its
-    /// index and its outcome. Which one it was is remembered under the label.
+    /// index and its outcome.
     pub fn select<T: Stored, E: Stored + Display>(
         &self,
         label: impl Into<String>,
@@ -97,7 +96,7 @@ impl Ctx {
     }
 
     /// Runs steps side by side, named as by [`Ctx::join_all`], and waits for the first that has a result: its index
-    /// and the result. Which one it was is remembered under the label.
+    /// and the result.
     pub fn select_ok<T: Stored, E: Stored + Display>(
         &self,
         label: impl Into<String>,
@@ -106,8 +105,8 @@ impl Ctx {
         SelectOk::new(Steps::new(&self.shared, label.into(), steps))
     }
 
-    /// Gives a future made of this context's so much time. Whether it was in time is remembered under the name.
-    /// What it waits for when the time is over is ended.
+    /// Gives a future made of this context's so much time, with a limit of this name. What it waits for when the time
+    /// is over is ended.
     pub fn timeout<F: Future>(
         &self,
         name: impl Into<String>,
@@ -120,7 +119,7 @@ impl Ctx {
     /// Sleeps: nothing runs meanwhile, however long it is.
     pub fn sleep(&self, name: impl Into<String>, span: impl IntoMillis) -> BoxFuture<'static, Result<()>> {
         let end = End::After(span.into_millis(ZeroRule::Allow));
-        Awaited::new(&self.shared, Sleep { text: name.into(), end, name: None }).boxed()
+        Awaited::new(&self.shared, Sleep::new(name.into(), end)).boxed()
     }
 
     /// Sleeps until an instant. One that has passed isn't waited for.
@@ -130,7 +129,7 @@ impl Ctx {
         instant: impl Into<Timestamp>,
     ) -> BoxFuture<'static, Result<()>> {
         let end = End::At(instant.into());
-        Awaited::new(&self.shared, Sleep { text: name.into(), end, name: None }).boxed()
+        Awaited::new(&self.shared, Sleep::new(name.into(), end)).boxed()
     }
 
     /// Waits for an event of this name and takes it: the oldest that nobody has taken.
@@ -147,8 +146,7 @@ impl Ctx {
         &self,
         event: impl Into<String>,
     ) -> BoxFuture<'static, Result<Option<T>>> {
-        let peek = Peek { event: event.into(), name: None, _payload: PhantomData };
-        Awaited::new(&self.shared, peek).boxed()
+        Awaited::new(&self.shared, Peek::new(event.into())).boxed()
     }
 
     /// How many events of this name nobody has taken.
@@ -198,7 +196,8 @@ impl Ctx {
         self.capture(name, move || id)
     }
 
-    /// Starts an execution of a workflow as a child of this one, and waits for its result.
+    /// Starts an execution of a workflow as a child of this one, and waits for its result; [`Child::start`] doesn't
+    /// wait.
     pub fn child<I: Serialize, O: Stored>(
         &self,
         workflow: &Workflow<I, O>,

@@ -35,11 +35,13 @@ pub use tickover_macros::{step, workflow};
 
 pub use client::Client;
 pub use ctx::{
-    AllTasksFailed, Child, Ctx, Elapsed, EventError, Select, SelectOk, Settled, Stored, Timeout, Within,
-    forever, within,
+    AllTasksFailed, Child, Ctx, Elapsed, EventError, Select, SelectOk, Settled, StartChild, StartedChild,
+    Stored, Timeout, Within, forever, within,
 };
 pub use error::{Cause, DEFAULT_CODE, Error, Failure, Result};
-pub use options::{DEFAULT_QUEUE, IntoMillis, IntoRetry, Place, Scope, StepOptions, WorkflowOptions};
+pub use options::{
+    DEFAULT_QUEUE, IntoMillis, IntoRetry, OnDrift, Place, Scope, StepOptions, WorkflowOptions,
+};
 pub use registry::{ErasedStep, ErasedWorkflow, Register, Registry, RegistryError, StepFailed, TIMEOUT_MIN};
 pub use serve::{Serve, ServeError, serve};
 pub use step::{Step, StepError, StepHandler, StepInfo, StepResult, remote, step, step_info};

@@ -67,6 +67,19 @@ pub struct WorkflowOptions {
     pub queue: &'static str,
     /// The changes of its code that running executions may not know yet.
     pub patches: &'static [&'static str],
+    /// What is done where the code doesn't ask for what is remembered.
+    pub on_drift: OnDrift,
+}
+
+/// What is done where a run remembers results that the workflow's code doesn't ask for, as it has been changed: a step
+/// with another name would run again. They are named in the log, by `explain` and in the timeline either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDrift {
+    /// The run goes on.
+    #[default]
+    GoOn,
+    /// Nothing new begins: the execution waits for an operator, who has it go on once the code is mended.
+    Stop,
 }
 
 impl WorkflowOptions {
@@ -78,6 +91,7 @@ impl WorkflowOptions {
             on_failure_timeout: None,
             queue: DEFAULT_QUEUE,
             patches: &[],
+            on_drift: OnDrift::GoOn,
         }
     }
 }

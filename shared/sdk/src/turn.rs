@@ -5,9 +5,12 @@
 //! worker can't write any more, and stops.
 
 mod begin;
+mod drift;
 mod drive;
 mod end;
+mod hear;
 mod inline;
+pub(crate) mod panics;
 mod plan;
 pub(crate) mod state;
 mod store;
@@ -19,8 +22,6 @@ use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 use tickover_service::Service;
 use tickover_service::executions::TakenTurn;
-
-pub(crate) use inline::panic_text;
 
 use crate::registry::Registry;
 

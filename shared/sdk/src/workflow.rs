@@ -9,7 +9,7 @@ use tickover_core::duration::Millis;
 
 use crate::Ctx;
 use crate::error::{Cause, Error, Result};
-use crate::options::WorkflowOptions;
+use crate::options::{OnDrift, WorkflowOptions};
 
 /// A workflow's code: it gets its context and its input.
 pub type Body<I, O> = fn(Ctx, I) -> BoxFuture<'static, Result<O>>;
@@ -51,6 +51,13 @@ impl<I, O> Workflow<I, O> {
     #[must_use]
     pub const fn queue(mut self, queue: &'static str) -> Self {
         self.options.queue = queue;
+        self
+    }
+
+    /// What is done where its code doesn't ask for what a run remembers.
+    #[must_use]
+    pub const fn on_drift(mut self, on_drift: OnDrift) -> Self {
+        self.options.on_drift = on_drift;
         self
     }
 

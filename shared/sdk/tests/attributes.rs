@@ -131,7 +131,7 @@ async fn several_arguments_are_an_array_and_a_bad_one_is_named() {
     queue = "orders",
     on_failure = refund,
     on_failure_timeout = "1m",
-    patches("new-tax", "two-boxes")
+    patches("new-tax", "two-boxes"), on_drift = "stop"
 )]
 async fn fulfil(_ctx: Ctx, order: Order) -> Result<u32> {
     Ok(order.amount)
@@ -160,6 +160,7 @@ fn a_workflow_is_a_value_with_what_its_attribute_says() {
             on_failure_timeout: Some(Millis::from_secs(60)),
             queue: "orders",
             patches: &["new-tax", "two-boxes"],
+            on_drift: tickover::OnDrift::Stop,
         }
     );
     assert_eq!((nightly.name(), nightly.options()), ("nightly", WorkflowOptions::default()));

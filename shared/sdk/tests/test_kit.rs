@@ -92,6 +92,7 @@ async fn a_timeline_tells_what_happened_and_when() {
         [
             "+0ms  label label-1 started",
             "+0ms  wait: waits until +6d 23h",
+            "+6d 23h  wait: over",
             "+6d 23h  step print-label: sent to other workers",
             "+6d 23h  step print-label: completed with {\"text\":\"[books]\"}",
             "+6d 23h  completed with {\"text\":\"[books]\"}",

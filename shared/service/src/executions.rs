@@ -36,6 +36,7 @@ pub(crate) use close::Look;
 pub use describe::Described;
 pub(crate) use drive::{CALLERS_PATIENCE, KnownExecution};
 pub use events::{Offered, PendingEvent, PendingEvents};
+pub use outcome::EndedStep;
 pub use remote::remote_id;
 pub(crate) use waiters::Waiters;
 pub use work::Work;

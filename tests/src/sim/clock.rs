@@ -8,6 +8,10 @@ use tickover_core::time::Timestamp;
 use tickover_service::memory::ManualClock;
 use tickover_service::ports::Clock;
 
+/// How often a process may ask for the time at one instant. One that asks more often goes round and round, without
+/// anything by which time could pass: such a run would never end.
+const ASKED_AT_MOST: u32 = 2_000_000;
+
 /// What a process takes for the time.
 #[derive(Debug)]
 pub struct SimClock {
@@ -21,12 +25,15 @@ struct State {
     ahead_ms: i64,
     /// The whole process stands still until then, by the world's clock.
     frozen_until: Timestamp,
+    /// The instant at which it last asked for the time, and how often.
+    asked: (Timestamp, u32),
 }
 
 impl SimClock {
     /// A clock that is ahead of the world's by so much.
     pub fn new(world: Arc<ManualClock>, ahead_ms: i64) -> Self {
-        Self { world, state: Mutex::new(State { ahead_ms, frozen_until: Timestamp::EPOCH }) }
+        let (frozen_until, asked) = (Timestamp::EPOCH, (Timestamp::EPOCH, 0));
+        Self { world, state: Mutex::new(State { ahead_ms, frozen_until, asked }) }
     }
 
     /// From now on it is ahead by so much.
@@ -53,7 +60,11 @@ impl SimClock {
 #[async_trait]
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
-        shifted(self.world.now(), self.state().ahead_ms)
+        let now = self.world.now();
+        let mut state = self.state();
+        state.asked = if state.asked.0 == now { (now, state.asked.1 + 1) } else { (now, 0) };
+        assert!(state.asked.1 < ASKED_AT_MOST, "a process goes round and round at {now:?}");
+        shifted(now, state.ahead_ms)
     }
 
     async fn sleep_until(&self, instant: Timestamp) {

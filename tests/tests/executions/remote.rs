@@ -6,7 +6,7 @@ use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::id::TaskKind;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
-use tickover_service::executions::{RemoteStep, Suspended};
+use tickover_service::executions::{EndedStep, RemoteStep, Suspended};
 use tickover_tests::scene::queue_name;
 
 use crate::worker::{Worker, completed, name};
@@ -54,7 +54,7 @@ async fn a_remote_step_that_completes_wakes_its_parent_with_its_result() {
     let turn = worker.take("e").await;
     let service = &worker.caller.scene.service;
     let ended = service.remote_outcomes(&turn.execution, &[name("label[0]")]).await.unwrap();
-    let (outcome, attempts) = ended[&name("label[0]")].clone();
+    let EndedStep { outcome, attempts, .. } = ended[&name("label[0]")].clone();
     assert!(matches!(&outcome, StepOutcome::Completed { output: Some(_) }), "{outcome:?}");
     let entry = worker.entry(Happened::Step { name: name("label[0]"), outcome, attempts: None });
     worker.close(turn, vec![entry], completed(&json!(attempts))).await;
@@ -73,7 +73,7 @@ async fn a_remote_step_that_times_out_wakes_its_parent_just_as_one_that_complete
     let turn = worker.take("e").await;
     let service = &worker.caller.scene.service;
     let ended = service.remote_outcomes(&turn.execution, &[name("label")]).await.unwrap();
-    assert_eq!(ended[&name("label")].0, StepOutcome::TimedOut);
+    assert_eq!(ended[&name("label")].outcome, StepOutcome::TimedOut);
 }
 
 #[tokio::test]

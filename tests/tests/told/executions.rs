@@ -155,8 +155,10 @@ async fn a_waiting_parent_is_woken_by_a_timeout_exactly_as_by_a_completion() {
         assert_eq!(second.execution.id.as_str(), id);
         let names = [StepName::parse("label").unwrap()];
         let ended = service.remote_outcomes(&second.execution, &names).await.unwrap();
-        let (outcome, _) = &ended[&names[0]];
-        assert_eq!(outcome.as_str(), if timeout.is_none() { "completed" } else { "timed_out" });
+        assert_eq!(
+            ended[&names[0]].outcome.as_str(),
+            if timeout.is_none() { "completed" } else { "timed_out" }
+        );
         close(service, &second, vec![], ExecutionOutcome::Completed { output: None }).await;
     }
     let resuming: Vec<Value> =

@@ -109,7 +109,9 @@ pub struct ExecutionView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub closing: Option<bool>,
-    /// Why no worker can go on with it: `unknown_workflow`, with the tries so far, or `unreadable_result`.
+    /// Why no worker can go on with it: `unknown_workflow`, `panic` and
+    /// `foreign_wait` (its code awaits something that isn't durable), with the tries so far; or, until an operator lets it
+    /// go on, `unreadable_result` and `drift` (changed code doesn't ask for what is remembered).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub stuck: Option<ErrorView>,
@@ -244,9 +246,11 @@ fn stuck(stuck: &Stuck) -> ErrorView {
             code: "unknown_workflow".to_owned(),
             message: format!("no worker that took it knows its workflow; tried so far: {tries}"),
         },
-        Stuck::Unreadable(failure) => {
-            ErrorView { code: "unreadable_result".to_owned(), message: failure.message.clone() }
-        }
+        Stuck::Unreadable(failure) => ErrorView::from(failure),
+        Stuck::Code { failure, tries } => ErrorView {
+            code: failure.code.clone(),
+            message: format!("{}; tried so far: {tries}", failure.message),
+        },
     }
 }
 

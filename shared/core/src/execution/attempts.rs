@@ -60,6 +60,7 @@ pub(super) fn note(execution: &mut Execution, brought: &[Entry]) {
             | Happened::Reopened { .. }
             | Happened::Captured { .. }
             | Happened::Until { .. }
+            | Happened::Fired { .. }
             | Happened::Event { .. }
             | Happened::Waited { .. }
             | Happened::Drained { .. }

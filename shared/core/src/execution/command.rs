@@ -10,15 +10,18 @@ use crate::id::{
 };
 use crate::payload::{Json, Payload};
 use crate::queue::QueueView;
+use crate::task::Failure;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 
 /// Why a worker gives its turn back undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undone {
-    /// The code can't go on: it panicked, waits for what isn't durable, or needs more time than a worker has. Often
+    /// The code can't go on: it needs more time than a worker has, or brought something that can't be written. Often
     /// enough in a row, that is poison.
     ByCode,
+    /// The code panicked: this is shown. Often enough in a row, that is poison as well.
+    Panicked(Failure),
     /// The worker can't go on, or a service that it needs doesn't answer: that says nothing about the execution.
     ByWorker,
     /// No worker of this sort can go on.

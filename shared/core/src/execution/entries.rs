@@ -60,6 +60,7 @@ const fn opens(entry: &Entry) -> i32 {
         | Happened::Reopened { .. }
         | Happened::Captured { .. }
         | Happened::Until { .. }
+        | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
         | Happened::Drained { .. }
@@ -82,6 +83,7 @@ fn waits(entry: &Entry) -> i32 {
         | Happened::Reopened { .. }
         | Happened::Captured { .. }
         | Happened::Until { .. }
+        | Happened::Fired { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => 0,
     }

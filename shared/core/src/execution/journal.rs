@@ -18,6 +18,10 @@ use crate::time::Timestamp;
 
 /// Places of one join item: one write unit holds as many.
 pub const JOIN_MAX: u16 = 100;
+/// The word of the note after what a rerun kept of the run before.
+pub const RESTARTED: &str = "restarted";
+/// The word of a note that names something which is remembered and which the code doesn't ask for.
+pub const DRIFT: &str = "drift";
 /// Most bytes of entries in a segment, as JSON.
 pub const SEGMENT_BYTES: usize = 256 * 1024;
 
@@ -133,7 +137,7 @@ pub enum Happened {
         #[serde(rename = "n")]
         name: StepName,
     },
-    /// A value that was captured: the time, an id, whatever a closure gave. Also what a select chose.
+    /// A value that was captured: the time, an id, whatever a closure gave.
     #[serde(rename = "c")]
     Captured {
         /// Its name.
@@ -152,6 +156,13 @@ pub enum Happened {
         /// When it ends.
         #[serde(rename = "u")]
         until: Timestamp,
+    },
+    /// A sleep or a time limit has ended because its instant came.
+    #[serde(rename = "f")]
+    Fired {
+        /// The sleep's or time limit's name.
+        #[serde(rename = "n")]
+        name: StepName,
     },
     /// An event was offered.
     #[serde(rename = "e")]
@@ -244,6 +255,15 @@ pub enum StepOutcome {
 }
 
 impl StepOutcome {
+    /// The result or error, if it has one.
+    pub const fn payload(&self) -> Option<&Payload> {
+        match self {
+            Self::Completed { output } => output.as_ref(),
+            Self::Failed { error } | Self::Exhausted { error } => Some(error),
+            Self::TimedOut | Self::DeadlineExceeded | Self::Cancelled | Self::ResultExpired => None,
+        }
+    }
+
     /// The name that answers and metrics use.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -281,6 +301,7 @@ pub fn pending_events(entries: &[Entry]) -> Vec<&Entry> {
             | Happened::Reopened { .. }
             | Happened::Captured { .. }
             | Happened::Until { .. }
+            | Happened::Fired { .. }
             | Happened::Event { .. }
             | Happened::Waited { event: None, .. }
             | Happened::Patches { .. }
@@ -298,18 +319,31 @@ pub fn pending_events(entries: &[Entry]) -> Vec<&Entry> {
     free
 }
 
+impl Happened {
+    /// The name whose waiting ends with this: the code hears of these one at a time, in the order of the journal.
+    /// Not of a captured value that it has at once.
+    pub fn outcome_of(&self) -> Option<&StepName> {
+        match self {
+            Self::Step { name, .. } | Self::Fired { name } | Self::Waited { name, .. } => Some(name),
+            Self::Captured { name, value } => (!value.is_at_once()).then_some(name),
+            Self::Attempt { .. }
+            | Self::Remote { .. }
+            | Self::Child { .. }
+            | Self::Reopened { .. }
+            | Self::Until { .. }
+            | Self::Event { .. }
+            | Self::Drained { .. }
+            | Self::Patches { .. }
+            | Self::Note { .. } => None,
+        }
+    }
+}
+
 impl Entry {
     /// The payload it holds, if any.
     pub const fn payload(&self) -> Option<&Payload> {
         match &self.what {
-            Happened::Step { outcome, .. } => match outcome {
-                StepOutcome::Completed { output } => output.as_ref(),
-                StepOutcome::Failed { error } | StepOutcome::Exhausted { error } => Some(error),
-                StepOutcome::TimedOut
-                | StepOutcome::DeadlineExceeded
-                | StepOutcome::Cancelled
-                | StepOutcome::ResultExpired => None,
-            },
+            Happened::Step { outcome, .. } => outcome.payload(),
             Happened::Captured { value, .. } => Some(value),
             Happened::Event { payload, .. } => payload.as_ref(),
             Happened::Attempt { .. }
@@ -317,6 +351,7 @@ impl Entry {
             | Happened::Child { .. }
             | Happened::Reopened { .. }
             | Happened::Until { .. }
+            | Happened::Fired { .. }
             | Happened::Waited { .. }
             | Happened::Drained { .. }
             | Happened::Patches { .. }
@@ -339,6 +374,7 @@ pub fn open_steps(entries: &[Entry]) -> Vec<&Entry> {
             Happened::Attempt { .. }
             | Happened::Captured { .. }
             | Happened::Until { .. }
+            | Happened::Fired { .. }
             | Happened::Event { .. }
             | Happened::Waited { .. }
             | Happened::Drained { .. }

@@ -57,6 +57,7 @@ pub(super) const fn payload_mut(entry: &mut Entry) -> Option<&mut Payload> {
         | Happened::Child { .. }
         | Happened::Reopened { .. }
         | Happened::Until { .. }
+        | Happened::Fired { .. }
         | Happened::Waited { .. }
         | Happened::Drained { .. }
         | Happened::Patches { .. }

@@ -1,12 +1,15 @@
 //! What a run's code can be told without running anything again: where each name stands by the journal.
 //!
 //! A turn runs the code from its top. Whatever has a name asks here: a step that has ended gives its result, a sleep
-//! its end, a wait the event it took. What happens in the turn is added here too, is seen at once, and is collected
-//! until it is written. Nothing here runs, waits or reads a clock.
+//! its end, a wait the event it took. The code hears of them one at a time, in the order of the journal (`order`).
+//! What happens in the turn is added here too, and is collected until it is written. Nothing here runs, waits or
+//! reads a clock.
 
 mod attempt;
+mod drift;
 mod events;
 mod merge;
+mod order;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -59,6 +62,8 @@ pub struct Replay {
     /// Names that the code has used since the turn began.
     claimed: BTreeSet<StepName>,
     events: BTreeMap<EventName, events::Line>,
+    order: order::Order,
+    drift: drift::Drift,
     patches: Option<Vec<String>>,
     /// Whether nobody but outsiders has written to the run's journal.
     untouched: bool,
@@ -85,6 +90,8 @@ impl Replay {
             standings: BTreeMap::new(),
             claimed: BTreeSet::new(),
             events: BTreeMap::new(),
+            order: order::Order::default(),
+            drift: drift::Drift::default(),
             patches: None,
             untouched: true,
             reopened: BTreeMap::new(),
@@ -168,6 +175,7 @@ impl Replay {
             | Standing::Ended { .. }
             | Standing::Captured(_)
             | Standing::Until(_)
+            | Standing::Fired
             | Standing::Waited(_) => None,
         });
         open.collect()
@@ -230,18 +238,25 @@ impl Replay {
 
     /// What an entry says, from whomever it is.
     fn absorb(&mut self, entry: &Entry) {
+        if let Some(name) = entry.what.outcome_of() {
+            self.order.add(name);
+        }
         match &entry.what {
             Happened::Event { name, id: _, payload } => {
                 let event = FreeEvent { offered_at: entry.at, payload: payload.clone() };
                 self.events.entry(name.clone()).or_default().add(entry, event);
                 return;
             }
-            Happened::Note { .. } => return,
+            Happened::Note { kind, name } => {
+                self.drift.note(kind, name.as_ref(), &self.standings);
+                return;
+            }
             Happened::Drained { name, count } => self.drain(name, *count),
             Happened::Patches { names } => self.patches = Some(names.clone()),
             Happened::Reopened { name } => {
                 *self.reopened.entry(name.clone()).or_default() += 1;
                 self.standings.remove(name);
+                self.order.forget(name);
             }
             Happened::Waited { name, event } => {
                 let taken = match event {
@@ -259,7 +274,8 @@ impl Replay {
             | Happened::Remote { .. }
             | Happened::Step { .. }
             | Happened::Captured { .. }
-            | Happened::Until { .. }) => {
+            | Happened::Until { .. }
+            | Happened::Fired { .. }) => {
                 if let Some((name, standing)) = Standing::after(what) {
                     if standing == Standing::Remote {
                         self.begun.insert(name.clone());

@@ -73,7 +73,7 @@ fn at_its_largest(execution: &Execution) -> Execution {
 }
 
 fn cut_errors(execution: &mut Execution, bytes: usize) {
-    if let Some(Stuck::Unreadable(failure)) = &mut execution.stuck {
+    if let Some(Stuck::Unreadable(failure) | Stuck::Code { failure, .. }) = &mut execution.stuck {
         *failure = failure.cut(bytes);
     }
     if let Some(ExecutionOutcome::Failed { error, .. }) = outcome(execution) {

@@ -113,6 +113,9 @@ fn stuck(stuck: &Stuck) -> Failure {
             let message = format!("no worker that took it knows its workflow; tried so far: {tries}");
             Failure::new("unknown_workflow", message)
         }
-        Stuck::Unreadable(failure) => Failure::new("unreadable_result", failure.message.clone()),
+        Stuck::Unreadable(failure) => Failure::new(failure.code.as_str(), failure.message.as_str()),
+        Stuck::Code { failure, tries } => {
+            Failure::new(failure.code.as_str(), format!("{}; tried so far: {tries}", failure.message))
+        }
     }
 }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::replay::Standing;
 use tickover_core::id::StepName;
-use tickover_core::payload::{Json, Payload};
+use tickover_core::payload::{CAPTURED_BYTES, Json, Payload};
 use tickover_core::time::Timestamp;
 
 use super::operation::{Look, Operation};
@@ -16,9 +16,6 @@ use super::time::{claim, invalid, other_kind};
 use crate::codec;
 use crate::error::Error;
 use crate::turn::state::{Need, State};
-
-/// Values up to this many bytes ride in the journal.
-const INLINE_BYTES: usize = 200;
 
 /// The first look at a name: whether there is a value, or one is to be taken.
 pub(super) struct Remembered<T> {
@@ -53,7 +50,7 @@ impl<T> Remembered<T> {
         let name = match claim(state, &self.text) {
             Ok(name) => name,
             Err(Look::Ready(error)) => return Found::Refused(error),
-            Err(Look::Needs(_) | Look::Waits) => return Found::Over,
+            Err(Look::Needs(_) | Look::Over) => return Found::Over,
         };
         let found = match state.replay.standing(&name) {
             Standing::Captured(_) => Found::Known,
@@ -77,20 +74,32 @@ impl<T: Serialize> Remembered<T> {
 impl<T: DeserializeOwned> Operation for Remembered<T> {
     type Output = Result<T, Error>;
 
-    fn look(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
-        let Some(name) = self.name.clone() else { return Look::Waits };
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+        let Some(name) = self.name.clone() else { return Look::Over };
         match self.value.take() {
-            Some(json) if json.len() <= INLINE_BYTES => {
+            Some(json) if json.len() > CAPTURED_BYTES => {
+                return Look::Needs(Need::Keep { name, value: Some(json) });
+            }
+            Some(json) => {
                 let value = Payload::Inline(json);
                 state.replay.push(now, Happened::Captured { name: name.clone(), value });
             }
-            Some(json) => return Look::Needs(Need::Keep { name, value: Some(json) }),
             None => {}
         }
-        match state.replay.standing(&name).clone() {
+        match state.replay.standing(&name) {
+            Standing::Captured(value) if value.is_at_once() => match self.end(state) {
+                Some(value) => Look::Ready(value),
+                None => Look::Over,
+            },
+            Standing::Captured(_) => Look::Needs(Need::Outcome { name }),
+            other => Look::Ready(Err(other_kind(&self.text, other))),
+        }
+    }
+
+    fn end(&mut self, state: &mut State) -> Option<Self::Output> {
+        match state.replay.standing(self.name.as_ref()?).clone() {
             Standing::Captured(payload) => read(state, &self.text, &payload).map(Ok),
-            Standing::Fresh => Look::Waits,
-            other => Look::Ready(Err(other_kind(&self.text, &other))),
+            other => Some(Err(other_kind(&self.text, &other))),
         }
     }
 }

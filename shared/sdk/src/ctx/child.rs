@@ -1,5 +1,6 @@
 //! Other executions: children that are started and waited for, and those that somebody else started.
 
+use std::fmt;
 use std::fmt::Display;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use serde::Serialize;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::StartPolicy;
@@ -56,7 +58,6 @@ impl<O: Stored> Child<O> {
             },
             id,
             name: None,
-            began: false,
             _output: PhantomData,
         };
         Self(Awaited::new(shared, operation))
@@ -71,6 +72,52 @@ impl<O: Stored> Child<O> {
     }
 }
 
+impl<O: Stored> Child<O> {
+    /// Starts it without waiting for its end: ready once it is started for good, or can't be.
+    pub fn start(self) -> StartChild<O> {
+        let shared = Arc::clone(self.0.turn());
+        let start = StartOperation { child: self.0.operation(), names: None };
+        StartChild(Awaited::new(&shared, start), shared)
+    }
+}
+
+/// A child that is being started; see [`Child::start`].
+#[must_use = "a child is started when it is awaited"]
+pub struct StartChild<O>(Awaited<StartOperation<O>>, Arc<Shared>);
+
+impl<O: Stored> Future for StartChild<O> {
+    type Output = Result<StartedChild<O>, StepError<Failure>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let shared = Arc::clone(&self.1);
+        self.0.poll_unpin(context).map(|started| started.map(|child| StartedChild { shared, child }))
+    }
+}
+
+/// A child that was started. It goes on whether its result is waited for or not.
+pub struct StartedChild<O> {
+    shared: Arc<Shared>,
+    child: ChildOperation<O>,
+}
+
+impl<O: Stored> StartedChild<O> {
+    /// Its execution's id.
+    pub fn id(&self) -> &str {
+        &self.child.id
+    }
+
+    /// Waits for its result.
+    pub fn result(self) -> BoxFuture<'static, Result<O, StepError<Failure>>> {
+        Awaited::new(&self.shared, self.child).boxed()
+    }
+}
+
+impl<O> fmt::Debug for StartedChild<O> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("StartedChild").field("id", &self.child.id).finish_non_exhaustive()
+    }
+}
+
 impl<O: Stored> Future for Child<O> {
     type Output = Result<O, StepError<Failure>>;
 
@@ -81,6 +128,8 @@ impl<O: Stored> Future for Child<O> {
 
 /// What the name of a child begins with.
 const STARTED: &str = "child:";
+/// What stands before that where only the child's start is waited for.
+const START: &str = "start:";
 /// What the name of an execution begins with that somebody else started.
 const FOUND: &str = "execution:";
 
@@ -96,10 +145,10 @@ pub(super) struct ChildOperation<O> {
     what: What,
     id: String,
     name: Option<StepName>,
-    began: bool,
     _output: PhantomData<fn() -> O>,
 }
 
+#[derive(Clone)]
 enum What {
     /// Started by this one.
     Started {
@@ -110,21 +159,35 @@ enum What {
         on_failure: Option<Millis>,
         policy: ParentClosePolicy,
     },
+    /// The same, and it is known to have been.
+    Begun,
     /// Started by somebody else.
     Found,
 }
 
+impl<O> Clone for ChildOperation<O> {
+    fn clone(&self) -> Self {
+        let Self { what, id, name, _output } = self;
+        Self { what: what.clone(), id: id.clone(), name: name.clone(), _output: PhantomData }
+    }
+}
+
 impl<O> ChildOperation<O> {
     pub(super) fn found(id: String) -> Self {
-        Self { what: What::Found, id, name: None, began: false, _output: PhantomData }
+        Self { what: What::Found, id, name: None, _output: PhantomData }
     }
 
     /// What stands for it in the journal.
     fn text(&self) -> String {
         match &self.what {
-            What::Started { .. } => format!("{STARTED}{}", self.id),
+            What::Started { .. } | What::Begun => format!("{STARTED}{}", self.id),
             What::Found => format!("{FOUND}{}", self.id),
         }
+    }
+
+    /// The same, to be waited for.
+    fn again(&self) -> Self {
+        Self { what: What::Begun, ..self.clone() }
     }
 
     fn invalid(&self, problem: impl Display) -> StepError<Failure> {
@@ -158,71 +221,127 @@ impl<O> ChildOperation<O> {
         })
     }
 
-    fn begin(
-        &mut self,
-        state: &mut State,
-        now: Timestamp,
-        name: StepName,
-    ) -> Result<Need, StepError<Failure>> {
+    /// Its name, which is taken once.
+    fn claimed(&mut self, state: &mut State) -> Result<StepName, Look<StepError<Failure>>> {
+        if let Some(name) = &self.name {
+            return Ok(name.clone());
+        }
+        match state.claim(&self.text()) {
+            Ok(name) => Ok(self.name.insert(name).clone()),
+            Err(ClaimProblem::Refused(problem)) => Err(Look::Ready(self.invalid(problem))),
+            Err(ClaimProblem::Over) => Err(Look::Over),
+        }
+    }
+
+    /// What it needs where nothing is known of it.
+    fn first(&self, state: &mut State, now: Timestamp, name: StepName) -> Result<Need, StepError<Failure>> {
         match &self.what {
             What::Started { policy, .. } => {
                 let policy = *policy;
-                Ok(Need::Child { name, start: Box::new(self.start(state)?), policy })
+                Ok(Need::Child { name, start: Box::new(self.start(state)?), policy, started: None })
             }
+            What::Begun => Err(self.invalid("its start isn't known")),
             What::Found => {
                 let id = ExecutionId::parse(self.id.as_str());
                 let execution = id.map_err(|error| self.invalid(format!("the id {error}")))?;
                 let policy = ParentClosePolicy::Abandon;
-                state.replay.push(now, Happened::Child { name, execution, policy });
-                Ok(elsewhere(now, now))
+                state.replay.push(now, Happened::Child { name: name.clone(), execution, policy });
+                state.look = true;
+                Ok(elsewhere(name, now, now))
             }
         }
     }
 }
 
 /// A look now and then: the longer it has been waited for, the more seldom.
-pub(crate) fn elsewhere(since: Timestamp, now: Timestamp) -> Need {
+pub(crate) fn elsewhere(name: StepName, since: Timestamp, now: Timestamp) -> Need {
     const SOONEST: Millis = Millis::from_secs(2);
     const LATEST: Millis = Millis::from_secs(300);
     let waited = now.since(since).as_u64();
     let after = Millis::new(waited / 4).clamp(SOONEST, LATEST);
-    Need::Elsewhere { since, look_at: now.plus(after) }
+    Need::Elsewhere { name, since, look_at: now.plus(after) }
 }
 
 impl<O: Stored> Operation for ChildOperation<O> {
     type Output = Result<O, StepError<Failure>>;
 
-    fn look(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
-        let text = self.text();
-        let name = match &self.name {
-            Some(name) => name.clone(),
-            None => match state.claim(&text) {
-                Ok(name) => name,
-                Err(ClaimProblem::Refused(problem)) => return Look::Ready(Err(self.invalid(problem))),
-                Err(ClaimProblem::Over) => return Look::Waits,
-            },
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+        let name = match self.claimed(state) {
+            Ok(name) => name,
+            Err(look) => return look.map(Err),
         };
-        self.name = Some(name.clone());
-        match state.replay.standing(&name).clone() {
-            Standing::Ended { outcome, attempts } => {
-                read_outcome(state, &text, &outcome, attempts.unwrap_or(1))
+        let need = match state.replay.standing(&name) {
+            Standing::Ended { .. } => Ok(Need::Outcome { name }),
+            Standing::Child { since, .. } => Ok(match self.what {
+                What::Started { .. } | What::Begun => Need::Outcome { name },
+                What::Found => elsewhere(name, *since, now),
+            }),
+            Standing::Fresh => self.first(state, now, name),
+            other => Err(self.invalid(format!("the run remembers {} of that name", other.kind()))),
+        };
+        match need {
+            Ok(need) => Look::Needs(need),
+            Err(error) => Look::Ready(Err(error)),
+        }
+    }
+
+    fn end(&mut self, state: &mut State) -> Option<Self::Output> {
+        let Standing::Ended { outcome, attempts } = state.replay.standing(self.name.as_ref()?).clone() else {
+            return Some(Err(self.invalid("how it ended isn't known")));
+        };
+        read_outcome(state, &self.text(), &outcome, attempts.unwrap_or(1))
+    }
+}
+
+/// A child's start.
+pub(super) struct StartOperation<O> {
+    child: ChildOperation<O>,
+    /// Of the start and of the child.
+    names: Option<(StepName, StepName)>,
+}
+
+impl<O> StartOperation<O> {
+    fn names(&mut self, state: &mut State) -> Result<(StepName, StepName), Look<StepError<Failure>>> {
+        let start =
+            state.claim(&format!("{START}{}", self.child.text())).map_err(|problem| match problem {
+                ClaimProblem::Refused(problem) => Look::Ready(self.child.invalid(problem)),
+                ClaimProblem::Over => Look::Over,
+            })?;
+        Ok((start, self.child.claimed(state)?))
+    }
+}
+
+impl<O: Stored> Operation for StartOperation<O> {
+    type Output = Result<ChildOperation<O>, StepError<Failure>>;
+
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+        let (start, child) = match self.names(state) {
+            Ok(names) => names,
+            Err(look) => return look.map(Err),
+        };
+        self.names = Some((start.clone(), child.clone()));
+        if !state.replay.standing(&start).is_fresh() {
+            return Look::Needs(Need::Outcome { name: start });
+        }
+        match self.child.first(state, now, child) {
+            Ok(Need::Child { name, start: request, policy, .. }) => {
+                Look::Needs(Need::Child { name, start: request, policy, started: Some(start) })
             }
-            _ if std::mem::replace(&mut self.began, true) => Look::Waits,
-            Standing::Child { since, .. } => match self.what {
-                What::Started { .. } => Look::Needs(Need::Outcome { name }),
-                What::Found => Look::Needs(elsewhere(since, now)),
-            },
-            Standing::Fresh => match self.begin(state, now, name) {
-                Ok(need) => {
-                    state.look |= matches!(need, Need::Elsewhere { .. });
-                    Look::Needs(need)
-                }
-                Err(error) => Look::Ready(Err(error)),
-            },
-            other => {
-                let problem = format!("the run remembers {} of that name", other.kind());
-                Look::Ready(Err(self.invalid(problem)))
+            Ok(_) => Look::Ready(Err(self.child.invalid("it isn't ours to start"))),
+            Err(error) => Look::Ready(Err(error)),
+        }
+    }
+
+    fn end(&mut self, state: &mut State) -> Option<Self::Output> {
+        let (_, child) = self.names.as_ref()?;
+        let text = self.child.text();
+        match state.replay.standing(child).clone() {
+            // It couldn't be started: one that was has no attempts.
+            Standing::Ended { outcome, attempts: Some(attempts) } => {
+                let ended: Result<O, _> = read_outcome(state, &text, &outcome, attempts)?;
+                Some(ended.and_then(|_| Err(self.child.invalid("it was never started"))))
             }
+            _ => Some(Ok(self.child.again())),
         }
     }
 }

@@ -6,21 +6,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures::FutureExt as _;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use sha2::{Digest as _, Sha256};
 use tickover_core::execution::Slot;
-use tickover_core::execution::journal::{Happened, JOIN_MAX};
-use tickover_core::execution::replay::Standing;
+use tickover_core::execution::journal::JOIN_MAX;
 use tickover_core::id::{Nonce, StepName};
-use tickover_core::payload::{Json, Payload};
 
 use super::operation::Awaited;
 use super::step::{StepOperation, Stored};
-use crate::codec;
 use crate::error::Error;
 use crate::options::Place;
 use crate::step::{Step, StepError};
-use crate::turn::state::{ClaimProblem, Shared};
+use crate::turn::state::Shared;
 
 /// A step's outcome.
 type Outcome<T, E> = Result<T, StepError<E>>;
@@ -29,10 +27,27 @@ type Outcome<T, E> = Result<T, StepError<E>>;
 pub(super) struct Steps<T, E> {
     shared: Arc<Shared>,
     label: String,
-    /// Those that still matter.
-    members: Vec<Option<Awaited<StepOperation<T, E>>>>,
+    /// All of them, until they are first polled.
+    members: Vec<StepOperation<T, E>>,
+    /// Those that haven't ended. Each is polled only when it has, however many there are.
+    running: FuturesUnordered<Member<T, E>>,
     outcomes: Vec<Option<Outcome<T, E>>>,
-    checked: bool,
+    is_checked: bool,
+}
+
+/// A step with its index.
+struct Member<T, E> {
+    index: usize,
+    step: Awaited<StepOperation<T, E>>,
+}
+
+impl<T: Stored, E: Stored + Display> Future for Member<T, E> {
+    type Output = (usize, Outcome<T, E>);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let index = self.index;
+        self.step.poll_unpin(context).map(|outcome| (index, outcome))
+    }
 }
 
 impl<T: Stored, E: Stored + Display> Steps<T, E> {
@@ -41,31 +56,25 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         label: String,
         steps: impl IntoIterator<Item = Step<T, E>>,
     ) -> Self {
-        let members: Vec<_> = steps
-            .into_iter()
-            .enumerate()
-            .map(|(index, step)| {
-                let step = step.named(format!("{label}[{index}]"));
-                Some(Awaited::new(shared, StepOperation::new(step)))
-            })
-            .collect();
+        let named = |(index, step): (usize, Step<T, E>)| step.named(format!("{label}[{index}]"));
+        let members: Vec<_> = steps.into_iter().enumerate().map(named).map(StepOperation::new).collect();
         let outcomes = members.iter().map(|_| None).collect();
-        Self { shared: Arc::clone(shared), label, members, outcomes, checked: false }
+        let (shared, running) = (Arc::clone(shared), FuturesUnordered::new());
+        Self { shared, label, members, running, outcomes, is_checked: false }
     }
 
     /// Remote steps that are all waited for tell of their ends together; not those whose results are kept from an
     /// earlier run, as nobody would tell of them.
     fn told_together(mut self) -> Self {
         let state = self.shared.lock();
-        let tells = |index: usize, step: &Awaited<StepOperation<T, E>>| {
-            let is_remote = matches!(step.operation.step.options.place, Place::Remote { .. });
+        let tells = |index: usize, member: &StepOperation<T, E>| {
+            let is_remote = matches!(member.step.options.place, Place::Remote { .. });
             let name = StepName::parse(format!("{}[{index}]", self.label));
             is_remote && !name.is_ok_and(|name| state.replay.was_kept(&name))
         };
         let members = self.members.iter().enumerate();
-        let telling: Vec<usize> = members
-            .filter_map(|(index, step)| step.as_ref().is_some_and(|step| tells(index, step)).then_some(index))
-            .collect();
+        let telling: Vec<usize> =
+            members.filter_map(|(index, member)| tells(index, member).then_some(index)).collect();
         drop(state);
         if telling.len() < 2 {
             return self;
@@ -74,39 +83,41 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         let most = usize::from(JOIN_MAX);
         for (place, index) in telling.iter().enumerate() {
             let (item, of) = (place / most, (telling.len() - place / most * most).min(most));
-            if let Some(Some(step)) = self.members.get_mut(*index) {
-                step.operation.slot = slot(label, item, place % most, of);
+            if let Some(member) = self.members.get_mut(*index) {
+                member.slot = slot(label, item, place % most, of);
             }
         }
         self
     }
 
-    /// Polls those that haven't ended. Whether all have now.
-    fn poll_all(&mut self, context: &mut Context<'_>) -> bool {
-        for (step, outcome) in self.members.iter_mut().zip(&mut self.outcomes) {
-            if let (None, Some(step)) = (&outcome, step)
-                && let Poll::Ready(ended) = step.poll_unpin(context)
-            {
-                *outcome = Some(ended);
+    /// Polls those that haven't ended. Whether all have now; `None` if there are more than there may be, for which
+    /// the run ends.
+    fn poll_all(&mut self, context: &mut Context<'_>) -> Option<bool> {
+        if !self.may_begin() {
+            return None;
+        }
+        for (index, member) in std::mem::take(&mut self.members).into_iter().enumerate() {
+            self.running.push(Member { index, step: Awaited::new(&self.shared, member) });
+        }
+        while let Poll::Ready(Some((index, outcome))) = self.running.poll_next_unpin(context) {
+            if let Some(place) = self.outcomes.get_mut(index) {
+                *place = Some(outcome);
             }
         }
-        self.outcomes.iter().all(Option::is_some)
+        Some(self.outcomes.iter().all(Option::is_some))
     }
 
     /// Whether it may have so many steps. If not, the run ends.
     fn may_begin(&mut self) -> bool {
-        if std::mem::replace(&mut self.checked, true) {
+        if self.is_checked {
             return true;
         }
         let mut state = self.shared.lock();
         match state.replay.check_fan_out(self.members.len()) {
-            Ok(()) => true,
-            Err(reject) => {
-                self.checked = false;
-                state.fail(Error::new(reject.code(), format!("{}: {reject}", self.label)));
-                false
-            }
+            Ok(()) => self.is_checked = true,
+            Err(reject) => state.fail(Error::new(reject.code(), format!("{}: {reject}", self.label))),
         }
+        self.is_checked
     }
 
     fn take(&mut self) -> Vec<Outcome<T, E>> {
@@ -143,10 +154,10 @@ impl<T: Stored, E: Stored + Display> Future for JoinAll<T, E> {
     type Output = Vec<Outcome<T, E>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if !self.0.may_begin() || !self.0.poll_all(context) {
-            return Poll::Pending;
+        match self.0.poll_all(context) {
+            Some(true) => Poll::Ready(self.0.take()),
+            Some(false) | None => Poll::Pending,
         }
-        Poll::Ready(self.0.take())
     }
 }
 
@@ -209,13 +220,12 @@ enum Goal {
     Success,
 }
 
-/// A race between steps: which one decided it is remembered under its label.
+/// A race between steps.
 struct Race<T, E> {
     steps: Steps<T, E>,
     goal: Goal,
     /// Whether the losers are ended.
     cancelling: bool,
-    name: Option<StepName>,
 }
 
 /// What a race came to: its winner, or that there can be none.
@@ -226,82 +236,31 @@ enum Raced<T, E> {
 
 impl<T: Stored, E: Stored + Display> Race<T, E> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Raced<T, E>> {
-        if !self.steps.may_begin() || !self.claim() {
+        if self.steps.outcomes.is_empty() {
+            let problem = format!("{}: there is nothing to choose from", self.steps.label);
+            self.steps.shared.lock().fail(Error::new("invalid_step", problem));
             return Poll::Pending;
         }
-        // All are polled also once it is decided: their names are in use, and who lost is told below.
-        let all = self.steps.poll_all(context);
-        let Some(winner) = self.decided().or_else(|| self.decide()) else {
-            if !all || self.goal == Goal::End {
-                return Poll::Pending;
-            }
-            let errors = self.steps.take().into_iter().filter_map(Result::err).collect();
-            return Poll::Ready(Raced::Nobody(errors));
-        };
-        // At once, though the winner's result may still have to be read: losers don't begin any more.
-        self.drop_losers(winner);
-        match self.steps.outcomes.get_mut(winner).and_then(Option::take) {
-            Some(outcome) => Poll::Ready(Raced::Won(winner, outcome)),
-            None => Poll::Pending,
+        let Some(all) = self.steps.poll_all(context) else { return Poll::Pending };
+        if let Some((index, outcome)) = self.winner() {
+            let losers = std::mem::take(&mut self.steps.running);
+            self.steps.shared.drop_ending(self.cancelling, losers);
+            return Poll::Ready(Raced::Won(index, outcome));
         }
+        if !all {
+            return Poll::Pending;
+        }
+        Poll::Ready(Raced::Nobody(self.steps.take().into_iter().filter_map(Result::err).collect()))
     }
 
-    fn claim(&mut self) -> bool {
-        if self.name.is_some() {
-            return true;
-        }
-        let mut state = self.steps.shared.lock();
-        let label = self.steps.label.clone();
-        if self.steps.members.is_empty() {
-            state.fail(Error::new("invalid_step", format!("{label}: there is nothing to choose from")));
-            return false;
-        }
-        match state.claim(&label) {
-            Ok(name) => {
-                self.name = Some(name);
-                true
-            }
-            Err(ClaimProblem::Refused(problem)) => {
-                state.fail(Error::new("invalid_step", problem));
-                false
-            }
-            Err(ClaimProblem::Over) => false,
-        }
-    }
-
-    /// Who won, as the journal has it.
-    fn decided(&self) -> Option<usize> {
-        let state = self.steps.shared.lock();
-        let Standing::Captured(Payload::Inline(json)) = state.replay.standing(self.name.as_ref()?) else {
-            return None;
-        };
-        codec::decode(json).ok()
-    }
-
-    /// Who wins now: the first by index of those that have ended.
-    fn decide(&self) -> Option<usize> {
+    /// The first by index of those that have ended. One ends at a time, but for steps that can't begin.
+    fn winner(&mut self) -> Option<(usize, Outcome<T, E>)> {
         let wins = |outcome: &Option<Outcome<T, E>>| match (self.goal, outcome) {
             (Goal::End, outcome) => outcome.is_some(),
             (Goal::Success, outcome) => outcome.as_ref().is_some_and(Result::is_ok),
         };
-        let winner = self.steps.outcomes.iter().position(wins)?;
-        let now = self.steps.shared.now();
-        let value = Payload::Inline(Json::parse(winner.to_string())?);
-        let name = self.name.clone()?;
-        self.steps.shared.lock().replay.push(now, Happened::Captured { name, value });
-        Some(winner)
-    }
-
-    fn drop_losers(&mut self, winner: usize) {
-        let losers: Vec<_> = self
-            .steps
-            .members
-            .iter_mut()
-            .enumerate()
-            .filter(|(index, _)| *index != winner)
-            .filter_map(|(_, step)| step.take())
-            .collect();
-        self.steps.shared.drop_ending(self.cancelling, losers);
+        let index = self.steps.outcomes.iter().position(wins)?;
+        Some((index, self.steps.outcomes.get_mut(index)?.take()?))
     }
 }
 
@@ -315,7 +274,7 @@ pub struct SelectOk<T, E>(Race<T, E>);
 
 impl<T: Stored, E: Stored + Display> Select<T, E> {
     pub(super) fn new(steps: Steps<T, E>) -> Self {
-        Self(Race { steps, goal: Goal::End, cancelling: false, name: None })
+        Self(Race { steps, goal: Goal::End, cancelling: false })
     }
 
     /// Ends the others once one has ended. Without it, remote steps that lose go on by themselves; those that run
@@ -328,7 +287,7 @@ impl<T: Stored, E: Stored + Display> Select<T, E> {
 
 impl<T: Stored, E: Stored + Display> SelectOk<T, E> {
     pub(super) fn new(steps: Steps<T, E>) -> Self {
-        Self(Race { steps, goal: Goal::Success, cancelling: false, name: None })
+        Self(Race { steps, goal: Goal::Success, cancelling: false })
     }
 
     /// Ends the others once one has a result. Without it, remote steps that lose go on by themselves; those that

@@ -15,7 +15,7 @@ use tickover_core::payload::{Json, Payload};
 use tickover_core::time::Timestamp;
 
 use super::operation::{Look, Operation};
-use super::step::{nothing, read};
+use super::step::{nothing, read, text_of};
 use super::time::{claim, invalid, other_kind};
 use crate::codec;
 use crate::error::Error;
@@ -90,24 +90,20 @@ fn numbered(state: &mut State, what: &str, event: &str) -> String {
 pub(super) struct Wait<T> {
     event: String,
     within: Within,
-    name: Option<(StepName, EventName)>,
-    set: bool,
+    name: Option<StepName>,
     _payload: PhantomData<fn() -> T>,
 }
 
 impl<T> Wait<T> {
     pub(super) fn new(event: String, within: Within) -> Self {
-        Self { event, within, name: None, set: false, _payload: PhantomData }
+        Self { event, within, name: None, _payload: PhantomData }
     }
 
     fn invalid(&self, problem: impl Into<String>) -> EventError {
         EventError::Invalid { event: self.event.clone(), problem: problem.into() }
     }
 
-    fn names(&mut self, state: &mut State) -> Result<(StepName, EventName), Look<EventError>> {
-        if let Some(names) = &self.name {
-            return Ok(names.clone());
-        }
+    fn names(&self, state: &mut State) -> Result<(StepName, EventName), Look<EventError>> {
         let event = EventName::parse(self.event.as_str())
             .map_err(|error| Look::Ready(self.invalid(format!("the name {error}"))))?;
         if let Some(Err(error)) = &self.within.0 {
@@ -115,7 +111,6 @@ impl<T> Wait<T> {
         }
         let text = numbered(state, "event", &self.event);
         let name = claim(state, &text).map_err(|look| look.map(|error| self.invalid(error.message())))?;
-        self.name = Some((name.clone(), event.clone()));
         Ok((name, event))
     }
 
@@ -130,57 +125,32 @@ impl<T> Wait<T> {
 impl<T: DeserializeOwned> Operation for Wait<T> {
     type Output = Result<T, EventError>;
 
-    fn look(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
         let (name, event) = match self.names(state) {
             Ok(names) => names,
             Err(look) => return look.map(Err),
         };
+        self.name = Some(name.clone());
         let until = match state.replay.standing(&name) {
-            Standing::Waited(taken) => {
-                let taken = taken.clone();
-                return self.read(state, taken);
-            }
+            Standing::Waited(_) => return Look::Needs(Need::Outcome { name }),
             Standing::Until(until) => Some(*until),
-            Standing::Fresh => None,
+            Standing::Fresh => self.within.0.as_ref().and_then(|span| Some(now.plus(*span.as_ref().ok()?))),
             other => {
                 let error = other_kind(name.as_str(), other);
                 return Look::Ready(Err(self.invalid(error.message())));
             }
         };
-        let until = until.or_else(|| Some(now.plus(self.within.0.as_ref()?.as_ref().ok().copied()?)));
-        // An event that was offered too late is another wait's.
-        let in_time = |offered_at: Timestamp| until.is_none_or(|until| offered_at < until);
-        if state.replay.next_event(&event).is_some_and(|event| in_time(event.offered_at)) {
-            state.replay.push(now, Happened::Waited { name: name.clone(), event: Some(event) });
-            let Standing::Waited(taken) = state.replay.standing(&name).clone() else { return Look::Waits };
-            return self.read(state, taken);
-        }
-        if until.is_some_and(|until| until <= now) {
-            state.replay.push(now, Happened::Waited { name, event: None });
-            return self.read(state, Taken::Nothing);
-        }
-        if std::mem::replace(&mut self.set, true) {
-            return Look::Waits;
-        }
-        if let (Some(until), Standing::Fresh) = (until, state.replay.standing(&name)) {
-            state.replay.push(now, Happened::Until { name, until });
-        }
-        Look::Needs(Need::Instant(until))
+        Look::Needs(Need::Event { name, event, until })
     }
-}
 
-impl<T: DeserializeOwned> Wait<T> {
-    /// What the event that was taken holds, if one was.
-    fn read(&self, state: &State, taken: Taken) -> Look<Result<T, EventError>> {
-        let Taken::Event(payload) = taken else {
-            return Look::Ready(Err(EventError::Timeout {
-                event: self.event.clone(),
-                waited: self.waited(),
-            }));
+    fn end(&mut self, state: &mut State) -> Option<Self::Output> {
+        let Standing::Waited(Taken::Event(payload)) = state.replay.standing(self.name.as_ref()?) else {
+            let (event, waited) = (self.event.clone(), self.waited());
+            return Some(Err(EventError::Timeout { event, waited }));
         };
-        let payload = payload.unwrap_or_else(nothing);
-        let Some(text) = state.text(&payload) else { return Look::Needs(Need::Text(payload)) };
-        Look::Ready(codec::decode(&text).map_err(|error| EventError::Unreadable {
+        let payload = payload.clone().unwrap_or_else(nothing);
+        let text = text_of::<T>(state, &self.event, &payload)?;
+        Some(codec::decode(&text).map_err(|error| EventError::Unreadable {
             event: self.event.clone(),
             type_name: type_name::<T>().to_owned(),
             problem: error.to_string(),
@@ -204,7 +174,7 @@ pub(super) struct Counted {
 impl Operation for Counted {
     type Output = Result<usize, Error>;
 
-    fn look(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
         let event = match EventName::parse(self.event.as_str()) {
             Ok(event) => event,
             Err(error) => return Look::Ready(Err(invalid(&self.event, &format!("the name {error}")))),
@@ -225,34 +195,39 @@ impl Operation for Counted {
                 if let (Question::Drain, Ok(count @ 1..)) = (self.question, u32::try_from(count)) {
                     state.replay.push(now, Happened::Drained { name: event, count });
                 }
-                let Some(json) = Json::parse(count.to_string()) else { return Look::Waits };
+                let Some(json) = Json::parse(count.to_string()) else { return Look::Over };
                 let value = Payload::Inline(json);
                 state.replay.push(now, Happened::Captured { name: name.clone(), value: value.clone() });
                 value
             }
             other => return Look::Ready(Err(other_kind(&text, other))),
         };
-        read(state, name.as_str(), &payload).map(Ok)
+        read(state, name.as_str(), &payload).map_or(Look::Over, |count| Look::Ready(Ok(count)))
+    }
+
+    /// It is known at once.
+    fn end(&mut self, _: &mut State) -> Option<Self::Output> {
+        None
     }
 }
 
 /// A look at the oldest event of a name, which stays.
 pub(super) struct Peek<T> {
-    pub(super) event: String,
-    pub(super) name: Option<(StepName, EventName)>,
-    pub(super) _payload: PhantomData<fn() -> T>,
+    event: String,
+    name: Option<StepName>,
+    _payload: PhantomData<fn() -> T>,
 }
 
 impl<T> Peek<T> {
-    fn names(&mut self, state: &mut State) -> Result<(StepName, EventName), Look<Error>> {
-        if let Some(names) = &self.name {
-            return Ok(names.clone());
-        }
+    pub(super) const fn new(event: String) -> Self {
+        Self { event, name: None, _payload: PhantomData }
+    }
+
+    fn names(&self, state: &mut State) -> Result<(StepName, EventName), Look<Error>> {
         let event = EventName::parse(self.event.as_str())
             .map_err(|error| Look::Ready(invalid(&self.event, &format!("the name {error}"))))?;
         let text = numbered(state, "peek", &self.event);
         let name = claim(state, &text)?;
-        self.name = Some((name.clone(), event.clone()));
         Ok((name, event))
     }
 }
@@ -260,11 +235,12 @@ impl<T> Peek<T> {
 impl<T: DeserializeOwned> Operation for Peek<T> {
     type Output = Result<Option<T>, Error>;
 
-    fn look(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
         let (name, event) = match self.names(state) {
             Ok(names) => names,
             Err(look) => return look.map(Err),
         };
+        self.name = Some(name.clone());
         let seen = match state.replay.standing(&name) {
             Standing::Captured(payload) => payload.clone(),
             // That there was none is remembered as a wait that brought nothing: a payload can be anything.
@@ -280,11 +256,21 @@ impl<T: DeserializeOwned> Operation for Peek<T> {
             }
             other => return Look::Ready(Err(other_kind(name.as_str(), other))),
         };
-        let Some(text) = state.text(&seen) else { return Look::Needs(Need::Text(seen)) };
+        if !seen.is_at_once() {
+            return Look::Needs(Need::Outcome { name });
+        }
+        self.end(state).map_or(Look::Over, Look::Ready)
+    }
+
+    fn end(&mut self, state: &mut State) -> Option<Self::Output> {
+        let Standing::Captured(seen) = state.replay.standing(self.name.as_ref()?).clone() else {
+            return Some(Ok(None));
+        };
+        let text = text_of::<T>(state, &self.event, &seen)?;
         let problem = |error: codec::CodecError| {
             let text = format!("event `{}` doesn't fit `{}`: {error}", self.event, type_name::<T>());
             Error::new("invalid_event", text)
         };
-        Look::Ready(codec::decode(&text).map(Some).map_err(problem))
+        Some(codec::decode(&text).map(Some).map_err(problem))
     }
 }

@@ -36,52 +36,55 @@ pub(crate) struct StepOperation<T, E> {
     /// Its place in a join.
     pub(crate) slot: crate::turn::state::Place,
     name: Option<StepName>,
-    began: bool,
 }
 
 impl<T, E> StepOperation<T, E> {
     pub(crate) fn new(step: Step<T, E>) -> Self {
-        Self { step, slot: None, name: None, began: false }
+        Self { step, slot: None, name: None }
     }
 }
 
 impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
     type Output = Result<T, StepError<E>>;
 
-    fn look(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
-        let name = match &self.name {
-            Some(name) => name.clone(),
-            None => match self.claim(state) {
-                Ok(name) => name,
-                Err(look) => return look,
-            },
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+        let name = match self.claim(state) {
+            Ok(name) => name,
+            Err(look) => return look,
         };
-        match state.replay.standing(&name) {
-            Standing::Ended { outcome, attempts } => {
-                // What was counted elsewhere was all that the policy allows, or it wouldn't be exhausted.
-                let all = || match self.step.options.retry.max_attempts {
-                    MaxAttempts::Limited(limit) => limit.get(),
-                    MaxAttempts::Skip | MaxAttempts::Unlimited => 1,
-                };
-                let (outcome, attempts) = (outcome.clone(), attempts.unwrap_or_else(all));
-                read_outcome(state, &self.step.name, &outcome, attempts)
-            }
-            Standing::Remote | Standing::Child { .. } => self.begin(|_| Ok(Need::Outcome { name })),
+        let need = match state.replay.standing(&name) {
+            Standing::Ended { .. } | Standing::Remote | Standing::Child { .. } => Ok(Need::Outcome { name }),
             Standing::Fresh | Standing::Begun { .. } | Standing::Failed { .. } => {
-                let deadline = state.facts.deadline_at.map(|at| at.since(now));
                 match self.step.options.place.clone() {
-                    Place::Inline => self.begin(|operation| operation.inline(name)),
+                    Place::Inline => self.inline(name),
                     Place::Remote { queue } => {
+                        let left = state.facts.deadline_at.map(|at| at.since(now));
                         let queue = queue.unwrap_or_else(|| state.facts.queue.clone());
-                        self.begin(|operation| operation.remote(name, queue, deadline))
+                        self.remote(name, queue, left)
                     }
                 }
             }
-            other @ (Standing::Captured(_) | Standing::Until(_) | Standing::Waited(_)) => {
-                let problem = format!("the run remembers {} of that name", other.kind());
-                Look::Ready(Err(self.step.invalid(problem)))
+            other @ (Standing::Captured(_) | Standing::Until(_) | Standing::Fired | Standing::Waited(_)) => {
+                Err(self.step.invalid(format!("the run remembers {} of that name", other.kind())))
             }
+        };
+        match need {
+            Ok(need) => Look::Needs(need),
+            Err(error) => Look::Ready(Err(error)),
         }
+    }
+
+    fn end(&mut self, state: &mut State) -> Option<Self::Output> {
+        let name = self.name.clone()?;
+        let Standing::Ended { outcome, attempts } = state.replay.standing(&name).clone() else {
+            return Some(Err(self.step.invalid("how it ended isn't known")));
+        };
+        // What was counted elsewhere was all that the policy allows, or it wouldn't be exhausted.
+        let all = || match self.step.options.retry.max_attempts {
+            MaxAttempts::Limited(limit) => limit.get(),
+            MaxAttempts::Skip | MaxAttempts::Unlimited => 1,
+        };
+        read_outcome(state, &self.step.name, &outcome, attempts.unwrap_or_else(all))
     }
 }
 
@@ -96,21 +99,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
                 Ok(name)
             }
             Err(ClaimProblem::Refused(problem)) => Err(Look::Ready(Err(self.step.invalid(problem)))),
-            Err(ClaimProblem::Over) => Err(Look::Waits),
-        }
-    }
-
-    /// What it needs is said once: the driver has it from then on.
-    fn begin(
-        &mut self,
-        need: impl FnOnce(&Self) -> Result<Need, StepError<E>>,
-    ) -> Look<Result<T, StepError<E>>> {
-        if std::mem::replace(&mut self.began, true) {
-            return Look::Waits;
-        }
-        match need(self) {
-            Ok(need) => Look::Needs(need),
-            Err(error) => Look::Ready(Err(error)),
+            Err(ClaimProblem::Over) => Err(Look::Over),
         }
     }
 
@@ -206,41 +195,33 @@ fn unwritable(code: &str, message: &str) -> Attempted {
     Attempted::Unwritable(task::Failure::new(code, message))
 }
 
-/// What a stored outcome is to the code, or what is needed to read it.
+/// What a stored outcome is to the code. `None` if it can't be read: then the execution waits for an operator.
 pub(crate) fn read_outcome<T: Stored, E: Stored>(
     state: &mut State,
     step: &str,
     outcome: &StepOutcome,
     attempts: u32,
-) -> Look<Result<T, StepError<E>>> {
+) -> Option<Result<T, StepError<E>>> {
     let step = step.to_owned();
     let error = match outcome {
         StepOutcome::Completed { output } => {
             let output = output.clone().unwrap_or_else(nothing);
             return read(state, &step, &output).map(Ok);
         }
-        StepOutcome::Failed { error } => {
-            return read_error(state, &step, error).map(|error| {
-                Err(error.map_or_else(
-                    |failure| StepError::Broken { step: step.clone(), attempts, failure },
-                    |error| StepError::Failed { step: step.clone(), error },
-                ))
-            });
-        }
-        StepOutcome::Exhausted { error } => {
-            return read_error(state, &step, error).map(|error| {
-                Err(error.map_or_else(
-                    |failure| StepError::Broken { step: step.clone(), attempts, failure },
-                    |last_error| StepError::RetryExhausted { step: step.clone(), attempts, last_error },
-                ))
-            });
-        }
+        StepOutcome::Failed { error } => match read_error(state, &step, error)? {
+            Ok(error) => StepError::Failed { step, error },
+            Err(failure) => StepError::Broken { step, attempts, failure },
+        },
+        StepOutcome::Exhausted { error } => match read_error(state, &step, error)? {
+            Ok(last_error) => StepError::RetryExhausted { step, attempts, last_error },
+            Err(failure) => StepError::Broken { step, attempts, failure },
+        },
         StepOutcome::TimedOut => StepError::TimedOut { step },
         StepOutcome::DeadlineExceeded => StepError::DeadlineExceeded { step },
         StepOutcome::Cancelled => StepError::Cancelled { step },
         StepOutcome::ResultExpired => StepError::ResultExpired { step },
     };
-    Look::Ready(Err(error))
+    Some(Err(error))
 }
 
 /// The payload that stands for none.
@@ -249,15 +230,18 @@ pub(crate) fn nothing() -> Payload {
 }
 
 /// Reads a stored value. One that doesn't fit ends the turn: the execution waits for an operator.
-pub(crate) fn read<T: DeserializeOwned>(state: &mut State, name: &str, payload: &Payload) -> Look<T> {
-    let Some(text) = state.text(payload) else { return Look::Needs(Need::Text(payload.clone())) };
-    match codec::decode(&text) {
-        Ok(value) => Look::Ready(value),
-        Err(error) => {
-            unreadable::<T>(state, name, &error.to_string());
-            Look::Waits
-        }
+pub(crate) fn read<T: DeserializeOwned>(state: &mut State, name: &str, payload: &Payload) -> Option<T> {
+    let text = text_of::<T>(state, name, payload)?;
+    codec::decode(&text).map_err(|error| unreadable::<T>(state, name, &error.to_string())).ok()
+}
+
+/// A stored value's text, which is read before the code is told of the value.
+pub(super) fn text_of<T>(state: &mut State, name: &str, payload: &Payload) -> Option<Json> {
+    let text = state.text(payload);
+    if text.is_none() {
+        unreadable::<T>(state, name, "it wasn't read");
     }
+    text
 }
 
 fn unreadable<T>(state: &mut State, name: &str, problem: &str) {
@@ -271,29 +255,18 @@ fn unreadable<T>(state: &mut State, name: &str, problem: &str) {
 
 /// Reads a stored error: of the step's own type, or the failure that it is where it isn't of that type: a panic, a
 /// worker lost too often, a worker that knows nothing of types.
-fn read_error<E: Stored>(state: &mut State, name: &str, payload: &Payload) -> Look<Result<E, Failure>> {
-    let Some(text) = state.text(payload) else { return Look::Needs(Need::Text(payload.clone())) };
+fn read_error<E: Stored>(state: &mut State, name: &str, payload: &Payload) -> Option<Result<E, Failure>> {
+    let text = text_of::<E>(state, name, payload)?;
     let problem = match codec::decode::<E>(&text) {
-        Ok(error) => return Look::Ready(Ok(error)),
+        Ok(error) => return Some(Ok(error)),
         Err(problem) => problem,
     };
     let Ok(failure) = codec::decode::<Failure>(&text) else {
         unreadable::<E>(state, name, &problem.to_string());
-        return Look::Waits;
+        return None;
     };
     // Workers in other languages name a variant by its code, or send it as their message.
     let guesses = [Json::string(&failure.code)].into_iter().chain(Json::parse(failure.message.as_str()));
     let own = guesses.map(|guess| codec::decode::<E>(&guess)).find_map(Result::ok);
-    Look::Ready(own.ok_or(failure))
-}
-
-impl<T> Look<T> {
-    /// The same with what is ready turned into something else.
-    pub(crate) fn map<U>(self, turn: impl FnOnce(T) -> U) -> Look<U> {
-        match self {
-            Self::Ready(value) => Look::Ready(turn(value)),
-            Self::Needs(need) => Look::Needs(need),
-            Self::Waits => Look::Waits,
-        }
-    }
+    Some(own.ok_or(failure))
 }

@@ -176,7 +176,7 @@ impl<E: fmt::Display + Serialize> StepError<E> {
             Self::DeadlineExceeded { .. } => "deadline_exceeded",
             Self::Cancelled { .. } => "cancelled",
             Self::ResultExpired { .. } => "result_expired",
-            Self::Unreadable { .. } => "unreadable",
+            Self::Unreadable { .. } => "unreadable_result",
             Self::Invalid { .. } => "invalid_step",
         };
         Failure::new(code, self.to_string())

@@ -53,6 +53,7 @@ fn happened(what: &Happened, from: Timestamp) -> String {
         Happened::Reopened { name } => format!("step {name}: to run again"),
         Happened::Captured { name, value } => format!("{name} = {}", shown(value)),
         Happened::Until { name, until } => format!("{name}: waits until {}", after(*until)),
+        Happened::Fired { name } => format!("{name}: over"),
         Happened::Event { name, payload, .. } => {
             format!("event {name} came: {}", payload.as_ref().map_or_else(|| "null".to_owned(), shown))
         }

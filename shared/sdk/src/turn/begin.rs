@@ -6,7 +6,7 @@ use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, ParentClosePolicy};
 use tickover_core::id::{ExecutionId, StepName};
 use tickover_core::task;
-use tickover_service::executions::{RemoteStep, StartRequest, remote_id};
+use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, remote_id};
 use tickover_service::telemetry::field;
 use tickover_service::{Service, ServiceError};
 
@@ -19,18 +19,33 @@ use crate::error::Error;
 /// What was begun.
 pub(super) struct Begun {
     remote: Result<Vec<StepName>, Error>,
-    children: Vec<(StepName, ExecutionId, ParentClosePolicy, Result<(), task::Failure>)>,
+    children: Vec<Started>,
 }
 
 /// What has ended.
 pub(super) struct Looked {
-    outcomes: Vec<(StepName, StepOutcome)>,
+    /// The first to end first.
+    outcomes: Vec<(StepName, EndedStep)>,
     /// Wakes that had come before the look.
     wakes: u64,
 }
 
 /// A child to be started.
-type ToStart = (StepName, Box<StartRequest>, ParentClosePolicy);
+struct ToStart {
+    name: StepName,
+    start: Box<StartRequest>,
+    policy: ParentClosePolicy,
+    started: Option<StepName>,
+}
+
+/// A child that was started, or couldn't be.
+struct Started {
+    name: StepName,
+    execution: ExecutionId,
+    policy: ParentClosePolicy,
+    awaited_as: Option<StepName>,
+    result: Result<(), task::Failure>,
+}
 
 impl Driver {
     /// Begins all remote steps and children that the code needs, in one go.
@@ -39,14 +54,11 @@ impl Driver {
         {
             let mut state = self.shared.lock();
             for waiting in state.needs.values_mut() {
-                match std::mem::replace(&mut waiting.need, Need::Nothing) {
-                    Need::Remote(step) => {
-                        waiting.need = Need::Outcome { name: step.name.clone() };
-                        steps.push(*step);
-                    }
-                    Need::Child { name, start, policy } => {
-                        waiting.need = Need::Outcome { name: name.clone() };
-                        children.push((name, start, policy));
+                let outcome = Need::Outcome { name: waiting.need.name().clone() };
+                match std::mem::replace(&mut waiting.need, outcome) {
+                    Need::Remote(step) => steps.push(*step),
+                    Need::Child { name, start, policy, started } => {
+                        children.push(ToStart { name, start, policy, started });
                     }
                     other => waiting.need = other,
                 }
@@ -86,8 +98,8 @@ impl Driver {
             }
             Err(error) => state.fail(error),
         }
-        for (name, execution, policy, started) in begun.children {
-            let what = match started {
+        for Started { name, execution, policy, awaited_as, result } in begun.children {
+            let what = match result {
                 Ok(()) => Happened::Child { name, execution, policy },
                 Err(failure) => {
                     let outcome = StepOutcome::Failed { error: failure_payload(&failure) };
@@ -95,6 +107,9 @@ impl Driver {
                 }
             };
             state.replay.push(now, what);
+            if let Some(name) = awaited_as {
+                state.replay.push(now, Happened::Fired { name });
+            }
         }
     }
 
@@ -184,8 +199,7 @@ impl Driver {
             let wakes = record.wakes;
             let mut outcomes = Vec::new();
             if !remote.is_empty() {
-                let ended = service.remote_outcomes(&record, &remote).await?;
-                outcomes.extend(ended.into_iter().map(|(name, (outcome, _))| (name, outcome)));
+                outcomes.extend(service.remote_outcomes(&record, &remote).await?);
             }
             if !children.is_empty() {
                 let (ours, others): (Vec<_>, Vec<_>) =
@@ -193,6 +207,8 @@ impl Driver {
                 outcomes.extend(service.child_outcomes(&record, &ours).await?);
                 outcomes.extend(service.other_outcomes(&others).await?);
             }
+            // The code hears of them in this order.
+            outcomes.sort_by_key(|(_, ended)| ended.ended_at);
             Ok(Looked { outcomes, wakes })
         }
     }
@@ -201,7 +217,7 @@ impl Driver {
         let now = self.service.now();
         self.seen_wakes = self.seen_wakes.max(looked.wakes);
         let mut state = self.shared.lock();
-        for (name, outcome) in looked.outcomes {
+        for (name, EndedStep { outcome, .. }) in looked.outcomes {
             if state.replay.standing(&name).is_open() {
                 state.replay.push(now, Happened::Step { name, outcome, attempts: None });
             }
@@ -214,8 +230,8 @@ async fn revive(service: &Service, record: &Execution, names: &[StepName]) -> Re
     if names.is_empty() {
         return Ok(());
     }
-    for (name, (outcome, _)) in service.remote_outcomes(record, names).await? {
-        if matches!(outcome, StepOutcome::Completed { .. }) {
+    for (name, ended) in service.remote_outcomes(record, names).await? {
+        if matches!(ended.outcome, StepOutcome::Completed { .. }) {
             continue;
         }
         match service.retry(&remote_id(record, &name)).await {
@@ -243,12 +259,15 @@ async fn begin(
     Ok(Begun { remote, children: started.into_iter().flatten().collect::<Result<_, _>>()? })
 }
 
-type Started = Result<(StepName, ExecutionId, ParentClosePolicy, Result<(), task::Failure>), ServiceError>;
-
-async fn start(service: &Service, record: &Execution, (name, start, policy): ToStart) -> Option<Started> {
+async fn start(
+    service: &Service,
+    record: &Execution,
+    child: ToStart,
+) -> Option<Result<Started, ServiceError>> {
+    let ToStart { name, start, policy, started } = child;
     let id = start.id.clone()?;
     let start = StartRequest { trace: record.trace, ..*start };
-    let started = match service.start(start).await {
+    let result = match service.start(start).await {
         Ok(started) if !started.existed => Ok(()),
         // Ours, begun before a worker was lost, or somebody else's.
         Ok(started) => {
@@ -263,5 +282,5 @@ async fn start(service: &Service, record: &Execution, (name, start, policy): ToS
         Err(ServiceError::Rejected(reject)) => Err(task::Failure::new(reject.code(), reject.to_string())),
         Err(error) => return Some(Err(error)),
     };
-    Some(Ok((name, id, policy, started)))
+    Some(Ok(Started { name, execution: id, policy, awaited_as: started, result }))
 }

@@ -1,5 +1,6 @@
 //! The driver's loop: poll the code, begin what it needs, wait until something has happened, look again.
 
+use std::collections::HashSet;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -9,20 +10,23 @@ use std::task::{Context, Poll};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::Ending;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::replay::Replay;
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome};
-use tickover_core::id::LeaseId;
-use tickover_core::payload::Json;
+use tickover_core::id::{BlobId, LeaseId};
+use tickover_core::payload::{Json, Payload};
 use tickover_core::time::{Timestamp, earliest};
 use tickover_service::executions::TakenTurn;
 use tickover_service::{Service, ServiceError};
 
 use super::begin::{Begun, Looked};
 use super::end::{Unknown, cause_of};
+use super::hear::Heard;
 use super::inline::AttemptEnd;
+use super::panics;
 use super::state::{Facts, Need, Shared, State, Verdict, deadline_of};
 use super::waker::Bell;
 use super::{TurnEnd, TurnSettings};
@@ -54,15 +58,34 @@ pub(super) struct Driver {
     pub(super) is_tight: bool,
     /// Whether anything was run in this turn.
     pub(super) has_worked: bool,
-    /// When the code was last polled: instants until then are no news to it.
-    polled_at: Timestamp,
-    /// Whether something has happened since then that it may go on for.
-    has_news: bool,
+    /// Until when instants have been settled: they are no news any more.
+    settled_at: Timestamp,
+    /// Large results that are being read.
+    reading: HashSet<BlobId>,
+    rest: Rest,
+    /// Whether the code has come to where it goes on, by all that is remembered.
+    pub(super) is_through: bool,
     bell: Bell,
     body: Option<Body>,
     /// What the code came to: what is under way is still waited for.
     answer: Option<Result<Option<Json>, Error>>,
 }
+
+/// Whether the code rests, and what it rests for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    /// Whether it has to be polled: it has heard of something, or hasn't run yet.
+    is_stirred: bool,
+    /// How often it has woken itself since it last heard of something.
+    restless: u32,
+    /// Whether it was polled once more without anything having happened, to see what it still waits for.
+    is_confirmed: bool,
+    /// Whether nobody waits any longer for what isn't its context's.
+    ignores_foreign: bool,
+}
+
+/// How often code may wake itself before it hears of the next outcome all the same.
+const RESTLESS_MAX: u32 = 1_000;
 
 /// What of the driver's own is under way, of which there is one at a time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,8 +112,18 @@ pub(super) enum Done {
     Begun(Result<Begun, ServiceError>),
     Ended(Result<Vec<tickover_core::id::StepName>, ServiceError>),
     Looked(Result<Looked, ServiceError>),
-    Read(tickover_core::payload::Payload, Result<Json, ServiceError>),
-    Kept(u64, tickover_core::id::StepName, Json, Result<tickover_core::payload::Payload, ServiceError>),
+    Read(Payload, Result<Json, ServiceError>),
+    Kept(u64, tickover_core::id::StepName, Json, Result<Payload, ServiceError>),
+}
+
+/// What follows a poll of the code.
+enum Progress {
+    /// Another poll.
+    Again,
+    /// Nothing before a result is read.
+    Reads,
+    /// Nothing by itself: it has heard of all that has ended.
+    Rests,
 }
 
 /// Why a turn stops short.
@@ -99,8 +132,8 @@ pub(super) enum Halt {
     Lost,
     /// The service can't do what is needed.
     Broken(ServiceError),
-    /// The code panicked.
-    Panicked,
+    /// The code panicked: what it said, and where.
+    Panicked(String),
     /// The code waited too long for what isn't durable.
     Foreign,
     /// The run is larger than it may be.
@@ -129,12 +162,13 @@ impl Driver {
         let Some(workflow) = registry.workflow(record.workflow.as_str()) else {
             return Err(Box::new(Unknown { record, lease }));
         };
+        panics::note_places();
         let workflow = workflow.clone();
         let replay = Replay::new(&journal, service.limits());
         let mut facts = Facts::of(&record, settings.limit_at, workflow.options.patches, replay.reopened());
         facts.trace = service.carried(facts.trace);
         let bell = Bell::new();
-        let state = State::new(replay, facts, bell.waker().clone());
+        let state = State::new(replay, facts, bell.waker());
         let shared = Shared::new(state, Arc::clone(service.clock()));
         let body = body_of(&workflow, Ctx::new(Arc::clone(&shared)), &record, input);
         let mut driver = Self {
@@ -151,8 +185,10 @@ impl Driver {
             foreign_since: None,
             is_tight: false,
             has_worked: false,
-            polled_at: Timestamp::EPOCH,
-            has_news: true,
+            settled_at: Timestamp::EPOCH,
+            reading: HashSet::new(),
+            rest: Rest { is_stirred: true, ..Rest::default() },
+            is_through: false,
             bell,
             body: Some(body),
             answer: None,
@@ -205,55 +241,73 @@ impl Driver {
                 return self.judge(verdict).await;
             }
             if self.answer.is_some() && self.jobs.is_empty() {
+                if self.look_for_drift(now) {
+                    continue;
+                }
+                self.look_for_leftovers();
                 let answer = self.answer.take().unwrap_or(Ok(None));
                 return self.close_with(answer).await;
             }
-            if self.plan(now) {
-                self.has_news = true;
-                continue;
-            }
-            if self.is_idle() {
-                if self.record.cancel_requested {
-                    return self
-                        .close(Ending::Outcome(ExecutionOutcome::Cancelled { terminated: false }))
-                        .await;
+            match self.progress(now) {
+                Progress::Again => {
+                    if self.bell.has_rung() {
+                        // The code may wake itself again and again.
+                        make_way().await;
+                    }
+                    continue;
                 }
-                // What is due already the code sees when it is polled again.
-                let due = !self.is_tight && self.until(now).is_some_and(|until| until <= now);
-                if !due && let Some(end) = self.suspend(now).await? {
-                    return Ok(end);
+                Progress::Reads => {}
+                Progress::Rests => {
+                    if self.plan(now) {
+                        continue;
+                    }
+                    if self.is_idle() {
+                        if let Some(end) = self.idle(now).await? {
+                            return Ok(end);
+                        }
+                        continue;
+                    }
+                    self.check_patience(now)?;
                 }
-                self.has_news = true;
-                continue;
             }
-            self.check_patience(now)?;
+            self.renew_if_due(now);
             let happened = self.wait().await;
-            if happened.is_empty() {
-                // The code may wake itself again and again.
+            if happened.is_empty() && self.bell.has_rung() {
                 make_way().await;
             }
-            for done in happened {
-                self.apply(done)?;
-            }
+            self.apply_all(happened)?;
         }
     }
 
-    /// Polls the code, unless it has ended or is to go no further.
+    /// Nothing is under way and nothing can begin: the turn ends, unless something has happened meanwhile.
+    async fn idle(&mut self, now: Timestamp) -> Result<Option<TurnEnd>, Halt> {
+        if self.record.cancel_requested {
+            let outcome = ExecutionOutcome::Cancelled { terminated: false };
+            return self.close(Ending::Outcome(outcome)).await.map(Some);
+        }
+        if !self.is_tight && self.until(now).is_some_and(|until| until <= now) {
+            return Ok(None);
+        }
+        self.suspend(now).await
+    }
+
+    /// Whether the code is to be polled, or told of something.
+    const fn is_heeded(&self) -> bool {
+        self.body.is_some() && !self.record.cancel_requested
+    }
+
+    /// Polls the code, if there is a reason to.
     fn poll_body(&mut self) -> Result<(), Halt> {
-        if self.record.cancel_requested || self.answer.is_some() {
+        if !self.is_heeded() || !(self.rest.is_stirred || self.bell.has_rung()) {
             return Ok(());
         }
-        let now = self.service.now();
-        if std::mem::take(&mut self.has_news) || self.has_passed(now) {
-            // Executors within the code poll only what they are told of.
-            let wakers = self.shared.lock().inner_wakers();
-            wakers.into_iter().for_each(std::task::Waker::wake);
-        }
-        self.bell.hush();
-        self.polled_at = now;
+        self.rest.is_stirred = false;
+        let waker = self.bell.next();
+        self.shared.lock().poll_with(waker.clone());
         let Some(body) = &mut self.body else { return Ok(()) };
-        let mut context = Context::from_waker(self.bell.waker());
-        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(&mut context)));
+        let mut context = Context::from_waker(&waker);
+        let poll = AssertUnwindSafe(|| body.as_mut().poll(&mut context));
+        let polled = self.shared.polling(|| std::panic::catch_unwind(poll));
         match polled {
             Ok(Poll::Pending) => {}
             Ok(Poll::Ready(answer)) => {
@@ -261,9 +315,9 @@ impl Driver {
                 self.body = None;
                 self.stop_steps();
             }
-            Err(_) => {
+            Err(panic) => {
                 self.body = None;
-                return Err(Halt::Panicked);
+                return Err(Halt::Panicked(panics::told(&*panic)));
             }
         }
         for warning in self.shared.lock().replay.warnings() {
@@ -276,14 +330,80 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether the code waits for something that isn't its context's. Executors within it keep the waker as well:
-    /// as many of those as poll the context's futures are taken for that.
+    /// Brings the code on by what has happened: it hears of one outcome at a time, and of the next once it rests.
+    fn progress(&mut self, now: Timestamp) -> Progress {
+        if !self.is_heeded() {
+            self.settled_at = now;
+            return Progress::Rests;
+        }
+        if self.bell.has_rung() && self.rest.restless < RESTLESS_MAX {
+            self.rest.restless += 1;
+            self.rest.is_confirmed = false;
+            return Progress::Again;
+        }
+        let heard = {
+            let mut state = self.shared.lock();
+            match state.hear() {
+                Heard::Nothing if state.settle(now) => state.hear(),
+                heard => heard,
+            }
+        };
+        match heard {
+            Heard::Something => {
+                self.rest = Rest { is_stirred: true, ..Rest::default() };
+                Progress::Again
+            }
+            Heard::NotYet(payloads) => {
+                self.read(payloads);
+                Progress::Reads
+            }
+            Heard::Nothing => {
+                self.settled_at = now;
+                if self.look_for_drift(now) {
+                    return Progress::Again;
+                }
+                if self.keeps_waker() && !self.rest.is_confirmed {
+                    // What has ended may still keep the waker of the poll in which it did.
+                    self.rest = Rest { is_stirred: true, is_confirmed: true, ..self.rest };
+                    return Progress::Again;
+                }
+                Progress::Rests
+            }
+        }
+    }
+
+    /// Reads results of which the code is to hear.
+    fn read(&mut self, payloads: Vec<Payload>) {
+        for payload in payloads {
+            if !payload.blob().is_some_and(|blob| self.reading.insert(blob.id)) {
+                continue;
+            }
+            let service = self.service.clone();
+            self.jobs.push(Box::pin(async move {
+                let text = service.open(&payload).await;
+                Done::Read(payload, text)
+            }));
+        }
+    }
+
+    /// Whether somebody keeps the body's waker who isn't an executor within the code: at most as many of those as
+    /// poll the context's futures are taken for that.
+    fn keeps_waker(&self) -> bool {
+        self.bell.kept() > self.shared.lock().inner_count()
+    }
+
+    /// Whether the code waits for something that isn't its context's.
     pub(super) fn awaits_foreign(&self) -> bool {
-        if self.body.is_none() || self.record.cancel_requested {
+        if !self.is_heeded() {
             return false;
         }
-        let state = self.shared.lock();
-        state.needs.is_empty() || self.bell.has_rung() || self.bell.clones() > state.inner_count()
+        self.awaits_nothing_known()
+            || !self.rest.ignores_foreign && (self.bell.has_rung() || self.keeps_waker())
+    }
+
+    /// Whether nothing that the code waits for is its context's.
+    fn awaits_nothing_known(&self) -> bool {
+        self.shared.lock().open().next().is_none()
     }
 
     /// Waits for the next thing to happen: something under way is done, the code is woken, or an instant comes.
@@ -312,20 +432,13 @@ impl Driver {
 
     /// The next instant at which there is something to do, whatever else happens.
     fn next_instant(&self) -> Option<Timestamp> {
+        let patience = self.foreign_since.map(|since| since.plus(self.patience()));
         let state = self.shared.lock();
-        let patience = self.foreign_since.map(|since| since.plus(self.settings.patience));
         let renewal = if self.busy.writing { None } else { self.renewal_at() };
-        let needs = state.needs.values().filter_map(|waiting| instant_of(&waiting.need));
+        let needs = state.open().filter_map(Need::instant);
         let own =
             [deadline_of(&self.record), self.settings.limit_at, patience, renewal, self.lease_ends_at()];
-        earliest(own.into_iter().chain(needs.filter(|at| *at > self.polled_at).map(Some)))
-    }
-
-    /// Whether an instant that something waits for has come since the code was last polled.
-    fn has_passed(&self, now: Timestamp) -> bool {
-        let state = self.shared.lock();
-        let mut instants = state.needs.values().filter_map(|waiting| instant_of(&waiting.need));
-        instants.any(|at| self.polled_at < at && at <= now)
+        earliest(own.into_iter().chain(needs.filter(|at| *at > self.settled_at).map(Some)))
     }
 
     /// When the code can go on by itself, at the earliest.
@@ -333,14 +446,16 @@ impl Driver {
         if self.is_tight {
             return Some(now);
         }
-        let state = self.shared.lock();
-        let instants = state.needs.values().filter_map(|waiting| instant_of(&waiting.need));
-        // Where the code has seen an instant pass and still holds what waited for it, it waits for something else.
-        instants.filter(|at| *at > self.polled_at).min()
+        self.shared.lock().open().filter_map(Need::instant).filter(|at| *at > self.settled_at).min()
+    }
+
+    /// Takes note of all of it, also where one of them ends the turn: what was begun has to be known then.
+    fn apply_all(&mut self, happened: Vec<Done>) -> Result<(), Halt> {
+        let applied: Vec<_> = happened.into_iter().map(|done| self.apply(done)).collect();
+        applied.into_iter().collect()
     }
 
     fn apply(&mut self, done: Done) -> Result<(), Halt> {
-        self.has_news = true;
         match done {
             Done::Aborted => {}
             Done::Attempt(end) => self.attempt_ended(*end)?,
@@ -368,7 +483,12 @@ impl Driver {
                 self.busy.looking = false;
                 self.looked(looked?);
             }
-            Done::Read(payload, text) => self.shared.lock().remember(&payload, text?),
+            Done::Read(payload, text) => {
+                if let Some(blob) = payload.blob() {
+                    self.reading.remove(&blob.id);
+                }
+                self.shared.lock().remember(&payload, text?);
+            }
             Done::Kept(number, name, json, kept) => self.kept(number, name, json, kept)?,
         }
         Ok(())
@@ -389,13 +509,27 @@ impl Driver {
         self.settings.limit_at.is_some_and(|at| at <= now)
     }
 
+    /// How long what isn't the context's is waited for: not for long where something else brings the code on.
+    fn patience(&self) -> Millis {
+        let patience = self.settings.patience;
+        if self.awaits_nothing_known() { patience } else { patience.min(self.settings.in_place) }
+    }
+
     fn check_patience(&mut self, now: Timestamp) -> Result<(), Halt> {
         if !self.awaits_foreign() || self.has_running() {
             self.foreign_since = None;
             return Ok(());
         }
         let since = *self.foreign_since.get_or_insert(now);
-        if now.since(since) >= self.settings.patience { Err(Halt::Foreign) } else { Ok(()) }
+        if now.since(since) < self.patience() {
+            return Ok(());
+        }
+        if self.awaits_nothing_known() {
+            return Err(Halt::Foreign);
+        }
+        self.foreign_since = None;
+        self.rest.ignores_foreign = true;
+        Ok(())
     }
 
     async fn judge(&mut self, verdict: Verdict) -> Result<TurnEnd, Halt> {
@@ -425,12 +559,10 @@ impl Driver {
         self.answer.is_some()
     }
 
-    /// Waits for what of the driver's own is under way.
+    /// Waits for what of the driver's own is under way, and for nothing else: instants may pass meanwhile.
     pub(super) async fn settle_jobs(&mut self) -> Result<(), Halt> {
-        while !self.jobs.is_empty() {
-            for done in self.wait().await {
-                self.apply(done)?;
-            }
+        while let Some(done) = self.jobs.next().await {
+            self.apply(done)?;
         }
         Ok(())
     }
@@ -476,20 +608,5 @@ fn timed_out(record: &Execution, kind: DeadlineKind) -> Ending {
     match &record.failing {
         Some(failing) => Ending::Outcome(failing.outcome.clone()),
         None => Ending::Outcome(ExecutionOutcome::TimedOut { kind }),
-    }
-}
-
-/// When something that is waited for comes by itself.
-fn instant_of(need: &Need) -> Option<Timestamp> {
-    match need {
-        Need::Instant(at) => *at,
-        Need::Elsewhere { look_at, .. } => Some(*look_at),
-        Need::Inline(inline) => inline.next_at(),
-        Need::Text(_)
-        | Need::Keep { .. }
-        | Need::Remote(_)
-        | Need::Child { .. }
-        | Need::Outcome { .. }
-        | Need::Nothing => None,
     }
 }

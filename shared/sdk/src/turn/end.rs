@@ -33,7 +33,7 @@ impl Unknown {
     pub(super) async fn release(self, service: &Service) -> TurnEnd {
         let tries = match &self.record.stuck {
             Some(Stuck::UnknownWorkflow { tries }) => tries.saturating_add(1),
-            Some(Stuck::Unreadable(_)) | None => 1,
+            Some(Stuck::Unreadable(_) | Stuck::Code { .. }) | None => 1,
         };
         let after = SOON.saturating_mul(1 << tries.min(10)).min(PATIENT);
         tracing::warn!(
@@ -89,7 +89,7 @@ impl Driver {
         let until = self.until(now);
         let (entries, awaits_others) = {
             let mut state = self.shared.lock();
-            let awaits = state.needs.values().any(|waiting| matches!(waiting.need, Need::Outcome { .. }));
+            let awaits = state.open().any(|need| matches!(need, Need::Outcome { .. }));
             (state.replay.take_fresh(), awaits)
         };
         let suspend = Suspend {
@@ -170,12 +170,12 @@ impl Driver {
         Ok(TurnEnd::Closed)
     }
 
-    /// A stored result doesn't fit the code: the execution waits for an operator, with all that it has.
+    /// What is remembered doesn't fit the code: the execution waits for an operator, with all that it has.
     pub(super) async fn park(&mut self, failure: task::Failure) -> Result<TurnEnd, Halt> {
         // Its message may quote the result.
         tracing::error!(
             { field::EXECUTION_ID } = %self.record.id, { field::ERROR_CODE } = failure.code,
-            "a stored result can't be read; the execution waits for an operator"
+            "what is remembered doesn't fit the code; the execution waits for an operator"
         );
         self.keep_fresh().await?;
         Ok(self.release(Millis::ZERO, Undone::Stuck(Stuck::Unreadable(failure))).await)
@@ -209,24 +209,39 @@ impl Driver {
         match halt {
             Halt::Lost => {
                 tracing::info!({ field::EXECUTION_ID } = %id, "another worker has the execution");
-                return TurnEnd::Lost;
+                TurnEnd::Lost
             }
             Halt::Broken(error) => {
                 tracing::warn!({ field::EXECUTION_ID } = %id, %error, "turn broken off");
-                return self.release(SOON, error.undone()).await;
+                self.release(SOON, error.undone()).await
             }
-            // What it says may hold parts of a payload, so it isn't repeated here.
-            Halt::Panicked => tracing::error!({ field::EXECUTION_ID } = %id, "the workflow's code panicked"),
-            Halt::Limit(reject) => return self.end_by_limit(&reject).await,
+            Halt::Limit(reject) => self.end_by_limit(&reject).await,
+            // What it says may hold parts of a payload, so the log doesn't repeat it.
+            Halt::Panicked(text) => {
+                tracing::error!({ field::EXECUTION_ID } = %id, "the workflow's code panicked");
+                self.stop(Undone::Panicked(task::Failure::new("panic", text))).await
+            }
             Halt::Foreign => {
-                let open = self.open_needs();
-                tracing::error!(
-                    { field::EXECUTION_ID } = %id, open,
-                    "the workflow's code awaits something that isn't its context's, which isn't durable, and it \
-                     takes too long: put it into a step"
-                );
+                let failure = task::Failure::new("foreign_wait", self.foreign_wait());
+                tracing::error!({ field::EXECUTION_ID } = %id, "{}", failure.message);
+                let tries = match &self.record.stuck {
+                    Some(Stuck::Code { tries, .. }) => tries.saturating_add(1),
+                    Some(Stuck::UnknownWorkflow { .. } | Stuck::Unreadable(_)) | None => 1,
+                };
+                self.stop(Undone::Stuck(Stuck::Code { failure, tries })).await
             }
         }
+    }
+
+    /// Gives back a turn whose code can't go on, with all that it has. It is tried again, ever more patiently.
+    async fn stop(&mut self, undone: Undone) -> TurnEnd {
+        let tries = match &undone {
+            Undone::Stuck(Stuck::Code { tries, .. }) => *tries,
+            Undone::Stuck(Stuck::UnknownWorkflow { .. } | Stuck::Unreadable(_))
+            | Undone::ByCode
+            | Undone::ByWorker
+            | Undone::Panicked(_) => self.record.idle_turns,
+        };
         let settled = async {
             self.settle_jobs().await?;
             self.keep_fresh().await
@@ -234,8 +249,8 @@ impl Driver {
         if let Err(Halt::Lost) = settled.await {
             return TurnEnd::Lost;
         }
-        let after = SOON.saturating_mul(1 << self.record.idle_turns.min(6));
-        self.release(after, Undone::ByCode).await
+        let after = SOON.saturating_mul(1 << tries.min(10)).min(PATIENT);
+        self.release(after, undone).await
     }
 
     /// A run that is larger than it may be fails with all that it has.
@@ -251,19 +266,16 @@ impl Driver {
         }
     }
 
-    /// What the code waits for of its context's, for people.
-    fn open_needs(&self) -> String {
-        let state = self.shared.lock();
-        let names = state.needs.values().map(|waiting| match &waiting.need {
-            Need::Inline(inline) => format!("step `{}`", inline.shown),
-            Need::Remote(step) => format!("remote step `{}`", step.name),
-            Need::Child { name, .. } | Need::Outcome { name } => format!("`{name}`"),
-            Need::Elsewhere { .. } => "another execution".to_owned(),
-            Need::Instant(_) => "a sleep or wait".to_owned(),
-            Need::Keep { name, .. } => format!("value `{name}`"),
-            Need::Text(_) | Need::Nothing => "a stored result".to_owned(),
-        });
-        let names: Vec<String> = names.collect();
-        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+    /// What is said of code that awaits something else than its context.
+    fn foreign_wait(&self) -> String {
+        let place = match self.shared.lock().last_heard() {
+            Some(name) => format!("after `{name}`"),
+            None => "before anything else".to_owned(),
+        };
+        format!(
+            "the code of workflow `{}` awaits something that isn't its context's, {place}: nothing durable wakes it, \
+             and it takes longer than {}; put it into a step",
+            self.record.workflow, self.settings.patience
+        )
     }
 }

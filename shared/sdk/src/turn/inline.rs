@@ -1,6 +1,5 @@
 //! Inline steps: an attempt runs beside the code, in its time, and what comes of it.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use tickover_core::time::{Timestamp, earliest};
 use tickover_service::{Service, ServiceError};
 
 use super::drive::{Done, Driver, Halt};
+use super::panics;
 use super::state::{Attempted, Failed, Inline, Need, Runner, Stage, deadline_of};
 use crate::codec;
 use crate::error::Failure;
@@ -81,7 +81,7 @@ impl Attempt {
             None => return How::OutOfTime,
             Some(Ok(attempted)) => attempted,
             Some(Err(panic)) => {
-                let failure = task::Failure::new("panic", panic_text(&*panic));
+                let failure = task::Failure::new("panic", panics::told(&*panic));
                 Attempted::Failed { error: failure_json(&failure), failure }
             }
         };
@@ -291,10 +291,4 @@ pub(super) fn failure_json(failure: &task::Failure) -> Json {
 /// The same as a payload.
 pub(super) fn failure_payload(failure: &task::Failure) -> Payload {
     Payload::Inline(failure_json(failure))
-}
-
-/// What a panic says.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
 }

@@ -17,7 +17,8 @@ const WORTH_STARTING: Millis = Millis::from_secs(1);
 impl Driver {
     /// Begins what can begin. Whether the code has to look again at once.
     pub(super) fn plan(&mut self, now: Timestamp) -> bool {
-        self.read_texts();
+        self.keep_values();
+        self.shared.lock().note_instants(now);
         self.plan_looks(now);
         let again = !self.is_held() && self.prepare_steps(now);
         if again {
@@ -50,7 +51,7 @@ impl Driver {
     pub(super) fn is_idle(&self) -> bool {
         let held = self.is_held();
         let state = self.shared.lock();
-        let under_way = state.needs.values().any(|waiting| match &waiting.need {
+        let under_way = state.open().any(|need| match need {
             Need::Inline(inline) => match &inline.stage {
                 Stage::Running(_) => true,
                 Stage::Due { .. } => !held,
@@ -59,12 +60,11 @@ impl Driver {
                 Stage::Unknown | Stage::Ended => false,
             },
             Need::Remote(_) | Need::Child { .. } => !held,
-            Need::Text(_)
-            | Need::Keep { .. }
+            Need::Keep { .. }
             | Need::Outcome { .. }
             | Need::Elsewhere { .. }
-            | Need::Instant(_)
-            | Need::Nothing => false,
+            | Need::Timer { .. }
+            | Need::Event { .. } => false,
         });
         let losers = !state.losers.is_empty();
         drop(state);
@@ -77,36 +77,13 @@ impl Driver {
         self.shared.lock().needs.values().any(|waiting| waiting.need.inline().is_some_and(running))
     }
 
-    /// Reads payloads that the code needs, and keeps values that it took.
-    fn read_texts(&mut self) {
-        let mut state = self.shared.lock();
-        let mut payloads = Vec::new();
+    /// Keeps values that the code took.
+    fn keep_values(&mut self) {
         let mut values = Vec::new();
-        let mut needs = std::mem::take(&mut state.needs);
-        for (number, waiting) in &mut needs {
-            match &mut waiting.need {
-                Need::Text(payload) if state.begin_reading(payload) => payloads.push(payload.clone()),
-                Need::Keep { name, value } => {
-                    values.extend(value.take().map(|value| (*number, name.clone(), value)));
-                }
-                Need::Text(_)
-                | Need::Inline(_)
-                | Need::Remote(_)
-                | Need::Child { .. }
-                | Need::Outcome { .. }
-                | Need::Elsewhere { .. }
-                | Need::Instant(_)
-                | Need::Nothing => {}
+        for (number, waiting) in &mut self.shared.lock().needs {
+            if let Need::Keep { name, value } = &mut waiting.need {
+                values.extend(value.take().map(|value| (*number, name.clone(), value)));
             }
-        }
-        state.needs = needs;
-        drop(state);
-        for payload in payloads {
-            let service = self.service.clone();
-            self.jobs.push(Box::pin(async move {
-                let text = service.open(&payload).await;
-                Done::Read(payload, text)
-            }));
         }
         for (number, name, value) in values {
             let service = self.service.clone();
@@ -122,11 +99,11 @@ impl Driver {
         let mut state = self.shared.lock();
         let mut look = state.look;
         for waiting in state.needs.values_mut() {
-            if let Need::Elsewhere { since, look_at } = &waiting.need
+            if let Need::Elsewhere { name, since, look_at } = &waiting.need
                 && *look_at <= now
             {
                 look = true;
-                waiting.need = elsewhere(*since, now);
+                waiting.need = elsewhere(name.clone(), *since, now);
             }
         }
         let told = self.record.wakes > self.seen_wakes;
@@ -214,15 +191,14 @@ impl Driver {
     /// Whether something is to begin that others can see.
     fn has_beginnings(&self) -> bool {
         let state = self.shared.lock();
-        state.needs.values().any(|waiting| match &waiting.need {
+        state.open().any(|need| match need {
             Need::Inline(inline) => matches!(inline.stage, Stage::Due { .. }),
             Need::Remote(_) | Need::Child { .. } => !self.busy.beginning,
-            Need::Text(_)
-            | Need::Keep { .. }
+            Need::Keep { .. }
             | Need::Outcome { .. }
             | Need::Elsewhere { .. }
-            | Need::Instant(_)
-            | Need::Nothing => false,
+            | Need::Timer { .. }
+            | Need::Event { .. } => false,
         })
     }
 

@@ -2,7 +2,8 @@
 //!
 //! The code's futures only look and say what they need; the driver alone makes anything happen.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -11,7 +12,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::replay::{Bounds, ClaimError, Replay, Standing, StepPolicy};
 use tickover_core::execution::{Execution, ParentClosePolicy, Slot, UnderWay};
-use tickover_core::id::{BlobId, ExecutionId, Incarnation, NameError, QueueName, StepName};
+use tickover_core::id::{BlobId, EventName, ExecutionId, Incarnation, NameError, QueueName, StepName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task;
 use tickover_core::time::{Timestamp, earliest};
@@ -21,6 +22,27 @@ use tickover_service::ports::Clock;
 
 use crate::error::Error;
 use crate::step::StepInfo;
+
+/// What the names begin with of the code that deals with a failure.
+const ON_FAILURE_PREFIX: &str = "on_failure";
+
+/// What is said of a future of a context that something else than the workflow's code polls.
+const OUTSIDE: &str = "a future of the workflow's context was polled outside of the workflow's own code, as by \
+     `tokio::spawn`: await it in the workflow, or many at once with `ctx.join_all`, `tokio::join!` or the like";
+
+thread_local! {
+    /// The turn whose code is polled now on this thread, by the address of what it shares; 0 for none.
+    static POLLED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Sets back whose code is polled, also where that panics.
+struct Restore(usize);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        POLLED.set(self.0);
+    }
+}
 
 /// What the driver and the code's futures share.
 pub(crate) struct Shared {
@@ -42,6 +64,29 @@ impl Shared {
         self.clock.now()
     }
 
+    /// Polls the code, which may use its context meanwhile.
+    pub(super) fn polling<T>(self: &Arc<Self>, poll: impl FnOnce() -> T) -> T {
+        let before = POLLED.replace(Arc::as_ptr(self).addr());
+        let _after = Restore(before);
+        poll()
+    }
+
+    /// Whether it is the code of this turn that uses the context now. A task of its own, or a thread, would be polled
+    /// at times that no replay knows.
+    pub(crate) fn is_polled_here(self: &Arc<Self>) -> bool {
+        let mut state = self.lock();
+        if POLLED.get() == Arc::as_ptr(self).addr() {
+            return !state.is_over;
+        }
+        if state.is_over {
+            tracing::error!("{OUTSIDE}");
+        } else {
+            state.fail(Error::new("outside_turn", OUTSIDE));
+            state.own_waker.wake_by_ref();
+        }
+        false
+    }
+
     /// Drops futures of the code; if wished, the remote steps that they waited for are ended.
     pub(crate) fn drop_ending<F>(&self, ends: bool, futures: F) {
         self.lock().dropping_ends = ends;
@@ -56,6 +101,11 @@ pub(crate) struct State {
     pub(crate) facts: Facts,
     /// What the code waits for, by number: in the order in which it began to.
     pub(crate) needs: BTreeMap<u64, Waiting>,
+    /// The same by name.
+    pub(super) numbers: HashMap<StepName, u64>,
+    /// What the code began to wait for after it had come past its end.
+    pub(super) late: BTreeSet<u64>,
+    pub(super) last_heard: Option<StepName>,
     /// What ends the turn, said by the code or found out for it.
     pub(crate) verdict: Option<Verdict>,
     /// Remote steps that nobody waits for any more and that are to be ended.
@@ -69,8 +119,6 @@ pub(crate) struct State {
     next: u64,
     own_waker: Waker,
     texts: HashMap<BlobId, Json>,
-    /// Payloads that are being read.
-    reading: HashSet<BlobId>,
     counts: BTreeMap<String, u32>,
 }
 
@@ -108,30 +156,38 @@ pub(crate) enum Verdict {
 /// Something that the code waits for.
 pub(crate) struct Waiting {
     pub(crate) need: Need,
+    /// Whether the code is told that it has ended.
+    is_heard: bool,
     /// The waker of an executor within the code, such as one of many futures that it joins: it has to be told.
-    pub(crate) waker: Option<Waker>,
+    waker: Option<Waker>,
 }
 
 /// What has to happen before a future of the code can go on.
 pub(crate) enum Need {
-    /// A payload that lies in an item of its own is read.
-    Text(Payload),
     /// A value is put where the journal can point to it, and remembered under the name.
     Keep { name: StepName, value: Option<Json> },
     /// An inline step runs.
     Inline(Box<Inline>),
     /// A remote step is begun.
     Remote(Box<RemoteStep>),
-    /// A child is begun.
-    Child { name: StepName, start: Box<StartRequest>, policy: ParentClosePolicy },
+    /// A child is begun; if `started` is a name, that is all that is waited for, and stands for it.
+    Child { name: StepName, start: Box<StartRequest>, policy: ParentClosePolicy, started: Option<StepName> },
     /// A remote step or child that was begun ends.
     Outcome { name: StepName },
     /// Another execution ends that tells nobody here: it is looked at now and then.
-    Elsewhere { since: Timestamp, look_at: Timestamp },
-    /// An instant comes, or an event.
-    Instant(Option<Timestamp>),
-    /// The driver is busy with it.
-    Nothing,
+    Elsewhere { name: StepName, since: Timestamp, look_at: Timestamp },
+    /// An instant comes.
+    Timer { name: StepName, until: Timestamp },
+    /// An event comes, or the instant until which it is waited for.
+    Event { name: StepName, event: EventName, until: Option<Timestamp> },
+}
+
+impl Waiting {
+    /// The code is told that it has ended; who has to be woken for that.
+    pub(super) fn hear(&mut self) -> Option<Waker> {
+        self.is_heard = true;
+        self.waker.take()
+    }
 }
 
 impl Need {
@@ -139,29 +195,53 @@ impl Need {
     pub(crate) const fn inline(&self) -> Option<&Inline> {
         match self {
             Self::Inline(inline) => Some(inline),
-            Self::Text(_)
-            | Self::Keep { .. }
+            Self::Keep { .. }
             | Self::Remote(_)
             | Self::Child { .. }
             | Self::Outcome { .. }
             | Self::Elsewhere { .. }
-            | Self::Instant(_)
-            | Self::Nothing => None,
+            | Self::Timer { .. }
+            | Self::Event { .. } => None,
+        }
+    }
+
+    /// What it is called in the journal.
+    pub(crate) const fn name(&self) -> &StepName {
+        match self {
+            Self::Inline(inline) => &inline.name,
+            Self::Remote(step) => &step.name,
+            Self::Child { started: Some(name), .. }
+            | Self::Keep { name, .. }
+            | Self::Child { name, .. }
+            | Self::Outcome { name }
+            | Self::Elsewhere { name, .. }
+            | Self::Timer { name, .. }
+            | Self::Event { name, .. } => name,
         }
     }
 
     /// The remote step or child that was begun for it, if it is one.
-    pub(crate) const fn name(&self) -> Option<&StepName> {
+    pub(crate) const fn begun(&self) -> Option<&StepName> {
         match self {
             Self::Outcome { name } => Some(name),
-            Self::Text(_)
-            | Self::Keep { .. }
+            Self::Keep { .. }
             | Self::Inline(_)
             | Self::Remote(_)
             | Self::Child { .. }
             | Self::Elsewhere { .. }
-            | Self::Instant(_)
-            | Self::Nothing => None,
+            | Self::Timer { .. }
+            | Self::Event { .. } => None,
+        }
+    }
+
+    /// When it comes by itself, or there is something to do about it.
+    pub(crate) const fn instant(&self) -> Option<Timestamp> {
+        match self {
+            Self::Timer { until, .. } => Some(*until),
+            Self::Event { until, .. } => *until,
+            Self::Elsewhere { look_at, .. } => Some(*look_at),
+            Self::Inline(inline) => inline.next_at(),
+            Self::Keep { .. } | Self::Remote(_) | Self::Child { .. } | Self::Outcome { .. } => None,
         }
     }
 }
@@ -242,6 +322,9 @@ impl State {
             replay,
             facts,
             needs: BTreeMap::new(),
+            numbers: HashMap::new(),
+            late: BTreeSet::new(),
+            last_heard: None,
             verdict: None,
             losers: vec![],
             look: false,
@@ -250,7 +333,6 @@ impl State {
             next: 0,
             own_waker,
             texts: HashMap::new(),
-            reading: HashSet::new(),
             counts: BTreeMap::new(),
         }
     }
@@ -294,52 +376,75 @@ impl State {
         }
     }
 
-    /// Whether this payload has to be read now: nobody is at it, and it isn't at hand.
-    pub(crate) fn begin_reading(&mut self, payload: &Payload) -> bool {
-        match payload {
-            Payload::Inline(_) => false,
-            Payload::Blob(at) => !self.texts.contains_key(&at.id) && self.reading.insert(at.id),
-        }
+    /// What the code waits for that hasn't ended, as far as it has heard.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &Need> {
+        self.needs.values().filter(|waiting| !waiting.is_heard).map(|waiting| &waiting.need)
     }
 
     /// Keeps the text of a payload at hand.
     pub(crate) fn remember(&mut self, payload: &Payload, text: Json) {
         if let Payload::Blob(at) = payload {
-            self.reading.remove(&at.id);
             self.texts.insert(at.id, text);
         }
     }
 
+    /// Which waker belongs to the body itself from now on.
+    pub(crate) fn poll_with(&mut self, waker: Waker) {
+        self.own_waker = waker;
+    }
+
     /// Notes what a future of the code waits for; its number.
-    pub(crate) fn wait(&mut self, number: Option<u64>, need: Option<Need>, waker: &Waker) -> u64 {
-        let number = number.unwrap_or_else(|| {
-            self.next += 1;
-            self.next
-        });
+    pub(crate) fn wait(&mut self, need: Need, waker: &Waker) -> u64 {
+        self.next += 1;
+        let number = self.next;
+        if self.replay.has_passed(need.name()) {
+            self.late.insert(number);
+        }
+        self.numbers.insert(need.name().clone(), number);
+        self.needs.insert(number, Waiting { need, is_heard: false, waker: None });
+        self.wait_on(number, waker);
+        number
+    }
+
+    /// Notes who is to be told when something has ended that is waited for already.
+    pub(crate) fn wait_on(&mut self, number: u64, waker: &Waker) {
         // The driver polls the body itself whenever something has happened, so that its own waker is never kept:
         // who keeps it waits for something else.
         let waker = (!waker.will_wake(&self.own_waker)).then(|| waker.clone());
-        let waiting = self.needs.entry(number).or_insert(Waiting { need: Need::Nothing, waker: None });
-        if let Some(need) = need {
-            waiting.need = need;
+        if let Some(waiting) = self.needs.get_mut(&number) {
+            waiting.waker = waker;
         }
-        waiting.waker = waker;
-        number
+    }
+
+    /// Whether the code is told that what it waits for has ended.
+    pub(crate) fn is_heard(&self, number: u64) -> bool {
+        self.needs.get(&number).is_some_and(|waiting| waiting.is_heard)
     }
 
     /// Forgets what a future waited for.
     pub(crate) fn forget(&mut self, number: u64) -> Option<Need> {
-        self.needs.remove(&number).map(|waiting| waiting.need)
-    }
-
-    /// Executors within the code that have to be told that something has happened.
-    pub(crate) fn inner_wakers(&mut self) -> Vec<Waker> {
-        self.needs.values_mut().filter_map(|waiting| waiting.waker.take()).collect()
+        let need = self.needs.remove(&number)?.need;
+        self.numbers.remove(need.name());
+        self.late.remove(&number);
+        Some(need)
     }
 
     /// How many futures of the code are polled by an executor within it.
     pub(crate) fn inner_count(&self) -> usize {
         self.needs.values().filter(|waiting| waiting.waker.is_some()).count()
+    }
+
+    /// Whether a name is of the code that runs now: there is some for the workflow, and some for its failure.
+    pub(crate) fn is_of_this_code(&self, name: &StepName) -> bool {
+        match self.facts.prefix.as_str() {
+            "" => !name.as_str().starts_with(ON_FAILURE_PREFIX),
+            prefix => name.as_str().starts_with(prefix),
+        }
+    }
+
+    /// What the code has last heard of.
+    pub(crate) const fn last_heard(&self) -> Option<&StepName> {
+        self.last_heard.as_ref()
     }
 
     /// The attempts that run, or are about to, and whose time counts also if this worker is lost.
@@ -358,6 +463,7 @@ impl State {
             | Standing::Ended { .. }
             | Standing::Captured(_)
             | Standing::Until(_)
+            | Standing::Fired
             | Standing::Waited(_) => None,
         })
         .collect()
@@ -383,9 +489,9 @@ impl Facts {
     ) -> Self {
         let prefix = match (&record.failing, reopened) {
             (None, _) => String::new(),
-            (Some(_), 0) => "on_failure:".to_owned(),
+            (Some(_), 0) => format!("{ON_FAILURE_PREFIX}:"),
             // What was done about an earlier failure is done again for this one.
-            (Some(_), times) => format!("on_failure.{times}:"),
+            (Some(_), times) => format!("{ON_FAILURE_PREFIX}.{times}:"),
         };
         let seed = u64::from_be_bytes(*record.incarnation.as_bytes());
         let mut facts = Self {

@@ -19,6 +19,7 @@ use crate::codec;
 use crate::error::Failure;
 use crate::registry::StepFailed;
 use crate::step::StepInfo;
+use crate::turn::panics;
 
 /// How an attempt ended for this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Worker {
         let body = pin!(async {
             match body.await {
                 Ok(done) => Ran::Done(done),
-                Err(panic) => Ran::Panicked(crate::turn::panic_text(&*panic)),
+                Err(panic) => Ran::Panicked(panics::told(&*panic)),
             }
         });
         let ran = match select(body, pin!(self.keep_alive(&claimed))).await {

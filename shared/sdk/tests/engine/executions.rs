@@ -39,6 +39,28 @@ async fn children_run_by_themselves_and_tell_of_their_ends() {
     assert!((3_600_000..3_605_000).contains(&ended.took()), "{}", ended.took());
 }
 
+#[tickover::workflow("starter")]
+async fn starter(ctx: Ctx, (): ()) -> Result<(u64, String)> {
+    let forgotten = ctx.child(&nap, "forgotten", &7_200).start().await?;
+    let waited_for = ctx.child(&nap, "waited-for", &60).start().await?;
+    let refused = ctx.child(&nap, "taken", &1).start().await.unwrap_err();
+    ctx.sleep("s", "1h").await?;
+    assert_eq!(forgotten.id(), "forgotten");
+    Ok((waited_for.result().await?, refused.failure().code))
+}
+
+#[tokio::test]
+async fn a_child_is_started_without_being_waited_for() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((starter, nap)));
+    scene.start(&nap, "taken", &9).await;
+    scene.start(&starter, "starter", &()).await;
+    let ended = scene.finish(&worker, "starter").await;
+    assert_eq!(ended.output::<(u64, String)>(), (60, "id_conflict".to_owned()));
+    assert!((3_600_000..3_605_000).contains(&ended.took()), "{}", ended.took());
+    assert_eq!(scene.finish(&worker, "forgotten").await.output::<u64>(), 7_200);
+}
+
 #[tickover::workflow("conflict")]
 async fn conflict(ctx: Ctx, (): ()) -> Result<String> {
     Ok(ctx.child(&nap, "taken", &1).await.unwrap_err().failure().code)

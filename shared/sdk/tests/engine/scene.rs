@@ -9,7 +9,7 @@ use tickover::prelude::*;
 use tickover::{Registry, Worker, WorkerSettings};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Happened};
-use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionStatus};
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionStatus, Stuck};
 use tickover_core::id::{EventName, ExecutionId, QueueName, StepName, WorkerName, WorkflowName};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
@@ -154,6 +154,16 @@ impl Scene {
     #[expect(clippy::unwrap_used, reason = "a test's own execution")]
     pub(crate) async fn status(&self, id: &str) -> ExecutionStatus {
         self.service.execution(&execution_id(id)).await.unwrap().unwrap().execution.status()
+    }
+
+    /// Why an execution's code can't go on: the error's code, what it says, and how often it was tried.
+    #[expect(clippy::unwrap_used, clippy::panic, reason = "a test's own execution")]
+    pub(crate) async fn stuck(&self, id: &str) -> (String, String, u32) {
+        let described = self.service.execution(&execution_id(id)).await.unwrap().unwrap();
+        match described.execution.stuck {
+            Some(Stuck::Code { failure, tries }) => (failure.code, failure.message, tries),
+            other => panic!("it isn't stuck by its code: {other:?}"),
+        }
     }
 
     /// What there is to do on a queue, in this test's own hands.

@@ -2,10 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use tickover::prelude::*;
 use tickover::{Failure, Registry, Workflow};
 use tickover_core::duration::Millis;
-use tickover_core::execution::Stuck;
+use tickover_core::execution::journal::Happened;
+use tickover_core::execution::{ExecutionStatus, Stuck};
 
 use crate::scene::{Count, Scene, clock, execution_id};
 
@@ -28,9 +31,22 @@ async fn what_is_not_durable_is_waited_for_but_not_for_ever() {
     scene.start(&foreign, "short", &20).await;
     let ended = scene.inside(scene.finish(&worker, "short")).await;
     assert_eq!((ended.output::<u64>(), ended.took()), (20, 20_000));
+}
+
+#[tokio::test]
+async fn a_wait_for_what_never_comes_is_shown_and_never_fails_the_execution() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(foreign));
     scene.start(&foreign, "long", &1_000_000).await;
-    let ended = scene.inside(scene.finish(&worker, "long")).await;
-    assert_eq!(ended.code(), "poisoned");
+    scene.inside(scene.pass(&worker, Millis::from_secs(70))).await;
+    let (code, message, tries) = scene.stuck("long").await;
+    assert_eq!((code.as_str(), tries), ("foreign_wait", 1));
+    assert!(message.contains("after `echo`") && message.contains("put it into a step"), "{message}");
+    // Ever more seldom, and no count of its turns ends it.
+    scene.inside(scene.pass(&worker, Millis::from_days(1))).await;
+    let (_, _, tries) = scene.stuck("long").await;
+    assert!((100..200).contains(&tries), "{tries}");
+    assert!(scene.status("long").await.is_live());
 }
 
 static PANICS: Count = Count::new();
@@ -49,7 +65,52 @@ async fn a_panic_fails_the_turn_and_too_many_of_them_the_execution() {
     scene.start(&panicking, "thrice", &3).await;
     assert_eq!(scene.finish(&worker, "thrice").await.output::<u32>(), 5);
     scene.start(&panicking, "always", &u32::MAX).await;
-    assert_eq!(scene.finish(&worker, "always").await.code(), "poisoned");
+    scene.pass(&worker, Millis::from_secs(3)).await;
+    let (code, message, tries) = scene.stuck("always").await;
+    assert_eq!(code, "panic");
+    assert!(message.starts_with("not yet, at ") && message.contains("strange.rs:"), "{message}");
+    assert!((1..5).contains(&tries), "{tries}");
+    let ended = scene.finish(&worker, "always").await;
+    assert_eq!(ended.code(), "poisoned");
+    assert!(ended.message().contains("panic: not yet, at "), "{}", ended.message());
+}
+
+#[tickover::workflow("spawning")]
+async fn spawning(ctx: Ctx, (): ()) -> Result<u32> {
+    let step = ctx.step(echo(1));
+    let spawned = tokio::spawn(step).await;
+    Ok(spawned.map_err(|error| Error::msg(error.to_string()))??)
+}
+
+#[tokio::test]
+async fn what_is_given_to_a_task_of_its_own_ends_the_run_with_what_to_do_instead() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(spawning));
+    scene.start(&spawning, "spawning", &()).await;
+    let ended = scene.finish(&worker, "spawning").await;
+    assert_eq!(ended.code(), "outside_turn");
+    assert!(ended.message().contains("await it in the workflow"), "{}", ended.message());
+}
+
+#[tickover::workflow("lasting")]
+async fn lasting(ctx: Ctx, (): ()) -> Result<usize> {
+    let mut echoes: FuturesUnordered<_> = (0..2).map(|n| ctx.step(echo(n).named(format!("e{n}")))).collect();
+    let mut heard = 0;
+    while echoes.next().await.is_some() {
+        heard += 1;
+    }
+    ctx.sleep("s", "1h").await?;
+    Ok(heard + echoes.len())
+}
+
+#[tokio::test]
+async fn an_empty_set_of_futures_that_stays_alive_is_no_wait_for_something_else() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(lasting));
+    scene.start(&lasting, "lasting", &()).await;
+    scene.pass(&worker, Millis::from_secs(1)).await;
+    assert_eq!(scene.status("lasting").await, ExecutionStatus::Waiting);
+    assert_eq!(scene.finish(&worker, "lasting").await.output::<usize>(), 2);
 }
 
 #[tokio::test]
@@ -121,6 +182,73 @@ async fn a_stored_result_that_no_longer_fits_parks_the_execution_for_an_operator
     // The code is mended, and an operator says so.
     scene.service.resume(&execution_id("changing")).await.unwrap();
     assert_eq!(scene.finish(&before, "changing").await.output::<u32>(), 5);
+}
+
+async fn charging(ctx: Ctx, charge: &'static str) -> Result<u32> {
+    let number = ctx.step(echo(5).named(charge)).await?;
+    ctx.sleep("s", "1h").await?;
+    Ok(number)
+}
+
+#[tickover::workflow("charging")]
+async fn charging_before(ctx: Ctx, (): ()) -> Result<u32> {
+    charging(ctx, "charge").await
+}
+
+#[tickover::workflow("charging")]
+async fn charging_renamed(ctx: Ctx, (): ()) -> Result<u32> {
+    charging(ctx, "charge-card").await
+}
+
+#[tickover::workflow("charging", on_drift = "stop")]
+async fn charging_renamed_carefully(ctx: Ctx, (): ()) -> Result<u32> {
+    charging(ctx, "charge-card").await
+}
+
+fn drifted(what: &Happened) -> Option<&str> {
+    match what {
+        Happened::Note { kind, name: Some(name) } if kind == "drift" => Some(name.as_str()),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_changed_code_does_not_ask_for_is_named_before_anything_runs_again() {
+    let scene = Scene::new();
+    scene.start(&charging_before, "charging", &()).await;
+    let before = scene.worker(Registry::new().with(charging_before));
+    scene.pass(&before, Millis::from_secs(60)).await;
+    let after = scene.worker(Registry::new().with(charging_renamed));
+    let ended = scene.finish(&after, "charging").await;
+    assert_eq!(ended.output::<u32>(), 5);
+    let told: Vec<_> = ended.journal.iter().filter_map(|entry| drifted(&entry.what)).collect();
+    assert_eq!(told, ["charge", "s"]);
+    let at = |wanted: &dyn Fn(&Happened) -> bool| ended.journal.iter().position(|entry| wanted(&entry.what));
+    let ran = at(&|what| matches!(what, Happened::Step { name, .. } if name.as_str() == "charge-card"));
+    assert!(at(&|what| drifted(what).is_some()) < ran);
+}
+
+#[tokio::test]
+async fn a_workflow_may_ask_to_be_stopped_where_its_code_has_drifted() {
+    let scene = Scene::new();
+    scene.start(&charging_before, "careful", &()).await;
+    let before = scene.worker(Registry::new().with(charging_before));
+    scene.pass(&before, Millis::from_secs(60)).await;
+    let after = scene.worker(Registry::new().with(charging_renamed_carefully));
+    scene.pass(&after, Millis::from_secs(7_200)).await;
+    let described = scene.service.execution(&execution_id("careful")).await.unwrap().unwrap();
+    let Some(Stuck::Unreadable(failure)) = &described.execution.stuck else {
+        unreachable!("{:?}", described.execution)
+    };
+    assert_eq!(failure.code, "drift");
+    assert!(failure.message.contains("`charge`"), "{}", failure.message);
+    let journal = scene.service.journal_of(&described.execution).await.unwrap();
+    let is_again =
+        |what: &Happened| matches!(what, Happened::Step { name, .. } if name.as_str() == "charge-card");
+    assert!(!journal.iter().any(|entry| is_again(&entry.what)));
+    // The code is mended, and an operator says so.
+    scene.service.resume(&execution_id("careful")).await.unwrap();
+    assert_eq!(scene.finish(&before, "careful").await.output::<u32>(), 5);
 }
 
 static NEW_CODE: AtomicBool = AtomicBool::new(false);

@@ -11,9 +11,9 @@ use tickover_core::id::QueueName;
 use tickover_service::memory::MemoryQueue;
 use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
 
-use crate::scene::Scene;
+use crate::scene::{Scene, clock};
 
-/// Queues of which one can't be opened, so many times.
+/// Queues of which one can't be opened, so many times, and one is slow to take messages.
 struct Sulking {
     inner: Arc<MemoryQueue>,
     left: AtomicU32,
@@ -26,6 +26,9 @@ impl Queue for Sulking {
         queue: &QueueName,
         messages: &[Outgoing],
     ) -> std::result::Result<Vec<std::result::Result<(), QueueError>>, QueueError> {
+        if queue.as_str() == "slow" {
+            clock().after(Millis::from_secs(20)).await;
+        }
         self.inner.send(queue, messages).await
     }
 
@@ -93,4 +96,23 @@ async fn an_execution_is_not_poisoned_by_a_service_that_does_not_answer() {
     scene.start(&waves, "waves", &()).await;
     let ended = scene.with(&waver, scene.finish(&worker, "waves")).await;
     assert_eq!(ended.output::<u32>(), 7);
+}
+
+#[tickover::workflow("overtaken", run_timeout = "10s")]
+async fn overtaken(ctx: Ctx, (): ()) -> Result<u32> {
+    let over = async {
+        ctx.sleep("s", "5s").await?;
+        ctx.continue_as_new::<u32>(()).await
+    };
+    let (waved, over) = futures::join!(ctx.step(wave().on_queue("slow")), over);
+    Ok(waved? + over?)
+}
+
+#[tokio::test]
+async fn a_turn_whose_deadline_passes_waits_in_peace_for_what_is_under_way() {
+    let scene = Scene::with_queue(|inner| Arc::new(Sulking { inner, left: AtomicU32::new(0) }));
+    let worker = scene.worker_of(Registry::new().with(overtaken), "workflows");
+    scene.start(&overtaken, "overtaken", &()).await;
+    scene.inside(scene.pass(&worker, Millis::from_secs(60))).await;
+    assert_eq!(scene.status("overtaken").await.as_str(), "timed_out");
 }

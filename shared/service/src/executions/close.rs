@@ -237,6 +237,7 @@ impl Service {
             | Happened::Reopened { .. }
             | Happened::Captured { .. }
             | Happened::Until { .. }
+            | Happened::Fired { .. }
             | Happened::Event { .. }
             | Happened::Waited { .. }
             | Happened::Drained { .. }

@@ -133,6 +133,7 @@ const fn step_of(entry: &Entry) -> Option<&StepName> {
         | Happened::Reopened { name } => Some(name),
         Happened::Captured { .. }
         | Happened::Until { .. }
+        | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
         | Happened::Drained { .. }
@@ -159,6 +160,7 @@ const fn is_failure(entry: &Entry) -> bool {
         | Happened::Reopened { .. }
         | Happened::Captured { .. }
         | Happened::Until { .. }
+        | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
         | Happened::Drained { .. }
@@ -181,6 +183,7 @@ fn preserved(journal: &[Entry], steps: &[StepName], preserve: bool) -> Vec<Entry
         Happened::Captured { .. } => true,
         Happened::Step { name, .. } => preserve && !steps.contains(name) && is_good(entry, name),
         Happened::Until { .. }
+        | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
         | Happened::Drained { .. } => preserve,

@@ -7,27 +7,44 @@ use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::execution::journal::{StepOutcome, TYPED_ERROR};
-use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::execution::{Closed, Execution, ExecutionOutcome};
 use tickover_core::id::{ExecutionId, StepName, TaskId};
 use tickover_core::payload::{BlobRef, Json, Payload};
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task::{Failure, Outcome, Task};
+use tickover_core::time::Timestamp;
 
 use super::remote::{AT_ONCE, remote_id};
 use crate::error::ServiceError;
 use crate::service::Service;
 
+/// How a remote step or child ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedStep {
+    /// How.
+    pub outcome: StepOutcome,
+    /// Attempts that it took; 0 where that isn't known, and of a child.
+    pub attempts: u32,
+    /// When. Of one that is gone, the beginning of time: it is longer ago than what is still there.
+    pub ended_at: Timestamp,
+}
+
+impl EndedStep {
+    const fn gone() -> Self {
+        Self { outcome: StepOutcome::ResultExpired, attempts: 0, ended_at: Timestamp::EPOCH }
+    }
+}
+
 /// Records of one batch read.
 const READ_MAX: usize = 100;
 
 impl Service {
-    /// How remote steps of an execution's run ended, of those that were begun: the ones that have, with the attempts
-    /// they took. One whose task is gone has [`StepOutcome::ResultExpired`].
+    /// How remote steps of an execution's run ended, of those that were begun: the ones that have. One whose task is gone has [`StepOutcome::ResultExpired`].
     pub async fn remote_outcomes(
         &self,
         execution: &Execution,
         names: &[StepName],
-    ) -> Result<BTreeMap<StepName, (StepOutcome, u32)>, ServiceError> {
+    ) -> Result<BTreeMap<StepName, EndedStep>, ServiceError> {
         let by_id: BTreeMap<TaskId, &StepName> =
             names.iter().map(|name| (remote_id(execution, name), name)).collect();
         let ids: Vec<TaskId> = by_id.keys().cloned().collect();
@@ -38,7 +55,7 @@ impl Service {
             tasks.retain(|task| !task.is_gone(now));
             for id in self.gone_among(ids, &tasks, unreadable).await? {
                 if let Some(name) = by_id.get(&id) {
-                    outcomes.insert((*name).clone(), (StepOutcome::ResultExpired, 0));
+                    outcomes.insert((*name).clone(), EndedStep::gone());
                 }
             }
             // Each large result is read and kept apart, which for many one after the other would take long.
@@ -46,7 +63,7 @@ impl Service {
             let read: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
             for (task, outcome) in tasks.iter().zip(read) {
                 if let (Some(name), Some(outcome)) = (by_id.get(&task.id), outcome) {
-                    outcomes.insert((*name).clone(), (outcome, task.attempt));
+                    outcomes.insert((*name).clone(), outcome);
                 }
             }
         }
@@ -75,15 +92,16 @@ impl Service {
         Ok(gone)
     }
 
-    async fn outcome_of(&self, task: &Task) -> Result<Option<StepOutcome>, ServiceError> {
+    async fn outcome_of(&self, task: &Task) -> Result<Option<EndedStep>, ServiceError> {
         let Some(ended) = task.ended() else { return Ok(None) };
-        Ok(Some(match &ended.outcome {
+        let outcome = match &ended.outcome {
             Outcome::Completed { output } => self.completed(output.as_ref()).await?,
             Outcome::Failed { error, message } => self.failed(task, error, message.as_ref()).await?,
             Outcome::TimedOut { .. } => StepOutcome::TimedOut,
             Outcome::Cancelled { .. } => StepOutcome::Cancelled,
             Outcome::Skipped => StepOutcome::Completed { output: None },
-        }))
+        };
+        Ok(Some(EndedStep { outcome, attempts: task.attempt, ended_at: ended.ended_at }))
     }
 
     /// A result, copied for the journal: what it points to may be gone before the execution ends.
@@ -130,11 +148,11 @@ impl Service {
         &self,
         parent: &Execution,
         children: &[(StepName, ExecutionId)],
-    ) -> Result<BTreeMap<StepName, StepOutcome>, ServiceError> {
+    ) -> Result<BTreeMap<StepName, EndedStep>, ServiceError> {
         let is_ours = |child: &Execution| child.parent.as_ref().is_some_and(|of| of.is(parent));
         self.outcomes_of(children, |found| match found {
-            Some(child) if is_ours(child) => child.closed().map(|closed| closed.outcome.clone()).map(Ok),
-            Some(_) | None => Some(Err(StepOutcome::ResultExpired)),
+            Some(child) if is_ours(child) => child.closed().map(Some),
+            Some(_) | None => Some(None),
         })
         .await
     }
@@ -143,15 +161,15 @@ impl Service {
     pub async fn other_outcomes(
         &self,
         others: &[(StepName, ExecutionId)],
-    ) -> Result<BTreeMap<StepName, StepOutcome>, ServiceError> {
-        self.outcomes_of(others, |found| Some(Ok(found?.closed()?.outcome.clone()))).await
+    ) -> Result<BTreeMap<StepName, EndedStep>, ServiceError> {
+        self.outcomes_of(others, |found| Some(Some(found?.closed()?))).await
     }
 
     async fn outcomes_of(
         &self,
         children: &[(StepName, ExecutionId)],
-        see: impl Fn(Option<&Execution>) -> Option<Result<ExecutionOutcome, StepOutcome>>,
-    ) -> Result<BTreeMap<StepName, StepOutcome>, ServiceError> {
+        see: impl Fn(Option<&Execution>) -> Option<Option<&Closed>>,
+    ) -> Result<BTreeMap<StepName, EndedStep>, ServiceError> {
         let mut outcomes = BTreeMap::new();
         for children in children.chunks(READ_MAX) {
             let ids: Vec<ExecutionId> = children.iter().map(|(_, id)| id.clone()).collect();
@@ -169,19 +187,18 @@ impl Service {
         Ok(outcomes)
     }
 
-    async fn outcome_of_child(
-        &self,
-        ended: Result<ExecutionOutcome, StepOutcome>,
-    ) -> Result<StepOutcome, ServiceError> {
-        Ok(match ended {
-            Err(outcome) => outcome,
-            Ok(ExecutionOutcome::Completed { output }) => self.completed(output.as_ref()).await?,
-            Ok(ExecutionOutcome::Failed { error, .. }) => {
-                StepOutcome::Failed { error: self.keep(error_json(&error)).await? }
+    /// `None` stands for one that is gone.
+    async fn outcome_of_child(&self, closed: Option<&Closed>) -> Result<EndedStep, ServiceError> {
+        let Some(closed) = closed else { return Ok(EndedStep::gone()) };
+        let outcome = match &closed.outcome {
+            ExecutionOutcome::Completed { output } => self.completed(output.as_ref()).await?,
+            ExecutionOutcome::Failed { error, .. } => {
+                StepOutcome::Failed { error: self.keep(error_json(error)).await? }
             }
-            Ok(ExecutionOutcome::TimedOut { .. }) => StepOutcome::TimedOut,
-            Ok(ExecutionOutcome::Cancelled { .. }) => StepOutcome::Cancelled,
-        })
+            ExecutionOutcome::TimedOut { .. } => StepOutcome::TimedOut,
+            ExecutionOutcome::Cancelled { .. } => StepOutcome::Cancelled,
+        };
+        Ok(EndedStep { outcome, attempts: 0, ended_at: closed.ended_at })
     }
 }
 

@@ -353,6 +353,7 @@ const fn named(what: &Happened) -> Option<&StepName> {
         | Happened::Reopened { name }
         | Happened::Captured { name, .. }
         | Happened::Until { name, .. }
+        | Happened::Fired { name }
         | Happened::Waited { name, .. } => Some(name),
         Happened::Event { .. }
         | Happened::Drained { .. }

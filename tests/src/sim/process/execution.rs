@@ -249,10 +249,11 @@ impl Process {
         let mut outcomes = BTreeMap::new();
         if !remote.is_empty() {
             let ended = self.service.remote_outcomes(execution, remote).await?;
-            outcomes.extend(ended.into_iter().map(|(name, (outcome, _))| (name, outcome)));
+            outcomes.extend(ended.into_iter().map(|(name, ended)| (name, ended.outcome)));
         }
         if !children.is_empty() {
-            outcomes.extend(self.service.child_outcomes(execution, children).await?);
+            let ended = self.service.child_outcomes(execution, children).await?;
+            outcomes.extend(ended.into_iter().map(|(name, ended)| (name, ended.outcome)));
         }
         Ok(outcomes)
     }

@@ -100,6 +100,7 @@ pub fn entry(entry: &Entry) -> String {
         Happened::Reopened { name } => format!("{name} reopened"),
         Happened::Captured { name, .. } => format!("{name} captured"),
         Happened::Until { name, until } => format!("{name} until {}", clock(*until)),
+        Happened::Fired { name } => format!("{name} fired"),
         Happened::Event { name, id, .. } => {
             format!("event {name} {}", id.as_ref().map_or("-", |id| id.as_str()))
         }

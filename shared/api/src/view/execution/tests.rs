@@ -217,7 +217,8 @@ fn a_timer_fires_at_its_instant_unless_its_wait_ended_before() {
     let name = EventName::parse("shipped").unwrap();
     let offered = Happened::Event { name: name.clone(), id: None, payload: None };
     let taken = Happened::Waited { name: step("shipped"), event: Some(name) };
-    let journal = [until(1, "nap", 4), until(5, "shipped", 8), entry(6, offered), entry(7, taken)];
+    let fired = entry(4, Happened::Fired { name: step("nap") });
+    let journal = [until(1, "nap", 4), fired, until(5, "shipped", 8), entry(6, offered), entry(7, taken)];
     let expected =
         ["started", "timer_started", "timer_fired", "timer_started", "event_offered", "wait_ended"];
     assert_eq!(kinds(pending(), &journal, later(20)), expected);

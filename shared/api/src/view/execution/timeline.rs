@@ -5,7 +5,7 @@ mod steps;
 use std::borrow::Cow;
 
 use serde::Serialize;
-use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::journal::{Entry, Happened, RESTARTED};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
@@ -33,7 +33,8 @@ pub struct TimelineEntryView {
     /// `captured`, `timer_started`, `timer_fired`,
     /// `timer_cancelled`, `event_offered`, `events_drained`, `event_awaited` (it waits for an event without a time limit),
     /// `wait_ended`, `wait_timed_out`, `on_failure_started`, `execution_completed`, `execution_failed`,
-    /// `execution_timed_out`, `execution_cancelled`, or an operator's word such as `paused`.
+    /// `execution_timed_out`, `execution_cancelled`, `drift` (the code doesn't ask for what is remembered of this name),
+    /// or an operator's word such as `paused`.
     #[schema(value_type = String)]
     pub kind: Cow<'static, str>,
     /// The name of the step, child, sleep, wait, captured value or fan-out.
@@ -159,7 +160,6 @@ pub fn timeline(described: &Described, journal: &[Entry], now: Timestamp) -> Vec
         made.extend(steps.entries(entry).into_iter().map(|view| (entry.at, view)));
     }
     let ended_at = execution.closed().map(|closed| closed.ended_at);
-    made.extend(steps.fired(ended_at.unwrap_or(now)));
     if let Some(ended_at) = ended_at {
         made.extend(steps.left_open(journal, ended_at));
     }
@@ -200,7 +200,7 @@ fn beginning(execution: &Execution, journal: &[Entry]) -> Vec<(Timestamp, Timeli
 
 /// Whether an operator began the last run, after the one before had ended: that is an entry of its own.
 fn was_restarted(journal: &[Entry]) -> bool {
-    journal.iter().any(|entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == "restarted"))
+    journal.iter().any(|entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == RESTARTED))
 }
 
 /// A wait without a time limit leaves no entry before it is over.

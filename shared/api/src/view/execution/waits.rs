@@ -64,13 +64,14 @@ pub(super) fn of(execution: &Execution, journal: &[Entry], now: Timestamp) -> Ve
             Happened::Attempt { name, next_at: Some(at), .. } => {
                 open.insert(name, WaitView::until("retry", name, *at));
             }
-            // A sleep that is over leaves no entry of its own.
+            // One whose instant has passed is over: its execution is about to hear of it, or has dropped it.
             Happened::Until { name, until } if *until > now => {
                 open.insert(name, WaitView::until("timer", name, *until));
             }
             Happened::Attempt { name, next_at: None, .. }
             | Happened::Step { name, .. }
             | Happened::Reopened { name }
+            | Happened::Fired { name }
             | Happened::Waited { name, .. } => {
                 open.remove(name);
             }

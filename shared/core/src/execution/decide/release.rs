@@ -6,7 +6,7 @@ use crate::error::Reject;
 use crate::execution::command::Undone;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
 use crate::execution::update::{held_by, settled_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, closing};
+use crate::execution::{Execution, ExecutionOutcome, Stuck, closing};
 use crate::id::LeaseId;
 
 pub(super) fn decide(
@@ -28,6 +28,10 @@ pub(super) fn decide(
         closing::give_back(&mut after, context.now.plus(wait), context.now);
         match undone {
             Undone::ByCode => {}
+            Undone::Panicked(failure) => {
+                let tries = execution.idle_turns;
+                after.stuck = Some(Stuck::Code { failure: failure.clone(), tries });
+            }
             // It isn't the execution that is at fault.
             Undone::ByWorker => after.idle_turns = after.idle_turns.saturating_sub(1),
             Undone::Stuck(stuck) => {

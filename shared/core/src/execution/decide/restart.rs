@@ -4,14 +4,11 @@ use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::command::Rerun;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply};
-use crate::execution::journal::{Entry, Happened};
+use crate::execution::journal::{Entry, Happened, RESTARTED};
 use crate::execution::update::{turn, update};
 use crate::execution::{Execution, ExecutionState, closing, due, entries, keeping};
 
 use super::close::new_run;
-
-/// What the timeline says of it.
-const RESTARTED: &str = "restarted";
 
 pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> ExecutionDecision {
     match &execution.state {

@@ -5,7 +5,7 @@ use crate::duration::Millis;
 use crate::execution::command::Take;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply, TakeReply};
 use crate::execution::update::{settled_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Turn, attempts, closing, due};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, Turn, attempts, closing, due};
 use crate::task::Failure;
 
 /// How much too early the hint of a wait's or a lease's end may come. One that comes earlier is none of it, but left from
@@ -68,7 +68,13 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Execution
     }
     let idle_turns = closing::idle_turns(execution);
     if idle_turns >= context.limits.idle_turns {
-        let message = format!("{idle_turns} turns in a row came to nothing");
+        let last = match &execution.stuck {
+            Some(Stuck::Code { failure, .. }) => {
+                format!("; the last one: {}: {}", failure.code, failure.message)
+            }
+            Some(Stuck::UnknownWorkflow { .. } | Stuck::Unreadable(_)) | None => String::new(),
+        };
+        let message = format!("{idle_turns} turns in a row came to nothing{last}");
         let error = Failure::new("poisoned", message);
         let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
         closing::conclude(&mut after, outcome, context);

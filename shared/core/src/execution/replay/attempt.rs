@@ -103,6 +103,7 @@ impl StepPolicy {
             | Standing::Ended { .. }
             | Standing::Captured(_)
             | Standing::Until(_)
+            | Standing::Fired
             | Standing::Waited(_) => (1, now, None),
         };
         let made = attempt.saturating_sub(1);

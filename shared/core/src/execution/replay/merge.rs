@@ -47,6 +47,7 @@ impl Replay {
     pub fn rebuild(&mut self, journal: &[Entry]) {
         self.standings.clear();
         self.events.clear();
+        self.order.begin_again();
         self.patches = None;
         self.untouched = true;
         self.reopened.clear();

@@ -50,10 +50,12 @@ pub enum Standing {
         /// In how many attempts; absent where that was counted elsewhere.
         attempts: Option<u32>,
     },
-    /// A captured value, or what a select chose.
+    /// A captured value.
     Captured(Payload),
     /// A sleep or a wait with a timeout: its end.
     Until(Timestamp),
+    /// A sleep or time limit that is over.
+    Fired,
     /// A wait that has ended.
     Waited(Taken),
 }
@@ -78,7 +80,29 @@ impl Standing {
             | Self::Ended { .. }
             | Self::Captured(_)
             | Self::Until(_)
+            | Self::Fired
             | Self::Waited(_) => false,
+        }
+    }
+
+    /// Whether nothing is known of it.
+    pub const fn is_fresh(&self) -> bool {
+        matches!(self, Self::Fresh)
+    }
+
+    /// What the code reads once it hears of this.
+    pub const fn payload(&self) -> Option<&Payload> {
+        match self {
+            Self::Ended { outcome, .. } => outcome.payload(),
+            Self::Captured(payload) | Self::Waited(Taken::Event(Some(payload))) => Some(payload),
+            Self::Fresh
+            | Self::Begun { .. }
+            | Self::Failed { .. }
+            | Self::Remote
+            | Self::Child { .. }
+            | Self::Until(_)
+            | Self::Fired
+            | Self::Waited(Taken::Event(None) | Taken::Nothing) => None,
         }
     }
 
@@ -90,6 +114,7 @@ impl Standing {
             Self::Remote | Self::Child { .. } | Self::Ended { .. } => "a step or child",
             Self::Captured(_) => "a captured value",
             Self::Until(_) => "a sleep, timeout or wait",
+            Self::Fired => "a sleep or timeout",
             Self::Waited(_) => "a wait",
         }
     }
@@ -117,6 +142,7 @@ impl Standing {
             }
             Happened::Captured { name, value } => Some((name.clone(), Self::Captured(value.clone()))),
             Happened::Until { name, until } => Some((name.clone(), Self::Until(*until))),
+            Happened::Fired { name } => Some((name.clone(), Self::Fired)),
             Happened::Child { .. }
             | Happened::Reopened { .. }
             | Happened::Event { .. }

@@ -254,3 +254,80 @@ mod policy {
         assert_eq!(each.next(&begun, at(150)), over);
     }
 }
+
+fn fired(sleep: &str) -> Happened {
+    Happened::Fired { name: name(sleep) }
+}
+
+fn captured(text_of: &str, bytes: usize) -> Happened {
+    Happened::Captured { name: name(text_of), value: text(&"x".repeat(bytes)) }
+}
+
+fn note(kind: &str, of: Option<&str>) -> Happened {
+    Happened::Note { kind: kind.to_owned(), name: of.map(name) }
+}
+
+/// What the code hears of, one after the other.
+fn heard(replay: &mut Replay) -> Vec<String> {
+    std::iter::from_fn(|| {
+        let next = replay.next_outcome()?.to_string();
+        replay.pass();
+        Some(next)
+    })
+    .collect()
+}
+
+#[test]
+fn the_code_hears_of_outcomes_in_the_order_of_the_journal() {
+    let until = Happened::Until { name: name("settle"), until: at(9) };
+    let took = Happened::Waited { name: name("event:paid"), event: Some(event_name("paid")) };
+    let begun = Happened::Remote { name: name("charge") };
+    let mut replay = replay([
+        begun,
+        until,
+        offered("paid", "5"),
+        completed("pack"),
+        took,
+        fired("settle"),
+        completed("charge"),
+        captured("small", 5),
+        captured("large", 5_000),
+    ]);
+    assert_eq!(heard(&mut replay), ["pack", "event:paid", "settle", "charge", "large"]);
+    // What happens from then on comes after it.
+    replay.push(NOW, completed("label"));
+    replay.push(NOW, fired("nap"));
+    assert_eq!(heard(&mut replay), ["label", "nap"]);
+    assert!(replay.has_passed(&name("pack")) && !replay.has_passed(&name("small")));
+}
+
+#[test]
+fn what_was_heard_is_not_heard_again_when_the_journal_is_read_anew() {
+    let mut replay = replay([completed("a"), completed("b")]);
+    replay.pass();
+    replay.rebuild(&journal([completed("a"), offered("paid", "5"), completed("b"), completed("c")]));
+    assert_eq!(heard(&mut replay), ["b", "c"]);
+    // Its outcome doesn't count any more: there will be another one.
+    replay.push(NOW, Happened::Reopened { name: name("b") });
+    assert!(!replay.has_passed(&name("b")));
+    replay.push(NOW, completed("b"));
+    assert_eq!(heard(&mut replay), ["b"]);
+}
+
+fn unused(replay: &Replay) -> Vec<String> {
+    replay.unused().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_the_code_does_not_ask_for_is_drift_unless_it_may_come_to_it_later() {
+    let mut changed = replay([completed("a"), fired("nap"), completed("b"), note("drift", Some("b"))]);
+    changed.claim(&name("a")).unwrap();
+    assert_eq!(unused(&changed), ["b", "nap"]);
+    assert!(changed.is_noted(&name("b")) && !changed.is_noted(&name("nap")));
+    // A rerun gets to what it has kept only after what runs again.
+    let kept = replay([completed("a"), completed("b"), note("restarted", None), completed("c")]);
+    assert_eq!(unused(&kept), ["c"]);
+    let reopened = replay([completed("a"), completed("b"), Happened::Reopened { name: name("a") }]);
+    assert_eq!(unused(&reopened), Vec::<String>::new());
+    assert_eq!(reopened.unclaimed().collect::<Vec<_>>(), [&name("b")]);
+}

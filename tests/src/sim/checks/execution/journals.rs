@@ -87,6 +87,7 @@ fn once(entry: &Entry) -> Option<(&'static str, &StepName, u32)> {
         Happened::Step { name, .. } => Some(("result", name, 0)),
         Happened::Captured { name, .. } => Some(("value", name, 0)),
         Happened::Until { name, .. } => Some(("instant", name, 0)),
+        Happened::Fired { name } => Some(("firing", name, 0)),
         Happened::Waited { name, .. } => Some(("wait's end", name, 0)),
         // An attempt that is written down before it runs is written down again when its worker was lost.
         Happened::Attempt { error: None, .. }

@@ -94,6 +94,10 @@ impl<'a> Steps<'a> {
                 let until = Some(until.to_rfc3339());
                 TimelineEntryView { until, ..TimelineEntryView::named(at, "timer_started", name) }
             }
+            Happened::Fired { name } => {
+                self.timers.remove(name);
+                TimelineEntryView::named(at, "timer_fired", name)
+            }
             Happened::Waited { name, event } => {
                 self.timers.remove(name);
                 let kind = if event.is_some() { "wait_ended" } else { "wait_timed_out" };
@@ -150,12 +154,6 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The timers that have fired by this instant: that leaves no entry in a journal.
-    pub(super) fn fired(&self, by: Timestamp) -> Vec<(Timestamp, TimelineEntryView)> {
-        let fired = self.timers.iter().filter(|(_, until)| **until <= by);
-        fired.map(|(name, until)| (*until, TimelineEntryView::named(*until, "timer_fired", name))).collect()
-    }
-
     /// What the execution's end put an end to: that leaves no entry either.
     pub(super) fn left_open(
         &self,
@@ -187,6 +185,7 @@ fn ended_with_it(entry: &Entry, ended_at: Timestamp) -> Option<TimelineEntryView
         | Happened::Reopened { .. }
         | Happened::Captured { .. }
         | Happened::Until { .. }
+        | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
         | Happened::Drained { .. }
@@ -207,6 +206,7 @@ fn member(entry: &Entry) -> Option<(Timestamp, &str)> {
         | Happened::Reopened { .. }
         | Happened::Captured { .. }
         | Happened::Until { .. }
+        | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
         | Happened::Drained { .. }

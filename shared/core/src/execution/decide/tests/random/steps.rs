@@ -113,9 +113,11 @@ fn outcome() -> impl Strategy<Value = ExecutionOutcome> {
 
 fn undone() -> impl Strategy<Value = Undone> {
     prop_oneof![
-        4 => Just(Undone::ByCode),
+        3 => Just(Undone::ByCode),
+        1 => Just(Undone::Panicked(Failure::new("panic", "at src/lib.rs:1:1"))),
         2 => Just(Undone::ByWorker),
         1 => Just(Undone::Stuck(Stuck::UnknownWorkflow { tries: 1 })),
+        1 => Just(Undone::Stuck(Stuck::Code { failure: Failure::new("foreign_wait", "after `a`"), tries: 1 })),
         1 => Just(Undone::Stuck(Stuck::Unreadable(Failure::new("unreadable", "of another type")))),
     ]
 }

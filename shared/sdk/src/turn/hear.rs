@@ -1,0 +1,129 @@
+//! What the code hears of: one outcome at a time, in the order of the journal, and the next one once it rests.
+//!
+//! Code that waits for several things goes on with whichever ends first, so the order in which it hears of their ends
+//! is a part of what has happened. All that a future of the context waits for ends with an entry, a sleep's end and an
+//! event's arrival too; nothing is ready when it is first polled but values that were captured and are small.
+
+use tickover_core::execution::journal::Happened;
+use tickover_core::id::StepName;
+use tickover_core::payload::Payload;
+use tickover_core::time::Timestamp;
+
+use super::state::{Need, State, Waiting};
+
+/// Large results that are read at once, of those that the code hears of next.
+const READ_AHEAD: usize = 32;
+
+/// What the code is told.
+pub(super) enum Heard {
+    /// That something which it waits for has ended. Who polls it has been woken.
+    Something,
+    /// Nothing before these are read.
+    NotYet(Vec<Payload>),
+    /// Nothing: it has heard of all that has ended.
+    Nothing,
+}
+
+impl State {
+    /// Tells the code of the next outcome that it waits for. It has to be at rest.
+    pub(super) fn hear(&mut self) -> Heard {
+        if let Some(number) = self.late.first().copied() {
+            return self.tell(number);
+        }
+        while let Some(name) = self.replay.next_outcome() {
+            match self.numbers.get(name).copied() {
+                Some(number) => return self.tell(number),
+                None => self.replay.pass(),
+            }
+        }
+        Heard::Nothing
+    }
+
+    fn tell(&mut self, number: u64) -> Heard {
+        let Some(name) = self.needs.get(&number).map(|waiting| waiting.need.name().clone()) else {
+            self.late.remove(&number);
+            return Heard::Something;
+        };
+        if self.unread(&name).is_some() {
+            return Heard::NotYet(self.to_read(&name));
+        }
+        if !self.late.remove(&number) {
+            self.replay.pass();
+        }
+        if let Some(waker) = self.needs.get_mut(&number).and_then(Waiting::hear) {
+            waker.wake();
+        }
+        self.last_heard = Some(name);
+        Heard::Something
+    }
+
+    /// What has to be read before the code can be told of this outcome.
+    fn unread(&self, name: &StepName) -> Option<&Payload> {
+        self.replay.standing(name).payload().filter(|payload| self.text(payload).is_none())
+    }
+
+    /// What has to be read for this outcome, and for those that come after it.
+    fn to_read(&self, name: &StepName) -> Vec<Payload> {
+        let ahead = self.replay.outcomes_ahead().filter(|ahead| *ahead != name);
+        let waited = ahead.filter(|ahead| self.numbers.contains_key(*ahead));
+        let unread =
+            std::iter::once(name).chain(waited.take(READ_AHEAD)).filter_map(|name| self.unread(name));
+        unread.cloned().collect()
+    }
+
+    /// Writes down which sleep, time limit or wait ends now, whichever came first: its instant has passed, or there
+    /// is an event for it. Whether there was one.
+    pub(super) fn settle(&mut self, now: Timestamp) -> bool {
+        let next = self.open().filter_map(|need| self.end_of(need, now)).min_by_key(|(at, _)| *at);
+        let Some((_, what)) = next else { return false };
+        self.replay.push(now, what);
+        true
+    }
+
+    /// Since when something has been over that ends by itself, and what is to be written of it.
+    fn end_of(&self, need: &Need, now: Timestamp) -> Option<(Timestamp, Happened)> {
+        match need {
+            Need::Timer { name, until } => {
+                (*until <= now).then(|| (*until, Happened::Fired { name: name.clone() }))
+            }
+            Need::Event { name, event, until } => {
+                let waited = |event| Happened::Waited { name: name.clone(), event };
+                // An event that was offered too late is another wait's.
+                let in_time = |offered_at: Timestamp| until.is_none_or(|until| offered_at < until);
+                let offered = self.replay.next_event(event).map(|event| event.offered_at);
+                match offered.filter(|at| in_time(*at)) {
+                    Some(at) => Some((at, waited(Some(event.clone())))),
+                    None => until.filter(|until| *until <= now).map(|until| (until, waited(None))),
+                }
+            }
+            Need::Keep { .. }
+            | Need::Inline(_)
+            | Need::Remote(_)
+            | Need::Child { .. }
+            | Need::Outcome { .. }
+            | Need::Elsewhere { .. } => None,
+        }
+    }
+
+    /// Writes down until when the code sleeps or waits, where that isn't known yet.
+    pub(super) fn note_instants(&mut self, now: Timestamp) {
+        let instants = self.open().filter_map(|need| match need {
+            Need::Timer { name, until } | Need::Event { name, until: Some(until), .. } => {
+                Some((name, *until))
+            }
+            Need::Event { until: None, .. }
+            | Need::Keep { .. }
+            | Need::Inline(_)
+            | Need::Remote(_)
+            | Need::Child { .. }
+            | Need::Outcome { .. }
+            | Need::Elsewhere { .. } => None,
+        });
+        let unknown = instants.filter(|(name, _)| self.replay.standing(name).is_fresh());
+        let noted: Vec<_> =
+            unknown.map(|(name, until)| Happened::Until { name: name.clone(), until }).collect();
+        for what in noted {
+            self.replay.push(now, what);
+        }
+    }
+}
