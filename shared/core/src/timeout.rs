@@ -33,17 +33,18 @@ impl TimeoutKind {
     }
 }
 
-/// What a per-attempt timeout does to the task.
+/// What a per-attempt timeout does to its task, or its step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnTimeout {
-    /// Ends the attempt; the task is tried again while attempts are left.
+    /// Ends the attempt; another one follows while any are left.
     #[default]
     #[serde(rename = "r")]
     Retry,
-    /// Ends the task, whatever attempts are left.
+    /// Ends the task or step as timed out, whatever attempts are left.
     #[serde(rename = "t")]
     Terminal,
-    /// Ends the task as cancelled, which is never retried: Steep's `errorOnTimeout: false`.
+    /// Ends the task or step as cancelled, which is never retried: `error_on_timeout: false` over HTTP, and Steep's
+    /// `errorOnTimeout: false`.
     #[serde(rename = "c")]
     Cancel,
 }

@@ -8,6 +8,7 @@ use syn::spanned::Spanned as _;
 use syn::{Ident, LitStr, Result, Type};
 use tickover_core::duration::Millis;
 use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
+use tickover_core::timeout::OnTimeout;
 
 use crate::function::{Function, Returned, Role};
 use crate::options::{Place, StepOptions, WorkflowOptions};
@@ -168,8 +169,14 @@ impl Returned {
 
 fn step_options(options: &StepOptions) -> TokenStream {
     let retry = retry(&options.retry);
-    let timeout = options.timeout.map(Millis::as_u64);
-    let timeout = optional(timeout.map(|ms| quote!(::tickover::__private::Millis::new(#ms))));
+    let timeout = span(options.timeout);
+    let attempt_timeout = span(options.attempt_timeout);
+    let heartbeat = span(options.heartbeat);
+    let on_timeout = match options.on_timeout {
+        OnTimeout::Retry => quote!(Retry),
+        OnTimeout::Terminal => quote!(Terminal),
+        OnTimeout::Cancel => quote!(Cancel),
+    };
     let scope = if options.is_per_attempt { quote!(PerAttempt) } else { quote!(Global) };
     let place = match &options.place {
         Place::Inline => quote!(Inline),
@@ -184,6 +191,9 @@ fn step_options(options: &StepOptions) -> TokenStream {
             retry: #retry,
             timeout: #timeout,
             scope: ::tickover::Scope::#scope,
+            attempt_timeout: #attempt_timeout,
+            heartbeat: #heartbeat,
+            on_timeout: ::tickover::OnTimeout::#on_timeout,
             place: ::tickover::Place::#place,
             at_most_once: #at_most_once,
             durable_timeout: #durable_timeout,
@@ -227,7 +237,13 @@ fn workflow_settings(options: &WorkflowOptions) -> TokenStream {
     quote!(#execution_timeout #run_timeout #on_failure_timeout #queue #patches #on_drift)
 }
 
-/// The same for the code that is made.
+/// A length of time that may be absent, in the code that is made.
+fn span(span: Option<Millis>) -> TokenStream {
+    let ms = span.map(Millis::as_u64);
+    optional(ms.map(|ms| quote!(::tickover::__private::Millis::new(#ms))))
+}
+
+/// The same for any value.
 fn optional(value: Option<TokenStream>) -> TokenStream {
     value.map_or_else(
         || quote!(::core::option::Option::None),

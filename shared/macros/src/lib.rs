@@ -37,12 +37,15 @@ use proc_macro::TokenStream;
 /// | `"print-label"` | the step's name, first; the function's name without it |
 /// | `retry = "exponential(3, 2s)"` | `none`, `fixed(retries, delay)`, `exponential(retries, base)`, `exponential(retries, base, max_delay)`; retries count without the first attempt |
 /// | `non_retryable("Declined")` | codes of errors that are final; an enum's variant has its name as code |
-/// | `timeout = "5m"` | how long it may take |
-/// | `scope = "per_attempt"` | the timeout starts anew for each attempt; `"global"`, shared by all, without it |
+/// | `timeout = "5m"` | how long it may take, over all attempts; final |
+/// | `scope = "per_attempt"` | the timeout is final, and starts anew for each attempt; `"global"`, shared by all, without it |
+/// | `attempt_timeout = "30s"` | how long each attempt may take; another one follows while any are left |
+/// | `heartbeat = "30s"` | how long an attempt of a remote step may go without a heartbeat; refused for a step in place |
+/// | `on_timeout = "terminal"` | what those two do: `"retry"` (without it) while attempts are left, `"terminal"` ends the step, `"cancel"` ends it as cancelled |
 /// | `remote` | as a task of its own, on whatever worker claims it |
 /// | `queue = "labels"` | as `remote`, on this queue |
-/// | `at_most_once` | an attempt whose worker was lost isn't started again |
-/// | `durable_timeout` | the timeout fires though the worker is lost |
+/// | `at_most_once` | an attempt whose worker was lost, or which timed out, isn't started again |
+/// | `durable_timeout` | the timeouts fire though the worker is lost |
 ///
 /// What a call says, such as `charge(order).timeout("1m")`, replaces what the attribute says.
 #[proc_macro_attribute]

@@ -7,11 +7,23 @@ use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, TaskKind};
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::retry::RetryPolicy;
+use tickover_core::timeout::OnTimeout;
 
 use crate::attribute::{Attribute, Entry};
 
-const STEP_KEYS: &[&str] =
-    &["retry", "non_retryable", "timeout", "scope", "remote", "queue", "at_most_once", "durable_timeout"];
+const STEP_KEYS: &[&str] = &[
+    "retry",
+    "non_retryable",
+    "timeout",
+    "scope",
+    "attempt_timeout",
+    "heartbeat",
+    "on_timeout",
+    "remote",
+    "queue",
+    "at_most_once",
+    "durable_timeout",
+];
 
 const WORKFLOW_KEYS: &[&str] =
     &["timeout", "run_timeout", "queue", "on_failure", "on_failure_timeout", "patches", "on_drift"];
@@ -29,6 +41,9 @@ pub(crate) struct StepOptions {
     pub(crate) retry: RetryPolicy,
     pub(crate) timeout: Option<Millis>,
     pub(crate) is_per_attempt: bool,
+    pub(crate) attempt_timeout: Option<Millis>,
+    pub(crate) heartbeat: Option<Millis>,
+    pub(crate) on_timeout: OnTimeout,
     pub(crate) place: Place,
     pub(crate) at_most_once: bool,
     pub(crate) durable_timeout: bool,
@@ -71,6 +86,9 @@ impl StepOptions {
                 "non_retryable" => non_retryable = Some((&entry.key, entry.list("Declined")?)),
                 "timeout" => options.timeout = Some(duration(entry)?),
                 "scope" => options.is_per_attempt = is_per_attempt(entry)?,
+                "attempt_timeout" => options.attempt_timeout = Some(duration(entry)?),
+                "heartbeat" => options.heartbeat = Some(duration(entry)?),
+                "on_timeout" => options.on_timeout = on_timeout(entry)?,
                 "remote" => {
                     entry.alone()?;
                     // A queue says more, wherever it stands.
@@ -92,16 +110,33 @@ impl StepOptions {
         Ok(options)
     }
 
-    /// What makes no sense without a timeout.
+    /// What makes no sense without another key, or beside one.
     fn check_pairs(&self, entries: &[Entry]) -> Result<()> {
-        if self.timeout.is_some() {
-            return Ok(());
+        let is_final = self.is_per_attempt && self.timeout.is_some();
+        for Entry { key, .. } in entries {
+            let problem = match key.to_string().as_str() {
+                "scope" if self.timeout.is_none() => {
+                    "`scope` says nothing without a timeout: add `timeout = \"5m\"`"
+                }
+                "durable_timeout" if self.timeout.or(self.attempt_timeout).is_none() => {
+                    "`durable_timeout` says nothing without a timeout: add `timeout = \"5m\"`"
+                }
+                "attempt_timeout" if is_final => {
+                    "`attempt_timeout` and a timeout with the scope `per_attempt` limit the same: give only one of them"
+                }
+                "on_timeout" if is_final && self.on_timeout != OnTimeout::Terminal => {
+                    "a timeout with the scope `per_attempt` is always final; for one that is retried write \
+                     `attempt_timeout` in place of `timeout` and `scope`"
+                }
+                "on_timeout" if !is_final && self.attempt_timeout.or(self.heartbeat).is_none() => {
+                    "`on_timeout` is about the timeouts of an attempt: add `attempt_timeout = \"30s\"` or \
+                     `heartbeat = \"30s\"`"
+                }
+                _ => continue,
+            };
+            return Err(Error::new(key.span(), problem));
         }
-        let lonely = entries.iter().find(|entry| entry.key == "scope" || entry.key == "durable_timeout");
-        lonely.map_or(Ok(()), |Entry { key, .. }| {
-            let message = format!("`{key}` says nothing without a timeout: add `timeout = \"5m\"`");
-            Err(Error::new(key.span(), message))
-        })
+        Ok(())
     }
 }
 
@@ -210,6 +245,22 @@ fn stops_on_drift(entry: &Entry) -> Result<bool> {
         other => {
             let message = format!(
                 "`{other}` is nothing that can be done about drift: it is `stop` (wait for an operator) or `go_on`"
+            );
+            Err(Error::new(text.span(), message))
+        }
+    }
+}
+
+fn on_timeout(entry: &Entry) -> Result<OnTimeout> {
+    let text = entry.text("terminal")?;
+    match text.value().as_str() {
+        "retry" => Ok(OnTimeout::Retry),
+        "terminal" => Ok(OnTimeout::Terminal),
+        "cancel" => Ok(OnTimeout::Cancel),
+        other => {
+            let message = format!(
+                "`{other}` cannot follow a timeout: it is `retry` (another attempt while any are left), `terminal` (the \
+                 step has timed out) or `cancel` (it ends as cancelled)"
             );
             Err(Error::new(text.span(), message))
         }

@@ -9,18 +9,19 @@ use tickover_core::duration::{DurationError, Millis, ZeroRule};
 use tickover_core::id::QueueName;
 use tickover_core::policy::PolicyError;
 use tickover_core::retry::RetryPolicy;
+use tickover_core::timeout::{AttemptTimeout, OnTimeout};
 
 /// The queue of workflows that name none.
 pub const DEFAULT_QUEUE: &str = "workflows";
 
-/// What a step's timeout is measured over. Either way it is final when it fires, and capped by the deadlines
-/// of the run and the execution.
+/// What a step's `timeout` is measured over. It is final under either scope, whatever attempts are left: one that is
+/// retried is the `attempt_timeout`. Both are capped by the deadlines of the run and the execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// From the first attempt's start over all attempts and the waits between them.
     #[default]
     Global,
-    /// Anew for each attempt.
+    /// Final for the step when it fires, and measured anew for each attempt.
     PerAttempt,
 }
 
@@ -42,16 +43,55 @@ pub enum Place {
 pub struct StepOptions {
     /// How often and when it is tried again.
     pub retry: RetryPolicy,
-    /// How long it may take; without limit when there is none.
+    /// How long it may take; without limit when there is none. It is final.
     pub timeout: Option<Millis>,
     /// What the timeout is measured over.
     pub scope: Scope,
+    /// How long each attempt may take from its start; what follows, `on_timeout` says.
+    pub attempt_timeout: Option<Millis>,
+    /// How long an attempt of a remote step may go without a heartbeat of its worker; what follows, `on_timeout` says.
+    pub heartbeat: Option<Millis>,
+    /// What follows an attempt that exceeds one of those two.
+    pub on_timeout: OnTimeout,
     /// Where it runs.
     pub place: Place,
     /// Write each attempt down before it starts, so that one whose worker was lost isn't started again.
     pub at_most_once: bool,
     /// Write the timeout down before the step starts, so that it fires though the worker is lost.
     pub durable_timeout: bool,
+}
+
+impl StepOptions {
+    /// How long each attempt may take, and what follows one that takes longer.
+    pub(crate) fn each_attempt(&self) -> Option<AttemptTimeout> {
+        match self.timeout.filter(|_| self.scope == Scope::PerAttempt) {
+            Some(after) => Some(AttemptTimeout { after, on_timeout: OnTimeout::Terminal }),
+            None => self.attempt(self.attempt_timeout),
+        }
+    }
+
+    /// How long an attempt may go without a heartbeat, and what follows one that goes longer.
+    pub(crate) fn heartbeat(&self) -> Option<AttemptTimeout> {
+        self.attempt(self.heartbeat)
+    }
+
+    /// How long all attempts may take together.
+    pub(crate) fn all_attempts(&self) -> Option<Millis> {
+        self.timeout.filter(|_| self.scope == Scope::Global)
+    }
+
+    /// What contradicts itself.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        let twice =
+            self.scope == Scope::PerAttempt && self.timeout.is_some() && self.attempt_timeout.is_some();
+        twice.then_some(
+            "attempt_timeout: a timeout with the scope per_attempt limits the same; give only one of them",
+        )
+    }
+
+    fn attempt(&self, after: Option<Millis>) -> Option<AttemptTimeout> {
+        after.map(|after| AttemptTimeout { after, on_timeout: self.on_timeout })
+    }
 }
 
 /// How a workflow is run.

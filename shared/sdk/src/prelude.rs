@@ -1,6 +1,7 @@
 //! What a workflow's file needs: `use tickover::prelude::*;`.
 
 pub use crate::Ctx;
+pub use crate::OnTimeout;
 pub use crate::ctx::{forever, within};
 pub use crate::error::{Cause, Error, Failure, Result};
 pub use crate::options::Scope;

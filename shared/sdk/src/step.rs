@@ -15,9 +15,11 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::Serialize;
-use tickover_core::duration::ZeroRule;
+use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::id::{QueueName, StepName, TaskKind};
+use tickover_core::limits::SPAN_MAX;
 use tickover_core::payload::Json;
+use tickover_core::timeout::OnTimeout;
 
 pub use handler::{Fallible, StepHandler};
 pub use info::{StepInfo, step_info};
@@ -118,18 +120,43 @@ impl<T, E> Step<T, E> {
         self
     }
 
-    /// How long it may take: `"5m"`, or a duration above zero.
+    /// How long it may take: `"5m"`, or a duration above zero. It is final, whatever attempts are left.
     pub fn timeout(mut self, timeout: impl IntoMillis) -> Self {
-        match timeout.into_millis(ZeroRule::Reject) {
-            Ok(timeout) => self.options.timeout = Some(timeout),
-            Err(error) => self.refuse(&format!("timeout: {error}")),
-        }
+        self.options.timeout = self.span("timeout", timeout).or(self.options.timeout);
         self
     }
 
-    /// Whether the timeout is shared by all attempts, as it is by default, or anew for each.
+    /// Whether the timeout, which is final either way, is shared by all attempts, as it is by default, or anew for each.
     pub fn scope(mut self, scope: Scope) -> Self {
         self.options.scope = scope;
+        self
+    }
+
+    /// How long each attempt may take from its start: `"30s"`, or a duration above zero. One that takes longer is a
+    /// failed attempt, and another one follows while any are left, unless [`Step::on_timeout`] says otherwise.
+    ///
+    /// In place, a step is stopped where it awaits something. One that blocks its thread comes to its end, but what it
+    /// gives after its time isn't taken.
+    pub fn attempt_timeout(mut self, timeout: impl IntoMillis) -> Self {
+        self.options.attempt_timeout = self.span("attempt_timeout", timeout).or(self.options.attempt_timeout);
+        self
+    }
+
+    /// How long an attempt of a remote step may go without a heartbeat of its worker: `"30s"`, or a duration above zero.
+    /// Then it is a failed attempt, and [`Step::on_timeout`] says what follows. Workers of this crate send them by
+    /// themselves, three times as often.
+    ///
+    /// A step in place has none, and is refused as [`StepError::Invalid`] where it has one: its worker shows life by the
+    /// lease of the turn. Limit its attempts with [`Step::attempt_timeout`].
+    pub fn heartbeat(mut self, timeout: impl IntoMillis) -> Self {
+        self.options.heartbeat = self.span("heartbeat", timeout).or(self.options.heartbeat);
+        self
+    }
+
+    /// What follows an attempt that exceeds its [`Step::attempt_timeout`] or goes without a [`Step::heartbeat`]: another
+    /// one while any are left, as by default, or the end. [`Step::timeout`] is final in any case.
+    pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
+        self.options.on_timeout = on_timeout;
         self
     }
 
@@ -154,13 +181,14 @@ impl<T, E> Step<T, E> {
         }
     }
 
-    /// Write each attempt down before it starts, so that one whose worker was lost isn't started again.
+    /// Write each attempt down before it starts, so that one whose worker was lost isn't started again. Neither is one
+    /// that timed out: nobody knows how far it had come.
     pub fn at_most_once(mut self) -> Self {
         self.options.at_most_once = true;
         self
     }
 
-    /// Write the timeout down before the step starts, so that it fires though the worker is lost.
+    /// Write the timeouts down before the step starts, so that they fire though the worker is lost.
     pub fn durable_timeout(mut self) -> Self {
         self.options.durable_timeout = true;
         self
@@ -171,6 +199,9 @@ impl<T, E> Step<T, E> {
     pub(crate) fn problem(&self) -> Option<String> {
         if let Some(problem) = &self.problem {
             return Some(problem.clone());
+        }
+        if let Some(problem) = self.options.problem() {
+            return Some(problem.to_owned());
         }
         if let Err(error) = StepName::parse(self.name.as_str()) {
             return Some(format!("name {:?}: {error}", excerpt(&self.name)));
@@ -204,6 +235,21 @@ impl<T, E> Step<T, E> {
         }
         self.options.place = Place::Remote { queue };
         self
+    }
+
+    /// A length of time that an option takes.
+    fn span(&mut self, option: &str, span: impl IntoMillis) -> Option<Millis> {
+        match span.into_millis(ZeroRule::Reject) {
+            Ok(span) if span > SPAN_MAX => {
+                self.refuse(&format!("{option}: it can be at most {SPAN_MAX}, not {span}"));
+                None
+            }
+            Ok(span) => Some(span),
+            Err(error) => {
+                self.refuse(&format!("{option}: {error}"));
+                None
+            }
+        }
     }
 
     /// The first problem is kept: what comes after may only follow from it.

@@ -36,7 +36,15 @@ mod steps {
         Ok(order.id)
     }
 
-    #[tickover::step("print-label", queue = "labels")]
+    #[tickover::step(
+        "print-label",
+        queue = "labels",
+        timeout = "1h",
+        attempt_timeout = "90s",
+        heartbeat = "10s",
+        on_timeout = "terminal",
+        durable_timeout
+    )]
     pub(crate) async fn print_label(Order { id, .. }: Order, mut copies: u32) -> Result<String> {
         copies += 1;
         Ok(format!("{id} x {copies}"))
@@ -45,7 +53,7 @@ mod steps {
     /// An alias hides both types.
     pub(crate) type PickResult = std::result::Result<u8, Failure>;
 
-    #[tickover::step(remote)]
+    #[tickover::step(remote, heartbeat = "30s", on_timeout = "cancel")]
     pub(crate) async fn r#move() -> PickResult {
         Err(Failure::new("stuck", "the arm doesn't move"))
     }
@@ -86,15 +94,32 @@ fn a_steps_options_are_what_its_attribute_says() {
             retry,
             timeout: Some(Millis::from_secs(300)),
             scope: Scope::PerAttempt,
-            place: Place::Inline,
             at_most_once: true,
             durable_timeout: true,
+            ..StepOptions::default()
         }
     );
-    let labels = Place::Remote { queue: QueueName::parse("labels").ok() };
-    assert_eq!(print_label::options(), StepOptions { place: labels, ..StepOptions::default() });
-    let anywhere = Place::Remote { queue: None };
-    assert_eq!(r#move::options(), StepOptions { place: anywhere, ..StepOptions::default() });
+    assert_eq!(
+        print_label::options(),
+        StepOptions {
+            timeout: Some(Millis::from_secs(3_600)),
+            attempt_timeout: Some(Millis::from_secs(90)),
+            heartbeat: Some(Millis::from_secs(10)),
+            on_timeout: OnTimeout::Terminal,
+            place: Place::Remote { queue: QueueName::parse("labels").ok() },
+            durable_timeout: true,
+            ..StepOptions::default()
+        }
+    );
+    assert_eq!(
+        r#move::options(),
+        StepOptions {
+            heartbeat: Some(Millis::from_secs(30)),
+            on_timeout: OnTimeout::Cancel,
+            place: Place::Remote { queue: None },
+            ..StepOptions::default()
+        }
+    );
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::id::{EventName, ExecutionId, StepName};
 use crate::limits::{self, Limits};
 use crate::time::Timestamp;
 
-pub use attempt::{AfterFailure, Bounds, FailedAttempt, Next, StepPolicy, TimeoutScope};
+pub use attempt::{AfterFailure, Bounds, EndedAttempt, Next, StepPolicy, timed_out};
 pub use events::FreeEvent;
 pub use merge::Merged;
 pub use standing::{Standing, Taken};

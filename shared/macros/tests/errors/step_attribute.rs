@@ -75,4 +75,34 @@ async fn no_list() -> tickover::Result<()> {
     Ok(())
 }
 
+#[tickover::step(attempt_timeout = "5 parsecs")]
+async fn no_time_of_an_attempt() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(remote, heartbeat = "0s")]
+async fn no_time_between_heartbeats() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(attempt_timeout = "5s", on_timeout = "ignore")]
+async fn nothing_that_follows() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(timeout = "5m", on_timeout = "terminal")]
+async fn what_follows_nothing() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(timeout = "5m", scope = "per_attempt", on_timeout = "retry")]
+async fn retry_of_what_is_final() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(timeout = "5m", scope = "per_attempt", attempt_timeout = "1m")]
+async fn two_times_of_an_attempt() -> tickover::Result<()> {
+    Ok(())
+}
+
 fn main() {}

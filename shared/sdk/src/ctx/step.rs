@@ -9,19 +9,19 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::StepOutcome;
-use tickover_core::execution::replay::{Standing, StepPolicy, TimeoutScope};
+use tickover_core::execution::replay::{Standing, StepPolicy};
 use tickover_core::id::{QueueName, StepName, TaskKind};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task;
 use tickover_core::time::Timestamp;
-use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_service::executions::RemoteStep;
 
 use super::operation::{Look, Operation};
 use crate::codec;
 use crate::error::{Failure, failure_of};
-use crate::options::{Place, Scope, StepOptions};
+use crate::options::{Place, StepOptions};
 use crate::step::{Run, Step, StepError};
 use crate::turn::state::{Attempted, ClaimProblem, Inline, Need, Runner, Stage, State, Verdict};
 
@@ -108,6 +108,12 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
             return Err(self.step.invalid("its code isn't here: it runs remotely only"));
         };
         let options = &self.step.options;
+        if options.heartbeat.is_some() {
+            return Err(self.step.invalid(
+                "heartbeat: a step that runs in place has none; run it remotely with `.remote()`, or limit its \
+                 attempts with `attempt_timeout`",
+            ));
+        }
         Ok(Need::Inline(Box::new(Inline {
             name,
             shown: self.step.name.clone(),
@@ -140,29 +146,22 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
 }
 
 fn policy_of(options: &StepOptions) -> StepPolicy {
-    let scope = match options.scope {
-        Scope::Global => TimeoutScope::Global,
-        Scope::PerAttempt => TimeoutScope::PerAttempt,
-    };
     StepPolicy {
         retry: options.retry.clone(),
-        timeout: options.timeout,
-        scope,
+        timeout: options.all_attempts(),
+        attempt_timeout: options.each_attempt(),
         at_most_once: options.at_most_once,
     }
 }
 
 /// A remote step's timeouts, capped by what its run and execution have left.
 fn timeouts_of(options: &StepOptions, left: Option<Millis>) -> Timeouts {
-    let (global, each) = match options.scope {
-        Scope::Global => (options.timeout, None),
-        Scope::PerAttempt => (None, options.timeout),
-    };
-    let whole = [global, left].into_iter().flatten().min();
+    let whole = [options.all_attempts(), left].into_iter().flatten().min();
     Timeouts {
         schedule_to_close: whole.map(|after| LifeTimeout { after, is_error: true }),
-        start_to_close: each.map(|after| AttemptTimeout { after, on_timeout: OnTimeout::Terminal }),
-        ..Timeouts::default()
+        schedule_to_start: None,
+        heartbeat: options.heartbeat(),
+        start_to_close: options.each_attempt(),
     }
 }
 

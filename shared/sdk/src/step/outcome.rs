@@ -18,7 +18,7 @@ pub enum StepError<E> {
         /// What it says.
         error: E,
     },
-    /// The step failed as often as its policy lets it.
+    /// The step failed as often as its policy lets it, the last time with an error of its own.
     RetryExhausted {
         /// The step's name in the run.
         step: String,
@@ -27,7 +27,9 @@ pub enum StepError<E> {
         /// What the last one says.
         last_error: E,
     },
-    /// The step's timeout fired. That is final under either scope.
+    /// The step's time was over: its `timeout`, which is final, or that of its last attempt. A timeout of an attempt
+    /// (`attempt_timeout`, `heartbeat`) is the last where none is left or `on_timeout` is `terminal`. There is no error of
+    /// the step's own then, so it isn't [`StepError::RetryExhausted`], also where earlier attempts failed.
     TimedOut {
         /// The step's name in the run.
         step: String,
@@ -37,7 +39,8 @@ pub enum StepError<E> {
         /// The step's name in the run.
         step: String,
     },
-    /// It was cancelled: by an operator, or because it lost a race.
+    /// It was cancelled: by an operator, because it lost a race, or by an attempt's timeout whose `on_timeout` is
+    /// `cancel`.
     Cancelled {
         /// The step's name in the run.
         step: String,

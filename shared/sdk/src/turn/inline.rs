@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::{AbortHandle, Abortable, Either, select};
 use tickover_core::execution::journal::{Happened, StepOutcome};
-use tickover_core::execution::replay::{AfterFailure, FailedAttempt, TimeoutScope};
+use tickover_core::execution::replay::{AfterFailure, EndedAttempt, Replay, timed_out};
 use tickover_core::id::StepName;
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task;
@@ -16,7 +16,7 @@ use tickover_service::{Service, ServiceError};
 
 use super::drive::{Done, Driver, Halt};
 use super::panics;
-use super::state::{Attempted, Failed, Inline, Need, Runner, Stage, deadline_of};
+use super::state::{Attempted, Failed, Inline, Need, Runner, Stage, State, deadline_of};
 use crate::codec;
 use crate::error::Failure;
 use crate::step::StepInfo;
@@ -42,7 +42,8 @@ enum How {
         failure: task::Failure,
         is_final: bool,
     },
-    TimedOut,
+    /// Its time was over at this instant.
+    TimedOut(Timestamp),
     /// The run, the execution or the invocation ends: the driver sees to it.
     OutOfTime,
     Broken(ServiceError),
@@ -75,12 +76,12 @@ impl Attempt {
                 Either::Right(_) => None,
             }
         };
-        let attempted = match ran {
+        let attempted = match (ran, timeout_at) {
             // The deadline behind the timeout wins where both come at once.
-            None if timeout_at.is_some() && timeout_at == until && stop_at != until => return How::TimedOut,
-            None => return How::OutOfTime,
-            Some(Ok(attempted)) => attempted,
-            Some(Err(panic)) => {
+            (None, Some(at)) if timeout_at == until && stop_at != until => return How::TimedOut(at),
+            (None, _) => return How::OutOfTime,
+            (Some(Ok(attempted)), _) => attempted,
+            (Some(Err(panic)), _) => {
                 let failure = task::Failure::new("panic", panics::told(&*panic));
                 Attempted::Failed { error: failure_json(&failure), failure }
             }
@@ -120,12 +121,16 @@ impl Driver {
     pub(super) fn start_steps(&mut self, now: Timestamp) {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
-        let key = state.facts.key.clone();
-        for (number, waiting) in &mut state.needs {
+        let State { needs, replay, facts, .. } = &mut *state;
+        for (number, waiting) in needs {
             let Need::Inline(inline) = &mut waiting.need else { continue };
             let Stage::Due { attempt, first_at } = inline.stage else { continue };
             self.has_worked = true;
-            inline.stage = Stage::Running(self.start_step(*number, inline, (attempt, first_at), &key, now));
+            // What is written down of it is what counts for others, so it counts here.
+            let noted = replay.standing(&inline.name).attempt_over_at().filter(|_| inline.noted_first);
+            let timeout_at = noted.or_else(|| inline.policy.timeout_at(first_at, now));
+            let handle = self.start_step(*number, inline, (attempt, first_at), &facts.key, timeout_at);
+            inline.stage = Stage::Running(handle);
         }
     }
 
@@ -135,13 +140,9 @@ impl Driver {
         inline: &Inline,
         (attempt, first_at): (u32, Timestamp),
         key: &str,
-        now: Timestamp,
+        timeout_at: Option<Timestamp>,
     ) -> AbortHandle {
         let name = inline.name.clone();
-        let from = match inline.policy.scope {
-            TimeoutScope::Global => first_at,
-            TimeoutScope::PerAttempt => now,
-        };
         let run = Attempt {
             service: self.service.clone(),
             runner: Arc::clone(&inline.runner),
@@ -151,7 +152,7 @@ impl Driver {
                 name: inline.shown.clone(),
                 traceparent: self.service.carried(self.record.trace).map(|trace| trace.traceparent()),
             },
-            timeout_at: inline.policy.timeout.map(|timeout| from.plus(timeout)),
+            timeout_at,
             stop_at: earliest([deadline_of(&self.record), self.settings.limit_at]),
         };
         let (handle, registration) = AbortHandle::new_pair();
@@ -183,49 +184,73 @@ impl Driver {
     pub(super) fn attempt_ended(&mut self, end: AttemptEnd) -> Result<(), Halt> {
         let AttemptEnd { number, name, attempt, first_at, how } = end;
         let now = self.service.now();
-        let mut state = self.shared.lock();
-        let outcome = match how {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        let bounds = state.bounds();
+        let ended = EndedAttempt { attempt, first_at, seed: state.seed_of(&name), now };
+        let then = |after, failure: &task::Failure| match after {
+            AfterFailure::End(outcome) => Ok(outcome),
+            AfterFailure::Retry { at } => {
+                Err(Failed { attempt, first_at, error: failure.cut(MESSAGE_MAX), at })
+            }
+        };
+        // How the step has ended, or the attempt that another one follows.
+        let ending = match how {
             How::Broken(error) => return Err(error.into()),
             How::OutOfTime => return Ok(()),
-            How::TimedOut => StepOutcome::TimedOut,
             How::Done(output, text) => {
                 if let Some(output) = &output {
                     state.remember(output, text);
                 }
-                StepOutcome::Completed { output }
+                Ok(StepOutcome::Completed { output })
             }
             How::Failed { error, text, failure, is_final } => {
                 state.remember(&error, text);
-                let (bounds, seed) = (state.bounds(), state.facts.seed ^ seed_of(&name));
                 // Nobody waits for it any more: then nobody tries again.
-                let Some(waiting) = state.needs.get_mut(&number) else { return Ok(()) };
-                let Need::Inline(inline) = &mut waiting.need else { return Ok(()) };
-                let failed = FailedAttempt { attempt, first_at, code: &failure.code, seed, now };
-                match inline.policy.after_failure(&failed, bounds, error.clone()) {
-                    AfterFailure::End(_) | AfterFailure::Retry { .. } if is_final => {
-                        StepOutcome::Failed { error }
-                    }
-                    AfterFailure::End(outcome) => outcome,
-                    AfterFailure::Retry { at } => {
-                        let error = failure.cut(MESSAGE_MAX);
-                        let in_place = at.since(now) <= self.settings.in_place;
-                        let failed = Failed { attempt, first_at, error: error.clone(), at };
-                        inline.stage = Stage::Retry { attempt, first_at, error, at, in_place };
-                        inline.unwritten = in_place.then(|| failed.clone());
-                        if !in_place {
-                            state.replay.push(now, failed.entry(name));
-                        }
-                        return Ok(());
-                    }
+                let Some(inline) = state.inline(number) else { return Ok(()) };
+                if is_final {
+                    Ok(StepOutcome::Failed { error })
+                } else {
+                    then(inline.policy.after_failure(&ended, &failure.code, bounds, error), &failure)
                 }
             }
+            How::TimedOut(at) => {
+                let Some(inline) = state.inline(number) else { return Ok(()) };
+                then(inline.policy.after_timeout(&ended, bounds), &timed_out(at))
+            }
         };
-        if let Some(Need::Inline(inline)) = state.needs.get_mut(&number).map(|waiting| &mut waiting.need) {
-            inline.stage = Stage::Ended;
-            inline.unwritten = None;
+        let State { needs, replay, .. } = &mut *state;
+        let inline = needs.get_mut(&number).and_then(|waiting| match &mut waiting.need {
+            Need::Inline(inline) => Some(inline),
+            _ => None,
+        });
+        match (ending, inline) {
+            (Err(failed), Some(inline)) => self.try_again(replay, inline, failed, now),
+            (Err(_), None) => {}
+            (Ok(outcome), inline) => {
+                if let Some(inline) = inline {
+                    inline.stage = Stage::Ended;
+                    inline.unwritten = None;
+                }
+                replay.push(now, Happened::Step { name, outcome, attempts: Some(attempt) });
+            }
         }
-        state.replay.push(now, Happened::Step { name, outcome, attempts: Some(attempt) });
         Ok(())
+    }
+
+    /// Another attempt follows one that failed or timed out.
+    pub(super) fn try_again(&self, replay: &mut Replay, inline: &mut Inline, failed: Failed, now: Timestamp) {
+        let Failed { attempt, first_at, error, at } = failed.clone();
+        let in_place = at.since(now) <= self.settings.in_place;
+        // Where the journal says when the attempt's time is over, others would take it for lost during the wait.
+        let is_watched = at > now && replay.standing(&inline.name).attempt_over_at().is_some();
+        inline.stage = Stage::Retry { attempt, first_at, error, at, in_place };
+        inline.unwritten = None;
+        if in_place && !is_watched {
+            inline.unwritten = Some(failed);
+        } else {
+            replay.push(now, failed.entry(inline.name.clone()));
+        }
     }
 
     /// Writes down which steps have failed and are tried again here, or are about to be: that goes on elsewhere.
@@ -272,13 +297,6 @@ impl Driver {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// Spreads the retries of different steps of one execution.
-fn seed_of(name: &StepName) -> u64 {
-    name.as_str()
-        .bytes()
-        .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
 /// A failure as the journal holds one.

@@ -2,13 +2,13 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
-use tickover_core::execution::replay::{Next, Standing};
+use tickover_core::execution::replay::{AfterFailure, EndedAttempt, Next, Standing, timed_out};
 use tickover_core::task;
 use tickover_core::time::Timestamp;
 
 use super::drive::{Done, Driver};
 use super::inline::failure_payload;
-use super::state::{Inline, Need, Stage, State};
+use super::state::{Failed, Inline, Need, Stage, State};
 use crate::ctx::elsewhere;
 
 /// What an inline step without a timeout should have before the invocation ends.
@@ -28,7 +28,8 @@ impl Driver {
         let has_losers = !self.shared.lock().losers.is_empty();
         let has_fresh = self.shared.lock().replay.has_fresh();
         // The last results ride in the write that ends the turn, unless something goes on meanwhile.
-        if has_fresh && (eager || has_losers || !self.jobs.is_empty() || self.awaits_foreign()) {
+        let goes_on = eager || has_losers || !self.jobs.is_empty() || self.awaits_foreign();
+        if has_fresh && (goes_on || self.waits_to_try_again()) {
             self.store();
         }
         let stored = !self.busy.writing && !self.shared.lock().replay.has_fresh();
@@ -69,6 +70,14 @@ impl Driver {
         let losers = !state.losers.is_empty();
         drop(state);
         self.jobs.is_empty() && !under_way && !losers && !self.awaits_foreign()
+    }
+
+    /// Whether a step waits here for its next attempt of which others know each.
+    fn waits_to_try_again(&self) -> bool {
+        let waits = |inline: &Inline| {
+            inline.noted_first && matches!(inline.stage, Stage::Retry { in_place: true, .. })
+        };
+        self.shared.lock().needs.values().any(|waiting| waiting.need.inline().is_some_and(waits))
     }
 
     /// Whether an inline step is running.
@@ -168,6 +177,17 @@ impl Driver {
                 }
                 return false;
             }
+            Next::TimedOut { attempt, first_at, timeout_at } => {
+                let ended = EndedAttempt { attempt, first_at, seed: state.seed_of(&inline.name), now };
+                match inline.policy.after_timeout(&ended, state.bounds()) {
+                    AfterFailure::End(outcome) => (outcome, attempt),
+                    AfterFailure::Retry { at } => {
+                        let failed = Failed { attempt, first_at, error: timed_out(timeout_at), at };
+                        self.try_again(&mut state.replay, inline, failed, now);
+                        return self.prepare_step(state, inline, now);
+                    }
+                }
+            }
             Next::Interrupted { attempt } => {
                 let text = "its worker was lost, and it is to run at most once";
                 let error = failure_payload(&task::Failure::new("interrupted", text));
@@ -185,7 +205,7 @@ impl Driver {
     /// Whether a step may begin in what is left of the invocation. A fresh one has to do in any case.
     fn fits(&self, inline: &Inline, now: Timestamp) -> bool {
         let Some(limit_at) = self.settings.limit_at.filter(|_| self.has_worked) else { return true };
-        limit_at.since(now) >= inline.policy.timeout.unwrap_or(WORTH_STARTING)
+        limit_at.since(now) >= inline.policy.longest_attempt().unwrap_or(WORTH_STARTING)
     }
 
     /// Whether something is to begin that others can see.

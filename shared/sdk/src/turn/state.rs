@@ -10,7 +10,7 @@ use std::task::Waker;
 use futures::future::{AbortHandle, BoxFuture};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
-use tickover_core::execution::replay::{Bounds, ClaimError, Replay, Standing, StepPolicy};
+use tickover_core::execution::replay::{Bounds, ClaimError, Replay, StepPolicy};
 use tickover_core::execution::{Execution, ParentClosePolicy, Slot, UnderWay};
 use tickover_core::id::{BlobId, EventName, ExecutionId, Incarnation, NameError, QueueName, StepName};
 use tickover_core::payload::{Json, Payload};
@@ -454,19 +454,19 @@ impl State {
             Stage::Due { .. } | Stage::Running(_) => inline.noted_first,
             Stage::Unknown | Stage::Retry { .. } | Stage::Ended => false,
         });
-        runs.filter_map(|inline| match self.replay.standing(&inline.name) {
-            Standing::Begun { timeout_at, .. } => Some(UnderWay::of(&inline.name, (*timeout_at)?)),
-            Standing::Fresh
-            | Standing::Failed { .. }
-            | Standing::Remote
-            | Standing::Child { .. }
-            | Standing::Ended { .. }
-            | Standing::Captured(_)
-            | Standing::Until(_)
-            | Standing::Fired
-            | Standing::Waited(_) => None,
-        })
-        .collect()
+        let over_at = |name| self.replay.standing(name).attempt_over_at();
+        runs.filter_map(|inline| Some(UnderWay::of(&inline.name, over_at(&inline.name)?))).collect()
+    }
+
+    /// The inline step that is waited for under this number.
+    pub(super) fn inline(&self, number: u64) -> Option<&Inline> {
+        self.needs.get(&number)?.need.inline()
+    }
+
+    /// What spreads the retries of different steps of one execution.
+    pub(super) fn seed_of(&self, name: &StepName) -> u64 {
+        let digest = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        self.facts.seed ^ name.as_str().bytes().fold(0xCBF2_9CE4_8422_2325, digest)
     }
 
     /// When retries and timeouts have to stop.

@@ -87,18 +87,30 @@ impl Worker {
         }
     }
 
-    /// Renews the lease for as long as it is polled.
+    /// How long the attempt goes without a heartbeat: a third of its lease, or of the time that the step itself gives
+    /// between two. `None` if its lease is long enough without.
+    fn pace(&self, claimed: &ClaimedTask) -> Option<Millis> {
+        let left = claimed.lease_expires_at.since(self.service.now());
+        let own = claimed.task.timeouts.heartbeat.map(|timeout| timeout.after);
+        let lease = self.settings.heartbeat.then_some(self.settings.lease);
+        let longest = match lease {
+            Some(lease) => Some(own.map_or(lease, |own| own.min(lease))),
+            None => own.filter(|own| *own < left),
+        };
+        longest.map(|longest| Millis::new((longest.as_u64() / 3).max(1)))
+    }
+
+    /// Renews the lease for as long as it is polled; it ends with the attempt's time.
     async fn keep_alive(&self, claimed: &ClaimedTask) -> Ran {
         let id: &TaskId = &claimed.task.id;
-        let third = Millis::new((self.settings.lease.as_u64() / 3).max(1));
-        let mut next = self.service.now().plus(third);
         let mut ends_at = claimed.lease_expires_at;
+        let Some(third) = self.pace(claimed) else {
+            self.service.clock().sleep_until(ends_at).await;
+            return Ran::Lost;
+        };
+        let mut next = self.service.now().plus(third);
         loop {
-            if !self.settings.heartbeat {
-                self.service.clock().sleep_until(ends_at).await;
-                return Ran::Lost;
-            }
-            self.service.clock().sleep_until(next).await;
+            self.service.clock().sleep_until(next.min(ends_at)).await;
             if ends_at <= self.service.now() {
                 return Ran::Lost;
             }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a workflow of a test that can't go on has failed")]
 
 mod alone;
+mod attempts;
 mod combine;
 mod durable;
 mod endings;

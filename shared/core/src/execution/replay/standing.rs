@@ -85,6 +85,22 @@ impl Standing {
         }
     }
 
+    /// When the time of an attempt is over that was written down before it ran, and whose end isn't known.
+    pub const fn attempt_over_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Begun { timeout_at, .. } => *timeout_at,
+            Self::Fresh
+            | Self::Failed { .. }
+            | Self::Remote
+            | Self::Child { .. }
+            | Self::Ended { .. }
+            | Self::Captured(_)
+            | Self::Until(_)
+            | Self::Fired
+            | Self::Waited(_) => None,
+        }
+    }
+
     /// Whether nothing is known of it.
     pub const fn is_fresh(&self) -> bool {
         matches!(self, Self::Fresh)

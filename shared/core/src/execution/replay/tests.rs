@@ -60,6 +60,20 @@ fn a_name_stands_where_its_latest_entry_says() {
 }
 
 #[test]
+fn attempts_that_an_earlier_build_wrote_down_are_read_as_they_were_meant() {
+    let read =
+        |text: &str| Replay::new(&serde_json::from_str::<Vec<Entry>>(text).unwrap(), &Limits::default());
+    let begun = r#"[{"t":1767225600000,"a":{"n":"charge","i":2,"f":1767225600000,"u":1767225600150}}]"#;
+    let standing = Standing::Begun { attempt: 2, first_at: NOW, timeout_at: Some(at(150)) };
+    assert_eq!(read(begun).standing(&name("charge")), &standing);
+    let failed = r#"[{"t":1767225600000,"a":{"n":"charge","i":2,"f":1767225600000,
+        "x":{"c":"net","m":"down"},"u":1767225600150}}]"#;
+    let error = Failure::new("net", "down");
+    let standing = Standing::Failed { attempt: 2, first_at: NOW, error, next_at: at(150) };
+    assert_eq!(read(failed).standing(&name("charge")), &standing);
+}
+
+#[test]
 fn a_result_is_kept_from_an_earlier_run_if_nothing_of_it_was_begun_in_this_one() {
     let begun = Happened::Remote { name: name("label[1]") };
     let mut replay = replay([completed("label[0]"), begun, completed("label[1]")]);
@@ -179,30 +193,43 @@ fn limits_are_held_and_warned_of_once_at_four_fifths() {
 
 mod policy {
     use super::*;
+    use crate::timeout::{AttemptTimeout, OnTimeout};
 
-    fn policy(retry: RetryPolicy, timeout: Option<u64>, scope: TimeoutScope) -> StepPolicy {
-        StepPolicy { retry, timeout: timeout.map(Millis::new), scope, at_most_once: false }
+    fn policy(retry: RetryPolicy, timeout: Option<u64>) -> StepPolicy {
+        StepPolicy { retry, timeout: timeout.map(Millis::new), attempt_timeout: None, at_most_once: false }
     }
 
-    fn failed(attempt: u32, first_at: Timestamp, now: Timestamp) -> FailedAttempt<'static> {
-        FailedAttempt { attempt, first_at, code: "net", seed: 0, now }
+    /// Nine retries, each after 60 ms, of attempts that may take 100 ms.
+    fn each(on_timeout: OnTimeout) -> StepPolicy {
+        let attempt_timeout = Some(AttemptTimeout { after: Millis::new(100), on_timeout });
+        StepPolicy { attempt_timeout, ..policy(RetryPolicy::fixed(9, Millis::new(60)), None) }
+    }
+
+    fn ended(attempt: u32, first_at: Timestamp, now: Timestamp) -> EndedAttempt {
+        EndedAttempt { attempt, first_at, seed: 0, now }
     }
 
     fn after(policy: &StepPolicy, attempt: u32, now: Timestamp, bounds: Bounds) -> AfterFailure {
-        policy.after_failure(&failed(attempt, NOW, now), bounds, text("last"))
+        policy.after_failure(&ended(attempt, NOW, now), "net", bounds, text("last"))
+    }
+
+    fn after_timeout(policy: &StepPolicy, attempt: u32, now: Timestamp, bounds: Bounds) -> AfterFailure {
+        policy.after_timeout(&ended(attempt, NOW, now), bounds)
     }
 
     fn standing(attempt: u32, next_at: Timestamp) -> Standing {
         Standing::Failed { attempt, first_at: NOW, error: Failure::new("net", ""), next_at }
     }
 
+    const TIMED_OUT: AfterFailure = AfterFailure::End(StepOutcome::TimedOut);
+
     #[test]
     fn attempts_are_used_up_and_a_single_one_is_the_steps_own_failure() {
-        let once = policy(RetryPolicy::none(), None, TimeoutScope::Global);
+        let once = policy(RetryPolicy::none(), None);
         let error = text("last");
         let ended = AfterFailure::End(StepOutcome::Failed { error: error.clone() });
         assert_eq!(after(&once, 1, NOW, Bounds::default()), ended);
-        let thrice = policy(RetryPolicy::fixed(2, Millis::new(10)), None, TimeoutScope::Global);
+        let thrice = policy(RetryPolicy::fixed(2, Millis::new(10)), None);
         assert_eq!(after(&thrice, 2, NOW, Bounds::default()), AfterFailure::Retry { at: at(10) });
         let exhausted = AfterFailure::End(StepOutcome::Exhausted { error });
         assert_eq!(after(&thrice, 3, NOW, Bounds::default()), exhausted);
@@ -210,10 +237,10 @@ mod policy {
 
     #[test]
     fn a_global_timeout_counts_from_the_first_attempt_and_a_retry_it_dooms_is_not_waited_for() {
-        let global = policy(RetryPolicy::fixed(9, Millis::new(60)), Some(100), TimeoutScope::Global);
+        let global = policy(RetryPolicy::fixed(9, Millis::new(60)), Some(100));
         let none = Bounds::default();
         assert_eq!(after(&global, 1, at(20), none), AfterFailure::Retry { at: at(80) });
-        assert_eq!(after(&global, 2, at(40), none), AfterFailure::End(StepOutcome::TimedOut));
+        assert_eq!(after(&global, 2, at(40), none), TIMED_OUT);
         let next = global.next(&standing(1, at(80)), at(80));
         assert_eq!(next, Next::Run { attempt: 2, first_at: NOW, timeout_at: Some(at(100)) });
         let late = global.next(&standing(1, at(80)), at(100));
@@ -222,36 +249,112 @@ mod policy {
 
     #[test]
     fn a_timeout_per_attempt_begins_anew_each_time() {
-        let each = policy(RetryPolicy::fixed(9, Millis::new(60)), Some(100), TimeoutScope::PerAttempt);
-        let next = each.next(&standing(3, at(500)), at(700));
-        assert_eq!(next, Next::Run { attempt: 4, first_at: NOW, timeout_at: Some(at(800)) });
-        assert_eq!(each.next(&standing(3, at(500)), at(400)), Next::Wait { next_at: at(500) });
+        for on_timeout in [OnTimeout::Retry, OnTimeout::Terminal] {
+            let each = each(on_timeout);
+            let next = each.next(&standing(3, at(500)), at(700));
+            assert_eq!(next, Next::Run { attempt: 4, first_at: NOW, timeout_at: Some(at(800)) });
+            assert_eq!(each.next(&standing(3, at(500)), at(400)), Next::Wait { next_at: at(500) });
+        }
+    }
+
+    #[test]
+    fn of_both_timeouts_an_attempt_has_the_sooner_one() {
+        let both = StepPolicy { timeout: Some(Millis::new(250)), ..each(OnTimeout::Retry) };
+        for (begins, over) in [(0, 100), (150, 250), (149, 249)] {
+            let next = both.next(&standing(1, at(begins)), at(begins));
+            assert_eq!(next, Next::Run { attempt: 2, first_at: NOW, timeout_at: Some(at(over)) });
+        }
+        assert_eq!(both.longest_attempt(), Some(Millis::new(100)));
+        assert_eq!(policy(RetryPolicy::none(), Some(7)).longest_attempt(), Some(Millis::new(7)));
+        assert_eq!(policy(RetryPolicy::none(), None).longest_attempt(), None);
+    }
+
+    #[test]
+    fn an_attempt_that_takes_too_long_is_followed_by_another_while_any_are_left() {
+        let retried = each(OnTimeout::Retry);
+        let none = Bounds::default();
+        assert_eq!(after_timeout(&retried, 1, at(100), none), AfterFailure::Retry { at: at(160) });
+        assert_eq!(after_timeout(&retried, 9, at(100), none), AfterFailure::Retry { at: at(160) });
+        // There is no error of the step's own that the last attempt could have ended with.
+        assert_eq!(after_timeout(&retried, 10, at(100), none), TIMED_OUT);
+        // As with tasks, codes that aren't retried are those of the step's own errors.
+        let retry = RetryPolicy { non_retryable: vec!["timed_out".to_owned()], ..retried.retry.clone() };
+        let listed = StepPolicy { retry, ..retried };
+        assert_eq!(after_timeout(&listed, 1, at(100), none), AfterFailure::Retry { at: at(160) });
+    }
+
+    #[test]
+    fn an_attempt_that_takes_too_long_ends_the_step_where_its_policy_says_so() {
+        let none = Bounds::default();
+        assert_eq!(after_timeout(&each(OnTimeout::Terminal), 1, at(100), none), TIMED_OUT);
+        let cancelled = AfterFailure::End(StepOutcome::Cancelled);
+        assert_eq!(after_timeout(&each(OnTimeout::Cancel), 1, at(100), none), cancelled);
+        // Nobody knows how far it had come.
+        let once = StepPolicy { at_most_once: true, ..each(OnTimeout::Retry) };
+        assert_eq!(after_timeout(&once, 1, at(100), none), TIMED_OUT);
+        assert_eq!(after(&once, 1, at(50), none), AfterFailure::Retry { at: at(110) });
+    }
+
+    #[test]
+    fn a_retry_after_an_attempts_timeout_has_to_fit_into_the_time_over_all_and_before_the_deadline() {
+        let both = StepPolicy { timeout: Some(Millis::new(160)), ..each(OnTimeout::Retry) };
+        let none = Bounds::default();
+        assert_eq!(after_timeout(&both, 1, at(99), none), AfterFailure::Retry { at: at(159) });
+        assert_eq!(after_timeout(&both, 1, at(100), none), TIMED_OUT);
+        let bounds = Bounds::of([Some(at(160))]);
+        let exceeded = AfterFailure::End(StepOutcome::DeadlineExceeded);
+        assert_eq!(after_timeout(&each(OnTimeout::Retry), 1, at(100), bounds), exceeded);
+        // The time over all attempts is final.
+        let over = StepPolicy { timeout: Some(Millis::new(100)), ..each(OnTimeout::Cancel) };
+        assert_eq!(after_timeout(&over, 1, at(100), none), TIMED_OUT);
+    }
+
+    #[test]
+    fn a_timed_out_attempt_is_remembered_with_the_code_that_tasks_have() {
+        let failure = timed_out(at(100));
+        assert_eq!(failure.code, "timed_out");
+        assert!(failure.message.contains("2026-01-01T00:00:00.100Z"), "{}", failure.message);
     }
 
     #[test]
     fn a_retry_that_the_deadline_dooms_fails_at_once() {
-        let policy = policy(RetryPolicy::fixed(9, Millis::new(60)), None, TimeoutScope::Global);
+        let policy = policy(RetryPolicy::fixed(9, Millis::new(60)), None);
         let bounds = Bounds::of([None, Some(at(60)), Some(at(90))]);
         assert_eq!(after(&policy, 1, NOW, bounds), AfterFailure::End(StepOutcome::DeadlineExceeded));
     }
 
+    fn begun(timeout_at: Option<Timestamp>) -> Standing {
+        Standing::Begun { attempt: 2, first_at: NOW, timeout_at }
+    }
+
     #[test]
     fn a_lost_attempt_runs_again_unless_it_may_run_only_once() {
-        let begun = Standing::Begun { attempt: 2, first_at: NOW, timeout_at: None };
-        let mut policy = policy(RetryPolicy::fixed(9, Millis::ZERO), None, TimeoutScope::Global);
-        assert!(matches!(policy.next(&begun, at(9)), Next::Run { attempt: 2, first_at: NOW, .. }));
+        let mut policy = policy(RetryPolicy::fixed(9, Millis::ZERO), None);
+        assert!(matches!(policy.next(&begun(None), at(9)), Next::Run { attempt: 2, first_at: NOW, .. }));
         policy.at_most_once = true;
-        assert_eq!(policy.next(&begun, at(9)), Next::Interrupted { attempt: 2 });
+        assert_eq!(policy.next(&begun(None), at(9)), Next::Interrupted { attempt: 2 });
     }
 
     #[test]
     fn the_time_of_an_attempt_that_was_written_down_passes_though_its_worker_is_lost() {
-        let begun = Standing::Begun { attempt: 2, first_at: NOW, timeout_at: Some(at(150)) };
-        let each = policy(RetryPolicy::fixed(9, Millis::ZERO), Some(100), TimeoutScope::PerAttempt);
-        let again = Next::Run { attempt: 2, first_at: NOW, timeout_at: Some(at(249)) };
-        assert_eq!(each.next(&begun, at(149)), again);
-        let over = Next::End { outcome: StepOutcome::TimedOut, attempts: 2 };
-        assert_eq!(each.next(&begun, at(150)), over);
+        let begun = begun(Some(at(150)));
+        let over = Next::TimedOut { attempt: 2, first_at: NOW, timeout_at: at(150) };
+        for on_timeout in [OnTimeout::Retry, OnTimeout::Terminal] {
+            let each = each(on_timeout);
+            let again = Next::Run { attempt: 2, first_at: NOW, timeout_at: Some(at(249)) };
+            assert_eq!(each.next(&begun, at(149)), again);
+            assert_eq!(each.next(&begun, at(150)), over);
+        }
+        let global = policy(RetryPolicy::fixed(9, Millis::ZERO), Some(150));
+        assert!(matches!(global.next(&begun, at(149)), Next::Run { attempt: 2, .. }));
+        assert_eq!(global.next(&begun, at(150)), over);
+        // As it would be had its worker lived: it isn't to run again either way.
+        let once = StepPolicy { at_most_once: true, ..global.clone() };
+        assert_eq!(once.next(&begun, at(149)), Next::Interrupted { attempt: 2 });
+        assert_eq!(once.next(&begun, at(150)), over);
+        // The code gives it more time by now.
+        let longer = StepPolicy { timeout: Some(Millis::new(900)), ..global };
+        assert!(matches!(longer.next(&begun, at(150)), Next::Run { attempt: 2, .. }));
     }
 }
 

@@ -1,0 +1,313 @@
+//! Timeouts of attempts: what follows one that takes too long, here and elsewhere, and whoever is lost meanwhile.
+
+use std::pin::pin;
+
+use tickover::prelude::*;
+use tickover::{Failure, Registry, Worker, WorkerSettings};
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::task;
+
+use crate::fencing::lend;
+use crate::scene::{Count, Ended, START, Scene, clock, settings};
+
+/// Takes too long as often as it is told to, and then gives the number of the attempt.
+#[tickover::step]
+async fn slow_at_first(times: u32) -> Result<u32, Failure> {
+    let attempt = step_info().map_or(0, |info| info.attempt);
+    if attempt <= times {
+        clock().after(Millis::from_secs(1_000)).await;
+    }
+    Ok(attempt)
+}
+
+fn bounded(times: u32) -> Step<u32, Failure> {
+    slow_at_first(times).attempt_timeout("30s").retry("fixed(2, 2s)")
+}
+
+#[tickover::workflow("in-place")]
+async fn in_place(ctx: Ctx, (): ()) -> Result<Vec<String>> {
+    let mut seen = Vec::new();
+    let mut begin = ctx.now("t").await?;
+    let steps = [
+        bounded(2).named("third"),
+        bounded(3).named("never"),
+        bounded(1).named("terminal").on_timeout(OnTimeout::Terminal),
+        bounded(1).named("cancel").on_timeout(OnTimeout::Cancel),
+        // 30 s, a wait of 2 s, and then only 8 s more.
+        bounded(2).named("all").timeout("40s"),
+        bounded(1).named("doomed").timeout("32s"),
+        bounded(1).named("once").at_most_once(),
+    ];
+    for (index, step) in steps.into_iter().enumerate() {
+        let outcome = ctx.step(step).await;
+        let end = ctx.now(format!("t[{index}]")).await?;
+        seen.push(format!("{} {outcome:?}", end.since(begin).as_u64() / 1_000));
+        begin = end;
+    }
+    Ok(seen)
+}
+
+fn attempts_of(ended: &Ended, step: &str) -> Option<u32> {
+    let attempts = ended.journal.iter().find_map(|entry| match &entry.what {
+        Happened::Step { name, attempts, .. } if name.as_str() == step => Some(*attempts),
+        _ => None,
+    });
+    attempts.unwrap()
+}
+
+#[tokio::test]
+async fn an_attempt_in_place_that_takes_too_long_is_followed_by_what_its_step_says() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(in_place));
+    scene.start(&in_place, "in-place", &()).await;
+    let ended = scene.inside(scene.finish(&worker, "in-place")).await;
+    let expected = [
+        "64 Ok(3)",
+        r#"94 Err(TimedOut { step: "never" })"#,
+        r#"30 Err(TimedOut { step: "terminal" })"#,
+        r#"30 Err(Cancelled { step: "cancel" })"#,
+        r#"40 Err(TimedOut { step: "all" })"#,
+        r#"30 Err(TimedOut { step: "doomed" })"#,
+        r#"30 Err(TimedOut { step: "once" })"#,
+    ];
+    assert_eq!(ended.output::<Vec<String>>(), expected);
+    for (step, attempts) in [("third", 3), ("never", 3), ("terminal", 1), ("all", 2), ("once", 1)] {
+        assert_eq!(attempts_of(&ended, step), Some(attempts), "{step}");
+    }
+}
+
+#[tickover::workflow("attempts-elsewhere")]
+async fn elsewhere_too(ctx: Ctx, (): ()) -> Result<Vec<String>> {
+    let mut seen = Vec::new();
+    let mut begin = ctx.now("t").await?;
+    let steps = [
+        bounded(2).named("third"),
+        bounded(3).named("never"),
+        bounded(1).named("terminal").on_timeout(OnTimeout::Terminal),
+        bounded(1).named("cancel").on_timeout(OnTimeout::Cancel),
+        bounded(2).named("all").timeout("40s"),
+    ];
+    for (index, step) in steps.into_iter().enumerate() {
+        let outcome = ctx.step(step.on_queue("elsewhere")).await;
+        let end = ctx.now(format!("t[{index}]")).await?;
+        seen.push(format!("{} {outcome:?}", end.since(begin).as_u64() / 1_000));
+        begin = end;
+    }
+    Ok(seen)
+}
+
+#[tokio::test]
+async fn the_same_follows_where_the_step_runs_elsewhere() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(elsewhere_too), "workflows");
+    let elsewhere = scene.worker_of(Registry::new().with_step::<slow_at_first>(), "elsewhere");
+    scene.start(&elsewhere_too, "elsewhere", &()).await;
+    let ended = scene.inside(scene.with(&elsewhere, scene.finish(&worker, "elsewhere"))).await;
+    let expected = [
+        "64 Ok(3)",
+        r#"94 Err(TimedOut { step: "never" })"#,
+        r#"30 Err(TimedOut { step: "terminal" })"#,
+        r#"30 Err(Cancelled { step: "cancel" })"#,
+        r#"40 Err(TimedOut { step: "all" })"#,
+    ];
+    assert_eq!(ended.output::<Vec<String>>(), expected);
+}
+
+#[tickover::workflow("long-wait")]
+async fn long_wait(ctx: Ctx, (): ()) -> Result<u32> {
+    Ok(ctx.step(slow_at_first(1).attempt_timeout("30s").retry("fixed(1, 1h)")).await?)
+}
+
+#[tokio::test]
+async fn an_attempt_that_timed_out_is_remembered_during_a_long_wait_with_the_code_of_tasks() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(long_wait));
+    scene.start(&long_wait, "long", &()).await;
+    let ended = scene.inside(scene.finish(&worker, "long")).await;
+    assert_eq!(ended.output::<u32>(), 2);
+    let timed_out: Vec<&Entry> = ended.journal.iter().filter(|entry| failed(&entry.what).is_some()).collect();
+    assert_eq!(timed_out.len(), 1);
+    assert_eq!(timed_out[0].at, START.plus(Millis::from_secs(30)));
+    let error = failed(&timed_out[0].what).unwrap();
+    assert_eq!(error.code, "timed_out");
+    assert!(error.message.contains("2026-01-01T00:00:30.000Z"), "{}", error.message);
+}
+
+fn failed(what: &Happened) -> Option<&task::Failure> {
+    match what {
+        Happened::Attempt { error, .. } => error.as_ref(),
+        _ => None,
+    }
+}
+
+static TURNS: Count = Count::new();
+
+#[tickover::workflow("watched")]
+async fn watched(ctx: Ctx, (): ()) -> Result<u32> {
+    TURNS.add();
+    // The wait is longer than a worker has the first word of an attempt whose time is over.
+    let step = slow_at_first(2).attempt_timeout("30s").retry("fixed(2, 5s)").durable_timeout();
+    Ok(ctx.step(step).await?)
+}
+
+#[tokio::test]
+async fn a_worker_that_waits_to_try_again_is_not_taken_for_lost_by_a_durable_timeout() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(watched));
+    let other = scene.worker(Registry::new().with(watched));
+    scene.start(&watched, "watched", &()).await;
+    let ended = scene.inside(scene.with(&other, scene.finish(&worker, "watched"))).await;
+    assert_eq!(ended.output::<u32>(), 3);
+    assert_eq!(TURNS.get(), 1);
+}
+
+static RUNS: Count = Count::new();
+
+/// Is never done.
+#[tickover::step]
+async fn endless() -> Result<(), Failure> {
+    RUNS.add();
+    clock().after(Millis::from_secs(100_000)).await;
+    Ok(())
+}
+
+#[tickover::workflow("lost")]
+async fn lost(ctx: Ctx, kind: String) -> Result<String> {
+    let step = endless().attempt_timeout("30s").retry("fixed(2, 10s)");
+    let step = match kind.as_str() {
+        "durable" => step.durable_timeout(),
+        "once" => step.durable_timeout().at_most_once(),
+        _ => step,
+    };
+    Ok(ctx.step(step).await.unwrap_err().to_string())
+}
+
+/// Has a worker lost in the first attempt, with a lease of a minute: how the execution ended, and how often the step was
+/// begun.
+async fn lose_a_worker_of(kind: &str) -> (Ended, u32) {
+    let scene = Scene::new();
+    let frozen = scene.worker(Registry::new().with(lost));
+    let other = scene.worker(Registry::new().with(lost));
+    scene.start(&lost, "lost", &kind.to_owned()).await;
+    let before = RUNS.get();
+    let mut frozen = pin!(frozen.run(std::future::pending()));
+    lend(&scene, &mut frozen, Millis::from_secs(5)).await;
+    let ended = scene.inside(scene.finish(&other, "lost")).await;
+    (ended, RUNS.get() - before)
+}
+
+#[tokio::test]
+async fn an_attempt_whose_worker_was_lost_counts_if_its_time_was_written_down_and_is_over() {
+    // Nobody shares the count of runs: all in one test.
+    let (ended, begun) = lose_a_worker_of("durable").await;
+    assert!(ended.output::<String>().contains("timed out"));
+    assert_eq!((attempts_of(&ended, "endless"), begun), (Some(3), 3));
+    // It is seen a second after its time, and two more follow, ten seconds apart.
+    assert!((110_000..113_000).contains(&ended.took()), "{}", ended.took());
+
+    // It isn't begun again.
+    let (ended, begun) = lose_a_worker_of("once").await;
+    assert!(ended.output::<String>().contains("timed out"));
+    assert_eq!((attempts_of(&ended, "endless"), begun), (Some(1), 1));
+    assert!((30_000..33_000).contains(&ended.took()), "{}", ended.took());
+
+    // Nobody knows when it was begun: it doesn't count.
+    let (ended, begun) = lose_a_worker_of("plain").await;
+    assert!(ended.output::<String>().contains("timed out"));
+    assert_eq!((attempts_of(&ended, "endless"), begun), (Some(3), 4));
+}
+
+/// Takes its time, while its worker lives.
+#[tickover::step(queue = "elsewhere", heartbeat = "9s", retry = "fixed(1, 1s)")]
+async fn long() -> Result<u32, Failure> {
+    let attempt = step_info().map_or(0, |info| info.attempt);
+    clock().after(Millis::from_secs(200)).await;
+    Ok(attempt)
+}
+
+#[tickover::workflow("heartbeats")]
+async fn heartbeats(ctx: Ctx, (): ()) -> Result<u32> {
+    Ok(ctx.step(long()).await?)
+}
+
+#[tokio::test]
+async fn a_worker_that_lives_sends_heartbeats_as_often_as_a_remote_step_asks_for() {
+    // A lease is far longer than that time; in Lambda nothing else is renewed.
+    for heartbeat in [true, false] {
+        let scene = Scene::new();
+        let worker = scene.worker_of(Registry::new().with(heartbeats), "workflows");
+        let settings = WorkerSettings {
+            lease: Millis::from_secs(600),
+            heartbeat,
+            queues: vec![tickover::QueueName::parse("elsewhere").unwrap()],
+            ..settings()
+        };
+        let registry = Registry::new().with_step::<long>();
+        let elsewhere = Worker::new(scene.service.clone(), registry, settings).unwrap();
+        scene.start(&heartbeats, "beats", &()).await;
+        let ended = scene.inside(scene.with(&elsewhere, scene.finish(&worker, "beats"))).await;
+        assert_eq!(ended.output::<u32>(), 1);
+        assert!((200_000..211_000).contains(&ended.took()), "{}", ended.took());
+    }
+}
+
+#[tokio::test]
+async fn a_remote_step_whose_worker_gives_no_sign_of_life_is_tried_again() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(heartbeats), "workflows");
+    let registry = || Registry::new().with_step::<long>();
+    let frozen = scene.worker_of(registry(), "elsewhere");
+    let other = scene.worker_of(registry(), "elsewhere");
+    scene.start(&heartbeats, "silence", &()).await;
+    scene.pass(&worker, Millis::from_secs(1)).await;
+    let mut frozen = pin!(frozen.run(std::future::pending()));
+    lend(&scene, &mut frozen, Millis::from_secs(1)).await;
+    let ended = scene.inside(scene.with(&other, scene.finish(&worker, "silence"))).await;
+    assert_eq!(ended.output::<u32>(), 2);
+    // It was claimed in the second second.
+    assert!((211_000..223_000).contains(&ended.took()), "{}", ended.took());
+}
+
+#[tickover::workflow("heartbeat-in-place")]
+async fn heartbeat_in_place(ctx: Ctx, (): ()) -> Result<String> {
+    let Err(error) = ctx.step(slow_at_first(0).heartbeat("10s")).await else { return Ok(String::new()) };
+    Ok(error.to_string())
+}
+
+#[tokio::test]
+async fn a_step_in_place_has_no_heartbeat_and_says_what_to_do() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(heartbeat_in_place));
+    scene.start(&heartbeat_in_place, "in-place", &()).await;
+    let said = scene.inside(scene.finish(&worker, "in-place")).await.output::<String>();
+    for part in ["`slow_at_first` can't be run", "heartbeat", "`.remote()`", "`attempt_timeout`"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+}
+
+static LATE: Count = Count::new();
+
+#[tickover::step(queue = "elsewhere", attempt_timeout = "5s", retry = "fixed(1, 1s)")]
+async fn late() -> Result<(), Failure> {
+    clock().after(Millis::from_secs(10)).await;
+    LATE.add();
+    Ok(())
+}
+
+#[tickover::workflow("stopped")]
+async fn stopped(ctx: Ctx, (): ()) -> Result<String> {
+    Ok(format!("{:?}", ctx.step(late()).await))
+}
+
+#[tokio::test]
+async fn a_remote_step_is_stopped_by_its_worker_once_the_attempts_time_is_over() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(stopped), "workflows");
+    let elsewhere = scene.worker_of(Registry::new().with_step::<late>(), "elsewhere");
+    scene.start(&stopped, "stopped", &()).await;
+    let ended = scene.inside(scene.with(&elsewhere, scene.finish(&worker, "stopped"))).await;
+    assert_eq!(ended.output::<String>(), r#"Err(TimedOut { step: "late" })"#);
+    scene.inside(scene.with(&elsewhere, scene.pass(&worker, Millis::from_secs(60)))).await;
+    assert_eq!(LATE.get(), 0);
+}
