@@ -80,6 +80,8 @@ impl Attempt {
             // The deadline behind the timeout wins where both come at once.
             (None, Some(at)) if timeout_at == until && stop_at != until => return How::TimedOut(at),
             (None, _) => return How::OutOfTime,
+            // It kept its thread busy, so that nobody could stop it in time: what comes too late isn't taken.
+            (Some(_), Some(at)) if at <= clock.now() => return How::TimedOut(at),
             (Some(Ok(attempted)), _) => attempted,
             (Some(Err(panic)), _) => {
                 let failure = task::Failure::new("panic", panics::told(&*panic));

@@ -218,6 +218,52 @@ async fn an_attempt_whose_worker_was_lost_counts_if_its_time_was_written_down_an
     assert_eq!((attempts_of(&ended, "endless"), begun), (Some(3), 4));
 }
 
+/// Keeps its thread for so many seconds.
+#[tickover::step]
+async fn busy(seconds: u64) -> Result<u32, Failure> {
+    clock().block(Millis::from_secs(seconds));
+    Ok(1)
+}
+
+#[tickover::step]
+async fn busy_and_bad(seconds: u64) -> Result<u32, Failure> {
+    clock().block(Millis::from_secs(seconds));
+    Err(Failure::new("bad", "in the end"))
+}
+
+#[tickover::workflow("blocking")]
+async fn blocking(ctx: Ctx, (): ()) -> Result<Vec<String>> {
+    let steps = [
+        busy(29).named("in-time").timeout("30s"),
+        busy(30).named("at-once").timeout("30s"),
+        busy(31).named("late").timeout("30s"),
+        busy(31).named("late-attempt").attempt_timeout("30s").retry("fixed(1, 0s)"),
+        busy(31).named("noted").timeout("30s").durable_timeout(),
+        busy_and_bad(31).named("bad").timeout("30s").retry("fixed(1, 0s)"),
+        busy(31).named("free"),
+    ];
+    let mut seen = Vec::new();
+    for step in steps {
+        seen.push(format!("{:?}", ctx.step(step).await));
+    }
+    Ok(seen)
+}
+
+#[tokio::test]
+async fn what_a_step_gives_after_its_time_is_not_taken_though_it_could_not_be_stopped() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(blocking));
+    scene.start(&blocking, "blocking", &()).await;
+    let ended = scene.inside(scene.finish(&worker, "blocking")).await;
+    let timed_out = |step: &str| format!("Err(TimedOut {{ step: {step:?} }})");
+    let expected = ["Ok(1)".to_owned()]
+        .into_iter()
+        .chain(["at-once", "late", "late-attempt", "noted", "bad"].map(timed_out))
+        .chain(["Ok(1)".to_owned()]);
+    assert_eq!(ended.output::<Vec<String>>(), expected.collect::<Vec<_>>());
+    assert_eq!(attempts_of(&ended, "late-attempt"), Some(2));
+}
+
 /// Takes its time, while its worker lives.
 #[tickover::step(queue = "elsewhere", heartbeat = "9s", retry = "fixed(1, 1s)")]
 async fn long() -> Result<u32, Failure> {

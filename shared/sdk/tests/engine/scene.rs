@@ -272,6 +272,11 @@ impl Clock {
     pub(crate) async fn after(&self, span: Millis) {
         self.0.sleep_until(self.0.now().plus(span)).await;
     }
+
+    /// Lets time pass without letting anybody else go on.
+    pub(crate) fn block(&self, span: Millis) {
+        self.0.advance(span);
+    }
 }
 
 /// The clock of the scene that a step runs in, for steps that take their time.
