@@ -27,9 +27,8 @@ impl Driver {
         let eager = !self.is_held() && self.has_beginnings();
         let has_losers = !self.shared.lock().losers.is_empty();
         let has_fresh = self.shared.lock().replay.has_fresh();
-        // The last results ride in the write that ends the turn, unless something goes on meanwhile.
-        let goes_on = eager || has_losers || !self.jobs.is_empty() || self.awaits_foreign();
-        if has_fresh && (goes_on || self.waits_to_try_again()) {
+        // The last results ride in the write that ends the turn, unless something goes on or is waited for meanwhile.
+        if has_fresh && !self.is_idle() {
             self.store();
         }
         let stored = !self.busy.writing && !self.shared.lock().replay.has_fresh();
@@ -70,14 +69,6 @@ impl Driver {
         let losers = !state.losers.is_empty();
         drop(state);
         self.jobs.is_empty() && !under_way && !losers && !self.awaits_foreign()
-    }
-
-    /// Whether a step waits here for its next attempt of which others know each.
-    fn waits_to_try_again(&self) -> bool {
-        let waits = |inline: &Inline| {
-            inline.noted_first && matches!(inline.stage, Stage::Retry { in_place: true, .. })
-        };
-        self.shared.lock().needs.values().any(|waiting| waiting.need.inline().is_some_and(waits))
     }
 
     /// Whether an inline step is running.

@@ -57,6 +57,42 @@ async fn a_durable_timeout_passes_in_time_though_its_worker_is_frozen_and_its_le
     }
 }
 
+/// Takes longer than it may, and isn't counted.
+#[tickover::step]
+async fn too_long() -> Result<(), Failure> {
+    clock().after(Millis::from_secs(1_000)).await;
+    Ok(())
+}
+
+/// Fails once, and is tried again soon.
+#[tickover::step(retry = "fixed(1, 4s)")]
+async fn flaky() -> Result<(), Failure> {
+    clock().after(Millis::from_secs(1)).await;
+    match step_info().map(|info| info.attempt) {
+        Some(1) => Err(Failure::new("flaky", "once more")),
+        _ => Ok(()),
+    }
+}
+
+#[tickover::workflow("durable-beside")]
+async fn durable_beside(ctx: Ctx, (): ()) -> Result<String> {
+    let limited = ctx.step(too_long().timeout("2s").at_most_once());
+    let (limited, flaky) = futures::join!(limited, ctx.step(flaky()));
+    flaky?;
+    Ok(limited.unwrap_err().to_string())
+}
+
+#[tokio::test]
+async fn an_outcome_is_written_before_another_steps_retry_is_waited_for() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(durable_beside));
+    scene.start(&durable_beside, "beside", &()).await;
+    let ended = scene.inside(scene.finish(&worker, "beside")).await;
+    // Whoever looks after the timeout finds it written, and leaves the worker alone.
+    assert!(ended.output::<String>().contains("timed out"), "{}", ended.output::<String>());
+    assert_eq!(ended.took(), 6_000);
+}
+
 /// How many steps run side by side.
 const MANY: u64 = 20;
 
