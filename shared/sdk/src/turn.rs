@@ -5,11 +5,13 @@
 //! worker can't write any more, and stops.
 
 mod begin;
+mod body;
 mod drift;
 mod drive;
 mod end;
 mod hear;
 mod inline;
+pub(crate) mod need;
 pub(crate) mod panics;
 mod plan;
 pub(crate) mod state;

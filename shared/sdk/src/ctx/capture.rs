@@ -15,7 +15,8 @@ use super::step::read;
 use super::time::{claim, invalid, other_kind};
 use crate::codec;
 use crate::error::Error;
-use crate::turn::state::{Need, State};
+use crate::turn::need::Need;
+use crate::turn::state::State;
 
 /// The first look at a name: whether there is a value, or one is to be taken.
 pub(super) struct Remembered<T> {

@@ -26,7 +26,8 @@ use crate::codec;
 use crate::error::Failure;
 use crate::step::StepError;
 use crate::turn::ON_FAILURE;
-use crate::turn::state::{ClaimProblem, Need, Shared, State};
+use crate::turn::need::Need;
+use crate::turn::state::{ClaimProblem, Shared, State};
 use crate::workflow::Workflow;
 
 /// A child execution: started once, waited for by whoever awaits it.

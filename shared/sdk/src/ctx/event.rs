@@ -20,7 +20,8 @@ use super::time::{claim, invalid, other_kind};
 use crate::codec;
 use crate::error::Error;
 use crate::options::IntoMillis;
-use crate::turn::state::{Need, State};
+use crate::turn::need::Need;
+use crate::turn::state::State;
 
 /// How long an event is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 
 use tickover_core::time::Timestamp;
 
-use crate::turn::state::{Need, Shared, Stage, State};
+use crate::turn::need::{Need, Stage};
+use crate::turn::state::{Shared, State};
 
 /// Something that a workflow's code can wait for. Both calls are made under the lock: nothing of the user's runs in
 /// them but the reading of values.

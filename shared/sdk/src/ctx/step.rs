@@ -23,7 +23,8 @@ use crate::codec;
 use crate::error::{Failure, failure_of};
 use crate::options::{Place, StepOptions};
 use crate::step::{Run, Step, StepError};
-use crate::turn::state::{Attempted, ClaimProblem, Inline, Need, Runner, Stage, State, Verdict};
+use crate::turn::need::{Attempted, Inline, Need, Runner, Stage};
+use crate::turn::state::{ClaimProblem, State, Verdict};
 
 /// What a step's result and error have to be able to do.
 pub trait Stored: Serialize + DeserializeOwned + Send + 'static {}

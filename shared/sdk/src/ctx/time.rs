@@ -12,7 +12,8 @@ use tickover_core::time::Timestamp;
 use super::operation::{Awaited, Look, Operation};
 use crate::error::Error;
 use crate::options::IntoMillis;
-use crate::turn::state::{ClaimProblem, Need, Shared, State};
+use crate::turn::need::Need;
+use crate::turn::state::{ClaimProblem, Shared, State};
 
 /// When a sleep ends.
 pub(super) enum End {

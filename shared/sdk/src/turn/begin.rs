@@ -12,7 +12,7 @@ use tickover_service::{Service, ServiceError};
 
 use super::drive::{Done, Driver, Halt};
 use super::inline::failure_payload;
-use super::state::Need;
+use super::need::Need;
 use crate::ctx::is_ours;
 use crate::error::Error;
 

@@ -2,15 +2,13 @@
 
 use std::collections::HashSet;
 use std::future::poll_fn;
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::Ending;
 use tickover_core::execution::journal::{Entry, Happened};
@@ -23,11 +21,12 @@ use tickover_service::executions::TakenTurn;
 use tickover_service::{Service, ServiceError};
 
 use super::begin::{Begun, Looked};
+use super::body::{Progress, Rest};
 use super::end::{Unknown, cause_of};
-use super::hear::Heard;
 use super::inline::AttemptEnd;
+use super::need::Need;
 use super::panics;
-use super::state::{Facts, Need, Shared, State, Verdict, deadline_of};
+use super::state::{Facts, Shared, State, Verdict, deadline_of};
 use super::waker::Bell;
 use super::{TurnEnd, TurnSettings};
 use crate::ctx::Ctx;
@@ -36,7 +35,7 @@ use crate::error::Error;
 use crate::registry::{ErasedWorkflow, Registry};
 
 /// What the code comes to: a result; for the code after a failure, perhaps none.
-type Body = BoxFuture<'static, Result<Option<Json>, Error>>;
+pub(super) type Body = BoxFuture<'static, Result<Option<Json>, Error>>;
 
 /// A turn under way.
 pub(super) struct Driver {
@@ -59,33 +58,17 @@ pub(super) struct Driver {
     /// Whether anything was run in this turn.
     pub(super) has_worked: bool,
     /// Until when instants have been settled: they are no news any more.
-    settled_at: Timestamp,
+    pub(super) settled_at: Timestamp,
     /// Large results that are being read.
-    reading: HashSet<BlobId>,
-    rest: Rest,
+    pub(super) reading: HashSet<BlobId>,
+    pub(super) rest: Rest,
     /// Whether the code has come to where it goes on, by all that is remembered.
     pub(super) is_through: bool,
-    bell: Bell,
-    body: Option<Body>,
+    pub(super) bell: Bell,
+    pub(super) body: Option<Body>,
     /// What the code came to: what is under way is still waited for.
-    answer: Option<Result<Option<Json>, Error>>,
+    pub(super) answer: Option<Result<Option<Json>, Error>>,
 }
-
-/// Whether the code rests, and what it rests for.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rest {
-    /// Whether it has to be polled: it has heard of something, or hasn't run yet.
-    is_stirred: bool,
-    /// How often it has woken itself since it last heard of something.
-    restless: u32,
-    /// Whether it was polled once more without anything having happened, to see what it still waits for.
-    is_confirmed: bool,
-    /// Whether nobody waits any longer for what isn't its context's.
-    ignores_foreign: bool,
-}
-
-/// How often code may wake itself before it hears of the next outcome all the same.
-const RESTLESS_MAX: u32 = 1_000;
 
 /// What of the driver's own is under way, of which there is one at a time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -114,16 +97,6 @@ pub(super) enum Done {
     Looked(Result<Looked, ServiceError>),
     Read(Payload, Result<Json, ServiceError>),
     Kept(u64, tickover_core::id::StepName, Json, Result<Payload, ServiceError>),
-}
-
-/// What follows a poll of the code.
-enum Progress {
-    /// Another poll.
-    Again,
-    /// Nothing before a result is read.
-    Reads,
-    /// Nothing by itself: it has heard of all that has ended.
-    Rests,
 }
 
 /// Why a turn stops short.
@@ -187,7 +160,7 @@ impl Driver {
             has_worked: false,
             settled_at: Timestamp::EPOCH,
             reading: HashSet::new(),
-            rest: Rest { is_stirred: true, ..Rest::default() },
+            rest: Rest::stirred(),
             is_through: false,
             bell,
             body: Some(body),
@@ -291,121 +264,6 @@ impl Driver {
         self.suspend(now).await
     }
 
-    /// Whether the code is to be polled, or told of something.
-    const fn is_heeded(&self) -> bool {
-        self.body.is_some() && !self.record.cancel_requested
-    }
-
-    /// Polls the code, if there is a reason to.
-    fn poll_body(&mut self) -> Result<(), Halt> {
-        if !self.is_heeded() || !(self.rest.is_stirred || self.bell.has_rung()) {
-            return Ok(());
-        }
-        self.rest.is_stirred = false;
-        let waker = self.bell.next();
-        self.shared.lock().poll_with(waker.clone());
-        let Some(body) = &mut self.body else { return Ok(()) };
-        let mut context = Context::from_waker(&waker);
-        let poll = AssertUnwindSafe(|| body.as_mut().poll(&mut context));
-        let polled = self.shared.polling(|| std::panic::catch_unwind(poll));
-        match polled {
-            Ok(Poll::Pending) => {}
-            Ok(Poll::Ready(answer)) => {
-                self.answer = Some(answer);
-                self.body = None;
-                self.stop_steps();
-            }
-            Err(panic) => {
-                self.body = None;
-                return Err(Halt::Panicked(panics::told(&*panic)));
-            }
-        }
-        for warning in self.shared.lock().replay.warnings() {
-            tracing::warn!(
-                { tickover_service::telemetry::field::EXECUTION_ID } = %self.record.id,
-                limit = warning.limit, value = warning.value, maximum = warning.maximum,
-                "near a limit"
-            );
-        }
-        Ok(())
-    }
-
-    /// Brings the code on by what has happened: it hears of one outcome at a time, and of the next once it rests.
-    fn progress(&mut self, now: Timestamp) -> Progress {
-        if !self.is_heeded() {
-            self.settled_at = now;
-            return Progress::Rests;
-        }
-        if self.bell.has_rung() && self.rest.restless < RESTLESS_MAX {
-            self.rest.restless += 1;
-            self.rest.is_confirmed = false;
-            return Progress::Again;
-        }
-        let heard = {
-            let mut state = self.shared.lock();
-            match state.hear() {
-                Heard::Nothing if state.settle(now) => state.hear(),
-                heard => heard,
-            }
-        };
-        match heard {
-            Heard::Something => {
-                self.rest = Rest { is_stirred: true, ..Rest::default() };
-                Progress::Again
-            }
-            Heard::NotYet(payloads) => {
-                self.read(payloads);
-                Progress::Reads
-            }
-            Heard::Nothing => {
-                self.settled_at = now;
-                if self.look_for_drift(now) {
-                    return Progress::Again;
-                }
-                if self.keeps_waker() && !self.rest.is_confirmed {
-                    // What has ended may still keep the waker of the poll in which it did.
-                    self.rest = Rest { is_stirred: true, is_confirmed: true, ..self.rest };
-                    return Progress::Again;
-                }
-                Progress::Rests
-            }
-        }
-    }
-
-    /// Reads results of which the code is to hear.
-    fn read(&mut self, payloads: Vec<Payload>) {
-        for payload in payloads {
-            if !payload.blob().is_some_and(|blob| self.reading.insert(blob.id)) {
-                continue;
-            }
-            let service = self.service.clone();
-            self.jobs.push(Box::pin(async move {
-                let text = service.open(&payload).await;
-                Done::Read(payload, text)
-            }));
-        }
-    }
-
-    /// Whether somebody keeps the body's waker who isn't an executor within the code: at most as many of those as
-    /// poll the context's futures are taken for that.
-    fn keeps_waker(&self) -> bool {
-        self.bell.kept() > self.shared.lock().inner_count()
-    }
-
-    /// Whether the code waits for something that isn't its context's.
-    pub(super) fn awaits_foreign(&self) -> bool {
-        if !self.is_heeded() {
-            return false;
-        }
-        self.awaits_nothing_known()
-            || !self.rest.ignores_foreign && (self.bell.has_rung() || self.keeps_waker())
-    }
-
-    /// Whether nothing that the code waits for is its context's.
-    fn awaits_nothing_known(&self) -> bool {
-        self.shared.lock().open().next().is_none()
-    }
-
     /// Waits for the next thing to happen: something under way is done, the code is woken, or an instant comes.
     /// What is done at the same time is taken together.
     async fn wait(&mut self) -> Vec<Done> {
@@ -507,29 +365,6 @@ impl Driver {
 
     fn is_out_of_time(&self, now: Timestamp) -> bool {
         self.settings.limit_at.is_some_and(|at| at <= now)
-    }
-
-    /// How long what isn't the context's is waited for: not for long where something else brings the code on.
-    fn patience(&self) -> Millis {
-        let patience = self.settings.patience;
-        if self.awaits_nothing_known() { patience } else { patience.min(self.settings.in_place) }
-    }
-
-    fn check_patience(&mut self, now: Timestamp) -> Result<(), Halt> {
-        if !self.awaits_foreign() || self.has_running() {
-            self.foreign_since = None;
-            return Ok(());
-        }
-        let since = *self.foreign_since.get_or_insert(now);
-        if now.since(since) < self.patience() {
-            return Ok(());
-        }
-        if self.awaits_nothing_known() {
-            return Err(Halt::Foreign);
-        }
-        self.foreign_since = None;
-        self.rest.ignores_foreign = true;
-        Ok(())
     }
 
     async fn judge(&mut self, verdict: Verdict) -> Result<TurnEnd, Halt> {

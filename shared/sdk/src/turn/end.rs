@@ -14,7 +14,7 @@ use tickover_service::{Service, ServiceError};
 
 use super::TurnEnd;
 use super::drive::{Driver, Halt};
-use super::state::Need;
+use super::need::Need;
 use crate::error::{Cause, Error, Failure};
 
 /// How soon a turn is tried again that went wrong; twice as long each time.

@@ -9,7 +9,8 @@ use tickover_core::id::StepName;
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 
-use super::state::{Need, State, Waiting};
+use super::need::{Need, Waiting};
+use super::state::State;
 
 /// Large results that are read at once, of those that the code hears of next.
 const READ_AHEAD: usize = 32;

@@ -15,8 +15,9 @@ use tickover_core::time::{Timestamp, earliest};
 use tickover_service::{Service, ServiceError};
 
 use super::drive::{Done, Driver, Halt};
+use super::need::{Attempted, Failed, Inline, Need, Runner, Stage};
 use super::panics;
-use super::state::{Attempted, Failed, Inline, Need, Runner, Stage, State, deadline_of};
+use super::state::{State, deadline_of};
 use crate::codec;
 use crate::error::Failure;
 use crate::step::StepInfo;

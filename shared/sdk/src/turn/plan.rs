@@ -8,7 +8,8 @@ use tickover_core::time::Timestamp;
 
 use super::drive::{Done, Driver};
 use super::inline::failure_payload;
-use super::state::{Failed, Inline, Need, Stage, State};
+use super::need::{Failed, Inline, Need, Stage};
+use super::state::State;
 use crate::ctx::elsewhere;
 
 /// What an inline step without a timeout should have before the invocation ends.

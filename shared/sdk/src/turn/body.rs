@@ -1,0 +1,185 @@
+//! The body of a workflow: when it is polled, what it hears of, and what it waits for that isn't its context's.
+
+use std::panic::AssertUnwindSafe;
+use std::task::{Context, Poll};
+
+use tickover_core::duration::Millis;
+use tickover_core::payload::Payload;
+use tickover_core::time::Timestamp;
+
+use super::drive::{Done, Driver, Halt};
+use super::hear::Heard;
+use super::panics;
+
+/// Whether the code rests, and what it rests for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rest {
+    /// Whether it has to be polled: it has heard of something, or hasn't run yet.
+    is_stirred: bool,
+    /// How often it has woken itself since it last heard of something.
+    restless: u32,
+    /// Whether it was polled once more without anything having happened, to see what it still waits for.
+    is_confirmed: bool,
+    /// Whether nobody waits any longer for what isn't its context's.
+    ignores_foreign: bool,
+}
+
+/// How often code may wake itself before it hears of the next outcome all the same.
+const RESTLESS_MAX: u32 = 1_000;
+
+/// What follows a poll of the code.
+pub(super) enum Progress {
+    /// Another poll.
+    Again,
+    /// Nothing before a result is read.
+    Reads,
+    /// Nothing by itself: it has heard of all that has ended.
+    Rests,
+}
+
+impl Rest {
+    /// Of code that has to be polled.
+    pub(super) fn stirred() -> Self {
+        Self { is_stirred: true, ..Self::default() }
+    }
+}
+
+impl Driver {
+    /// Whether the code is to be polled, or told of something.
+    pub(super) const fn is_heeded(&self) -> bool {
+        self.body.is_some() && !self.record.cancel_requested
+    }
+
+    /// Polls the code, if there is a reason to.
+    pub(super) fn poll_body(&mut self) -> Result<(), Halt> {
+        if !self.is_heeded() || !(self.rest.is_stirred || self.bell.has_rung()) {
+            return Ok(());
+        }
+        self.rest.is_stirred = false;
+        let waker = self.bell.next();
+        self.shared.lock().poll_with(waker.clone());
+        let Some(body) = &mut self.body else { return Ok(()) };
+        let mut context = Context::from_waker(&waker);
+        let poll = AssertUnwindSafe(|| body.as_mut().poll(&mut context));
+        let polled = self.shared.polling(|| std::panic::catch_unwind(poll));
+        match polled {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(answer)) => {
+                self.answer = Some(answer);
+                self.body = None;
+                self.stop_steps();
+            }
+            Err(panic) => {
+                self.body = None;
+                return Err(Halt::Panicked(panics::told(&*panic)));
+            }
+        }
+        for warning in self.shared.lock().replay.warnings() {
+            tracing::warn!(
+                { tickover_service::telemetry::field::EXECUTION_ID } = %self.record.id,
+                limit = warning.limit, value = warning.value, maximum = warning.maximum,
+                "near a limit"
+            );
+        }
+        Ok(())
+    }
+
+    /// Brings the code on by what has happened: it hears of one outcome at a time, and of the next once it rests.
+    pub(super) fn progress(&mut self, now: Timestamp) -> Progress {
+        if !self.is_heeded() {
+            self.settled_at = now;
+            return Progress::Rests;
+        }
+        if self.bell.has_rung() && self.rest.restless < RESTLESS_MAX {
+            self.rest.restless += 1;
+            self.rest.is_confirmed = false;
+            return Progress::Again;
+        }
+        let heard = {
+            let mut state = self.shared.lock();
+            match state.hear() {
+                Heard::Nothing if state.settle(now) => state.hear(),
+                heard => heard,
+            }
+        };
+        match heard {
+            Heard::Something => {
+                self.rest = Rest::stirred();
+                Progress::Again
+            }
+            Heard::NotYet(payloads) => {
+                self.read(payloads);
+                Progress::Reads
+            }
+            Heard::Nothing => {
+                self.settled_at = now;
+                if self.look_for_drift(now) {
+                    return Progress::Again;
+                }
+                if self.keeps_waker() && !self.rest.is_confirmed {
+                    // What has ended may still keep the waker of the poll in which it did.
+                    self.rest = Rest { is_stirred: true, is_confirmed: true, ..self.rest };
+                    return Progress::Again;
+                }
+                Progress::Rests
+            }
+        }
+    }
+
+    /// Reads results of which the code is to hear.
+    pub(super) fn read(&mut self, payloads: Vec<Payload>) {
+        for payload in payloads {
+            if !payload.blob().is_some_and(|blob| self.reading.insert(blob.id)) {
+                continue;
+            }
+            let service = self.service.clone();
+            self.jobs.push(Box::pin(async move {
+                let text = service.open(&payload).await;
+                Done::Read(payload, text)
+            }));
+        }
+    }
+
+    /// Whether somebody keeps the body's waker who isn't an executor within the code: at most as many of those as
+    /// poll the context's futures are taken for that.
+    pub(super) fn keeps_waker(&self) -> bool {
+        self.bell.kept() > self.shared.lock().inner_count()
+    }
+
+    /// Whether the code waits for something that isn't its context's.
+    pub(super) fn awaits_foreign(&self) -> bool {
+        if !self.is_heeded() {
+            return false;
+        }
+        self.awaits_nothing_known()
+            || !self.rest.ignores_foreign && (self.bell.has_rung() || self.keeps_waker())
+    }
+
+    /// Whether nothing that the code waits for is its context's.
+    pub(super) fn awaits_nothing_known(&self) -> bool {
+        self.shared.lock().open().next().is_none()
+    }
+
+    /// How long what isn't the context's is waited for: not for long where something else brings the code on.
+    pub(super) fn patience(&self) -> Millis {
+        let patience = self.settings.patience;
+        if self.awaits_nothing_known() { patience } else { patience.min(self.settings.in_place) }
+    }
+
+    pub(super) fn check_patience(&mut self, now: Timestamp) -> Result<(), Halt> {
+        if !self.awaits_foreign() || self.has_running() {
+            self.foreign_since = None;
+            return Ok(());
+        }
+        let since = *self.foreign_since.get_or_insert(now);
+        if now.since(since) < self.patience() {
+            return Ok(());
+        }
+        if self.awaits_nothing_known() {
+            return Err(Halt::Foreign);
+        }
+        self.foreign_since = None;
+        self.rest.ignores_foreign = true;
+        Ok(())
+    }
+}
