@@ -1,0 +1,85 @@
+//! A replay goes the way that the run went before: its code hears of what has ended in the order in which it first
+//! did. Random bodies, with the system dying in between, and the code that users wrote when it didn't.
+//!
+//! The random numbers differ from run to run. Twenty times as many: `PROPTEST_CASES=5120`.
+
+#![expect(clippy::unwrap_used, reason = "what a test expects and doesn't find is its failure")]
+
+mod body;
+mod life;
+mod mixed;
+mod steps;
+mod tree;
+mod users;
+mod witness;
+
+use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestError, TestRunner};
+
+use mixed::{Lie, live_with};
+use tree::plan;
+
+/// Bodies that are run with deaths: some ten lives each.
+const WITH_DEATHS: u32 = 80;
+/// Bodies that are run once.
+const UNDISTURBED: u32 = 200;
+
+/// Runs a case in a time and a thread of its own.
+fn block_on(case: impl Future<Output = Result<(), String>>) -> Result<(), TestCaseError> {
+    let case = tokio::task::unconstrained(case);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(case).map_err(TestCaseError::fail)
+}
+
+/// So many cases, where proptest would try 256.
+fn config(cases: u32) -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    let cases = usual.cases * cases / 256;
+    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 500, ..usual }
+}
+
+proptest! {
+    #![proptest_config(config(WITH_DEATHS))]
+
+    #[test]
+    fn a_replay_sees_what_was_seen_before_in_the_same_order_whenever_the_system_dies(plan in plan()) {
+        block_on(life::live(&plan))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config(UNDISTURBED))]
+
+    #[test]
+    fn a_replay_after_a_rest_sees_what_was_seen_before_in_the_same_order(plan in plan()) {
+        block_on(live_with(&plan, mixed::honest))?;
+    }
+}
+
+/// What the property says of a store that lies, among as many bodies as it usually tries, the same each time.
+fn found_out(lie: Lie) -> String {
+    let config = ProptestConfig { max_shrink_iters: 0, rng_seed: RngSeed::Fixed(7), ..config(UNDISTURBED) };
+    let found = TestRunner::new(config).run(&plan(), |plan| block_on(live_with(&plan, lie)));
+    match found {
+        Err(TestError::Fail(reason, _)) => reason.to_string(),
+        other => unreachable!("it found nothing: {other:?}"),
+    }
+}
+
+#[test]
+fn a_journal_with_two_outcomes_swapped_would_be_noticed() {
+    let reason = found_out(mixed::swapped);
+    assert!(reason.contains(" sees "), "{reason}");
+}
+
+#[test]
+fn a_journal_in_the_order_of_names_would_be_noticed() {
+    let reason = found_out(mixed::by_name);
+    assert!(reason.contains(" sees "), "{reason}");
+}
+
+#[test]
+fn a_journal_without_its_last_outcome_would_be_noticed() {
+    let reason = found_out(mixed::forgotten);
+    assert!(reason.contains(" runs ") || reason.contains(" lost "), "{reason}");
+}

@@ -1,0 +1,228 @@
+//! A store that lies: it gives the journal back with something about its outcomes changed. The product is as it is; only
+//! what it stands on isn't.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::{Either, join3, pending, select};
+use tickover::{Millis, Registry, Worker, WorkerSettings};
+use tickover_core::decision::Write;
+use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::id::{
+    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+};
+use tickover_core::limits::Limits;
+use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::recurrence::Recurrence;
+use tickover_core::task::Task;
+use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
+use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Queue as _, Store, StoreError};
+use tickover_service::system::SystemIds;
+use tickover_service::{Ports, Service};
+
+use crate::body::random;
+use crate::life::tell;
+use crate::steps::{little, work};
+use crate::tree::Plan;
+use crate::witness::Witness;
+
+/// What the store does with neighbouring outcomes of a journal.
+pub(crate) type Lie = fn(Vec<Entry>) -> Vec<Entry>;
+
+/// Everything as it is.
+pub(crate) const fn honest(journal: Vec<Entry>) -> Vec<Entry> {
+    journal
+}
+
+/// Outcomes that follow each other are in the order of their names.
+pub(crate) fn by_name(mut journal: Vec<Entry>) -> Vec<Entry> {
+    for outcomes in journal.chunk_by_mut(|one, next| is_outcome(one) && is_outcome(next)) {
+        outcomes.sort_by(|one, other| one.what.outcome_of().cmp(&other.what.outcome_of()));
+    }
+    journal
+}
+
+/// Of outcomes that follow each other the first two are swapped.
+pub(crate) fn swapped(mut journal: Vec<Entry>) -> Vec<Entry> {
+    for outcomes in journal.chunk_by_mut(|one, next| is_outcome(one) && is_outcome(next)) {
+        if outcomes.len() > 1 {
+            outcomes.swap(0, 1);
+        }
+    }
+    journal
+}
+
+/// The last outcome isn't there.
+pub(crate) fn forgotten(mut journal: Vec<Entry>) -> Vec<Entry> {
+    if journal.last().is_some_and(is_outcome) {
+        journal.pop();
+    }
+    journal
+}
+
+fn is_outcome(entry: &Entry) -> bool {
+    entry.what.outcome_of().is_some()
+}
+
+/// Runs a body undisturbed on a store that lies. What is wrong, if anything is.
+pub(crate) async fn live_with(plan: &Plan, lie: Lie) -> Result<(), String> {
+    let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
+    let store = Arc::new(MemoryStore::default());
+    let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+    let service = |store: Arc<dyn Store>| {
+        let ports = Ports { store, queue: queue.clone(), clock: clock.clone(), ids: Arc::new(SystemIds) };
+        Service::new(ports, Limits::default())
+    };
+    let lied_to = service(Arc::new(Lying { inner: store.clone(), lie }));
+    let witness = Witness::new(plan, service(store));
+    let registry = Registry::new().with((random, little)).with_step::<work>();
+    let worker = Worker::new(lied_to.clone(), registry, WorkerSettings::default()).unwrap();
+    let system = join3(worker.run(pending()), tick(&lied_to), fire(&lied_to, &queue));
+    let told = tell(&witness);
+    match Box::pin(clock.drive(select(Box::pin(system), Box::pin(told)))).await {
+        Either::Left(_) => unreachable!("a system goes on for ever"),
+        Either::Right(_) => witness.problem().map_or(Ok(()), Err),
+    }
+}
+
+async fn tick(service: &Service) {
+    loop {
+        let now = service.now();
+        drop(service.tick(now, now.plus(Millis::from_secs(50))).await);
+        service.clock().sleep_until(now.plus(Millis::from_secs(600))).await;
+    }
+}
+
+async fn fire(service: &Service, queue: &MemoryQueue) {
+    let timers = QueueName::timers();
+    loop {
+        let (hidden, wait) = (Millis::from_secs(60), Millis::from_secs(600));
+        for message in queue.receive(&timers, 10, hidden, wait).await.unwrap() {
+            drop(service.fire(&message.body, service.now().plus(Millis::from_secs(50))).await);
+            queue.delete(&timers, &message.receipt).await.unwrap();
+        }
+    }
+}
+
+struct Lying {
+    inner: Arc<MemoryStore>,
+    lie: Lie,
+}
+
+impl Lying {
+    fn told(&self, execution: Execution) -> Execution {
+        Execution { journal: (self.lie)(execution.journal), ..execution }
+    }
+}
+
+#[async_trait]
+impl Store for Lying {
+    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        Ok(self.inner.execution(id).await?.map(|execution| self.told(execution)))
+    }
+
+    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
+        let executions = self.inner.executions(ids).await?;
+        Ok(executions.into_iter().map(|execution| self.told(execution)).collect())
+    }
+
+    async fn segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        run: u32,
+    ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
+        let segments = self.inner.segments(id, incarnation, run).await?;
+        let told = |segment: Segment| Segment { entries: (self.lie)(segment.entries), ..segment };
+        Ok(segments.into_iter().map(|(key, segment)| (key, told(segment))).collect())
+    }
+
+    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        self.inner.task(id).await
+    }
+
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        self.inner.tasks(ids).await
+    }
+
+    async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
+        self.inner.commit(writes).await
+    }
+
+    async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
+        self.inner.put_blob(at, body).await
+    }
+
+    async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
+        self.inner.blob(id).await
+    }
+
+    async fn due(
+        &self,
+        range: DueRange,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<DueEntry>, StoreError> {
+        self.inner.due(range, limit, cursor).await
+    }
+
+    async fn list(
+        &self,
+        listing: Listing,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError> {
+        self.inner.list(listing, limit, cursor).await
+    }
+
+    async fn list_executions(
+        &self,
+        workflow: &WorkflowName,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        self.inner.list_executions(workflow, limit, cursor).await
+    }
+
+    async fn put_segment(
+        &self,
+        id: &ExecutionId,
+        key: &SegmentKey,
+        segment: &Segment,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.inner.put_segment(id, key, segment, expires_at).await
+    }
+
+    async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
+        self.inner.join(parent, slot, expires_at).await
+    }
+
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
+        self.inner.recurrence(id).await
+    }
+
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
+        self.inner.recurrences(limit, cursor).await
+    }
+
+    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
+        self.inner.queue(name).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        self.inner.queues().await
+    }
+
+    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
+        self.inner.tick_record().await
+    }
+
+    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
+        self.inner.key(digest).await
+    }
+}

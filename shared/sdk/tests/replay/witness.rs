@@ -1,0 +1,232 @@
+//! What is seen of an execution from outside and from within its code, and whether it fits together.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use futures::FutureExt as _;
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
+use tickover_core::id::ExecutionId;
+use tickover_service::Service;
+
+use crate::tree::Plan;
+
+/// The execution's id, in each system of its own.
+pub(crate) const ID: &str = "e";
+
+/// What values are filled up with.
+const FILLING: char = '-';
+
+thread_local! {
+    /// Whoever watches the execution that runs on this thread.
+    static CURRENT: RefCell<Option<Arc<Witness>>> = const { RefCell::new(None) };
+}
+
+/// Somebody who watches one execution.
+pub(crate) struct Witness {
+    pub(crate) plan: Plan,
+    /// It never dies.
+    pub(crate) service: Service,
+    sight: Mutex<Sight>,
+}
+
+#[derive(Default)]
+struct Sight {
+    turns: Vec<Turn>,
+    deaths: u64,
+    /// How many values were made, so that no two are the same.
+    made: u64,
+    /// The life in which each step has ended well.
+    done: BTreeMap<String, u64>,
+    /// Keys of the steps that had ended at some death.
+    ended: BTreeSet<String>,
+    problems: Vec<String>,
+}
+
+/// A start of the body.
+struct Turn {
+    /// The run, and what names begin with in the code that runs: what it sees is compared with no other code's.
+    code: (u32, &'static str),
+    /// Deaths before it.
+    deaths: u64,
+    /// What the journal held of outcomes and values when it began.
+    held: BTreeSet<String>,
+    trace: Vec<Seen>,
+}
+
+/// Something that the body saw.
+struct Seen {
+    /// What has to be in the journal for that to be seen again. What needs nothing follows from what was seen before.
+    needs: Vec<String>,
+    what: String,
+}
+
+impl Witness {
+    pub(crate) fn new(plan: &Plan, service: Service) -> Arc<Self> {
+        let plan = plan.clone();
+        let witness = Arc::new(Self { plan, service, sight: Mutex::default() });
+        CURRENT.set(Some(Arc::clone(&witness)));
+        witness
+    }
+
+    /// Whoever watches on this thread.
+    pub(crate) fn current() -> Arc<Self> {
+        CURRENT.with_borrow(Clone::clone).unwrap()
+    }
+
+    fn sight(&self) -> MutexGuard<'_, Sight> {
+        self.sight.lock().unwrap()
+    }
+
+    /// The run's journal as it is stored now. The store in memory answers at once.
+    pub(crate) fn journal(&self) -> Vec<Entry> {
+        let id = ExecutionId::parse(ID).unwrap();
+        let described = self.service.execution(&id).now_or_never().unwrap().unwrap().unwrap();
+        self.service.journal_of(&described.execution).now_or_never().unwrap().unwrap()
+    }
+
+    /// What the journal holds of outcomes and values.
+    fn held(&self) -> BTreeSet<String> {
+        let held = self.journal().into_iter().filter_map(|entry| match entry.what {
+            Happened::Step { name, .. }
+            | Happened::Captured { name, .. }
+            | Happened::Fired { name }
+            | Happened::Waited { name, .. } => Some(name.to_string()),
+            _ => None,
+        });
+        held.collect()
+    }
+
+    /// The code begins whose names begin so, in a run of the execution: which of its turns it is.
+    pub(crate) fn turn(&self, run: u32, prefix: &'static str) -> usize {
+        let held = self.held();
+        let mut sight = self.sight();
+        if sight.turns.last().is_some_and(|last| last.code.0 < run) {
+            // What ended at the same time as the run before may have been dropped.
+            sight.done.clear();
+        }
+        let deaths = sight.deaths;
+        sight.turns.push(Turn { code: (run, prefix), deaths, held, trace: vec![] });
+        sight.turns.len() - 1
+    }
+
+    /// The body sees something, for which these have to be in the journal.
+    pub(crate) fn saw(&self, turn: usize, needs: Vec<String>, what: &str) {
+        self.sight().turns[turn].trace.push(Seen { needs, what: what.to_owned() });
+    }
+
+    /// A value that nobody has seen before, of so many bytes.
+    pub(crate) fn make(&self, name: &str, bytes: usize) -> String {
+        let mut sight = self.sight();
+        sight.made += 1;
+        let value = format!("{name}#{}", sight.made);
+        let filling = bytes.saturating_sub(value.len());
+        value + &FILLING.to_string().repeat(filling)
+    }
+
+    /// Whether the journal holds a step's end. One that was cancelled may have been about to begin elsewhere.
+    fn has_ended(&self, step: &str) -> bool {
+        let is_end = |what: &Happened| match what {
+            Happened::Step { outcome: StepOutcome::Cancelled, .. } => false,
+            Happened::Step { name, .. } => name.as_str() == step,
+            _ => false,
+        };
+        self.journal().iter().any(|entry| is_end(&entry.what))
+    }
+
+    /// A step begins to run.
+    pub(crate) fn begins(&self, name: &str, key: &str) {
+        let has_ended = self.has_ended(name);
+        let mut sight = self.sight();
+        let life = sight.deaths;
+        if has_ended || sight.ended.contains(key) {
+            sight.problems.push(format!("step {name} runs though its result is stored"));
+        }
+        if sight.done.get(name) == Some(&life) {
+            sight.problems.push(format!("step {name} runs twice though nothing happened"));
+        }
+    }
+
+    /// A step has ended well.
+    pub(crate) fn is_done(&self, name: &str) {
+        let mut sight = self.sight();
+        let life = sight.deaths;
+        sight.done.insert(name.to_owned(), life);
+    }
+
+    /// The system has died. These steps had ended by then.
+    pub(crate) fn died(&self, ended: &[String]) {
+        let mut sight = self.sight();
+        sight.deaths += 1;
+        sight.ended.extend(ended.iter().cloned());
+    }
+
+    /// Something is wrong that no trace shows.
+    pub(crate) fn object(&self, problem: String) {
+        self.sight().problems.push(problem);
+    }
+
+    /// What the last turn saw last.
+    pub(crate) fn last(&self) -> Option<String> {
+        Some(self.sight().turns.last()?.trace.last()?.what.clone())
+    }
+
+    /// All that the turns saw.
+    pub(crate) fn shown(&self) -> String {
+        self.sight().shown()
+    }
+
+    /// What is wrong, if anything is.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let sight = self.sight();
+        let mut problems = sight.problems.clone();
+        for (later, _) in sight.turns.iter().enumerate() {
+            problems.extend((0..later).filter_map(|earlier| sight.disagreement(earlier, later)));
+        }
+        let first = problems.first()?;
+        Some(format!("{first}\n{}", sight.shown()).replace(FILLING, ""))
+    }
+}
+
+impl Sight {
+    /// Where two turns of the same code disagree, if they do.
+    ///
+    /// The later one goes the way of the earlier one. Only what the journal didn't hold after the earlier one may
+    /// come otherwise, and then the system has died in between.
+    fn disagreement(&self, earlier: usize, later: usize) -> Option<String> {
+        let (one, after, other) = (&self.turns[earlier], &self.turns[earlier + 1], &self.turns[later]);
+        if one.code != other.code {
+            return None;
+        }
+        let agree = one.trace.iter().zip(&other.trace).take_while(|(one, other)| one.what == other.what);
+        let at = agree.count();
+        let seen = one.trace.get(at)?;
+        let is_lost = seen.needs.iter().any(|name| !after.held.contains(name));
+        if is_lost && after.deaths > one.deaths {
+            return None;
+        }
+        let was_cut_off = self.turns.get(later + 1).is_some_and(|next| next.deaths > other.deaths);
+        let instead = match other.trace.get(at) {
+            None if was_cut_off => return None,
+            None => "nothing",
+            Some(seen) => &seen.what,
+        };
+        let what = &seen.what;
+        Some(format!(
+            "turn {later} sees {instead:?} in place {at}, where turn {earlier} saw {what:?}{}",
+            if is_lost { ", which the journal lost without a death" } else { "" }
+        ))
+    }
+
+    fn shown(&self) -> String {
+        let mut text = String::new();
+        for (number, turn) in self.turns.iter().enumerate() {
+            let _ = writeln!(text, "turn {number}, after {} deaths: {:?}", turn.deaths, turn.code);
+            for seen in &turn.trace {
+                let _ = writeln!(text, "    {}", seen.what);
+            }
+        }
+        text
+    }
+}
