@@ -56,6 +56,7 @@ impl fmt::Display for ConfigError {
 
 /// Where a worker's process finds itself, and what of a local system may be set: all of it is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a variable of its own")]
 pub struct Surroundings {
     /// Whether `AWS_LAMBDA_RUNTIME_API` is set, which Lambda does.
     pub in_lambda: bool,
@@ -73,6 +74,8 @@ pub struct Surroundings {
     pub log: Option<String>,
     /// Whether `TICKOVER_TRACE` is `carry`: then a local system carries traces as well.
     pub carry_trace: bool,
+    /// Whether `NO_COLOR` is set: then log lines have no colours on a terminal either.
+    pub no_color: bool,
 }
 
 impl Surroundings {
@@ -93,6 +96,7 @@ impl Surroundings {
             allow_hosts: reader.optional("TICKOVER_ALLOW_HOST").map_or(vec![], |hosts| listed(&hosts)),
             log: reader.optional("TICKOVER_LOG"),
             carry_trace: reader.optional(TRACE).is_some_and(|mode| mode == "carry"),
+            no_color: reader.optional("NO_COLOR").is_some(),
         }
     }
 }
@@ -430,5 +434,13 @@ mod tests {
             "TICKOVER_TIMERS must be a queue's URL, not \"timers\"\n\
              TICKOVER_EVENTS must be a queue's URL, not \"events\""
         );
+    }
+
+    #[test]
+    fn colours_can_be_refused() {
+        let read = |value: &'static str| {
+            Surroundings::read(|name| (name == "NO_COLOR").then(|| value.to_owned())).no_color
+        };
+        assert!(read("1") && !read("") && !Surroundings::read(|_| None).no_color);
     }
 }

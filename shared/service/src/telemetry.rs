@@ -1,6 +1,8 @@
 //! Logs: their fields, their one line for each thing that happens to a task, and how they are set up.
 //! Payloads are never logged.
 
+use std::io::IsTerminal as _;
+
 use tickover_core::event::{Event, What};
 use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::WorkerName;
@@ -9,6 +11,8 @@ pub use tracing_subscriber::filter::Targets;
 use tracing_subscriber::filter::{LevelFilter, ParseError};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::config::Surroundings;
 
 /// The names of log fields.
 pub mod field {
@@ -191,15 +195,19 @@ pub fn default_filter() -> Targets {
     Targets::new().with_default(LevelFilter::INFO)
 }
 
-/// Sends logs to standard error, but for those that the filter leaves out.
+/// Sends logs to standard error, but for those that the filter leaves out. Lines for people are coloured on a terminal, unless
+/// `NO_COLOR` is set.
 ///
 /// A second call does nothing: the first one's settings stand.
 pub fn init(filter: Targets, format: LogFormat) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let registry = tracing_subscriber::registry().with(filter);
     let outcome = match format {
-        LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),
-        LogFormat::Text => registry.with(lines.with_target(false)).try_init(),
+        LogFormat::Json => registry.with(lines.with_ansi(false).json().flatten_event(true)).try_init(),
+        LogFormat::Text => {
+            let coloured = std::io::stderr().is_terminal() && !Surroundings::from_env().no_color;
+            registry.with(lines.with_ansi(coloured).with_target(false)).try_init()
+        }
     };
     // Already set up: by a test, or by a program that embeds this one.
     drop(outcome);

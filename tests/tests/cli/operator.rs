@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tickover_tests::process::Process;
 
-use crate::scene::Scene;
+use crate::scene::{Scene, says};
 
 #[tokio::test]
 async fn a_scheduled_task_is_shown_described_and_listed() {
@@ -21,6 +21,23 @@ async fn a_scheduled_task_is_shown_described_and_listed() {
     assert!(list.contains("t1") && list.contains("1 task shown"), "{list}");
     let none = scene.run(&["list", "--queue", "other"]).await.stdout;
     assert!(none.contains("0 tasks shown"), "{none}");
+}
+
+#[tokio::test]
+async fn what_is_read_by_programs_has_no_colour_codes() {
+    let server = Process::tickover(&["--log", "info", "dev", "--listen", "127.0.0.1:0"]).expect("a server");
+    let endpoint = server.address().await.expect("an address");
+    let call = async |args: &[&str]| {
+        let args = [&["--endpoint", &endpoint], args].concat();
+        Process::tickover(&args).expect("a process").ended().await.expect("an end")
+    };
+    let shown = call(&["task", "emails", "send", "1", "--id", "t1"]).await;
+    let list = call(&["list"]).await;
+    let wrong = call(&["list", "--no-such-option"]).await;
+    says(&server, "t1").await;
+    for text in [shown.stdout, list.stdout, wrong.stderr, server.stderr()] {
+        assert!(!text.is_empty() && !text.contains('\u{1b}'), "{text:?}");
+    }
 }
 
 #[tokio::test]
