@@ -15,6 +15,7 @@ pub mod execution;
 pub mod hint;
 pub mod id;
 pub mod limits;
+pub mod natural;
 pub mod next;
 pub mod payload;
 mod place;

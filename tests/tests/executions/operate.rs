@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::execution::journal::{Entry, Happened};
 use tickover_service::ServiceError;
 
 use crate::worker::{Worker, completed, failed_by};
@@ -100,7 +101,9 @@ async fn a_worker_that_thaws_after_another_took_over_can_write_nothing() {
     ] {
         assert!(matches!(refused, Err(ServiceError::Rejected(Reject::TurnLost))), "{refused:?}");
     }
-    assert!(worker.caller.scene.service.journal_of(&turn.execution).await.unwrap().is_empty());
+    let journal = worker.caller.scene.service.journal_of(&turn.execution).await.unwrap();
+    // Who took over has told of the loss, and that is all.
+    assert!(matches!(&journal[..], [Entry { what: Happened::Note { .. }, .. }]), "{journal:?}");
     worker.close(turn, vec![worker.step("charge", &json!("once"))], completed(&json!(1))).await;
     assert_eq!(worker.seen("e").await["output"], 1);
 }

@@ -13,6 +13,35 @@ fn kinds(timeline: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
+async fn a_worker_that_is_lost_is_told_with_the_attempt_that_it_had_begun() {
+    let worker = Worker::default();
+    worker.start("e", json!({})).await;
+    let begun = || {
+        let first_at = worker.entry(Happened::Patches { names: vec![] }).at;
+        let (name, attempt, error, next_at) = (name("charge"), 1, None, None);
+        worker.entry(Happened::Attempt { name, attempt, first_at, error, next_at })
+    };
+    let turn = worker.take("e").await;
+    worker.record(&turn, vec![begun()]).await.unwrap();
+    let seen = worker.seen("e").await;
+    assert_eq!(seen["waits_for"], json!([{"kind": "attempt", "name": "charge", "attempt": 1}]));
+    worker.caller.scene.clock.advance(Millis::from_secs(61));
+    let turn = worker.take("e").await;
+    let timeline = worker.get("/v1/executions/e/timeline").await;
+    let expected = ["started", "step_attempt_started", "turn_lost", "step_attempt_lost", "turn_started"];
+    assert_eq!(kinds(&timeline), expected);
+    assert_eq!(worker.seen("e").await["waits_for"], json!([]));
+    worker.record(&turn, vec![begun()]).await.unwrap();
+    let seen = worker.seen("e").await;
+    assert_eq!(seen["waits_for"], json!([{"kind": "attempt", "name": "charge", "attempt": 2}]));
+    worker.close(turn, vec![worker.step("charge", &json!("c-1"))], completed(&json!(1))).await;
+    let timeline = worker.get("/v1/executions/e/timeline").await;
+    let entries = timeline["entries"].as_array().unwrap();
+    let ended = entries.iter().find(|entry| entry["kind"] == "step_completed").unwrap();
+    assert_eq!((&ended["attempts"], &ended["lost"]), (&json!(2), &json!(1)));
+}
+
+#[tokio::test]
 async fn a_timeline_tells_the_whole_story_in_the_order_of_time() {
     let worker = Worker::default();
     worker.start("e", json!({"execution_timeout": "1h", "run_timeout": "30m"})).await;

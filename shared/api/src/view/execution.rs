@@ -1,6 +1,7 @@
 //! An execution as callers see it.
 
 mod answers;
+mod attempts;
 mod outcome;
 mod timeline;
 mod waits;

@@ -1,3 +1,5 @@
+mod attempts;
+
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::execution::{

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use tickover_core::execution::journal::{Entry, Happened, RESTARTED};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
+use tickover_core::natural;
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::Described;
@@ -26,7 +27,9 @@ pub struct TimelineEntryView {
     #[schema(format = DateTime)]
     pub at: String,
     /// What: `started`, `run_continued` (an earlier run made way for the next), `run_started`, `turn_started`,
-    /// `patched`, `step_attempt_started`, `step_attempt_failed`, `step_started`, `step_completed`, `step_failed`, `step_exhausted`, `step_timed_out`,
+    /// `turn_lost` (its worker was lost, or let the time of an attempt pass; told as far as the record has room for it),
+    /// `patched`, `step_attempt_started`, `step_attempt_failed`, `step_attempt_lost` (with its worker, or cut off with its
+    /// invocation; told when that is found), `step_started`, `step_completed`, `step_failed`, `step_exhausted`, `step_timed_out`,
     /// `step_deadline_exceeded`, `step_cancelled`, `step_result_expired` (its result was deleted before anybody
     /// looked), `step_reopened`, the same with `child_` for `step_`,
     /// `child_abandoned`, `child_cancel_requested`, `child_terminated`, `fan_out_started`,
@@ -45,19 +48,24 @@ pub struct TimelineEntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub run: Option<u32>,
-    /// Number of the attempt.
+    /// Number of the attempt. Attempts that were lost count, where the journal knows of them: those of steps in place
+    /// that were written down before they began (`at_most_once`, `durable_timeout`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub attempt: Option<u32>,
-    /// Attempts that a step took.
+    /// Attempts that a step took, counted likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub attempts: Option<u32>,
+    /// How many of them were lost, if any: for its policy they don't count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub lost: Option<u32>,
     /// Milliseconds from the beginning to this end, where the journal knows the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub duration_ms: Option<u64>,
-    /// When a timer fires, or the next attempt may begin.
+    /// When a timer fires, the time of an attempt is over, or the next attempt may begin.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
     pub until: Option<String>,
@@ -140,6 +148,10 @@ impl TimelineEntryView {
         Self { name: Some(name.to_string()), ..Self::new(at, kind) }
     }
 
+    fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
     /// With a payload, or its size where it lies elsewhere.
     fn with(self, payload: Option<&Payload>) -> Self {
         match payload {
@@ -159,6 +171,7 @@ pub fn timeline(described: &Described, journal: &[Entry], now: Timestamp) -> Vec
     for entry in journal {
         made.extend(steps.entries(entry).into_iter().map(|view| (entry.at, view)));
     }
+    made.extend(steps.lost_since());
     let ended_at = execution.closed().map(|closed| closed.ended_at);
     if let Some(ended_at) = ended_at {
         made.extend(steps.left_open(journal, ended_at));
@@ -167,6 +180,10 @@ pub fn timeline(described: &Described, journal: &[Entry], now: Timestamp) -> Vec
     made.extend(end(described));
     // What is of one instant stays in the order of the journal.
     made.sort_by_key(|(at, _)| *at);
+    // But of the same sort, people look for the second after the first.
+    for same in made.chunk_by_mut(|(at, one), (then, other)| at == then && one.kind == other.kind) {
+        same.sort_by(|(_, one), (_, other)| natural::compare(one.name(), other.name()));
+    }
     made.into_iter().map(|(_, view)| view).collect()
 }
 

@@ -53,6 +53,7 @@ fn go_on(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
         ExecutionState::Running(turn) if turn.lease_expires_at <= context.now => {
             execution.idle_turns = closing::idle_turns(execution);
             closing::give_back(execution, context.now, context.now);
+            entries::note_if_it_fits(execution, entries::TURN_LOST, context);
         }
         // Work may have become ready that wasn't begun: whatever it waits for, a turn has a look.
         ExecutionState::Waiting(waiting) => {

@@ -5,7 +5,7 @@ use crate::duration::Millis;
 use crate::execution::command::Take;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply, TakeReply};
 use crate::execution::update::{settled_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, Turn, attempts, closing, due};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, Turn, attempts, closing, due, entries};
 use crate::task::Failure;
 
 /// How much too early the hint of a wait's or a lease's end may come. One that comes earlier is none of it, but left from
@@ -99,6 +99,9 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Execution
         shared: take.company.is_shared(),
         under_way: vec![],
     });
+    if execution.turn().is_some() {
+        entries::note_if_it_fits(&mut after, entries::TURN_LOST, context);
+    }
     update(execution, after, context, Ok(ExecutionReply::Take(TakeReply::Taken)))
 }
 

@@ -11,6 +11,7 @@ use tickover_service::executions::remote_id;
 
 use super::TimelineEntryView;
 use crate::view::attempt::ErrorView;
+use crate::view::execution::attempts::{Attempts, Shown};
 use crate::view::verbatim::Verbatim;
 
 /// What is known of a run's steps while its journal is gone through.
@@ -20,6 +21,7 @@ pub(super) struct Steps<'a> {
     fan_outs: BTreeMap<(Timestamp, &'a str), u32>,
     shown: BTreeSet<(Timestamp, &'a str)>,
     begun: BTreeMap<&'a StepName, Begun>,
+    attempts: Attempts<'a>,
     /// Timers whose wait hasn't ended otherwise.
     timers: BTreeMap<&'a StepName, Timestamp>,
 }
@@ -38,7 +40,14 @@ impl<'a> Steps<'a> {
             }
         }
         fan_outs.retain(|_, count| *count > 1);
-        Self { execution, fan_outs, shown: BTreeSet::new(), begun: BTreeMap::new(), timers: BTreeMap::new() }
+        Self {
+            execution,
+            fan_outs,
+            shown: BTreeSet::new(),
+            begun: BTreeMap::new(),
+            attempts: Attempts::default(),
+            timers: BTreeMap::new(),
+        }
     }
 
     /// What an entry is shown as.
@@ -51,6 +60,7 @@ impl<'a> Steps<'a> {
             let view = TimelineEntryView::named(entry.at, "fan_out_started", &key.1);
             views.push(TimelineEntryView { count: Some(count), ..view });
         }
+        views.extend(self.attempts.note(entry).map(|lost| attempt_lost(entry.at, lost)));
         views.extend(self.entry(entry));
         views
     }
@@ -62,7 +72,7 @@ impl<'a> Steps<'a> {
                 self.begun.insert(name, Begun { at: *first_at, is_child: false });
                 let kind = if error.is_some() { "step_attempt_failed" } else { "step_attempt_started" };
                 TimelineEntryView {
-                    attempt: Some(*attempt),
+                    attempt: Some(*attempt + self.attempts.lost(name)),
                     error: error.as_ref().map(ErrorView::from),
                     until: next_at.map(Timestamp::to_rfc3339),
                     ..TimelineEntryView::named(at, kind, name)
@@ -134,8 +144,10 @@ impl<'a> Steps<'a> {
     ) -> TimelineEntryView {
         let begun = self.begun.get(name);
         let subject = if begun.is_some_and(|begun| begun.is_child) { "child" } else { "step" };
+        let lost = self.attempts.lost(name);
         let view = TimelineEntryView {
-            attempts,
+            attempts: attempts.map(|attempts| attempts + lost),
+            lost: (lost > 0).then_some(lost),
             duration_ms: begun.map(|begun| at.since(begun.at).as_u64()),
             ..TimelineEntryView::named(at, format!("{subject}_{}", ending(outcome)), name)
         };
@@ -154,6 +166,13 @@ impl<'a> Steps<'a> {
         }
     }
 
+    /// The attempts that the turn under way knows to be lost.
+    pub(super) fn lost_since(&self) -> Vec<(Timestamp, TimelineEntryView)> {
+        let Some(turn) = self.execution.turn() else { return vec![] };
+        let lost = self.attempts.lost_before(self.execution).into_iter();
+        lost.map(|lost| (turn.claimed_at, attempt_lost(turn.claimed_at, lost))).collect()
+    }
+
     /// What the execution's end put an end to: that leaves no entry either.
     pub(super) fn left_open(
         &self,
@@ -165,6 +184,11 @@ impl<'a> Steps<'a> {
         let timers = timers.map(|(name, _)| TimelineEntryView::named(ended_at, "timer_cancelled", name));
         steps.chain(timers).map(|view| (ended_at, view)).collect()
     }
+}
+
+fn attempt_lost(at: Timestamp, lost: Shown<'_>) -> TimelineEntryView {
+    let view = TimelineEntryView::named(at, "step_attempt_lost", lost.name);
+    TimelineEntryView { attempt: Some(lost.attempt), ..view }
 }
 
 /// How a step or child that is still open ends with its execution.

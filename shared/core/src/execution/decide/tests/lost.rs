@@ -2,10 +2,12 @@
 
 use crate::decision::{DueReply, Effect};
 use crate::execution::decision::{ExecutionReply, TakeReply};
+use crate::execution::entries;
+use crate::execution::journal::{Entry, Happened};
 use crate::execution::status::ExecutionStatus as Status;
 use crate::queue::QueueView;
 
-use super::fixture::{EMPTY, execution};
+use super::fixture::{EMPTY, Scene, begun, done, execution};
 
 const TAKEN: ExecutionReply = ExecutionReply::Take(TakeReply::Taken);
 const SUSPECT: ExecutionReply = ExecutionReply::Take(TakeReply::Suspect);
@@ -27,6 +29,41 @@ fn a_turn_lost_among_others_is_not_counted_either_where_it_was_held_meanwhile() 
     assert_eq!(scene.record().idle_turns, 0);
     let scene = execution().started().take("a").pause().at("1m").resume();
     assert_eq!(scene.record().idle_turns, 1, "this one was alone when it was lost");
+}
+
+/// How often the journal says that a turn was lost.
+fn losses(scene: &Scene) -> usize {
+    let is_loss =
+        |entry: &&Entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == entries::TURN_LOST);
+    scene.record().journal.iter().filter(is_loss).count()
+}
+
+#[test]
+fn a_lost_turn_is_told_by_the_write_that_finds_it() {
+    let scene = execution().started().take("a").at("1m").take("b").replies(TAKEN);
+    assert_eq!(losses(&scene), 1);
+    assert_eq!(scene.decision().writes.len(), 1);
+    let scene = scene.release("b", "0").take("c").replies(TAKEN);
+    assert_eq!(losses(&scene), 1, "one that was given back isn't lost");
+    let scene = scene.pause().at("2m").resume();
+    assert_eq!(losses(&scene), 2, "nobody could have it while it was held");
+    let scene = execution().started().take("a").record_entries("a", vec![begun("charge", "30s")]);
+    let scene = scene.at("31s").timer_for("31s");
+    assert_eq!(losses(&scene), 1, "it let the time of an attempt pass");
+}
+
+#[test]
+fn a_lost_turn_is_not_told_where_that_would_cost_another_write() {
+    let taken_over = |bytes| {
+        let entries = vec![done("charge", &format!("\"{}\"", "x".repeat(bytes)))];
+        let scene = execution().started().take("a").record_entries("a", entries).at("1m").take("b");
+        scene.replies(TAKEN)
+    };
+    let seals = |scene: &Scene| !scene.decision().segments.is_empty();
+    let full = (300..900).find(|bytes| seals(&taken_over(*bytes))).unwrap();
+    // Just before the record has no room for the turn itself, it has none for the note.
+    assert_eq!(losses(&taken_over(full - 1)), 0);
+    assert_eq!(losses(&taken_over(full - 100)), 1);
 }
 
 #[test]
