@@ -6,6 +6,8 @@ mod explain;
 mod show;
 mod start;
 
+use std::collections::BTreeMap;
+
 use clap::Subcommand;
 use reqwest::Method;
 use serde::Serialize;
@@ -134,7 +136,7 @@ pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::R
         }
         ExecutionCommand::List(args) => list(args, client).await,
         ExecutionCommand::Timeline(args) => timeline(args, client).await,
-        ExecutionCommand::Explain(args) => print(&explained(&read(&args.id, client).await?)?),
+        ExecutionCommand::Explain(args) => print(&explained(&read(&args.id, client).await?, client).await?),
         ExecutionCommand::Cancel(args) => end(&args, "cancel", client).await,
         ExecutionCommand::Terminate(args) => end(&args, "terminate", client).await,
         ExecutionCommand::Pause(args) => change(&args, "pause", client).await,
@@ -166,8 +168,14 @@ pub(crate) fn described(answer: &Single) -> anyhow::Result<String> {
 }
 
 /// Why an execution is where it is, as text.
-pub(crate) fn explained(answer: &Single) -> anyhow::Result<String> {
-    Ok(explain::text(&answer.execution()?, SystemClock.now()))
+pub(crate) async fn explained(answer: &Single, client: &Client) -> anyhow::Result<String> {
+    let execution = answer.execution()?;
+    let events = if execution.pending_events > 0 {
+        events::counts(&execution.id, client).await?
+    } else {
+        BTreeMap::new()
+    };
+    Ok(explain::text(&execution, &events, SystemClock.now()))
 }
 
 async fn operate(

@@ -156,7 +156,7 @@ pub(crate) async fn retry(args: RetryArgs, client: &Client) -> anyhow::Result<()
 pub(crate) async fn explain(args: ExplainArgs, client: &Client) -> anyhow::Result<()> {
     show::print(&match find(&args.id, client).await? {
         Found::Task(answer) => explain::text(&answer.task()?, SystemClock.now()),
-        Found::Execution(answer) => execution::explained(&answer)?,
+        Found::Execution(answer) => execution::explained(&answer, client).await?,
     })
 }
 

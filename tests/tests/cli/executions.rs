@@ -80,8 +80,18 @@ async fn events_are_offered_shown_and_thrown_away() {
     assert_eq!(scene.prints(&offer).await, "shipped had been offered before: 1 event waiting for e\n");
     let events = scene.prints(&["execution", "events", "e"]).await;
     assert_has(&events, &["shipped", "once", r#"{"by": "sea"}"#, "1 event waiting"]);
+    let named = "Events that nobody has taken: shipped (1); `tickover execution events e` shows them.";
+    assert_has(&scene.prints(&["explain", "e"]).await, &[named]);
     let gone = scene.prints(&["execution", "drain", "e", "shipped"]).await;
     assert_eq!(gone, "1 event named shipped thrown away\n");
+    assert!(!scene.prints(&["explain", "e"]).await.contains("Events"));
+    // Those that are left when it has ended are told as well.
+    for name in ["paid-10", "paid-9", "paid-10"] {
+        scene.prints(&["event", "e", name]).await;
+    }
+    scene.prints(&["execution", "terminate", "e"]).await;
+    let named = "Events that nobody has taken: paid-9 (1), paid-10 (2);";
+    assert_has(&scene.prints(&["execution", "explain", "e"]).await, &[named]);
     let unknown = scene.run(&["event", "nobody", "shipped"]).await;
     assert!(unknown.stderr.starts_with("error: not_found: "), "{unknown:?}");
 }

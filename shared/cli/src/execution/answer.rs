@@ -55,9 +55,13 @@ pub(super) struct Offered {
 
 /// A page of the events that wait, as they came.
 #[derive(Debug, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "they are the answer's")]
 pub(super) struct Events {
     /// Oldest first.
     pub(super) events: Vec<Box<RawValue>>,
+    /// How many of each name there are on all pages.
+    #[serde(default)]
+    pub(super) counts: BTreeMap<String, u32>,
     /// Where the next page begins.
     pub(super) cursor: Option<String>,
 }
@@ -186,7 +190,7 @@ pub(crate) struct Execution {
 /// Something begun that isn't over.
 #[derive(Debug, Deserialize)]
 pub(super) struct Wait {
-    /// What sort: `step`, `child`, `timer`, `retry` or `event`.
+    /// What sort: `step`, `child`, `timer`, `attempt`, `retry` or `event`.
     pub(super) kind: String,
     /// Its name in the run.
     pub(super) name: Option<String>,
@@ -194,6 +198,8 @@ pub(super) struct Wait {
     pub(super) task: Option<String>,
     /// The execution that a child is.
     pub(super) execution: Option<String>,
+    /// The number of an attempt that runs.
+    pub(super) attempt: Option<u32>,
     /// Until when.
     #[serde(default, deserialize_with = "instant")]
     pub(super) until: Option<Timestamp>,

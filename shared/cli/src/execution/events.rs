@@ -1,5 +1,7 @@
 //! `tickover event`: offers events, and shows or throws away those that wait.
 
+use std::collections::BTreeMap;
+
 use reqwest::Method;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -7,7 +9,7 @@ use tickover_core::id::{EventId, EventName, ExecutionId};
 
 use super::answer::{Drained, Events, Offered};
 use super::show;
-use crate::client::Client;
+use crate::client::{CallError, Client};
 use crate::schedule::{name, read_json};
 use crate::show::{count, print, print_json};
 
@@ -67,6 +69,13 @@ pub(crate) async fn offer(args: EventArgs, client: &Client) -> anyhow::Result<()
     let what = if offered.duplicate { "had been offered before" } else { "is offered" };
     let pending = count(offered.pending as usize, "event");
     print(&format!("{} {what}: {pending} waiting for {}\n", args.name, args.id))
+}
+
+/// How many events of each name wait.
+pub(super) async fn counts(id: &str, client: &Client) -> Result<BTreeMap<String, u32>, CallError> {
+    let path = ["executions", id, "events"];
+    let page: Events = client.call(Method::GET, &path, &[("limit", "1".to_owned())], None).await?;
+    Ok(page.counts)
 }
 
 /// Shows the events that wait.

@@ -1,14 +1,17 @@
 //! Why an execution is in its state, what happens next, and when: as far as the API's description of it says.
 
+use std::collections::BTreeMap;
+
 use tickover_core::execution::ExecutionStatus;
+use tickover_core::natural;
 use tickover_core::time::Timestamp;
 
 use super::answer::Execution;
 use super::show::waited;
 use crate::explain::moment;
 
-/// The explanation: a sentence a line.
-pub(crate) fn text(execution: &Execution, now: Timestamp) -> String {
+/// The explanation: a sentence a line. With the events that wait, counted by name.
+pub(crate) fn text(execution: &Execution, events: &BTreeMap<String, u32>, now: Timestamp) -> String {
     let mut lines = vec![format!(
         "Execution {} (workflow {}, queue {}) is {} in its run {}: {}.",
         execution.id,
@@ -20,6 +23,7 @@ pub(crate) fn text(execution: &Execution, now: Timestamp) -> String {
     )];
     lines.extend(trouble(execution, now));
     lines.extend(execution.waits_for.iter().map(|wait| format!("  open: {}", waited(wait))));
+    lines.extend(waiting_events(execution, events));
     lines.extend(next(execution, now));
     lines.extend(bounds(execution, now));
     lines.join("\n") + "\n"
@@ -95,6 +99,16 @@ fn trouble(execution: &Execution, now: Timestamp) -> Vec<String> {
     lines
 }
 
+/// Events that its code hasn't taken, and perhaps never will.
+fn waiting_events(execution: &Execution, events: &BTreeMap<String, u32>) -> Option<String> {
+    let mut counted: Vec<_> = events.iter().collect();
+    counted.sort_by(|(one, _), (other, _)| natural::compare(one, other));
+    let counted: Vec<_> = counted.into_iter().map(|(name, count)| format!("{name} ({count})")).collect();
+    let id = &execution.id;
+    let shown = format!("`tickover execution events {id}` shows them");
+    (!counted.is_empty()).then(|| format!("Events that nobody has taken: {}; {shown}.", counted.join(", ")))
+}
+
 fn next(execution: &Execution, now: Timestamp) -> Option<String> {
     let next = execution.next.as_ref()?;
     let at = next.at.map(|at| moment(at, now)).unwrap_or_default();
@@ -109,6 +123,9 @@ fn next(execution: &Execution, now: Timestamp) -> Option<String> {
                 "Next: its worker has to write something or show life by {at}; otherwise another takes over."
             )
         }
+        "step_times_out" => format!(
+            "Next: an attempt's time will be over; unless its worker reports its end by {at}, another takes over."
+        ),
         "wakes_up" => format!("Next: it goes on by itself {at}."),
         "looks_again" => format!("Next: it looks for itself whether what it waits for has ended, {at}."),
         "waits_for_others" => format!(
@@ -183,7 +200,10 @@ mod tests {
             execution[name] = value.clone();
         }
         let execution: Execution = serde_json::from_value(execution).expect("an execution");
-        let said = text(&execution, Timestamp::parse_rfc3339(NOW).expect("an instant"));
+        let events = [("shipped", 2), ("note-10", 1), ("note-9", 1)];
+        let events = events.into_iter().filter(|_| execution.pending_events > 0);
+        let events = events.map(|(name, count)| (name.to_owned(), count)).collect();
+        let said = text(&execution, &events, Timestamp::parse_rfc3339(NOW).expect("an instant"));
         for sentence in sentences {
             assert!(said.contains(sentence), "{sentence:?} should be in:\n{said}");
         }
@@ -205,6 +225,32 @@ mod tests {
                 "(in 1h): all its runs together must have ended",
             ],
         );
+    }
+
+    #[test]
+    fn one_that_runs_says_which_attempts_it_has_written_down() {
+        assert_says(
+            &json!({"status": "running", "worker": "w", "waits_for": [
+                    {"kind": "attempt", "name": "charge", "attempt": 2, "until": "2026-01-31T12:01:00.000Z"}],
+                "next": {"what": "step_times_out", "at": "2026-01-31T12:01:01.000Z"}}),
+            &[
+                "open: attempt 2 of step charge until 2026-01-31T12:01:00.000Z",
+                "unless its worker reports its end by 2026-01-31T12:01:01.000Z (in 1m 1s), another takes over.",
+            ],
+        );
+    }
+
+    #[test]
+    fn events_that_nobody_takes_are_named_and_counted() {
+        for status in ["waiting", "completed"] {
+            assert_says(
+                &json!({"status": status, "pending_events": 4}),
+                &[
+                    "Events that nobody has taken: note-9 (1), note-10 (1), shipped (2); `tickover execution events \
+                   order-7` shows them.",
+                ],
+            );
+        }
     }
 
     #[test]

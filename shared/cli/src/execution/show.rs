@@ -119,7 +119,10 @@ pub(super) fn waited(wait: &Wait) -> String {
     let is = wait.task.as_ref().map(|id| format!(" (task {id})"));
     let is = is.or_else(|| wait.execution.as_ref().map(|id| format!(" (execution {id})")));
     let until = wait.until.map(|at| format!(" until {}", at.to_rfc3339())).unwrap_or_default();
-    format!("{} {name}{}{until}", wait.kind, is.unwrap_or_default())
+    match wait.attempt {
+        Some(attempt) => format!("{} {attempt} of step {name}{until}", wait.kind),
+        None => format!("{} {name}{}{until}", wait.kind, is.unwrap_or_default()),
+    }
 }
 
 fn new_table<const N: usize>(header: [&str; N]) -> Table {
