@@ -55,9 +55,10 @@ pub struct StepOptions {
     pub on_timeout: OnTimeout,
     /// Where it runs.
     pub place: Place,
-    /// Write each attempt down before it starts, so that one whose worker was lost isn't started again.
+    /// Write each attempt down before it starts, so that one whose worker was lost, or which timed out, isn't followed
+    /// by another.
     pub at_most_once: bool,
-    /// Write the timeout down before the step starts, so that it fires though the worker is lost.
+    /// Write the timeouts down before the step starts, so that they fire though the worker is lost.
     pub durable_timeout: bool,
 }
 

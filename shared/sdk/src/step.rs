@@ -126,7 +126,8 @@ impl<T, E> Step<T, E> {
         self
     }
 
-    /// Whether the timeout, which is final either way, is shared by all attempts, as it is by default, or anew for each.
+    /// Whether the timeout, which is final either way, is shared by all attempts, as it is by default, or anew for
+    /// each.
     pub fn scope(mut self, scope: Scope) -> Self {
         self.options.scope = scope;
         self
@@ -142,19 +143,19 @@ impl<T, E> Step<T, E> {
         self
     }
 
-    /// How long an attempt of a remote step may go without a heartbeat of its worker: `"30s"`, or a duration above zero.
-    /// Then it is a failed attempt, and [`Step::on_timeout`] says what follows. Workers of this crate send them by
-    /// themselves, three times as often.
+    /// How long an attempt of a remote step may go without a heartbeat of its worker: `"30s"`, or a duration above
+    /// zero. Then it is a failed attempt, and [`Step::on_timeout`] says what follows. Workers of this crate send them
+    /// by themselves, three times as often.
     ///
-    /// A step in place has none, and is refused as [`StepError::Invalid`] where it has one: its worker shows life by the
-    /// lease of the turn. Limit its attempts with [`Step::attempt_timeout`].
+    /// A step in place has none, and is refused as [`StepError::Invalid`] where it has one: its worker shows life by
+    /// the lease of the turn. Limit its attempts with [`Step::attempt_timeout`].
     pub fn heartbeat(mut self, timeout: impl IntoMillis) -> Self {
         self.options.heartbeat = self.span("heartbeat", timeout).or(self.options.heartbeat);
         self
     }
 
-    /// What follows an attempt that exceeds its [`Step::attempt_timeout`] or goes without a [`Step::heartbeat`]: another
-    /// one while any are left, as by default, or the end. [`Step::timeout`] is final in any case.
+    /// What follows an attempt that exceeds its [`Step::attempt_timeout`] or goes without a [`Step::heartbeat`]:
+    /// another one while any are left, as by default, or the end. [`Step::timeout`] is final in any case.
     pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
         self.options.on_timeout = on_timeout;
         self

@@ -195,8 +195,8 @@ pub fn default_filter() -> Targets {
     Targets::new().with_default(LevelFilter::INFO)
 }
 
-/// Sends logs to standard error, but for those that the filter leaves out. Lines for people are coloured on a terminal, unless
-/// `NO_COLOR` is set.
+/// Sends logs to standard error, but for those that the filter leaves out. Lines for people are coloured on a
+/// terminal, unless `NO_COLOR` is set.
 ///
 /// A second call does nothing: the first one's settings stand.
 pub fn init(filter: Targets, format: LogFormat) {

@@ -1,8 +1,8 @@
 //! A worker inside Lambda: each message of a batch is a turn or a remote step, and those that can't be dealt with
 //! now go back to their queue alone. If the process dies, nobody knows by which of them: each is then done alone.
 //!
-//! Leases last as long as the invocation, so nothing is renewed. Nothing is begun for which there is too little time
-//! left.
+//! Leases last as long as the invocation, so nothing is renewed but what asks for heartbeats. Nothing is begun for
+//! which there is too little time left.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};

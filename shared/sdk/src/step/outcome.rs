@@ -28,8 +28,8 @@ pub enum StepError<E> {
         last_error: E,
     },
     /// The step's time was over: its `timeout`, which is final, or that of its last attempt. A timeout of an attempt
-    /// (`attempt_timeout`, `heartbeat`) is the last where none is left or `on_timeout` is `terminal`. There is no error of
-    /// the step's own then, so it isn't [`StepError::RetryExhausted`], also where earlier attempts failed.
+    /// (`attempt_timeout`, `heartbeat`) is the last where none is left or `on_timeout` is `terminal`. There is no
+    /// error of the step's own then, so it isn't [`StepError::RetryExhausted`], also where earlier attempts failed.
     TimedOut {
         /// The step's name in the run.
         step: String,

@@ -28,7 +28,7 @@ pub struct WorkerSettings {
     /// How long it counts as alive without a word.
     pub lease: Millis,
     /// Whether it renews its leases, each after a third of its length. Without it, nothing may take longer than a
-    /// lease.
+    /// lease. The heartbeats that a remote step asks for are sent in any case.
     pub heartbeat: bool,
     /// How long it goes on when told to stop.
     pub grace: Millis,

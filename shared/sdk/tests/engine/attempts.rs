@@ -183,8 +183,8 @@ async fn lost(ctx: Ctx, kind: String) -> Result<String> {
     Ok(ctx.step(step).await.unwrap_err().to_string())
 }
 
-/// Has a worker lost in the first attempt, with a lease of a minute: how the execution ended, and how often the step was
-/// begun.
+/// Has a worker lost in the first attempt, with a lease of a minute: how the execution ended, and how often the step
+/// was begun.
 async fn lose_a_worker_of(kind: &str) -> (Ended, u32) {
     let scene = Scene::new();
     let frozen = scene.worker(Registry::new().with(lost));

@@ -27,17 +27,16 @@ pub struct TimelineEntryView {
     #[schema(format = DateTime)]
     pub at: String,
     /// What: `started`, `run_continued` (an earlier run made way for the next), `run_started`, `turn_started`,
-    /// `turn_lost` (its worker was lost, or let the time of an attempt pass; told as far as the record has room for it),
-    /// `patched`, `step_attempt_started`, `step_attempt_failed`, `step_attempt_lost` (with its worker, or cut off with its
-    /// invocation; told when that is found), `step_started`, `step_completed`, `step_failed`, `step_exhausted`, `step_timed_out`,
-    /// `step_deadline_exceeded`, `step_cancelled`, `step_result_expired` (its result was deleted before anybody
-    /// looked), `step_reopened`, the same with `child_` for `step_`,
-    /// `child_abandoned`, `child_cancel_requested`, `child_terminated`, `fan_out_started`,
-    /// `captured`, `timer_started`, `timer_fired`,
-    /// `timer_cancelled`, `event_offered`, `events_drained`, `event_awaited` (it waits for an event without a time limit),
-    /// `wait_ended`, `wait_timed_out`, `on_failure_started`, `execution_completed`, `execution_failed`,
-    /// `execution_timed_out`, `execution_cancelled`, `drift` (the code doesn't ask for what is remembered of this name),
-    /// or an operator's word such as `paused`.
+    /// `turn_lost` (its worker was lost, or let the time of an attempt pass; told as far as the record has room for
+    /// it), `patched`, `step_attempt_started`, `step_attempt_failed`, `step_attempt_lost` (with its worker, or cut off
+    /// with its invocation; told when that is found), `step_started`, `step_completed`, `step_failed`,
+    /// `step_exhausted`, `step_timed_out`, `step_deadline_exceeded`, `step_cancelled`, `step_result_expired` (its
+    /// result was deleted before anybody looked), `step_reopened`, the same with `child_` for `step_`,
+    /// `child_abandoned`, `child_cancel_requested`, `child_terminated`, `fan_out_started`, `captured`,
+    /// `timer_started`, `timer_fired`, `timer_cancelled`, `event_offered`, `events_drained`, `event_awaited` (it waits
+    /// for an event without a time limit), `wait_ended`, `wait_timed_out`, `on_failure_started`,
+    /// `execution_completed`, `execution_failed`, `execution_timed_out`, `execution_cancelled`, `drift` (the code doesn't
+    /// ask for what is remembered of this name), or an operator's word such as `paused`.
     #[schema(value_type = String)]
     pub kind: Cow<'static, str>,
     /// The name of the step, child, sleep, wait, captured value or fan-out.

@@ -19,9 +19,9 @@ pub(super) const EVENT: &str = "event";
 /// Something begun that isn't over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct WaitView {
-    /// `step`, a remote one; `child`; `timer`, of a sleep or of a wait with a timeout; `attempt`, of a step in place that
-    /// was written down before it began (`at_most_once`, `durable_timeout`) and runs; `retry`, a step's next attempt; or
-    /// `event`, where nothing else is waited for.
+    /// `step`, a remote one; `child`; `timer`, of a sleep or of a wait with a timeout; `attempt`, of a step in place
+    /// that was written down before it began (`at_most_once`, `durable_timeout`) and runs; `retry`, a step's next
+    /// attempt; or `event`, where nothing else is waited for.
     #[schema(value_type = String)]
     pub kind: &'static str,
     /// Its name in the run.

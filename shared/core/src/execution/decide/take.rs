@@ -5,7 +5,9 @@ use crate::duration::Millis;
 use crate::execution::command::Take;
 use crate::execution::decision::{ExecutionDecision, ExecutionReply, TakeReply};
 use crate::execution::update::{settled_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, Turn, attempts, closing, due, entries};
+use crate::execution::{
+    Execution, ExecutionOutcome, ExecutionState, Stuck, Turn, attempts, closing, due, entries,
+};
 use crate::task::Failure;
 
 /// How much too early the hint of a wait's or a lease's end may come. One that comes earlier is none of it, but left from

@@ -18,7 +18,7 @@ pub struct StepPolicy {
     pub timeout: Option<Millis>,
     /// How long each attempt may take from its start, and what follows one that takes longer.
     pub attempt_timeout: Option<AttemptTimeout>,
-    /// Whether an attempt that was begun and whose end isn't known is the last one.
+    /// Whether an attempt that was begun and whose end isn't known is the last one, and likewise one that timed out.
     pub at_most_once: bool,
 }
 
@@ -155,8 +155,8 @@ impl StepPolicy {
         self.again(ended, bounds)
     }
 
-    /// What follows an attempt whose time is over, as it does with tasks. There is no error of the step's own, so a step
-    /// whose last attempt timed out has timed out.
+    /// What follows an attempt whose time is over, as it does with tasks. There is no error of the step's own, so a
+    /// step whose last attempt timed out has timed out.
     pub fn after_timeout(&self, ended: &EndedAttempt, bounds: Bounds) -> AfterFailure {
         let timed_out = AfterFailure::End(StepOutcome::TimedOut);
         // The time over all attempts is final.
