@@ -3,13 +3,17 @@
 //! Code that waits for several things goes on with whichever ends first, so the order in which it hears of their ends
 //! is a part of what has happened. All that a future of the context waits for ends with an entry, a sleep's end and an
 //! event's arrival too; nothing is ready when it is first polled but values that were captured and are small.
+//!
+//! Code may also look elsewhere when it is told, as `select!` does with its other branches while it runs one. What it
+//! was told of is there when it looks again. Of several, only the first in the journal is: `select!` looks at its
+//! branches in random order, and would take another one in each replay.
 
 use tickover_core::execution::journal::Happened;
 use tickover_core::id::StepName;
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 
-use super::need::{Need, Waiting};
+use super::need::Need;
 use super::state::State;
 
 /// Large results that are read at once, of those that the code hears of next.
@@ -28,32 +32,50 @@ pub(super) enum Heard {
 impl State {
     /// Tells the code of the next outcome that it waits for. It has to be at rest.
     pub(super) fn hear(&mut self) -> Heard {
-        if let Some(number) = self.late.first().copied() {
-            return self.tell(number);
+        self.told = None;
+        while let Some((place, number)) =
+            self.asked.first_key_value().map(|(place, number)| (*place, *number))
+        {
+            // It may have been set aside once more.
+            if self.is_watched(number) {
+                return self.tell(number);
+            }
+            self.asked.remove(&place);
         }
         while let Some(name) = self.replay.next_outcome() {
             match self.numbers.get(name).copied() {
-                Some(number) => return self.tell(number),
-                None => self.replay.pass(),
+                Some(number) if !self.has_ended(number) => return self.tell(number),
+                Some(_) | None => self.replay.pass(),
             }
         }
         Heard::Nothing
     }
 
+    fn has_ended(&self, number: u64) -> bool {
+        self.needs.get(&number).is_none_or(|waiting| waiting.place.is_some())
+    }
+
     fn tell(&mut self, number: u64) -> Heard {
-        let Some(name) = self.needs.get(&number).map(|waiting| waiting.need.name().clone()) else {
-            self.late.remove(&number);
-            return Heard::Something;
-        };
+        let Some(waiting) = self.needs.get(&number) else { return Heard::Something };
+        let name = waiting.need.name().clone();
         if self.unread(&name).is_some() {
             return Heard::NotYet(self.to_read(&name));
         }
-        if !self.late.remove(&number) {
-            self.replay.pass();
+        match waiting.place {
+            Some(place) => drop(self.asked.remove(&place)),
+            None => self.replay.pass(),
         }
-        if let Some(waker) = self.needs.get_mut(&number).and_then(Waiting::hear) {
-            waker.wake();
+        let place = self.replay.place(&name);
+        if let Some(waiting) = self.needs.get_mut(&number) {
+            if waiting.place.is_none() {
+                waiting.place = place;
+                self.heard.extend(place.map(|place| (place, number)));
+            }
+            if let Some(waker) = waiting.waker.take() {
+                waker.wake();
+            }
         }
+        self.told = Some(number);
         self.last_heard = Some(name);
         Heard::Something
     }

@@ -18,8 +18,10 @@ use crate::step::StepInfo;
 /// Something that the code waits for.
 pub(crate) struct Waiting {
     pub(crate) need: Need,
-    /// Whether the code is told that it has ended.
-    pub(super) is_heard: bool,
+    /// Where its end stands among those that the code has come past, once it has.
+    pub(super) place: Option<u64>,
+    /// In which poll of the body it was last polled.
+    pub(super) polled_in: u64,
     /// The waker of an executor within the code, such as one of many futures that it joins: it has to be told.
     pub(super) waker: Option<Waker>,
 }
@@ -42,14 +44,6 @@ pub(crate) enum Need {
     Timer { name: StepName, until: Timestamp },
     /// An event comes, or the instant until which it is waited for.
     Event { name: StepName, event: EventName, until: Option<Timestamp> },
-}
-
-impl Waiting {
-    /// The code is told that it has ended; who has to be woken for that.
-    pub(super) fn hear(&mut self) -> Option<Waker> {
-        self.is_heard = true;
-        self.waker.take()
-    }
 }
 
 impl Need {

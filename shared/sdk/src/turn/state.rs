@@ -3,7 +3,7 @@
 //! The code's futures only look and say what they need; the driver alone makes anything happen.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -100,8 +100,15 @@ pub(crate) struct State {
     pub(crate) needs: BTreeMap<u64, Waiting>,
     /// The same by name.
     pub(super) numbers: HashMap<StepName, u64>,
-    /// What the code began to wait for after it had come past its end.
-    pub(super) late: BTreeSet<u64>,
+    /// What has ended while the code waited for it, and isn't taken yet, by its place in the journal's order: the code
+    /// was told, and looked elsewhere.
+    pub(super) heard: BTreeMap<u64, u64>,
+    /// What the code asked for after it had come past its end, and is to be told of once it rests, in the same order.
+    pub(super) asked: BTreeMap<u64, u64>,
+    /// What the code is told of in this poll.
+    pub(super) told: Option<u64>,
+    /// How often the body was polled.
+    pub(super) polls: u64,
     pub(super) last_heard: Option<StepName>,
     /// What ends the turn, said by the code or found out for it.
     pub(crate) verdict: Option<Verdict>,
@@ -157,7 +164,10 @@ impl State {
             facts,
             needs: BTreeMap::new(),
             numbers: HashMap::new(),
-            late: BTreeSet::new(),
+            heard: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            told: None,
+            polls: 0,
             last_heard: None,
             verdict: None,
             losers: vec![],
@@ -212,7 +222,7 @@ impl State {
 
     /// What the code waits for that hasn't ended, as far as it has heard.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Need> {
-        self.needs.values().filter(|waiting| !waiting.is_heard).map(|waiting| &waiting.need)
+        self.needs.values().filter(|waiting| waiting.place.is_none()).map(|waiting| &waiting.need)
     }
 
     /// Keeps the text of a payload at hand.
@@ -225,17 +235,16 @@ impl State {
     /// Which waker belongs to the body itself from now on.
     pub(crate) fn poll_with(&mut self, waker: Waker) {
         self.own_waker = waker;
+        self.polls += 1;
     }
 
     /// Notes what a future of the code waits for; its number.
     pub(crate) fn wait(&mut self, need: Need, waker: &Waker) -> u64 {
         self.next += 1;
         let number = self.next;
-        if self.replay.has_passed(need.name()) {
-            self.late.insert(number);
-        }
+        let place = self.replay.place(need.name());
         self.numbers.insert(need.name().clone(), number);
-        self.needs.insert(number, Waiting { need, is_heard: false, waker: None });
+        self.needs.insert(number, Waiting { need, place, polled_in: self.polls, waker: None });
         self.wait_on(number, waker);
         number
     }
@@ -247,19 +256,32 @@ impl State {
         let waker = (!waker.will_wake(&self.own_waker)).then(|| waker.clone());
         if let Some(waiting) = self.needs.get_mut(&number) {
             waiting.waker = waker;
+            waiting.polled_in = self.polls;
+            self.asked.extend(waiting.place.map(|place| (place, number)));
         }
     }
 
-    /// Whether the code is told that what it waits for has ended.
+    /// Whether the code, which polls it now, hears that what it waits for has ended. Of several that have ended
+    /// while it looked elsewhere it hears of the first of them first, whichever it polls first.
     pub(crate) fn is_heard(&self, number: u64) -> bool {
-        self.needs.get(&number).is_some_and(|waiting| waiting.is_heard)
+        let first = self.heard.first_key_value().map(|(_, first)| *first);
+        self.told == Some(number) || first == Some(number)
+    }
+
+    /// Whether the code, which is at rest, waits for it: it was polled last, or an executor within the code has it.
+    pub(super) fn is_watched(&self, number: u64) -> bool {
+        let is_watched = |waiting: &Waiting| waiting.waker.is_some() || waiting.polled_in == self.polls;
+        self.needs.get(&number).is_some_and(is_watched)
     }
 
     /// Forgets what a future waited for.
     pub(crate) fn forget(&mut self, number: u64) -> Option<Need> {
-        let need = self.needs.remove(&number)?.need;
+        let Waiting { need, place, .. } = self.needs.remove(&number)?;
         self.numbers.remove(need.name());
-        self.late.remove(&number);
+        if let Some(place) = place {
+            self.heard.remove(&place);
+            self.asked.remove(&place);
+        }
         Some(need)
     }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use futures::future::{poll_immediate, select_all};
+use futures::future::{FusedFuture as _, poll_immediate, select_all};
 use futures::stream::{self, FuturesUnordered};
 use futures::{FutureExt as _, StreamExt as _};
 use tickover::client::ExecutionStatus;
@@ -205,8 +205,8 @@ async fn races(ctx: Ctx, (): ()) -> Result<()> {
 
 #[tokio::test]
 async fn a_race_is_won_by_the_same_step_again() {
-    // Those that ended while nobody looked are both there when somebody does: then the first in the list wins.
-    always(races, &["1", "2", "4", "3", "after"], async |env| {
+    // Those that ended while nobody looked come in the order in which they did.
+    always(races, &["1", "2", "3", "4", "after"], async |env| {
         env.start(&races, ()).await.unwrap().result().await.unwrap();
     })
     .await;
@@ -258,6 +258,37 @@ async fn aside(ctx: Ctx, (): ()) -> Result<()> {
 async fn what_ended_while_the_body_looked_elsewhere_comes_later_in_a_replay_as_well() {
     always(aside, &["late", "nap", "early", "end"], async |env| {
         env.start(&aside, ()).await.unwrap().result().await.unwrap();
+    })
+    .await;
+}
+
+#[tickover::workflow("handled")]
+async fn handled(ctx: Ctx, (): ()) -> Result<()> {
+    begin();
+    let [mut one, mut two, mut three, mut four] =
+        [4, 3, 1, 2].map(|seconds| ctx.step(work(seconds).named(format!("s{seconds}"))).fuse());
+    loop {
+        // Which of its branches it looks at first is a matter of chance.
+        let seconds = tokio::select! {
+            seconds = &mut one, if !one.is_terminated() => seconds?,
+            seconds = &mut two, if !two.is_terminated() => seconds?,
+            seconds = &mut three, if !three.is_terminated() => seconds?,
+            seconds = &mut four, if !four.is_terminated() => seconds?,
+            else => break,
+        };
+        saw(&seconds);
+        ctx.step(work(10).named(format!("handle[{seconds}]"))).await?;
+        saw(&"handled");
+    }
+    ctx.sleep("after", "1h").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_ended_while_something_was_handled_comes_one_by_one_in_the_order_in_which_it_did() {
+    let expected = ["1", "handled", "2", "handled", "3", "handled", "4", "handled"];
+    always(handled, &expected, async |env| {
+        env.start(&handled, ()).await.unwrap().result().await.unwrap();
     })
     .await;
 }

@@ -2,9 +2,10 @@
 //!
 //! Code that waits for several things at once goes on with whichever ends first. So that it goes the same way in each
 //! replay, it hears of one outcome at a time, and of the next one once it has come to rest. An outcome that came while
-//! nothing waited for it is passed over; whatever begins to wait for it later is told as soon as the code rests.
+//! nothing waited for it is passed over; whatever begins to wait for it later is told as soon as the code rests. Where
+//! there are several of those, the first in this order comes first.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::Replay;
 use crate::id::StepName;
@@ -13,12 +14,14 @@ use crate::id::StepName;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     ahead: VecDeque<StepName>,
-    passed: BTreeSet<StepName>,
+    /// Each with its place among them.
+    passed: BTreeMap<StepName, u64>,
+    next_place: u64,
 }
 
 impl Order {
     pub(super) fn add(&mut self, name: &StepName) {
-        if !self.passed.contains(name) {
+        if !self.passed.contains_key(name) {
             self.ahead.push_back(name.clone());
         }
     }
@@ -49,12 +52,18 @@ impl Replay {
     /// The code has heard of the next outcome, or nothing of it waits for that.
     pub fn pass(&mut self) {
         if let Some(name) = self.order.ahead.pop_front() {
-            self.order.passed.insert(name);
+            self.order.passed.entry(name).or_insert(self.order.next_place);
+            self.order.next_place += 1;
         }
     }
 
     /// Whether the code has come past this outcome.
     pub fn has_passed(&self, name: &StepName) -> bool {
-        self.order.passed.contains(name)
+        self.place(name).is_some()
+    }
+
+    /// Where an outcome stands among those that the code has come past.
+    pub fn place(&self, name: &StepName) -> Option<u64> {
+        self.order.passed.get(name).copied()
     }
 }

@@ -417,6 +417,18 @@ fn what_was_heard_is_not_heard_again_when_the_journal_is_read_anew() {
     assert_eq!(heard(&mut replay), ["b"]);
 }
 
+#[test]
+fn an_outcome_keeps_its_place_among_those_that_were_passed() {
+    let mut replay = replay([completed("b"), completed("a")]);
+    assert_eq!(replay.place(&name("a")), None);
+    assert_eq!(heard(&mut replay), ["b", "a"]);
+    replay.rebuild(&journal([completed("b"), offered("paid", "5"), completed("a")]));
+    replay.push(NOW, completed("c"));
+    assert_eq!(heard(&mut replay), ["c"]);
+    let places = ["b", "a", "c"].map(|text| replay.place(&name(text)));
+    assert!(places.is_sorted_by(|one, next| one < next), "{places:?}");
+}
+
 fn unused(replay: &Replay) -> Vec<String> {
     replay.unused().map(ToString::to_string).collect()
 }
