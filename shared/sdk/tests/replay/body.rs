@@ -11,6 +11,7 @@ use tickover::Millis;
 use tickover::prelude::*;
 use tokio::sync::oneshot;
 
+use crate::chance::Pool;
 use crate::steps::{job, little};
 use crate::tree::{Ending, Goal, Leaf, Node, Question, Racing, Spec};
 use crate::witness::{ID, Witness};
@@ -156,6 +157,7 @@ impl Body {
                 }
             }
             .boxed(),
+            Node::Handled(nodes, each) => body.handled(nodes, *each, at).boxed(),
             Node::Glance(node) => async move {
                 let glance = body.go(&node, &format!("{at}.0")).now_or_never();
                 body.noted(format!("{at}: {}", told::<_, &str>(glance.ok_or("not yet"))));
@@ -194,6 +196,7 @@ impl Body {
     async fn race(self: Arc<Self>, racing: Racing, nodes: Vec<Node>, at: String) -> u64 {
         let mut pieces = self.all(&nodes, &at);
         let (winner, won) = match racing {
+            Racing::Chance => Pool::new(&self.witness, pieces).next().await.unwrap(),
             Racing::SelectAll => {
                 let (won, winner, _) = select_all(pieces).await;
                 (winner, won)
@@ -237,6 +240,16 @@ impl Body {
         // It stays alive meanwhile, whether anything is left in it or not.
         sums.push(self.go(&Node::Leaf(Leaf::Sleep(2)), &format!("{at}.end")).await);
         drop(pool);
+        sum(sums)
+    }
+
+    async fn handled(self: Arc<Self>, nodes: Vec<Node>, each: Node, at: String) -> u64 {
+        let mut pool = Pool::new(&self.witness, self.all(&nodes, &at));
+        let mut sums = vec![];
+        while let Some((index, sum)) = pool.next().await {
+            self.noted(format!("{at}: {index} ended"));
+            sums.extend([sum, self.go(&each, &format!("{at}.each{index}")).await]);
+        }
         sum(sums)
     }
 

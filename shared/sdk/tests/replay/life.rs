@@ -5,6 +5,7 @@ use std::pin::pin;
 
 use tickover::Millis;
 use tickover::test::TestEnv;
+use tickover_core::execution::journal::{DRIFT, Happened};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::id::{EventName, ExecutionId, QueueName, WorkflowName};
 use tickover_core::payload::Json;
@@ -13,7 +14,7 @@ use tickover_service::executions::StartRequest;
 
 use crate::body::{AGAIN, random};
 use crate::steps::{little, work};
-use crate::tree::{EVENTS, Offer, Plan};
+use crate::tree::{EVENTS, Ending, Offer, Plan};
 use crate::witness::{ID, Witness};
 
 /// Most deaths of one body that are tried.
@@ -121,6 +122,15 @@ fn judge(witness: &Witness, outcome: &ExecutionOutcome, output: Option<&str>) {
     if !matches!(outcome, ExecutionOutcome::Completed { .. }) || output != last.as_deref() {
         witness.object(format!("it ended with {outcome:?}, {output:?}; the last turn with {last:?}"));
     }
+    // A run that began with kept results may have gone another way than the one that had them.
+    let drift = witness.journal().into_iter().find(|entry| is_drift(&entry.what));
+    if let (Some(drift), Ending::Result | Ending::Afterwards) = (drift, witness.plan.ending) {
+        witness.object(format!("the code counts as changed: {drift:?}"));
+    }
+}
+
+fn is_drift(what: &Happened) -> bool {
+    matches!(what, Happened::Note { kind, .. } if kind == DRIFT)
 }
 
 fn id() -> ExecutionId {

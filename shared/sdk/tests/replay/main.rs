@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test expects and doesn't find is its failure")]
 
 mod body;
+mod chance;
 mod life;
 mod mixed;
 mod steps;

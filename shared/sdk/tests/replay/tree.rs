@@ -28,6 +28,9 @@ pub(crate) enum Node {
     },
     /// In so many seconds or not at all.
     Timeout(u64, Box<Node>),
+    /// As one after the other ends, which is followed by something else, while the others are set aside. Which of them
+    /// is polled first is a matter of chance.
+    Handled(Vec<Node>, Box<Node>),
     /// Polled once and dropped.
     Glance(Box<Node>),
     /// Polled once, set aside while something else is awaited, and awaited then.
@@ -55,6 +58,8 @@ pub(crate) enum Racing {
     Select,
     /// `futures::future::select_all`.
     SelectAll,
+    /// As `tokio::select!` is without `biased`: which of them is polled first is a matter of chance.
+    Chance,
 }
 
 /// What a context offers.
@@ -211,7 +216,8 @@ pub(crate) fn tree() -> impl Strategy<Value = Node> {
         let boxed = node.clone().prop_map(Box::new);
         let two = || (boxed.clone(), boxed.clone());
         let some = |from| prop::collection::vec(node.clone(), from..4);
-        let racing = prop::sample::select(vec![Racing::Tokio, Racing::Select, Racing::SelectAll]);
+        let racing =
+            prop::sample::select(vec![Racing::Tokio, Racing::Select, Racing::SelectAll, Racing::Chance]);
         prop_oneof![
             4 => some(2).prop_map(Node::Seq),
             2 => some(2).prop_map(Node::Join),
@@ -222,6 +228,7 @@ pub(crate) fn tree() -> impl Strategy<Value = Node> {
             2 => (1..3_usize, any::<bool>(), some(2))
                 .prop_map(|(at_once, in_order, nodes)| Node::Buffered { at_once, in_order, nodes }),
             2 => (long(), boxed.clone()).prop_map(|(seconds, node)| Node::Timeout(seconds.max(1), node)),
+            2 => (some(2), boxed.clone()).prop_map(|(nodes, each)| Node::Handled(nodes, each)),
             1 => boxed.clone().prop_map(Node::Glance),
             2 => two().prop_map(|(first, meanwhile)| Node::Aside(first, meanwhile)),
             2 => reminded(boxed.clone()),

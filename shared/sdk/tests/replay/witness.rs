@@ -37,6 +37,7 @@ struct Sight {
     deaths: u64,
     /// How many values were made, so that no two are the same.
     made: u64,
+    chance: u64,
     /// The life in which each step has ended well.
     done: BTreeMap<String, u64>,
     /// Keys of the steps that had ended at some death.
@@ -114,6 +115,17 @@ impl Witness {
     /// The body sees something, for which these have to be in the journal.
     pub(crate) fn saw(&self, turn: usize, needs: Vec<String>, what: &str) {
         self.sight().turns[turn].trace.push(Seen { needs, what: what.to_owned() });
+    }
+
+    /// A number below this one that differs from turn to turn.
+    pub(crate) fn chance(&self, below: usize) -> usize {
+        let mut sight = self.sight();
+        // SplitMix64.
+        sight.chance = sight.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = sight.chance;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        usize::try_from(bits >> 40).unwrap() % below
     }
 
     /// A value that nobody has seen before, of so many bytes.
