@@ -202,7 +202,10 @@ async fn a_workflow_that_fails_leaves_no_word_of_its_payloads() {
     drop(env.advance("5s").await);
 
     assert_eq!(Log::lines("what was to be done about the failure failed itself").len(), 1, "{}", Log::text());
-    assert!(!Log::lines("what is remembered doesn't fit the code; the execution waits for an operator").is_empty());
+    assert!(
+        !Log::lines("what is remembered doesn't fit the code; the execution waits for an operator")
+            .is_empty()
+    );
     assert!(!Log::lines("the workflow's code panicked").is_empty());
     silent();
 }
