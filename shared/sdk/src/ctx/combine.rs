@@ -32,6 +32,8 @@ pub(super) struct Steps<T, E> {
     /// Those that haven't ended. Each is polled only when it has, however many there are.
     running: FuturesUnordered<Member<T, E>>,
     outcomes: Vec<Option<Outcome<T, E>>>,
+    /// The indexes of those that have ended, the first to end first.
+    ended: Vec<usize>,
     is_checked: bool,
 }
 
@@ -60,7 +62,7 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         let members: Vec<_> = steps.into_iter().enumerate().map(named).map(StepOperation::new).collect();
         let outcomes = members.iter().map(|_| None).collect();
         let (shared, running) = (Arc::clone(shared), FuturesUnordered::new());
-        Self { shared, label, members, running, outcomes, is_checked: false }
+        Self { shared, label, members, running, outcomes, ended: vec![], is_checked: false }
     }
 
     /// Remote steps that are all waited for tell of their ends together; not those whose results are kept from an
@@ -102,9 +104,10 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         while let Poll::Ready(Some((index, outcome))) = self.running.poll_next_unpin(context) {
             if let Some(place) = self.outcomes.get_mut(index) {
                 *place = Some(outcome);
+                self.ended.push(index);
             }
         }
-        Some(self.outcomes.iter().all(Option::is_some))
+        Some(self.ended.len() == self.outcomes.len())
     }
 
     /// Whether it may have so many steps. If not, the run ends.
@@ -253,13 +256,13 @@ impl<T: Stored, E: Stored + Display> Race<T, E> {
         Poll::Ready(Raced::Nobody(self.steps.take().into_iter().filter_map(Result::err).collect()))
     }
 
-    /// The first by index of those that have ended. One ends at a time, but for steps that can't begin.
+    /// The first to end with what the race is for.
     fn winner(&mut self) -> Option<(usize, Outcome<T, E>)> {
-        let wins = |outcome: &Option<Outcome<T, E>>| match (self.goal, outcome) {
-            (Goal::End, outcome) => outcome.is_some(),
-            (Goal::Success, outcome) => outcome.as_ref().is_some_and(Result::is_ok),
+        let wins = |index: &usize| match (self.goal, self.steps.outcomes.get(*index)) {
+            (Goal::End, _) => true,
+            (Goal::Success, outcome) => matches!(outcome, Some(Some(Ok(_)))),
         };
-        let index = self.steps.outcomes.iter().position(wins)?;
+        let index = self.steps.ended.iter().copied().find(wins)?;
         Some((index, self.steps.outcomes.get_mut(index)?.take()?))
     }
 }

@@ -5,15 +5,16 @@
 //! event's arrival too; nothing is ready when it is first polled but values that were captured and are small.
 //!
 //! Code may also look elsewhere when it is told, as `select!` does with its other branches while it runs one. What it
-//! was told of is there when it looks again. Of several, only the first in the journal is: `select!` looks at its
-//! branches in random order, and would take another one in each replay.
+//! was told of is there when it looks again. Of several, only one is, until the code has come to rest: `select!` looks
+//! at its branches in random order, and would take another one in each replay. That is the one of which it was told
+//! first. If the code looks at others and not at that, as with `now_or_never`, another one's turn comes.
 
 use tickover_core::execution::journal::Happened;
 use tickover_core::id::StepName;
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 
-use super::need::Need;
+use super::need::{Need, Waiting};
 use super::state::State;
 
 /// Large results that are read at once, of those that the code hears of next.
@@ -57,19 +58,29 @@ impl State {
 
     fn tell(&mut self, number: u64) -> Heard {
         let Some(waiting) = self.needs.get(&number) else { return Heard::Something };
-        let name = waiting.need.name().clone();
+        let (name, passed) = (waiting.need.name().clone(), waiting.place);
         if self.unread(&name).is_some() {
             return Heard::NotYet(self.to_read(&name));
         }
-        match waiting.place {
-            Some(place) => drop(self.asked.remove(&place)),
-            None => self.replay.pass(),
+        self.stand_back();
+        match passed {
+            // What else it waits for that has ended it is told of next, or it could take either.
+            Some(place) => {
+                self.asked.remove(&place);
+                self.due = None;
+            }
+            None => {
+                self.replay.pass();
+                self.due = self.heard.first_key_value().map(|(_, number)| *number);
+            }
         }
         let place = self.replay.place(&name);
         if let Some(waiting) = self.needs.get_mut(&number) {
-            if waiting.place.is_none() {
-                waiting.place = place;
-                self.heard.extend(place.map(|place| (place, number)));
+            waiting.place = place;
+            if waiting.rank.is_none() {
+                waiting.rank = Some(self.next_rank);
+                self.heard.insert(self.next_rank, number);
+                self.next_rank += 1;
             }
             if let Some(waker) = waiting.waker.take() {
                 waker.wake();
@@ -78,6 +89,19 @@ impl State {
         self.told = Some(number);
         self.last_heard = Some(name);
         Heard::Something
+    }
+
+    /// What was due stands back behind the others if the code has looked at one of them and not at that.
+    fn stand_back(&mut self) {
+        let due = self.due.and_then(|due| self.needs.get_mut(&due));
+        if let (true, Some(Waiting { rank: Some(rank), .. })) = (self.looked_past, due)
+            && let Some(number) = self.heard.remove(rank)
+        {
+            *rank = self.next_rank;
+            self.heard.insert(self.next_rank, number);
+            self.next_rank += 1;
+        }
+        self.looked_past = false;
     }
 
     /// What has to be read before the code can be told of this outcome.

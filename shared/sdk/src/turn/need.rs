@@ -20,6 +20,8 @@ pub(crate) struct Waiting {
     pub(crate) need: Need,
     /// Where its end stands among those that the code has come past, once it has.
     pub(super) place: Option<u64>,
+    /// Its rank among what the code was told of and hasn't taken.
+    pub(super) rank: Option<u64>,
     /// In which poll of the body it was last polled.
     pub(super) polled_in: u64,
     /// The waker of an executor within the code, such as one of many futures that it joins: it has to be told.

@@ -100,13 +100,18 @@ pub(crate) struct State {
     pub(crate) needs: BTreeMap<u64, Waiting>,
     /// The same by name.
     pub(super) numbers: HashMap<StepName, u64>,
-    /// What has ended while the code waited for it, and isn't taken yet, by its place in the journal's order: the code
-    /// was told, and looked elsewhere.
+    /// What the code was told of and hasn't taken, as it looked elsewhere, by rank: in the order in which it was told,
+    /// but for what it looked past.
     pub(super) heard: BTreeMap<u64, u64>,
+    pub(super) next_rank: u64,
     /// What the code asked for after it had come past its end, and is to be told of once it rests, in the same order.
     pub(super) asked: BTreeMap<u64, u64>,
-    /// What the code is told of in this poll.
+    /// What the code is told of until it rests.
     pub(super) told: Option<u64>,
+    /// What it was told of before and didn't look at, of which it hears until then if it looks at that now.
+    pub(super) due: Option<u64>,
+    /// Whether it has looked at something else meanwhile that it was told of before.
+    pub(super) looked_past: bool,
     /// How often the body was polled.
     pub(super) polls: u64,
     pub(super) last_heard: Option<StepName>,
@@ -165,8 +170,11 @@ impl State {
             needs: BTreeMap::new(),
             numbers: HashMap::new(),
             heard: BTreeMap::new(),
+            next_rank: 0,
             asked: BTreeMap::new(),
             told: None,
+            due: None,
+            looked_past: false,
             polls: 0,
             last_heard: None,
             verdict: None,
@@ -244,7 +252,7 @@ impl State {
         let number = self.next;
         let place = self.replay.place(need.name());
         self.numbers.insert(need.name().clone(), number);
-        self.needs.insert(number, Waiting { need, place, polled_in: self.polls, waker: None });
+        self.needs.insert(number, Waiting { need, place, rank: None, polled_in: self.polls, waker: None });
         self.wait_on(number, waker);
         number
     }
@@ -257,15 +265,15 @@ impl State {
         if let Some(waiting) = self.needs.get_mut(&number) {
             waiting.waker = waker;
             waiting.polled_in = self.polls;
+            self.looked_past |= waiting.rank.is_some();
             self.asked.extend(waiting.place.map(|place| (place, number)));
         }
     }
 
-    /// Whether the code, which polls it now, hears that what it waits for has ended. Of several that have ended
-    /// while it looked elsewhere it hears of the first of them first, whichever it polls first.
+    /// Whether the code, which polls it now, hears that what it waits for has ended. What it may hear of until it
+    /// rests stands before it is polled, so that it doesn't depend on what it polls first.
     pub(crate) fn is_heard(&self, number: u64) -> bool {
-        let first = self.heard.first_key_value().map(|(_, first)| *first);
-        self.told == Some(number) || first == Some(number)
+        self.told == Some(number) || self.due == Some(number)
     }
 
     /// Whether the code, which is at rest, waits for it: it was polled last, or an executor within the code has it.
@@ -276,12 +284,10 @@ impl State {
 
     /// Forgets what a future waited for.
     pub(crate) fn forget(&mut self, number: u64) -> Option<Need> {
-        let Waiting { need, place, .. } = self.needs.remove(&number)?;
+        let Waiting { need, place, rank, .. } = self.needs.remove(&number)?;
         self.numbers.remove(need.name());
-        if let Some(place) = place {
-            self.heard.remove(&place);
-            self.asked.remove(&place);
-        }
+        place.map(|place| self.asked.remove(&place));
+        rank.map(|rank| self.heard.remove(&rank));
         Some(need)
     }
 

@@ -164,6 +164,28 @@ impl Body {
                 glance.unwrap_or(5)
             }
             .boxed(),
+            Node::Looked { at: node, aside, seconds, times } => async move {
+                let mut looked_at = body.go(&node, &format!("{at}.0"));
+                let mut aside = join_all(body.all(&aside, &format!("{at}.aside"))).fuse();
+                let set_aside = futures::poll!(&mut aside);
+                let mut came = None;
+                for round in 0..times {
+                    came = (&mut looked_at).now_or_never();
+                    body.noted(format!("{at}: {} at look {round}", told::<_, &str>(came.ok_or("not yet"))));
+                    if came.is_some() {
+                        break;
+                    }
+                    let name = format!("{at}[{round}]");
+                    Arc::clone(&body).leaf(Leaf::Sleep(seconds), name).await;
+                }
+                let came = match came {
+                    Some(came) => came,
+                    None => looked_at.await,
+                };
+                let aside = if set_aside.is_ready() { vec![] } else { aside.await };
+                sum([came, sum(aside)])
+            }
+            .boxed(),
             Node::Aside(first, meanwhile) => async move {
                 let mut first = body.go(&first, &format!("{at}.0")).fuse();
                 let early = futures::poll!(&mut first);

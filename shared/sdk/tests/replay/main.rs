@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestError, TestRunner};
 
 use mixed::{Lie, live_with};
-use tree::plan;
+use tree::{EVENTS, Ending, Goal, Leaf, Node, Offer, Place, Plan, Spec, plan};
 
 /// Bodies that are run with deaths: some ten lives each.
 const WITH_DEATHS: u32 = 80;
@@ -54,6 +54,25 @@ proptest! {
     #[test]
     fn a_replay_after_a_rest_sees_what_was_seen_before_in_the_same_order(plan in plan()) {
         block_on(live_with(&plan, mixed::honest))?;
+    }
+}
+
+/// Several things end while one of them is handled, and what has ended is looked at in random order after it.
+#[test]
+fn a_race_that_was_decided_elsewhere_has_the_same_winner_whatever_is_polled_first() {
+    let event = |within| Node::Leaf(Leaf::Event { event: EVENTS[0], within });
+    let spec =
+        |seconds, bytes| Spec { seconds, fails: 0, bytes, pause: 3, timeout: None, place: Place::Inline };
+    let race = Leaf::Steps(Goal::First { cancelling: false }, vec![spec(7, 1), spec(0, 300)]);
+    let channel = Node::Channel(Box::new(event(None)), Box::new(Node::Leaf(Leaf::Child(0))));
+    let handled = vec![channel, event(Some(1)), Node::Leaf(race)];
+    let offer = |event| Offer { after: 1, event, bytes: 1 };
+    let offers = vec![offer(EVENTS[1]), offer(EVENTS[0])];
+    for luck in 0..60 {
+        let sleep = Node::Shared(Box::new(Node::Leaf(Leaf::Sleep(30))));
+        let tree = Node::Handled(handled.clone(), Box::new(sleep));
+        let plan = Plan { tree, offers: offers.clone(), ending: Ending::Result, luck };
+        block_on(life::live(&plan)).unwrap();
     }
 }
 

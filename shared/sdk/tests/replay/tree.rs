@@ -33,6 +33,13 @@ pub(crate) enum Node {
     Handled(Vec<Node>, Box<Node>),
     /// Polled once and dropped.
     Glance(Box<Node>),
+    /// Looked at so many times, after so many seconds each, while the others are set aside until it is over.
+    Looked {
+        at: Box<Node>,
+        aside: Vec<Node>,
+        seconds: u64,
+        times: u32,
+    },
     /// Polled once, set aside while something else is awaited, and awaited then.
     Aside(Box<Node>, Box<Node>),
     /// Awaited with a reminder after so many seconds, so many times, and with something to do after each.
@@ -230,6 +237,8 @@ pub(crate) fn tree() -> impl Strategy<Value = Node> {
             2 => (long(), boxed.clone()).prop_map(|(seconds, node)| Node::Timeout(seconds.max(1), node)),
             2 => (some(2), boxed.clone()).prop_map(|(nodes, each)| Node::Handled(nodes, each)),
             1 => boxed.clone().prop_map(Node::Glance),
+            1 => (boxed.clone(), some(1), seconds(), 1..4_u32)
+                .prop_map(|(at, aside, seconds, times)| Node::Looked { at, aside, seconds, times }),
             2 => two().prop_map(|(first, meanwhile)| Node::Aside(first, meanwhile)),
             2 => reminded(boxed.clone()),
             1 => boxed.clone().prop_map(Node::Shared),

@@ -293,6 +293,34 @@ async fn what_ended_while_something_was_handled_comes_one_by_one_in_the_order_in
     .await;
 }
 
+#[tickover::workflow("looked")]
+async fn looked(ctx: Ctx, (): ()) -> Result<()> {
+    begin();
+    let mut other = ctx.step(work(1).named("aside"));
+    assert!(poll_immediate(&mut other).await.is_none());
+    let mut awaited = ctx.step(work(90).named("awaited"));
+    let mut looks = 0;
+    while poll_immediate(&mut awaited).await.is_none() {
+        assert!(looks < 9, "it ended long ago");
+        ctx.sleep(format!("minute[{looks}]"), "1m").await?;
+        looks += 1;
+    }
+    saw(&"awaited");
+    other.await?;
+    saw(&"other");
+    ctx.sleep("end", "1h").await?;
+    Ok(())
+}
+
+/// Whatever else has ended and isn't looked at: it doesn't stand before it for ever.
+#[tokio::test]
+async fn what_is_only_looked_at_now_and_then_is_seen_to_have_ended() {
+    always(looked, &["awaited", "other"], async |env| {
+        env.start(&looked, ()).await.unwrap().result().await.unwrap();
+    })
+    .await;
+}
+
 #[tickover::workflow("spawned")]
 async fn spawned(ctx: Ctx, (): ()) -> Result<u64> {
     let step = tokio::spawn(ctx.step(work(1)));
