@@ -214,7 +214,9 @@ impl Sight {
         let agree = one.trace.iter().zip(&other.trace).take_while(|(one, other)| one.what == other.what);
         let at = agree.count();
         let seen = one.trace.get(at)?;
-        let is_lost = seen.needs.iter().any(|name| !after.held.contains(name));
+        // What follows from something that was lost may come otherwise as well: that nothing else had ended by then.
+        let mut needed = one.trace.iter().take(at + 1).flat_map(|seen| &seen.needs);
+        let is_lost = needed.any(|name| !after.held.contains(name));
         if is_lost && after.deaths > one.deaths {
             return None;
         }
