@@ -6,8 +6,8 @@
 //!
 //! Code may also look elsewhere when it is told, as `select!` does with its other branches while it runs one. What it
 //! was told of is there when it looks again. Of several, only one is, until the code has come to rest: `select!` looks
-//! at its branches in random order, and would take another one in each replay. That is the one of which it was told
-//! first. If the code looks at others and not at that, as with `now_or_never`, another one's turn comes.
+//! at its branches in random order, and would take another one in each replay. That is the first in the journal; if the
+//! code looks at others and not at that, as with `now_or_never`, another one's turn comes.
 
 use tickover_core::execution::journal::Happened;
 use tickover_core::id::StepName;
@@ -15,7 +15,7 @@ use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 
 use super::need::{Need, Waiting};
-use super::state::State;
+use super::state::{Due, State};
 
 /// Large results that are read at once, of those that the code hears of next.
 const READ_AHEAD: usize = 32;
@@ -45,63 +45,62 @@ impl State {
         }
         while let Some(name) = self.replay.next_outcome() {
             match self.numbers.get(name).copied() {
-                Some(number) if !self.has_ended(number) => return self.tell(number),
+                Some(number) if !self.is_over(number) => return self.tell(number),
                 Some(_) | None => self.replay.pass(),
             }
         }
         Heard::Nothing
     }
 
-    fn has_ended(&self, number: u64) -> bool {
+    fn is_over(&self, number: u64) -> bool {
         self.needs.get(&number).is_none_or(|waiting| waiting.place.is_some())
     }
 
     fn tell(&mut self, number: u64) -> Heard {
-        let Some(waiting) = self.needs.get(&number) else { return Heard::Something };
-        let (name, passed) = (waiting.need.name().clone(), waiting.place);
-        if self.unread(&name).is_some() {
-            return Heard::NotYet(self.to_read(&name));
-        }
+        let Some(Waiting { need, place: passed, .. }) = self.needs.get(&number) else {
+            return Heard::Something;
+        };
+        let (name, passed) = (need.name().clone(), *passed);
         self.stand_back();
-        match passed {
-            // What else it waits for that has ended it is told of next, or it could take either.
-            Some(place) => {
-                self.asked.remove(&place);
-                self.due = None;
-            }
-            None => {
-                self.replay.pass();
-                self.due = self.heard.first_key_value().map(|(_, number)| *number);
+        // What else it waits for that has ended it is told of next, or it could take either.
+        let due = self.heard.first_key_value().map(|(_, due)| *due).filter(|_| passed.is_none());
+        for next in due.and_then(|due| self.name_of(due)).iter().chain([&name]) {
+            if self.unread(next).is_some() {
+                return Heard::NotYet(self.to_read(next));
             }
         }
-        let place = self.replay.place(&name);
-        if let Some(waiting) = self.needs.get_mut(&number) {
-            waiting.place = place;
-            if waiting.rank.is_none() {
-                waiting.rank = Some(self.next_rank);
-                self.heard.insert(self.next_rank, number);
-                self.next_rank += 1;
-            }
-            if let Some(waker) = waiting.waker.take() {
-                waker.wake();
-            }
+        match passed {
+            Some(place) => drop(self.asked.remove(&place)),
+            None => self.replay.pass(),
+        }
+        self.due = Due { number: due, is_looked_past: false };
+        if let Some(place) = self.replay.place(&name) {
+            self.has_ended(number, place);
+        }
+        if let Some(waker) = self.needs.get_mut(&number).and_then(|waiting| waiting.waker.take()) {
+            waker.wake();
         }
         self.told = Some(number);
         self.last_heard = Some(name);
         Heard::Something
     }
 
+    fn name_of(&self, number: u64) -> Option<StepName> {
+        self.needs.get(&number).map(|waiting| waiting.need.name().clone())
+    }
+
     /// What was due stands back behind the others if the code has looked at one of them and not at that.
     fn stand_back(&mut self) {
-        let due = self.due.and_then(|due| self.needs.get_mut(&due));
-        if let (true, Some(Waiting { rank: Some(rank), .. })) = (self.looked_past, due)
+        let Due { number, is_looked_past } = self.due;
+        let due = number.and_then(|number| self.needs.get_mut(&number));
+        if let (true, Some(Waiting { rank: Some(rank), .. })) = (is_looked_past, due)
             && let Some(number) = self.heard.remove(rank)
         {
-            *rank = self.next_rank;
-            self.heard.insert(self.next_rank, number);
-            self.next_rank += 1;
+            self.stood_back += 1;
+            rank.stood_back = self.stood_back;
+            self.heard.insert(*rank, number);
         }
-        self.looked_past = false;
+        self.due.is_looked_past = false;
     }
 
     /// What has to be read before the code can be told of this outcome.

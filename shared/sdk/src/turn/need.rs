@@ -20,12 +20,21 @@ pub(crate) struct Waiting {
     pub(crate) need: Need,
     /// Where its end stands among those that the code has come past, once it has.
     pub(super) place: Option<u64>,
-    /// Its rank among what the code was told of and hasn't taken.
-    pub(super) rank: Option<u64>,
+    /// Its rank among what has ended and isn't taken, if it has.
+    pub(super) rank: Option<Rank>,
     /// In which poll of the body it was last polled.
     pub(super) polled_in: u64,
     /// The waker of an executor within the code, such as one of many futures that it joins: it has to be told.
     pub(super) waker: Option<Waker>,
+}
+
+/// Where something stands among what has ended and isn't taken: in the journal's order, and
+/// behind that what the code looked past, in the order in which it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    /// When it last stood back, by number; 0 if it never did.
+    pub(super) stood_back: u64,
+    pub(super) place: u64,
 }
 
 /// What has to happen before a future of the code can go on.

@@ -17,7 +17,7 @@ use tickover_core::time::{Timestamp, earliest};
 use tickover_core::trace::TraceContext;
 use tickover_service::ports::Clock;
 
-use super::need::{Inline, Need, Stage, Waiting};
+use super::need::{Inline, Need, Rank, Stage, Waiting};
 use crate::error::Error;
 
 /// What the names begin with of the code that deals with a failure.
@@ -100,18 +100,16 @@ pub(crate) struct State {
     pub(crate) needs: BTreeMap<u64, Waiting>,
     /// The same by name.
     pub(super) numbers: HashMap<StepName, u64>,
-    /// What the code was told of and hasn't taken, as it looked elsewhere, by rank: in the order in which it was told,
-    /// but for what it looked past.
-    pub(super) heard: BTreeMap<u64, u64>,
-    pub(super) next_rank: u64,
+    /// What has ended while the code looked elsewhere, and isn't taken yet, by rank.
+    pub(super) heard: BTreeMap<Rank, u64>,
+    /// How often something stood back that the code looked past.
+    pub(super) stood_back: u64,
     /// What the code asked for after it had come past its end, and is to be told of once it rests, in the same order.
     pub(super) asked: BTreeMap<u64, u64>,
     /// What the code is told of until it rests.
     pub(super) told: Option<u64>,
-    /// What it was told of before and didn't look at, of which it hears until then if it looks at that now.
-    pub(super) due: Option<u64>,
-    /// Whether it has looked at something else meanwhile that it was told of before.
-    pub(super) looked_past: bool,
+    /// What else it hears of until then.
+    pub(super) due: Due,
     /// How often the body was polled.
     pub(super) polls: u64,
     pub(super) last_heard: Option<StepName>,
@@ -129,6 +127,14 @@ pub(crate) struct State {
     own_waker: Waker,
     texts: HashMap<BlobId, Json>,
     counts: BTreeMap<String, u32>,
+}
+
+/// What ended before and isn't taken, of which the code hears if it looks at that now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Due {
+    pub(super) number: Option<u64>,
+    /// Whether the code has looked at something else meanwhile that had ended before.
+    pub(super) is_looked_past: bool,
 }
 
 /// What the code can ask about the run.
@@ -170,11 +176,10 @@ impl State {
             needs: BTreeMap::new(),
             numbers: HashMap::new(),
             heard: BTreeMap::new(),
-            next_rank: 0,
+            stood_back: 0,
             asked: BTreeMap::new(),
             told: None,
-            due: None,
-            looked_past: false,
+            due: Due::default(),
             polls: 0,
             last_heard: None,
             verdict: None,
@@ -252,8 +257,13 @@ impl State {
         let number = self.next;
         let place = self.replay.place(need.name());
         self.numbers.insert(need.name().clone(), number);
-        self.needs.insert(number, Waiting { need, place, rank: None, polled_in: self.polls, waker: None });
+        self.needs
+            .insert(number, Waiting { need, place: None, rank: None, polled_in: self.polls, waker: None });
         self.wait_on(number, waker);
+        if let Some(place) = place {
+            self.has_ended(number, place);
+            self.asked.insert(place, number);
+        }
         number
     }
 
@@ -265,7 +275,7 @@ impl State {
         if let Some(waiting) = self.needs.get_mut(&number) {
             waiting.waker = waker;
             waiting.polled_in = self.polls;
-            self.looked_past |= waiting.rank.is_some();
+            self.due.is_looked_past |= waiting.rank.is_some();
             self.asked.extend(waiting.place.map(|place| (place, number)));
         }
     }
@@ -273,13 +283,24 @@ impl State {
     /// Whether the code, which polls it now, hears that what it waits for has ended. What it may hear of until it
     /// rests stands before it is polled, so that it doesn't depend on what it polls first.
     pub(crate) fn is_heard(&self, number: u64) -> bool {
-        self.told == Some(number) || self.due == Some(number)
+        self.told == Some(number) || self.due.number == Some(number)
     }
 
     /// Whether the code, which is at rest, waits for it: it was polled last, or an executor within the code has it.
     pub(super) fn is_watched(&self, number: u64) -> bool {
         let is_watched = |waiting: &Waiting| waiting.waker.is_some() || waiting.polled_in == self.polls;
         self.needs.get(&number).is_some_and(is_watched)
+    }
+
+    /// Notes that what is waited for has ended, and where that stands in the journal's order.
+    pub(super) fn has_ended(&mut self, number: u64, place: u64) {
+        if let Some(waiting) = self.needs.get_mut(&number)
+            && waiting.place.is_none()
+        {
+            let rank = Rank { stood_back: 0, place };
+            (waiting.place, waiting.rank) = (Some(place), Some(rank));
+            self.heard.insert(rank, number);
+        }
     }
 
     /// Forgets what a future waited for.
