@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tickover_core::duration::{DurationError, Millis, ZeroRule};
+use tickover_core::execution::ExecutionTimeouts;
+use tickover_core::execution::command::CodeTerms;
 use tickover_core::id::QueueName;
 use tickover_core::policy::PolicyError;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::{AttemptTimeout, OnTimeout};
+
+use crate::turn::ON_FAILURE;
 
 /// The queue of workflows that name none.
 pub const DEFAULT_QUEUE: &str = "workflows";
@@ -134,6 +138,15 @@ impl WorkflowOptions {
             patches: &[],
             on_drift: OnDrift::GoOn,
         }
+    }
+}
+
+impl WorkflowOptions {
+    /// What it says of executions, of a workflow with code for its failure or without.
+    pub(crate) fn terms(&self, deals_with_failure: bool) -> CodeTerms {
+        let timeouts = ExecutionTimeouts { execution: self.execution_timeout, run: self.run_timeout };
+        let on_failure = deals_with_failure.then(|| self.on_failure_timeout.unwrap_or(ON_FAILURE));
+        CodeTerms { timeouts, on_failure }
     }
 }
 

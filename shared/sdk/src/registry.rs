@@ -8,6 +8,7 @@ mod erased;
 use std::collections::BTreeMap;
 
 use tickover_core::duration::Millis;
+use tickover_core::execution::command::CodeTerms;
 use tickover_core::id::{NameError, QueueName, TaskKind, WorkflowName};
 use tickover_core::limits::SPAN_MAX;
 
@@ -126,6 +127,13 @@ impl Registry {
     /// All steps that are offered, by kind.
     pub fn steps(&self) -> impl Iterator<Item = &ErasedStep> {
         self.steps.values()
+    }
+
+    /// What the workflows say of their executions.
+    pub(crate) fn terms(&self) -> BTreeMap<WorkflowName, CodeTerms> {
+        let terms =
+            |workflow: &ErasedWorkflow| Some((WorkflowName::parse(workflow.name).ok()?, workflow.terms()));
+        self.workflows().filter_map(terms).collect()
     }
 
     /// The first of what it was given that it can't work with.

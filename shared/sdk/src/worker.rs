@@ -65,6 +65,7 @@ impl Worker {
     ) -> Result<Self, RegistryError> {
         registry.check()?;
         let settings = settings.with_queues_of(&registry);
+        let service = service.with_terms(registry.terms());
         let (registry, settings) = (Arc::new(registry), Arc::new(settings));
         Ok(Self { service, registry, settings, hands: Hands::default(), rooms: Rooms::default() })
     }
@@ -116,6 +117,11 @@ impl Worker {
     #[cfg(feature = "lambda")]
     pub(crate) async fn task(&self, claimed: tickover_service::claim::ClaimedTask) -> bool {
         self.attempt(claimed).await == TaskEnd::Reported
+    }
+
+    /// The service that it works with, which knows what its workflows say of their executions.
+    pub(crate) const fn service(&self) -> &Service {
+        &self.service
     }
 
     /// How it runs turns that were taken elsewhere.

@@ -1,5 +1,6 @@
 //! The service itself: the ports, the settings, and the random ids made from one of them.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use tickover_core::command::{Command, Context};
@@ -7,9 +8,9 @@ use tickover_core::decide::decide;
 use tickover_core::decision::Decision;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::execution::command::{CodeTerms, ExecutionCommand};
 use tickover_core::execution::decision::ExecutionDecision;
-use tickover_core::id::{BlobId, ExecutionId, Incarnation, LeaseId, Nonce, TaskId};
+use tickover_core::id::{BlobId, ExecutionId, Incarnation, LeaseId, Nonce, TaskId, WorkflowName};
 use tickover_core::limits::Limits;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -68,6 +69,7 @@ pub struct Service {
     pub(crate) told: Arc<Told>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) unreadable: Arc<Mutex<Vec<String>>>,
+    pub(crate) terms: Arc<BTreeMap<WorkflowName, CodeTerms>>,
 }
 
 impl Service {
@@ -82,6 +84,7 @@ impl Service {
             told: Arc::default(),
             waiters: Arc::default(),
             unreadable: Arc::default(),
+            terms: Arc::default(),
         }
     }
 
@@ -89,6 +92,13 @@ impl Service {
     #[must_use]
     pub fn with_rules(self, rules: Arc<dyn Rules>) -> Self {
         Self { rules, ..self }
+    }
+
+    /// The same service for a process that has the code of these workflows: what they say counts for executions that
+    /// were started without it, see [`CodeTerms`].
+    #[must_use]
+    pub fn with_terms(self, terms: BTreeMap<WorkflowName, CodeTerms>) -> Self {
+        Self { terms: Arc::new(terms), ..self }
     }
 
     /// The limits in force.

@@ -155,6 +155,18 @@ pub struct Take {
     pub company: Company,
     /// Whether its queue is paused: then no turn begins, and the execution is parked.
     pub paused: bool,
+    /// What the workflow's code says, where the taking process has it.
+    pub terms: CodeTerms,
+}
+
+/// What a workflow's code says of its executions. Where the start said nothing, that counts from the first turn that
+/// is taken by a process with the code; what is a matter of time counts from the start all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodeTerms {
+    /// How long an execution and each of its runs may take.
+    pub timeouts: ExecutionTimeouts,
+    /// How long the code that runs after a failure has, if there is some.
+    pub on_failure: Option<Millis>,
 }
 
 /// What a turn has brought.

@@ -7,8 +7,7 @@ use std::pin::Pin;
 
 use serde::Serialize;
 use tickover_core::duration::ZeroRule;
-use tickover_core::execution::ExecutionTimeouts;
-use tickover_core::execution::command::StartPolicy;
+use tickover_core::execution::command::{CodeTerms, StartPolicy};
 use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
 use tickover_core::payload::Json;
 use tickover_service::executions::StartRequest;
@@ -19,7 +18,6 @@ use tickover_service::transact::Prepared;
 use super::{Client, ClientError, Handle, Reads};
 use crate::codec;
 use crate::options::IntoMillis;
-use crate::turn::ON_FAILURE;
 use crate::workflow::Workflow;
 
 /// A start that is sent when it is awaited; then it is a [`Handle`].
@@ -38,11 +36,9 @@ impl<O> StartExecution<O> {
         let options = workflow.options();
         let mut start = Self::named(client, workflow.name(), options.queue, input);
         start.change(|request| {
-            request.timeouts =
-                ExecutionTimeouts { execution: options.execution_timeout, run: options.run_timeout };
             // Said at the start already: it counts even if no worker ever takes the execution in time.
-            let time = options.on_failure_timeout.unwrap_or(ON_FAILURE);
-            request.on_failure = workflow.failure_handler().map(|_| time);
+            let CodeTerms { timeouts, on_failure } = options.terms(workflow.failure_handler().is_some());
+            (request.timeouts, request.on_failure) = (timeouts, on_failure);
             Ok(())
         });
         start

@@ -11,7 +11,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::StartPolicy;
+use tickover_core::execution::command::{CodeTerms, StartPolicy};
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::replay::Standing;
 use tickover_core::execution::{ExecutionTimeouts, Parent, ParentClosePolicy};
@@ -25,7 +25,6 @@ use super::step::{Stored, read_outcome};
 use crate::codec;
 use crate::error::Failure;
 use crate::step::StepError;
-use crate::turn::ON_FAILURE;
 use crate::turn::need::Need;
 use crate::turn::state::{ClaimProblem, Shared, State};
 use crate::workflow::Workflow;
@@ -42,19 +41,15 @@ impl<O: Stored> Child<O> {
         input: &I,
     ) -> Self {
         let options = workflow.options();
+        let CodeTerms { timeouts, on_failure } = options.terms(workflow.failure_handler().is_some());
         let input = codec::encode(input).map_err(|error| format!("its input can't be written: {error}"));
         let operation = ChildOperation {
             what: What::Started {
                 workflow: workflow.name(),
                 queue: options.queue.to_owned(),
                 input,
-                timeouts: ExecutionTimeouts {
-                    execution: options.execution_timeout,
-                    run: options.run_timeout,
-                },
-                on_failure: workflow
-                    .failure_handler()
-                    .map(|_| options.on_failure_timeout.unwrap_or(ON_FAILURE)),
+                timeouts,
+                on_failure,
                 policy: ParentClosePolicy::default(),
             },
             id,

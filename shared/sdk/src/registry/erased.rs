@@ -7,6 +7,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tickover_core::execution::command::CodeTerms;
 use tickover_core::execution::journal::TYPED_ERROR;
 use tickover_core::payload::Json;
 use tickover_core::task;
@@ -55,6 +56,11 @@ impl ErasedWorkflow {
             })
         });
         Self { name, options: workflow.options(), body: Arc::new(run), on_failure }
+    }
+
+    /// What it says of its executions.
+    pub(crate) fn terms(&self) -> CodeTerms {
+        self.options.terms(self.has_on_failure())
     }
 
     /// Runs the body. An input that doesn't fit its type is an error with the path of the bad field, under the

@@ -127,7 +127,7 @@ impl Shift<'_> {
         request: &ClaimRequest,
         company: Company,
     ) -> Result<bool, Problem> {
-        let turn = match self.app.service.take_turn_among(message.body, request, company).await? {
+        let turn = match self.worker.service().take_turn_among(message.body, request, company).await? {
             Hinted::Taken(turn) => *turn,
             Hinted::Spent => return Ok(false),
             Hinted::Suspect => return Ok(true),

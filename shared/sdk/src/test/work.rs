@@ -50,7 +50,7 @@ pub(super) async fn timer(service: Service, message: Received) {
 
 /// The hint of a turn.
 pub(super) async fn turn(hands: Hands, queue: QueueName, message: Received) {
-    match hands.service.take_turn(&message.body, &request()).await {
+    match hands.worker.service().take_turn(&message.body, &request()).await {
         Ok(Some(taken)) => {
             let taken = TakenTurn { receipt: Some(message.receipt), ..taken };
             hands.worker.turn(taken, &TurnSettings::default()).await;

@@ -8,14 +8,12 @@ use tickover_core::time::Timestamp;
 use tickover_service::ServiceError;
 use tickover_service::telemetry::field;
 
-use super::ON_FAILURE;
 use super::drive::{Done, Driver, Halt};
 
 impl Driver {
     /// How long the code that runs after a failure has, if the workflow has some.
     pub(super) fn on_failure(&self) -> Option<Millis> {
-        let time = self.workflow.options.on_failure_timeout.unwrap_or(ON_FAILURE);
-        self.workflow.has_on_failure().then_some(time)
+        self.workflow.terms().on_failure
     }
 
     /// Begins to write what has happened, unless a write is under way: then the next one takes it along.

@@ -86,7 +86,8 @@ impl Scene {
         self.service.describe(&id).await.unwrap().task.status().as_str()
     }
 
-    /// Starts an execution of a workflow with an id.
+    /// Starts an execution of a workflow with an id, as somebody does who knows its name and queue and not what its
+    /// attribute says.
     #[expect(clippy::unwrap_used, reason = "a test's own request")]
     pub(crate) async fn start<I: serde::Serialize, O>(&self, workflow: &Workflow<I, O>, id: &str, input: &I) {
         let options = workflow.options();
@@ -96,8 +97,6 @@ impl Scene {
         );
         request.id = Some(execution_id(id));
         request.input = Json::parse(serde_json::to_string(input).unwrap());
-        request.timeouts.execution = options.execution_timeout;
-        request.timeouts.run = options.run_timeout;
         self.service.start(request).await.unwrap();
     }
 

@@ -95,6 +95,7 @@ impl Service {
         if execution.incarnation == hint.inc && self.end_if_outlived(&execution).await? {
             return Ok(Taken::Spent);
         }
+        let code = self.terms.get(&execution.workflow).copied().unwrap_or_default();
         let mut known = KnownExecution::Record(Box::new(execution));
         let command = ExecutionCommand::Take(Take {
             lease: self.new_lease(),
@@ -103,6 +104,7 @@ impl Service {
             incarnation: Some(hint.inc),
             company,
             paused,
+            terms: code,
         });
         loop {
             let driven = self.drive_execution(&hint.id, known, &command).await?;

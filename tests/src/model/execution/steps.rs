@@ -5,7 +5,7 @@ use tickover_core::command::Context;
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{
-    Close, Ending, ExecutionCommand, Offer, Start, StartPolicy, Suspend, Take,
+    Close, CodeTerms, Ending, ExecutionCommand, Offer, Start, StartPolicy, Suspend, Take,
 };
 use tickover_core::execution::decide::decide;
 use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply, TakeReply};
@@ -191,7 +191,15 @@ impl Course {
         let lease = LeaseId::from_bytes([number; 16]);
         let incarnation = Some(state.record.incarnation);
         let company = Company::Alone;
-        let take = Take { lease, worker: None, length: LEASE, incarnation, company, paused: false };
+        let take = Take {
+            lease,
+            worker: None,
+            length: LEASE,
+            incarnation,
+            company,
+            paused: false,
+            terms: CodeTerms::default(),
+        };
         let decision = self.outside(state, &ExecutionCommand::Take(take));
         match decision.outcome {
             Ok(ExecutionReply::Take(TakeReply::Taken)) => {

@@ -2,11 +2,13 @@
 
 use crate::command::Context;
 use crate::duration::Millis;
-use crate::execution::command::Take;
+use crate::execution::command::{CodeTerms, Take};
 use crate::execution::decision::{ExecutionDecision, ExecutionReply, TakeReply};
+use crate::execution::journal::{Entry, Happened};
 use crate::execution::update::{settled_or_unchanged, update};
 use crate::execution::{
-    Execution, ExecutionOutcome, ExecutionState, Stuck, Turn, attempts, closing, due, entries,
+    Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, Stuck, Turn, attempts, closing, due,
+    entries,
 };
 use crate::task::Failure;
 
@@ -63,6 +65,11 @@ pub(super) fn decide(execution: &Execution, take: &Take, context: &Context<'_>) 
 fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> ExecutionDecision {
     let spent = Ok(ExecutionReply::Take(TakeReply::Spent));
     let mut after = execution.clone();
+    heed(&mut after, &take.terms);
+    if let Some(settled) = closing::settle(&after, context) {
+        // Its deadline passed before anybody knew of it.
+        return closed_by(update(execution, settled, context, spent));
+    }
     if execution.cancel_requested {
         // The worker that was to be told is gone.
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
@@ -97,7 +104,7 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Execution
         worker: take.worker.clone(),
         claimed_at: context.now,
         lease_length: take.length,
-        lease_expires_at: closing::lease_end(execution, take.length, context.now),
+        lease_expires_at: closing::lease_end(&after, take.length, context.now),
         shared: take.company.is_shared(),
         under_way: vec![],
     });
@@ -105,6 +112,26 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Execution
         entries::note_if_it_fits(&mut after, entries::TURN_LOST, context);
     }
     update(execution, after, context, Ok(ExecutionReply::Take(TakeReply::Taken)))
+}
+
+/// What its code says counts where whoever started it said nothing, as long as the code hasn't done anything: one that
+/// runs already isn't bound by a deadline that comes with a later version of the code.
+fn heed(execution: &mut Execution, terms: &CodeTerms) {
+    let has_begun = execution.sealed.is_some() || execution.journal.iter().any(is_of_the_code);
+    if execution.run > 1 || has_begun || execution.failing.is_some() {
+        return;
+    }
+    let CodeTerms { timeouts: ExecutionTimeouts { execution: whole, run }, on_failure } = terms;
+    let timeouts = &mut execution.timeouts;
+    *timeouts = ExecutionTimeouts { execution: timeouts.execution.or(*whole), run: timeouts.run.or(*run) };
+    execution.deadline_at = timeouts.execution.map(|timeout| execution.created_at.plus(timeout));
+    execution.run_deadline_at = timeouts.run.map(|timeout| execution.run_started_at.plus(timeout));
+    execution.on_failure = execution.on_failure.or(*on_failure);
+}
+
+/// Whether it is something that the code has brought about, and not something that came from outside.
+const fn is_of_the_code(entry: &Entry) -> bool {
+    !matches!(entry.what, Happened::Event { .. } | Happened::Note { .. })
 }
 
 /// Its queue is paused: the hint that led here is deleted, and resuming the queue sends another one.

@@ -11,5 +11,6 @@ mod lost;
 mod operators;
 mod random;
 mod size;
+mod terms;
 mod turns;
 mod waits;

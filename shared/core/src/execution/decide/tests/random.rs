@@ -7,18 +7,18 @@ mod steps;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-use super::fixture::{Ledger, Plan, ends_attempt, name, t};
+use super::fixture::{Ledger, Plan, ends_attempt, name, span, t};
 use crate::command::Company;
 use crate::command::Context;
 use crate::decision::Effect;
 use crate::execution::command::{
-    Close, End, Ending, ExecutionCommand as Command, Offer, Record, Rerun, Suspend, Take,
+    Close, CodeTerms, End, Ending, ExecutionCommand as Command, Offer, Record, Rerun, Suspend, Take,
 };
 use crate::execution::decide::decide;
 use crate::execution::decision::ExecutionReply as Reply;
 use crate::execution::due::visible_at;
 use crate::execution::journal::{Entry, Happened, pending_events};
-use crate::execution::{Execution, ExecutionState};
+use crate::execution::{Execution, ExecutionState, ExecutionTimeouts};
 use crate::id::{Incarnation, LeaseId, Nonce};
 use crate::queue::QueueView;
 use crate::time::{Timestamp, earliest};
@@ -34,6 +34,12 @@ struct Life {
     decisions: u64,
     /// Of the last decision.
     effects: Vec<Effect>,
+}
+
+/// What code says of its executions that most starts didn't.
+fn terms() -> CodeTerms {
+    let timeouts = ExecutionTimeouts { execution: Some(span("20m")), run: Some(span("5m")) };
+    CodeTerms { timeouts, on_failure: None }
 }
 
 impl Life {
@@ -102,6 +108,7 @@ impl Life {
                     incarnation: None,
                     company: Company::Alone,
                     paused: false,
+                    terms: if random.is_multiple_of(3) { terms() } else { CodeTerms::default() },
                 })
             }
             Step::Record(whose, entries) => Command::Record(Record {

@@ -2,7 +2,7 @@
 //! budget itself is checked after every step of every scene; here is everything at its maximum at once.
 
 use crate::command::Company;
-use crate::execution::command::{Ending, ExecutionCommand, Take, Undone};
+use crate::execution::command::{CodeTerms, Ending, ExecutionCommand, Take, Undone};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::{
     Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Parent, Progress, Slot, Stuck,
@@ -68,6 +68,7 @@ fn take(scene: Scene, name: &str) -> Scene {
         incarnation: None,
         company: Company::Shared,
         paused: false,
+        terms: CodeTerms::default(),
     };
     scene.tell(&ExecutionCommand::Take(take)).is(Status::Running)
 }

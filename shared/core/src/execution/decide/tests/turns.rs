@@ -4,7 +4,7 @@ use crate::command::Company;
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
-use crate::execution::command::{ExecutionCommand, Take, Undone};
+use crate::execution::command::{CodeTerms, ExecutionCommand, Take, Undone};
 use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
 use crate::execution::{ExecutionOutcome, Stuck};
 use crate::id::Incarnation;
@@ -37,6 +37,7 @@ fn a_hint_of_an_earlier_execution_of_the_same_id_is_spent() {
         incarnation,
         company: Company::Alone,
         paused: false,
+        terms: CodeTerms::default(),
     };
     execution().started().tell(&ExecutionCommand::Take(take)).replies(SPENT).changes_nothing();
 }

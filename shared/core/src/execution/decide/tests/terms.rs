@@ -1,0 +1,59 @@
+//! What a workflow's code says of executions that were started by somebody who didn't know it.
+
+use crate::due::DueKind;
+use crate::execution::command::CodeTerms;
+use crate::execution::{ExecutionStatus as Status, ExecutionTimeouts};
+
+use super::fixture::{Scene, done, execution, span, t};
+use super::life::{SPENT, TAKEN};
+
+/// An hour in all, ten minutes for each run, five for what deals with failures.
+fn terms() -> CodeTerms {
+    let timeouts = ExecutionTimeouts { execution: Some(span("1h")), run: Some(span("10m")) };
+    CodeTerms { timeouts, on_failure: Some(span("5m")) }
+}
+
+fn bounds(scene: &Scene) -> [Option<crate::time::Timestamp>; 2] {
+    [scene.record().deadline_at, scene.record().run_deadline_at]
+}
+
+#[test]
+fn what_the_code_says_counts_from_the_start_where_the_start_said_nothing() {
+    let scene = execution().started().at("1m").take_with("a", terms()).replies(TAKEN);
+    assert_eq!(bounds(&scene), [Some(t("1h")), Some(t("10m"))]);
+    assert_eq!(scene.record().timeouts, terms().timeouts);
+    assert_eq!(scene.record().on_failure, Some(span("5m")));
+    // Its place in the index is where that deadline is seen to, whatever becomes of the worker.
+    scene.due("10m", DueKind::Instant).at("10m").tick().is(Status::Pending);
+}
+
+#[test]
+fn what_the_start_said_stands() {
+    let plan = || execution().deadline("2h").on_failure("7m");
+    let scene = plan().started().take_with("a", terms());
+    assert_eq!(bounds(&scene), [Some(t("2h")), Some(t("10m"))]);
+    assert_eq!(scene.record().on_failure, Some(span("7m")));
+}
+
+#[test]
+fn a_later_version_of_the_code_binds_nothing_that_has_begun() {
+    let begun = || execution().started().take("a").record_entries("a", vec![done("one", "1")]);
+    let scene = begun().wait("a").at("3h").wake().take_with("b", terms()).replies(TAKEN);
+    assert_eq!(bounds(&scene), [None, None]);
+    // One that was lost before it did anything hasn't begun; nor has one that was only offered events.
+    let scene = execution().started().take("a").at("1m").take_with("b", terms()).replies(TAKEN);
+    assert_eq!(bounds(&scene), [Some(t("1h")), Some(t("10m"))]);
+    let scene = execution().started().offer("go").take_with("a", terms()).replies(TAKEN);
+    assert_eq!(bounds(&scene), [Some(t("1h")), Some(t("10m"))]);
+}
+
+#[test]
+fn a_deadline_that_passed_before_anybody_knew_of_it_ends_the_execution_without_a_turn() {
+    let late = || execution().started().at("1h");
+    let only_timeouts = CodeTerms { on_failure: None, ..terms() };
+    late().take_with("a", only_timeouts).replies(SPENT).is(Status::TimedOut);
+    // What deals with failures has its turn.
+    let scene = late().take_with("a", terms()).replies(SPENT).is(Status::Pending);
+    assert!(scene.record().failing.is_some());
+    scene.take_with("b", terms()).replies(TAKEN);
+}
