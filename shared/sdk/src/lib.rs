@@ -11,6 +11,7 @@
 #[cfg(test)]
 extern crate self as tickover;
 
+mod busy;
 pub mod client;
 mod codec;
 mod ctx;

@@ -18,6 +18,7 @@ use super::drive::{Done, Driver, Halt};
 use super::need::{Attempted, Failed, Inline, Need, Runner, Stage};
 use super::panics;
 use super::state::{State, deadline_of};
+use crate::busy::watch;
 use crate::codec;
 use crate::error::Failure;
 use crate::step::StepInfo;
@@ -65,7 +66,9 @@ impl Attempt {
         let clock = Arc::clone(service.clock());
         let until = earliest([timeout_at, stop_at]);
         let ran = {
+            let name = info.name.clone();
             let attempt = AssertUnwindSafe(async move { runner(info).await }).catch_unwind();
+            let attempt = watch().over(&name, attempt.boxed());
             let alarm = async {
                 match until {
                     Some(until) => clock.sleep_until(until).await,

@@ -15,6 +15,7 @@ use tickover_service::claim::ClaimedTask;
 use tickover_service::telemetry::field;
 
 use super::Worker;
+use crate::busy::watch;
 use crate::codec;
 use crate::error::Failure;
 use crate::registry::StepFailed;
@@ -68,7 +69,9 @@ impl Worker {
             traceparent: claimed.task.trace.map(|trace| trace.traceparent()),
         };
         let step = step.clone();
+        let kind = step.kind;
         let body = AssertUnwindSafe(info.scope(async move { step.run(&input).await })).catch_unwind();
+        let body = watch().over(kind, body.boxed());
         let body = pin!(async {
             match body.await {
                 Ok(done) => Ran::Done(done),

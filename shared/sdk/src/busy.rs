@@ -1,0 +1,266 @@
+//! Steps that keep their thread: code that waits without giving way, or computes for long, stands in the way of
+//! whatever else its worker does on that thread.
+//!
+//! A thread of its own looks at what is being polled, since a runtime whose threads are all kept can't say so itself.
+//! It names the step, and from then on steps of that name, whatever their index, are polled where others can take over the rest of the
+//! thread's work, if the runtime has several threads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// How long a step may keep its thread before that is told.
+const LONG: Duration = Duration::from_secs(5);
+
+/// What looks after this process's steps.
+pub(crate) fn watch() -> &'static Watch {
+    static WATCH: OnceLock<Watch> = OnceLock::new();
+    WATCH.get_or_init(|| Watch::new(LONG, |told| told.log()))
+}
+
+/// What is told of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Told {
+    step: String,
+    /// How long it has kept its thread by now.
+    kept: Duration,
+    /// Whether it has given way.
+    is_over: bool,
+}
+
+impl Told {
+    fn log(&self) {
+        let (step, seconds) = (self.step.as_str(), self.kept.as_secs());
+        if self.is_over {
+            tracing::warn!(step, seconds, "the step has given way to others");
+            return;
+        }
+        tracing::error!(
+            step,
+            seconds,
+            "the step keeps its thread and doesn't give way to others: run what blocks in \
+             `tokio::task::spawn_blocking`, and await that"
+        );
+    }
+}
+
+/// Watches steps being polled.
+pub(crate) struct Watch {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    long: Duration,
+    tell: Box<dyn Fn(&Told) + Send + Sync>,
+    polls: Mutex<Polls>,
+    /// Whether any step is known to block.
+    some_block: AtomicBool,
+}
+
+#[derive(Default)]
+struct Polls {
+    next: u64,
+    under_way: BTreeMap<u64, Polled>,
+    /// Names of steps that have kept their thread.
+    blocking: BTreeSet<String>,
+}
+
+/// A poll under way.
+struct Polled {
+    step: Arc<str>,
+    since: Instant,
+    is_told: bool,
+}
+
+impl Inner {
+    fn new(long: Duration, tell: impl Fn(&Told) + Send + Sync + 'static) -> Self {
+        let some_block = AtomicBool::new(false);
+        Self { long, tell: Box::new(tell), polls: Mutex::default(), some_block }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Polls> {
+        self.polls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, step: &Arc<str>) -> u64 {
+        let mut polls = self.lock();
+        polls.next += 1;
+        let number = polls.next;
+        let polled = Polled { step: Arc::clone(step), since: Instant::now(), is_told: false };
+        polls.under_way.insert(number, polled);
+        number
+    }
+
+    fn end(&self, number: u64) {
+        let ended = self.lock().under_way.remove(&number);
+        if let Some(Polled { step, since, is_told: true }) = ended {
+            (self.tell)(&Told { step: step.to_string(), kept: since.elapsed(), is_over: true });
+        }
+    }
+
+    fn blocks(&self, step: &str) -> bool {
+        self.some_block.load(Ordering::Relaxed) && self.lock().blocking.contains(family(step))
+    }
+
+    /// Looks at all that is being polled. After a pause as long as that the whole process stood still, as it does
+    /// between two invocations of a Lambda function: what was being polled begins anew.
+    fn look(&self, stood_still: bool) {
+        let mut told = Vec::new();
+        let mut polls = self.lock();
+        let Polls { under_way, blocking, .. } = &mut *polls;
+        for polled in under_way.values_mut().filter(|polled| !polled.is_told) {
+            if stood_still {
+                polled.since = Instant::now();
+            } else if polled.since.elapsed() >= self.long {
+                polled.is_told = true;
+                blocking.insert(family(&polled.step).to_owned());
+                self.some_block.store(true, Ordering::Relaxed);
+                told.push(Told {
+                    step: polled.step.to_string(),
+                    kept: polled.since.elapsed(),
+                    is_over: false,
+                });
+            }
+        }
+        drop(polls);
+        told.iter().for_each(|told| (self.tell)(told));
+    }
+}
+
+impl Watch {
+    fn new(long: Duration, tell: impl Fn(&Told) + Send + Sync + 'static) -> Self {
+        let inner = Arc::new(Inner::new(long, tell));
+        let watched = Arc::downgrade(&inner);
+        let watching = std::thread::Builder::new().name("tickover-watch".to_owned());
+        if let Err(error) = watching.spawn(move || look_after(&watched, long / 4)) {
+            tracing::warn!(%error, "no thread to watch for steps that block");
+        }
+        Self { inner }
+    }
+
+    /// The same future, watched while it is polled.
+    pub(crate) fn over<'a, T>(&self, step: &str, future: BoxFuture<'a, T>) -> Watched<'a, T> {
+        Watched { watch: Arc::clone(&self.inner), step: Arc::from(step), future }
+    }
+}
+
+/// What many of a kind have in common, such as `page[3]` and `page[4]`.
+fn family(step: &str) -> &str {
+    step.split_once('[').map_or(step, |(family, _)| family)
+}
+
+/// Looks again and again, as long as anybody may be watched.
+fn look_after(watched: &Weak<Inner>, pause: Duration) {
+    let mut looked = Instant::now();
+    loop {
+        std::thread::sleep(pause);
+        let Some(inner) = watched.upgrade() else { return };
+        inner.look(looked.elapsed() > 3 * pause);
+        looked = Instant::now();
+    }
+}
+
+/// A step's attempt, watched while it is polled.
+pub(crate) struct Watched<'a, T> {
+    watch: Arc<Inner>,
+    step: Arc<str>,
+    future: BoxFuture<'a, T>,
+}
+
+/// Ends a poll also where it panics.
+struct Ending<'a>(&'a Inner, u64);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.end(self.1);
+    }
+}
+
+impl<T> Future for Watched<'_, T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let this = &mut *self;
+        let future = this.future.as_mut();
+        let _polled = Ending(&this.watch, this.watch.begin(&this.step));
+        if this.watch.blocks(&this.step) && has_threads() {
+            return tokio::task::block_in_place(|| future.poll(context));
+        }
+        future.poll(context)
+    }
+}
+
+/// Whether others can take over what this thread would do next.
+fn has_threads() -> bool {
+    Handle::try_current().is_ok_and(|handle| matches!(handle.runtime_flavor(), RuntimeFlavor::MultiThread))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{self, Receiver};
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(20);
+
+    fn watched() -> (Watch, Receiver<Told>) {
+        let (sender, receiver) = mpsc::channel();
+        let watch = Watch::new(SHORT, move |told| drop(sender.send(told.clone())));
+        (watch, receiver)
+    }
+
+    #[tokio::test]
+    async fn a_step_that_keeps_its_thread_is_named_while_it_does_and_when_it_gives_way() {
+        let (watch, receiver) = watched();
+        let receiver = Arc::new(Mutex::new(receiver));
+        let told = Arc::clone(&receiver);
+        // It waits for the word about itself, so that only another thread can bring it.
+        let blocks = Box::pin(async move { told.lock().unwrap().recv().unwrap() });
+        let first = watch.over("charge", blocks).await;
+        assert_eq!((first.step.as_str(), first.is_over), ("charge", false));
+        assert!(first.kept >= SHORT, "{first:?}");
+        let last = receiver.lock().unwrap().recv().unwrap();
+        assert_eq!((last.step.as_str(), last.is_over), ("charge", true));
+        assert!(last.kept >= first.kept, "{last:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn others_go_on_beside_a_step_that_is_known_to_block() {
+        let (watch, receiver) = watched();
+        let receiver = Arc::new(Mutex::new(receiver));
+        let told = Arc::clone(&receiver);
+        watch.over("slow[0]", Box::pin(async move { told.lock().unwrap().recv().unwrap() })).await;
+        // On the only thread, one waits for what the other one does.
+        let (begins, begun) = tokio::sync::oneshot::channel();
+        let (sender, from_other) = mpsc::channel();
+        let blocks = Box::pin(async move {
+            begins.send(()).unwrap();
+            from_other.recv().unwrap()
+        });
+        let slow = tokio::spawn(watch.over("slow[1]", blocks));
+        begun.await.unwrap();
+        let other = tokio::spawn(async move { sender.send(7).unwrap() });
+        other.await.unwrap();
+        assert_eq!(slow.await.unwrap(), 7);
+    }
+
+    #[test]
+    fn a_process_that_stood_still_blames_nobody() {
+        let (sender, receiver) = mpsc::channel();
+        // Nobody looks but this test.
+        let inner = Inner::new(Duration::ZERO, move |told: &Told| drop(sender.send(told.clone())));
+        let number = inner.begin(&Arc::from("frozen"));
+        inner.look(true);
+        assert!(receiver.try_recv().is_err());
+        inner.look(false);
+        assert_eq!(receiver.try_recv().unwrap().step, "frozen");
+        inner.end(number);
+    }
+}
