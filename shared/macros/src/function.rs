@@ -214,10 +214,47 @@ impl Returned {
                 format!("{a} returns a `Result`, because it can fail: write `Result<{}>`", shown(ty));
             return Err(Error::new_spanned(ty, message));
         };
+        check_error(ty, segment, role)?;
         // Only a `Result` has its types in the known places; an alias of another name may have them anywhere.
         let mut types = if segment.ident == "Result" { types_in(segment) } else { Vec::new() }.into_iter();
         let (output, error) = (types.next(), types.next());
         Ok(Self { ty: (**ty).clone(), output, error })
+    }
+}
+
+/// Crates whose errors hold whatever they are given, which nobody can write down and read again.
+const OPAQUE_ERRORS: [&str; 3] = ["anyhow", "color_eyre", "eyre"];
+
+/// Refuses errors that can't be stored, with what to write instead: the compiler's own words would be about a trait
+/// that isn't implemented for somebody else's type.
+fn check_error(ty: &Type, result: &PathSegment, role: Role) -> Result<()> {
+    let types = types_in(result);
+    let of_crate =
+        |ty: &Type| first_segment(ty).is_some_and(|name| OPAQUE_ERRORS.iter().any(|of| name == of));
+    let is_boxed = |ty: &Type| last_segment(ty).is_some_and(|segment| segment.ident == "Box");
+    let error = types.get(1);
+    if !of_crate(ty) && !error.is_some_and(|error| of_crate(error) || is_boxed(error)) {
+        return Ok(());
+    }
+    let (a, output) = (role.a(), types.first().map_or_else(|| "()".to_owned(), shown));
+    let instead = match role {
+        Role::Step => format!("Result<{output}, tickover::Failure>"),
+        Role::Workflow => format!("tickover::Result<{output}>"),
+    };
+    let message = format!(
+        "{a}'s error is stored and read again, which an error that may be anything can't be: write `{instead}`, into \
+         which `?` turns errors that have a type; others go with \
+         `.map_err(|error| tickover::Failure::new(\"failed\", format!(\"{{error:#}}\")))?`"
+    );
+    Err(Error::new_spanned(error.unwrap_or(ty), message))
+}
+
+fn first_segment(ty: &Type) -> Option<&Ident> {
+    match ty {
+        Type::Path(path) if path.qself.is_none() => path.path.segments.first().map(|segment| &segment.ident),
+        Type::Group(group) => first_segment(&group.elem),
+        Type::Paren(paren) => first_segment(&paren.elem),
+        _ => None,
     }
 }
 

@@ -54,6 +54,16 @@ async unsafe fn unsafe_step(amount: u32) -> Result<u32, tickover::Failure> {
 }
 
 #[tickover::step]
+async fn any_error(amount: u32) -> anyhow::Result<u32> {
+    Ok(amount)
+}
+
+#[tickover::step]
+async fn boxed_error(amount: u32) -> Result<u32, Box<dyn std::error::Error>> {
+    Ok(amount)
+}
+
+#[tickover::step]
 struct NoFunction;
 
 fn main() {}

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tickover_core::duration::Millis;
@@ -18,13 +19,13 @@ use tickover_core::time::Timestamp;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_service::executions::RemoteStep;
 
-use super::operation::{Look, Operation};
+use super::operation::{Awaited, Look, Operation};
 use crate::codec;
 use crate::error::{Failure, failure_of};
 use crate::options::{Place, StepOptions};
 use crate::step::{Run, Step, StepError};
 use crate::turn::need::{Attempted, Inline, Need, Runner, Stage};
-use crate::turn::state::{ClaimProblem, State, Verdict};
+use crate::turn::state::{ClaimProblem, Shared, State, Verdict};
 
 /// What a step's result and error have to be able to do.
 pub trait Stored: Serialize + DeserializeOwned + Send + 'static {}
@@ -42,6 +43,28 @@ pub(crate) struct StepOperation<T, E> {
 impl<T, E> StepOperation<T, E> {
     pub(crate) fn new(step: Step<T, E>) -> Self {
         Self { step, slot: None, name: None }
+    }
+}
+
+/// What is said of a step that something else than a workflow's own code awaits.
+const NO_WORKFLOW: &str = "only a workflow's own code can await a step, and not what runs beside it, as by \
+     `tokio::spawn`, nor another step: there, call what the step's function calls";
+
+/// `charge(order).await` is `ctx.step(charge(order)).await` with the context of the workflow whose code it is in.
+/// Anywhere else it is an error, [`StepError::Invalid`], that says so.
+impl<T: Stored, E: Stored + Display> IntoFuture for Step<T, E> {
+    type Output = Result<T, StepError<E>>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        // Whose code it is in shows when it is polled.
+        let awaited = async move {
+            match Shared::polled() {
+                Some(shared) => Awaited::new(&shared, StepOperation::new(self)).await,
+                None => Err(self.invalid(NO_WORKFLOW)),
+            }
+        };
+        awaited.boxed()
     }
 }
 

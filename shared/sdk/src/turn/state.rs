@@ -2,7 +2,7 @@
 //!
 //! The code's futures only look and say what they need; the driver alone makes anything happen.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -28,16 +28,16 @@ const OUTSIDE: &str = "a future of the workflow's context was polled outside of 
      `tokio::spawn`: await it in the workflow, or many at once with `ctx.join_all`, `tokio::join!` or the like";
 
 thread_local! {
-    /// The turn whose code is polled now on this thread, by the address of what it shares; 0 for none.
-    static POLLED: Cell<usize> = const { Cell::new(0) };
+    /// What the turn shares whose code is polled now on this thread.
+    static POLLED: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
 }
 
 /// Sets back whose code is polled, also where that panics.
-struct Restore(usize);
+struct Restore(Option<Arc<Shared>>);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        POLLED.set(self.0);
+        drop(POLLED.replace(self.0.take()));
     }
 }
 
@@ -63,16 +63,21 @@ impl Shared {
 
     /// Polls the code, which may use its context meanwhile.
     pub(super) fn polling<T>(self: &Arc<Self>, poll: impl FnOnce() -> T) -> T {
-        let before = POLLED.replace(Arc::as_ptr(self).addr());
+        let before = POLLED.replace(Some(Arc::clone(self)));
         let _after = Restore(before);
         poll()
+    }
+
+    /// What the turn shares whose code is polled now on this thread.
+    pub(crate) fn polled() -> Option<Arc<Self>> {
+        POLLED.with_borrow(Clone::clone)
     }
 
     /// Whether it is the code of this turn that uses the context now. A task of its own, or a thread, would be polled
     /// at times that no replay knows.
     pub(crate) fn is_polled_here(self: &Arc<Self>) -> bool {
         let mut state = self.lock();
-        if POLLED.get() == Arc::as_ptr(self).addr() {
+        if POLLED.with_borrow(|polled| polled.as_ref().is_some_and(|polled| Arc::ptr_eq(polled, self))) {
             return !state.is_over;
         }
         if state.is_over {

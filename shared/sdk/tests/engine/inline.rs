@@ -33,6 +33,43 @@ async fn five_steps_in_a_row_cost_four_records_and_the_last_result_rides_in_the_
     assert_eq!(ended.described.execution.version, 3 + 4);
 }
 
+#[tickover::step]
+async fn add_two(number: u32) -> Result<u32> {
+    // Whatever this step knows of workflows, none of them runs this.
+    let added = add_one(number).await.map_err(|error| error.to_string());
+    let outside = tokio::spawn(async { add_one(1).await.map_err(|error| error.to_string()) }).await;
+    match (added, outside) {
+        (Err(inside), Ok(Err(outside))) if inside == outside => Err(Error::new("told", inside)),
+        other => Err(Error::new("odd", format!("{other:?}"))),
+    }
+}
+
+#[tickover::workflow("awaited")]
+async fn awaited(_: Ctx, number: u32) -> Result<(u32, String)> {
+    let added = add_one(number).await?;
+    let both = tokio::join!(add_one(added).named("left").into_future(), async {
+        add_one(added).named("right").await
+    });
+    let told = add_two(added).retry("none").await.unwrap_err();
+    Ok((both.0? + both.1?, told.to_string()))
+}
+
+#[tokio::test]
+async fn a_step_that_is_awaited_is_handed_to_the_context_of_the_workflow_whose_code_it_is_in() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(awaited));
+    scene.start(&awaited, "awaited", &1).await;
+    let ended = scene.finish(&worker, "awaited").await;
+    let (sum, told) = ended.output::<(u32, String)>();
+    assert_eq!(sum, 6);
+    assert!(told.contains("only a workflow's own code can await a step"), "{told}");
+    let names = ended.journal.iter().filter_map(|entry| match &entry.what {
+        Happened::Step { name, .. } => Some(name.as_str()),
+        _ => None,
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["add_one", "left", "right", "add_two"]);
+}
+
 static FLAKY: Count = Count::new();
 
 /// Fails twice.
