@@ -8,6 +8,7 @@ mod child;
 mod combine;
 mod event;
 pub(crate) mod operation;
+mod send;
 pub(crate) mod step;
 mod time;
 
@@ -159,6 +160,23 @@ impl Ctx {
     pub fn drain_events(&self, event: impl Into<String>) -> BoxFuture<'static, Result<usize>> {
         let counted = Counted { event: event.into(), question: Question::Drain };
         Awaited::new(&self.shared, counted).boxed()
+    }
+
+    /// Sends an event to another execution, as a step of this name: once, whatever dies meanwhile.
+    ///
+    /// An execution that doesn't exist or has ended is an error, [`StepError::Failed`] with the code that the HTTP API
+    /// answers.
+    pub fn send_event(
+        &self,
+        name: impl Into<String>,
+        execution: impl Into<String>,
+        event: impl Into<String>,
+        payload: &impl Serialize,
+    ) -> BoxFuture<'static, Result<(), StepError<Failure>>> {
+        let name = name.into();
+        let sending = send::send(&self.shared, name.clone(), execution.into(), event.into(), payload);
+        let sent = self.step(sending);
+        async move { sent.await?.map_err(|error| StepError::Failed { step: name, error }) }.boxed()
     }
 
     /// Calls the closure once and remembers its value: for whatever would differ the next time.

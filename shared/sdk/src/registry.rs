@@ -82,7 +82,7 @@ pub enum RegistryError {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a workflow, nor an array or tuple of workflows",
     note = "a workflow is a function with the attribute `#[tickover::workflow]`",
-    note = "workflows of different types go into a tuple: `(first, second)`"
+    note = "workflows of different types go into a tuple: `(first, second)`, or one by one: `serve(first).workflow(second)`"
 )]
 pub trait Register {
     /// Adds itself.

@@ -82,6 +82,12 @@ pub enum ServeError {
 }
 
 impl Serve {
+    /// Runs these workflows as well: `serve(first).workflow(second)` is `serve((first, second))`.
+    pub fn workflow(mut self, workflows: impl Register) -> Self {
+        self.registry = self.registry.with(workflows);
+        self
+    }
+
     /// Offers a step to workflows that run elsewhere.
     pub fn step<S: StepHandler>(mut self) -> Self {
         self.registry = self.registry.with_step::<S>();

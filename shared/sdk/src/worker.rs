@@ -120,6 +120,7 @@ impl Worker {
     }
 
     /// The service that it works with, which knows what its workflows say of their executions.
+    #[cfg(any(feature = "lambda", feature = "test"))]
     pub(crate) const fn service(&self) -> &Service {
         &self.service
     }

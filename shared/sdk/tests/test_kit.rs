@@ -159,3 +159,54 @@ async fn two_workflows_of_one_name_are_refused() {
     let run = env.start(&label, "books".to_owned()).await;
     assert!(run.unwrap_err().to_string().contains("two workflows are named `label`"));
 }
+
+#[tickover::workflow("teller")]
+async fn teller(ctx: Ctx, to: String) -> Result<Vec<String>> {
+    let mut told = Vec::new();
+    for number in 0..3_u32 {
+        let sent = ctx.send_event(format!("tell[{number}]"), to.as_str(), "number", &number).await;
+        told.extend(sent.err().map(|error| error.to_string()));
+    }
+    Ok(told)
+}
+
+#[tickover::workflow("listener")]
+async fn listener(ctx: Ctx, (): ()) -> Result<(Vec<u32>, usize)> {
+    let mut heard = Vec::new();
+    for _ in 0..3 {
+        heard.push(ctx.wait_for_event("number", forever()).await?);
+    }
+    ctx.sleep("after", "1h").await?;
+    Ok((heard, ctx.count_events("number").await?))
+}
+
+/// What a listener hears and three events for it come to, with a death after this write; how many writes there were.
+async fn tell_with_a_death(write: Option<u64>) -> (Vec<String>, (Vec<u32>, usize), u64) {
+    let env = TestEnv::new().workflow((teller, listener));
+    if let Some(write) = write {
+        env.kill_after_write(write);
+    }
+    let heard = env.start(&listener, ()).await.unwrap();
+    let told = env.start(&teller, heard.id().to_string()).await.unwrap();
+    (told.result().await.unwrap(), heard.result().await.unwrap(), env.writes())
+}
+
+#[tokio::test]
+async fn an_event_for_another_execution_is_there_once_whenever_the_system_dies() {
+    let (told, heard, writes) = tell_with_a_death(None).await;
+    assert_eq!((told, heard), (vec![], (vec![0, 1, 2], 0)));
+    for write in 1..=writes {
+        let (told, heard, _) = tell_with_a_death(Some(write)).await;
+        assert_eq!((told, heard), (vec![], (vec![0, 1, 2], 0)), "death after write {write} of {writes}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_for_nobody_is_an_error_of_its_own() {
+    let env = TestEnv::new().workflow(teller);
+    let told = env.start(&teller, "nobody".to_owned()).await.unwrap().result().await.unwrap();
+    assert_eq!(told.len(), 3);
+    assert!(told[0].contains("tell[0]") && told[0].contains("execution"), "{told:?}");
+    let told = env.start(&teller, "no id".to_owned()).await.unwrap().result().await.unwrap();
+    assert!(told[2].contains("id"), "{told:?}");
+}

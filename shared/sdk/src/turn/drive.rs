@@ -142,7 +142,7 @@ impl Driver {
         facts.trace = service.carried(facts.trace);
         let bell = Bell::new();
         let state = State::new(replay, facts, bell.waker());
-        let shared = Shared::new(state, Arc::clone(service.clock()));
+        let shared = Shared::new(state, service.clone());
         let body = body_of(&workflow, Ctx::new(Arc::clone(&shared)), &record, input);
         let mut driver = Self {
             service: service.clone(),

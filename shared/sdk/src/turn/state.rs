@@ -15,7 +15,7 @@ use tickover_core::payload::{Json, Payload};
 use tickover_core::task;
 use tickover_core::time::{Timestamp, earliest};
 use tickover_core::trace::TraceContext;
-use tickover_service::ports::Clock;
+use tickover_service::Service;
 
 use super::need::{Inline, Need, Rank, Stage, Waiting};
 use crate::error::Error;
@@ -44,12 +44,17 @@ impl Drop for Restore {
 /// What the driver and the code's futures share.
 pub(crate) struct Shared {
     state: Mutex<State>,
-    clock: Arc<dyn Clock>,
+    service: Service,
 }
 
 impl Shared {
-    pub(crate) fn new(state: State, clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(state), clock })
+    pub(crate) fn new(state: State, service: Service) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(state), service })
+    }
+
+    /// What the turn is run with.
+    pub(crate) const fn service(&self) -> &Service {
+        &self.service
     }
 
     /// The state. No user's code runs under this lock.
@@ -58,7 +63,7 @@ impl Shared {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.service.now()
     }
 
     /// Polls the code, which may use its context meanwhile.

@@ -1,0 +1,66 @@
+//! Events for other executions.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tickover_core::id::{EventId, EventName, ExecutionId};
+use tickover_service::ServiceError;
+
+use super::uuid;
+use crate::codec;
+use crate::error::Failure;
+use crate::step::{Step, step};
+use crate::turn::state::Shared;
+
+/// How often it is tried where the system doesn't answer.
+const RETRY: &str = "exponential(6, 1s)";
+
+/// What sending comes to: refused for good, or tried again.
+type Sent = Result<Result<(), Failure>, Failure>;
+
+/// A step that offers an event. The event's id follows from the run and the step's name, so that it is there once,
+/// however often it is tried.
+pub(super) fn send(
+    shared: &Arc<Shared>,
+    name: String,
+    execution: String,
+    event: String,
+    payload: &impl Serialize,
+) -> Step<Result<(), Failure>, Failure> {
+    let (key, trace) = {
+        let state = shared.lock();
+        (state.facts.key.clone(), state.facts.trace)
+    };
+    let id = uuid(&key, &name);
+    let payload = codec::encode(payload).map_err(|error| refusal("payload", error.to_string()));
+    let service = shared.service().clone();
+    let attempt = move || {
+        let (service, execution, event) = (service.clone(), execution.clone(), event.clone());
+        let (id, payload) = (id.clone(), payload.clone());
+        async move {
+            let read = || {
+                let payload = payload?;
+                let execution = ExecutionId::parse(execution).map_err(|problem| refusal("id", problem))?;
+                let event = EventName::parse(event).map_err(|problem| refusal("event", problem))?;
+                let id = EventId::parse(id).map_err(|problem| refusal("event_id", problem))?;
+                Ok::<_, Failure>((execution, event, id, payload))
+            };
+            let (execution, event, id, payload) = match read() {
+                Ok(read) => read,
+                Err(refused) => return Sent::Ok(Err(refused)),
+            };
+            match service.offer_traced(&execution, event, Some(id), Some(payload), trace).await {
+                Ok(_) => Ok(Ok(())),
+                Err(ServiceError::Rejected(reject)) => {
+                    Ok(Err(Failure::new(reject.code(), reject.to_string())))
+                }
+                Err(error) => Err(Failure::new("unavailable", error.to_string())),
+            }
+        }
+    };
+    step(name, attempt).retry(RETRY)
+}
+
+fn refusal(what: &str, problem: impl std::fmt::Display) -> Failure {
+    Failure::new("invalid_request", format!("{what}: {problem}"))
+}
