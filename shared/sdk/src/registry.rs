@@ -6,7 +6,10 @@
 mod erased;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+#[cfg(feature = "test")]
+use futures::future::BoxFuture;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::CodeTerms;
 use tickover_core::id::{NameError, QueueName, TaskKind, WorkflowName};
@@ -25,6 +28,8 @@ pub const TIMEOUT_MIN: Millis = Millis::from_secs(1);
 pub struct Registry {
     workflows: BTreeMap<String, ErasedWorkflow>,
     steps: BTreeMap<String, ErasedStep>,
+    /// Steps that are run instead of those of the same kind, wherever those would run.
+    mocks: Arc<BTreeMap<String, ErasedStep>>,
     problems: Vec<RegistryError>,
 }
 
@@ -109,6 +114,21 @@ impl Registry {
         self
     }
 
+    /// Runs other code for a step, wherever it would run.
+    #[cfg(feature = "test")]
+    pub(crate) fn with_mock<S: StepHandler>(
+        mut self,
+        mock: impl Fn(S::Input) -> BoxFuture<'static, Result<S::Output, S::Error>> + Send + Sync + 'static,
+    ) -> Self {
+        let mock = ErasedStep::running::<S>(mock);
+        Arc::make_mut(&mut self.mocks).insert(S::NAME.to_owned(), mock);
+        self
+    }
+
+    pub(crate) fn mocks(&self) -> Arc<BTreeMap<String, ErasedStep>> {
+        Arc::clone(&self.mocks)
+    }
+
     /// The workflow of this name.
     pub fn workflow(&self, name: &str) -> Option<&ErasedWorkflow> {
         self.workflows.get(name)
@@ -116,7 +136,7 @@ impl Registry {
 
     /// The step of this kind.
     pub fn step(&self, kind: &str) -> Option<&ErasedStep> {
-        self.steps.get(kind)
+        self.mocks.get(kind).or_else(|| self.steps.get(kind))
     }
 
     /// All workflows, by name.

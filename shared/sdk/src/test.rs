@@ -133,6 +133,20 @@ impl TestEnv {
         self
     }
 
+    /// With other code for a step, wherever it runs: in place, or remotely without a worker for it.
+    #[must_use]
+    pub fn mock<S: StepHandler>(
+        mut self,
+        mock: impl Fn(S::Input) -> Result<S::Output, S::Error> + Send + Sync + 'static,
+    ) -> Self {
+        let mock = Arc::new(mock);
+        self.registry = self.registry.with_mock::<S>(move |input| {
+            let mock = Arc::clone(&mock);
+            async move { mock(input) }.boxed()
+        });
+        self
+    }
+
     /// With an answer to remote steps of a kind that no code here serves, instead of a worker for them. Without
     /// either, such steps wait.
     #[must_use]

@@ -210,3 +210,39 @@ async fn an_event_for_nobody_is_an_error_of_its_own() {
     let told = env.start(&teller, "no id".to_owned()).await.unwrap().result().await.unwrap();
     assert!(told[2].contains("id"), "{told:?}");
 }
+
+#[tickover::step(retry = "fixed(3, 1m)")]
+async fn fetch(url: String) -> Result<u32, Failure> {
+    unreachable!("no test goes out to {url}")
+}
+
+#[tickover::workflow("fetches")]
+async fn fetches(ctx: Ctx, url: String) -> Result<(u32, u32)> {
+    let here = ctx.step(fetch(url.clone()).named("here")).await?;
+    let elsewhere = ctx.step(fetch(format!("{url}/elsewhere")).named("elsewhere").remote()).await?;
+    Ok((here, elsewhere))
+}
+
+#[tokio::test]
+async fn a_mock_runs_instead_of_a_step_wherever_the_step_would_run() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let env =
+        TestEnv::new().workflow(fetches).mock::<fetch>(|url| match CALLS.fetch_add(1, Ordering::Relaxed) {
+            0 | 1 => Err(Failure::new("net", "down")),
+            calls => Ok(1_000 * calls + u32::try_from(url.len()).unwrap()),
+        });
+    let run = env.start(&fetches, "https://a".to_owned()).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), (2_009, 3_019));
+    // Two attempts failed, a minute apart: the step's own policy holds.
+    assert_eq!(env.now().since(BEGINNING), Millis::from_secs(120));
+    assert_eq!(CALLS.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
+async fn a_mock_may_fail_as_the_step_would() {
+    let env = TestEnv::new().workflow(fetches).mock::<fetch>(|_| Err(Failure::new("gone", "404")));
+    let run = env.start(&fetches, "https://a".to_owned()).await.unwrap();
+    let error = run.result().await.unwrap_err();
+    let failure = error.failure().unwrap();
+    assert_eq!((failure.code.as_str(), failure.message.as_str()), ("gone", "404"));
+}

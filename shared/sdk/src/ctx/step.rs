@@ -23,6 +23,7 @@ use super::operation::{Awaited, Look, Operation};
 use crate::codec;
 use crate::error::{Failure, failure_of};
 use crate::options::{Place, StepOptions};
+use crate::registry::{ErasedStep, StepFailed};
 use crate::step::{Run, Step, StepError};
 use crate::turn::need::{Attempted, Inline, Need, Runner, Stage};
 use crate::turn::state::{ClaimProblem, Shared, State, Verdict};
@@ -80,7 +81,7 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
             Standing::Ended { .. } | Standing::Remote | Standing::Child { .. } => Ok(Need::Outcome { name }),
             Standing::Fresh | Standing::Begun { .. } | Standing::Failed { .. } => {
                 match self.step.options.place.clone() {
-                    Place::Inline => self.inline(name),
+                    Place::Inline => self.inline(name, state),
                     Place::Remote { queue } => {
                         let left = state.facts.deadline_at.map(|at| at.since(now));
                         let queue = queue.unwrap_or_else(|| state.facts.queue.clone());
@@ -127,9 +128,11 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
         }
     }
 
-    fn inline(&self, name: StepName) -> Result<Need, StepError<E>> {
-        let Some(run) = &self.step.run else {
-            return Err(self.step.invalid("its code isn't here: it runs remotely only"));
+    fn inline(&self, name: StepName, state: &State) -> Result<Need, StepError<E>> {
+        let runner = match (state.facts.mocks.get(&self.step.kind), &self.step.run) {
+            (Some(mock), _) => mocked(mock.clone(), self.step.input()?),
+            (None, Some(run)) => erased(Arc::clone(run)),
+            (None, None) => return Err(self.step.invalid("its code isn't here: it runs remotely only")),
         };
         let options = &self.step.options;
         if options.heartbeat.is_some() {
@@ -143,7 +146,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
             shown: self.step.name.clone(),
             policy: policy_of(options),
             noted_first: options.at_most_once || options.durable_timeout,
-            runner: erased(Arc::clone(run)),
+            runner,
             stage: Stage::Unknown,
             unwritten: None,
         })))
@@ -208,6 +211,23 @@ fn erased<T: Stored, E: Stored + Display>(run: Run<T, E>) -> Runner {
                         |error| Attempted::Failed { error, failure: failure.clone() },
                     )
                 }
+            }
+        })
+        .boxed()
+    })
+}
+
+/// Other code in a step's place.
+fn mocked(mock: ErasedStep, input: Json) -> Runner {
+    Arc::new(move |info| {
+        let run = mock.run(&input);
+        info.scope(async move {
+            match run.await {
+                Ok(output) => Attempted::Done(output),
+                Err(StepFailed { failure, error: Some(error), .. }) => {
+                    Attempted::Failed { error, failure: failure.into() }
+                }
+                Err(StepFailed { failure, error: None, .. }) => Attempted::Unwritable(failure.into()),
             }
         })
         .boxed()

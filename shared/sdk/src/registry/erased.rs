@@ -132,7 +132,14 @@ pub struct StepFailed {
 
 impl ErasedStep {
     pub(super) fn new<S: StepHandler>() -> Self {
-        Self { kind: S::NAME, options: S::options(), run: Arc::new(run_step::<S>) }
+        Self::running::<S>(S::run)
+    }
+
+    /// The same step with other code.
+    pub(super) fn running<S: StepHandler>(
+        run: impl Fn(S::Input) -> BoxFuture<'static, Result<S::Output, S::Error>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { kind: S::NAME, options: S::options(), run: Arc::new(move |input| run_step::<S>(&run, input)) }
     }
 
     /// One attempt. An input that doesn't fit its type is a failure that isn't retried, with the path of the
@@ -142,16 +149,19 @@ impl ErasedStep {
     }
 }
 
-fn run_step<S: StepHandler>(input: &Json) -> BoxFuture<'static, Result<Json, StepFailed>> {
-    let input = match codec::decode::<S::Input>(input) {
-        Ok(input) => input,
+fn run_step<S: StepHandler>(
+    run: &impl Fn(S::Input) -> BoxFuture<'static, Result<S::Output, S::Error>>,
+    input: &Json,
+) -> BoxFuture<'static, Result<Json, StepFailed>> {
+    let attempt = match codec::decode::<S::Input>(input) {
+        Ok(input) => run(input),
         Err(error) => {
             let message = format!("the input doesn't fit step `{}`: {error}", S::NAME);
             return futures::future::ready(Err(StepFailed::terminal("invalid_input", message))).boxed();
         }
     };
     let attempt = async move {
-        match S::run(input).await {
+        match attempt.await {
             Ok(output) => codec::encode(&output).map_err(|error| {
                 let message = format!("the output of step `{}` can't be written: {error}", S::NAME);
                 StepFailed::terminal("invalid_output", message)

@@ -140,6 +140,7 @@ impl Driver {
         let replay = Replay::new(&journal, service.limits());
         let mut facts = Facts::of(&record, settings.limit_at, workflow.options.patches, replay.reopened());
         facts.trace = service.carried(facts.trace);
+        facts.mocks = registry.mocks();
         let bell = Bell::new();
         let state = State::new(replay, facts, bell.waker());
         let shared = Shared::new(state, service.clone());

@@ -19,6 +19,7 @@ use tickover_service::Service;
 
 use super::need::{Inline, Need, Rank, Stage, Waiting};
 use crate::error::Error;
+use crate::registry::ErasedStep;
 
 /// What the names begin with of the code that deals with a failure.
 const ON_FAILURE_PREFIX: &str = "on_failure";
@@ -166,6 +167,8 @@ pub(crate) struct Facts {
     /// What names begin with: the code that deals with a failure has names of its own.
     pub(crate) prefix: String,
     pub(crate) patches: &'static [&'static str],
+    /// Steps that are run instead of those of the same kind.
+    pub(crate) mocks: Arc<BTreeMap<String, ErasedStep>>,
 }
 
 /// What ends a turn besides the body's own answer.
@@ -400,6 +403,7 @@ impl Facts {
             cancelled: false,
             prefix,
             patches,
+            mocks: Arc::default(),
         };
         facts.update(record);
         facts
