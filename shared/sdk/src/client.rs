@@ -40,6 +40,10 @@ pub use tickover_core::id::ExecutionId;
 use crate::workflow::Workflow;
 use calls::Calls;
 
+/// Where a system on this machine answers, if nobody says otherwise.
+#[cfg(feature = "client-http")]
+const LOCAL: &str = "http://127.0.0.1:7070";
+
 /// A way to the system that runs executions. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
@@ -50,6 +54,18 @@ impl Client {
     /// Straight to the service, without a network between.
     pub fn direct(service: Service) -> Self {
         Self { calls: Arc::new(direct::Direct::new(service)) }
+    }
+
+    /// Over HTTP to the endpoint that `TICKOVER_ENDPOINT` names, as for the command-line tool, or without it to a system
+    /// on this machine, at `http://127.0.0.1:7070`.
+    #[cfg(feature = "client-http")]
+    pub fn from_env() -> Result<Self, ClientError> {
+        Self::at(std::env::var("TICKOVER_ENDPOINT").ok().as_deref())
+    }
+
+    #[cfg(feature = "client-http")]
+    fn at(endpoint: Option<&str>) -> Result<Self, ClientError> {
+        Self::http(endpoint.filter(|endpoint| !endpoint.is_empty()).unwrap_or(LOCAL))
     }
 
     /// Over HTTP to the endpoint at this address, such as `http://127.0.0.1:7070`.
@@ -97,3 +113,17 @@ impl fmt::Debug for Client {
 
 /// What a result is read as: no value of it is ever here.
 type Reads<O> = PhantomData<fn() -> O>;
+
+#[cfg(all(test, feature = "client-http"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_an_endpoint_in_the_environment_it_is_the_system_on_this_machine() {
+        let place = |endpoint| format!("{:?}", Client::at(endpoint).unwrap());
+        assert_eq!(place(None), place(Some(LOCAL)));
+        assert_eq!(place(Some("")), place(None));
+        assert!(place(Some("https://tasks.example.com")).contains("tasks.example.com"));
+        assert!(Client::at(Some("tasks")).is_err());
+    }
+}

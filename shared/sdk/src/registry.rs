@@ -114,6 +114,15 @@ impl Registry {
         self
     }
 
+    /// With these workflows instead of those of the same names.
+    #[cfg(feature = "test")]
+    pub(crate) fn replacing(mut self, workflows: impl Register) -> Self {
+        let Self { workflows, problems, .. } = Self::new().with(workflows);
+        self.workflows.extend(workflows);
+        self.problems.extend(problems);
+        self
+    }
+
     /// Runs other code for a step, wherever it would run.
     #[cfg(feature = "test")]
     pub(crate) fn with_mock<S: StepHandler>(

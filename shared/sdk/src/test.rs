@@ -103,6 +103,26 @@ enum Driven<T> {
     Stalled,
 }
 
+/// Tells a story in a system of its own without any death, and then with one after each of its writes. All have to come
+/// to the same, which is the answer.
+///
+/// # Panics
+/// If a story with a death comes to something else, with the write after which the system died.
+pub async fn with_each_death<R: PartialEq + fmt::Debug>(
+    env: impl Fn() -> TestEnv,
+    story: impl AsyncFn(&TestEnv) -> R,
+) -> R {
+    let undisturbed = env();
+    let expected = story(&undisturbed).await;
+    for write in 1..=undisturbed.writes() {
+        let env = env();
+        env.kill_after_write(write);
+        let told = story(&env).await;
+        assert!(told == expected, "death after write {write}: {told:?} instead of {expected:?}");
+    }
+    expected
+}
+
 impl TestEnv {
     /// A system that knows no workflow yet. Its clock stands at [`BEGINNING`].
     pub fn new() -> Self {
@@ -176,15 +196,25 @@ impl TestEnv {
         self
     }
 
-    /// From now on with an answer to remote steps of a kind, those that wait already included.
-    pub async fn answer_now<I, O, F>(&self, kind: &str, answer: F)
+    /// From now on with an answer to remote steps of a kind, those that wait already included. That none of this kind
+    /// waits is an error that says which do: [`Self::answer`] is for steps to come.
+    pub async fn answer_now<I, O, F>(&self, kind: &str, answer: F) -> Result<(), ClientError>
     where
         I: DeserializeOwned,
         O: Serialize,
         F: Fn(I) -> Result<O, Failure> + Send + Sync + 'static,
     {
+        let waiting = self.unanswered();
+        if !waiting.iter().any(|waits| waits == kind) {
+            let which = if waiting.is_empty() { "no step does".to_owned() } else { waiting.join(", ") };
+            return Err(invalid(
+                "kind",
+                &format!("no step of the kind `{kind}` waits to be answered; these do: {which}"),
+            ));
+        }
         self.world.answers.add(kind.to_owned(), answer);
         self.world.let_go(kind).await;
+        Ok(())
     }
 
     /// The kinds of the remote steps that wait because nobody here answers them.
@@ -269,6 +299,15 @@ impl TestEnv {
         self.world.ledger.end_life();
     }
 
+    /// Puts other code in the place of workflows of the same names, as a deployment does: the system dies, and the one
+    /// that goes on has the new code.
+    pub async fn deploy(&self, workflows: impl Register) -> Result<(), ClientError> {
+        let mut held = self.system.lock().await;
+        self.begun(&mut held)?.deploy(workflows).map_err(|problem| invalid("registry", &problem))?;
+        self.kill();
+        Ok(())
+    }
+
     /// Writes so far.
     pub fn writes(&self) -> u64 {
         self.world.ledger.writes()
@@ -332,17 +371,22 @@ impl TestEnv {
         self.world.store.execution(id).now_or_never()?.ok()?
     }
 
+    /// The system, which begins when it is first needed.
+    fn begun<'a>(&self, held: &'a mut Option<System>) -> Result<&'a mut System, ClientError> {
+        match held {
+            Some(system) => Ok(system),
+            none => {
+                let system = System::new(Arc::clone(&self.world), self.registry.clone());
+                Ok(none.insert(system.map_err(|problem| invalid("registry", &problem))?))
+            }
+        }
+    }
+
     /// Lets the system go on, and time pass, until something is done.
     async fn drive<F: Future>(&self, until: Until, goal: F) -> Result<Driven<F::Output>, ClientError> {
         let mut goal = pin!(goal);
         let mut held = self.system.lock().await;
-        let system = match &mut *held {
-            Some(system) => system,
-            none => {
-                let system = System::new(Arc::clone(&self.world), self.registry.clone());
-                none.insert(system.map_err(|problem| invalid("registry", &problem))?)
-            }
-        };
+        let system = self.begun(&mut held)?;
         let waker = Waker::from(Arc::clone(&self.progress));
         loop {
             let polled = poll_fn(|_| Poll::Ready(goal.as_mut().poll(&mut Context::from_waker(&waker)))).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tickover::Millis;
 use tickover::prelude::*;
-use tickover::test::{BEGINNING, TestEnv};
+use tickover::test::{BEGINNING, TestEnv, with_each_death};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Label {
@@ -59,7 +59,7 @@ async fn a_step_that_nobody_answers_is_named_and_may_be_answered_later() {
     assert!(error.contains("kinds print-label") && error.contains("step print-label: sent"), "{error}");
     assert_eq!(env.unanswered(), ["print-label"]);
 
-    env.answer_now("print-label", printer()).await;
+    env.answer_now("print-label", printer()).await.unwrap();
     assert_eq!(run.result().await.unwrap().text, "[books]");
     assert!(env.unanswered().is_empty());
 }
@@ -180,25 +180,26 @@ async fn listener(ctx: Ctx, (): ()) -> Result<(Vec<u32>, usize)> {
     Ok((heard, ctx.count_events("number").await?))
 }
 
-/// What a listener hears and three events for it come to, with a death after this write; how many writes there were.
-async fn tell_with_a_death(write: Option<u64>) -> (Vec<String>, (Vec<u32>, usize), u64) {
-    let env = TestEnv::new().workflow((teller, listener));
-    if let Some(write) = write {
-        env.kill_after_write(write);
-    }
-    let heard = env.start(&listener, ()).await.unwrap();
-    let told = env.start(&teller, heard.id().to_string()).await.unwrap();
-    (told.result().await.unwrap(), heard.result().await.unwrap(), env.writes())
+#[tokio::test]
+async fn an_event_for_another_execution_is_there_once_whenever_the_system_dies() {
+    let story = async |env: &TestEnv| {
+        let heard = env.start(&listener, ()).await.unwrap();
+        let told = env.start(&teller, heard.id().to_string()).await.unwrap();
+        (told.result().await.unwrap(), heard.result().await.unwrap())
+    };
+    let told = with_each_death(|| TestEnv::new().workflow((teller, listener)), story).await;
+    assert_eq!(told, (vec![], (vec![0, 1, 2], 0)));
 }
 
 #[tokio::test]
-async fn an_event_for_another_execution_is_there_once_whenever_the_system_dies() {
-    let (told, heard, writes) = tell_with_a_death(None).await;
-    assert_eq!((told, heard), (vec![], (vec![0, 1, 2], 0)));
-    for write in 1..=writes {
-        let (told, heard, _) = tell_with_a_death(Some(write)).await;
-        assert_eq!((told, heard), (vec![], (vec![0, 1, 2], 0)), "death after write {write} of {writes}");
-    }
+#[should_panic(expected = "death after write 1: 1 instead of 0")]
+async fn a_story_that_comes_to_something_else_after_a_death_is_noticed() {
+    let story = async |env: &TestEnv| {
+        env.start(&listener, ()).await.unwrap();
+        env.run_until_idle().await.unwrap();
+        env.deaths()
+    };
+    with_each_death(|| TestEnv::new().workflow(listener), story).await;
 }
 
 #[tokio::test]
@@ -245,4 +246,53 @@ async fn a_mock_may_fail_as_the_step_would() {
     let error = run.result().await.unwrap_err();
     let failure = error.failure().unwrap();
     assert_eq!((failure.code.as_str(), failure.message.as_str()), ("gone", "404"));
+}
+
+mod renamed {
+    use super::*;
+
+    #[tickover::step]
+    async fn second(number: u32) -> Result<u32> {
+        Ok(10 * number)
+    }
+
+    #[tickover::workflow("versions")]
+    pub(super) async fn versions(ctx: Ctx, number: u32) -> Result<u32> {
+        let first = ctx.step(super::first(number)).await?;
+        ctx.sleep("night", "8h").await?;
+        Ok(ctx.step(second(first)).await?)
+    }
+}
+
+static FIRST: AtomicU32 = AtomicU32::new(0);
+
+#[tickover::step]
+async fn first(number: u32) -> Result<u32> {
+    FIRST.fetch_add(1, Ordering::Relaxed);
+    Ok(number + 1)
+}
+
+#[tickover::workflow("versions")]
+async fn versions(ctx: Ctx, number: u32) -> Result<u32> {
+    let first = ctx.step(first(number)).await?;
+    ctx.sleep("night", "8h").await?;
+    Ok(first)
+}
+
+#[tokio::test]
+async fn a_deployment_changes_the_code_of_what_is_under_way() {
+    let env = TestEnv::new().workflow((versions, label));
+    let run = env.start(&versions, 1).await.unwrap();
+    env.run_until_idle().await.unwrap();
+    env.deploy(renamed::versions).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), 20);
+    assert_eq!((FIRST.load(Ordering::Relaxed), env.deaths()), (1, 1));
+    // What wasn't deployed anew is there as before.
+    let other = env.start(&label, "a".to_owned()).await.unwrap();
+    env.advance("7d").await.unwrap();
+    assert_eq!(env.unanswered(), ["print-label"]);
+    let error = env.answer_now("print-lable", printer()).await.unwrap_err().to_string();
+    assert!(error.contains("`print-lable`") && error.contains("these do: print-label"), "{error}");
+    env.answer_now("print-label", printer()).await.unwrap();
+    assert_eq!(other.result().await.unwrap().text, "[a]");
 }

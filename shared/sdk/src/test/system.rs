@@ -24,7 +24,7 @@ use super::death::{Death, Mourner, completed};
 use super::ledger::{Ledger, Life};
 use super::ports::{Counted, Mortal, Repeatable};
 use super::work::{self, Hands};
-use crate::registry::{Registry, RegistryError};
+use crate::registry::{Register, Registry, RegistryError};
 use crate::worker::{Worker, WorkerSettings};
 
 /// How long a worker counts as alive without a sign of life.
@@ -179,6 +179,14 @@ impl System {
         Ok(Self { world, registry, hands, life, jobs: vec![], ticked_at })
     }
 
+    /// Other code for workflows: it is what the next life begins with.
+    pub(super) fn deploy(&mut self, workflows: impl Register) -> Result<(), RegistryError> {
+        let registry = self.registry.clone().replacing(workflows);
+        registry.check()?;
+        self.registry = registry;
+        Ok(())
+    }
+
     /// Takes what has arrived, and lets everything go on that can: whether anything did.
     pub(super) async fn go_on(&mut self, progress: &Arc<Progress>) -> bool {
         self.pick_up(progress).await;
@@ -209,7 +217,7 @@ impl System {
             mourner(&Death { after_write: self.world.ledger.writes(), completed });
         }
         self.life = self.world.ledger.begin_life();
-        // The registry is the one that the first life was begun with: it has been checked.
+        // The registry has been checked.
         if let Ok(hands) = self.world.hands(&self.life, &self.registry) {
             self.hands = hands;
         }
