@@ -7,6 +7,7 @@ mod capture;
 mod child;
 mod combine;
 mod event;
+mod map;
 pub(crate) mod operation;
 mod send;
 pub(crate) mod step;
@@ -29,6 +30,7 @@ pub use child::{Child, StartChild, StartedChild};
 pub(crate) use child::{elsewhere, is_ours};
 pub use combine::{AllTasksFailed, Select, SelectOk, Settled};
 pub use event::{EventError, Within, forever, within};
+pub use map::{Map, Mapping, TooManyFailed};
 pub use step::Stored;
 pub use time::{Elapsed, Timeout};
 
@@ -84,6 +86,28 @@ impl Ctx {
     ) -> BoxFuture<'static, Settled<T, E>> {
         let joined = JoinAll::new(Steps::new(&self.shared, label.into(), steps));
         joined.map(|outcomes| Settled { outcomes }).boxed()
+    }
+
+    /// Runs a step for each of some items, named `label[0]`, `label[1]`, …, and waits for all of them; so many at once
+    /// and with as many failures as [`Map`] is told. What runs when too many have failed is ended.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn fetch(page: u32) -> Result<String> { Ok(page.to_string()) }
+    /// #[tickover::workflow]
+    /// async fn crawl(ctx: Ctx, pages: Vec<u32>) -> Result<Vec<String>> {
+    ///     let fetched = ctx.map("page", pages, fetch).concurrency(8).tolerate("10%").await?;
+    ///     Ok(fetched.completed().map(|(_, page)| page.clone()).collect())
+    /// }
+    /// ```
+    pub fn map<I, T: Stored, E: Stored + Display>(
+        &self,
+        label: impl Into<String>,
+        items: impl IntoIterator<Item = I>,
+        step: impl FnMut(I) -> Step<T, E>,
+    ) -> Map<T, E> {
+        Map::new(&self.shared, label.into(), items.into_iter().map(step).collect())
     }
 
     /// Runs steps side by side, named as by [`Ctx::join_all`], and waits for the first to end, well or not: its

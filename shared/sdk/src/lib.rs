@@ -37,8 +37,8 @@ pub use tickover_macros::{step, workflow};
 
 pub use client::Client;
 pub use ctx::{
-    AllTasksFailed, Child, Ctx, Elapsed, EventError, Select, SelectOk, Settled, StartChild, StartedChild,
-    Stored, Timeout, Within, forever, within,
+    AllTasksFailed, Child, Ctx, Elapsed, EventError, Map, Mapping, Select, SelectOk, Settled, StartChild,
+    StartedChild, Stored, Timeout, TooManyFailed, Within, forever, within,
 };
 pub use error::{Cause, DEFAULT_CODE, Error, Failure, Result};
 pub use options::{

@@ -1,5 +1,6 @@
 //! Many steps at once: all of them, the first to end, the first to succeed.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::fmt::Display;
 use std::pin::Pin;
@@ -27,8 +28,8 @@ type Outcome<T, E> = Result<T, StepError<E>>;
 pub(super) struct Steps<T, E> {
     shared: Arc<Shared>,
     label: String,
-    /// All of them, until they are first polled.
-    members: Vec<StepOperation<T, E>>,
+    /// Those that haven't begun, with their indexes.
+    members: VecDeque<(usize, StepOperation<T, E>)>,
     /// Those that haven't ended. Each is polled only when it has, however many there are.
     running: FuturesUnordered<Member<T, E>>,
     outcomes: Vec<Option<Outcome<T, E>>>,
@@ -59,7 +60,9 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         steps: impl IntoIterator<Item = Step<T, E>>,
     ) -> Self {
         let named = |(index, step): (usize, Step<T, E>)| step.named(format!("{label}[{index}]"));
-        let members: Vec<_> = steps.into_iter().enumerate().map(named).map(StepOperation::new).collect();
+        let steps = steps.into_iter().enumerate();
+        let members: VecDeque<_> =
+            steps.map(|(index, step)| (index, StepOperation::new(named((index, step))))).collect();
         let outcomes = members.iter().map(|_| None).collect();
         let (shared, running) = (Arc::clone(shared), FuturesUnordered::new());
         Self { shared, label, members, running, outcomes, ended: vec![], is_checked: false }
@@ -74,9 +77,9 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
             let name = StepName::parse(format!("{}[{index}]", self.label));
             is_remote && !name.is_ok_and(|name| state.replay.was_kept(&name))
         };
-        let members = self.members.iter().enumerate();
+        let members = self.members.iter();
         let telling: Vec<usize> =
-            members.filter_map(|(index, member)| tells(index, member).then_some(index)).collect();
+            members.filter_map(|(index, member)| tells(*index, member).then_some(*index)).collect();
         drop(state);
         if telling.len() < 2 {
             return self;
@@ -85,7 +88,7 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         let most = usize::from(JOIN_MAX);
         for (place, index) in telling.iter().enumerate() {
             let (item, of) = (place / most, (telling.len() - place / most * most).min(most));
-            if let Some(member) = self.members.get_mut(*index) {
+            if let Some((_, member)) = self.members.get_mut(*index) {
                 member.slot = slot(label, item, place % most, of);
             }
         }
@@ -98,16 +101,66 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         if !self.may_begin() {
             return None;
         }
-        for (index, member) in std::mem::take(&mut self.members).into_iter().enumerate() {
-            self.running.push(Member { index, step: Awaited::new(&self.shared, member) });
-        }
-        while let Poll::Ready(Some((index, outcome))) = self.running.poll_next_unpin(context) {
-            if let Some(place) = self.outcomes.get_mut(index) {
-                *place = Some(outcome);
-                self.ended.push(index);
-            }
+        self.begin(usize::MAX);
+        while let Poll::Ready(Some(ended)) = self.running.poll_next_unpin(context) {
+            self.note(ended);
         }
         Some(self.ended.len() == self.outcomes.len())
+    }
+
+    /// Begins those that come next, as long as fewer than so many run.
+    fn begin(&mut self, at_once: usize) {
+        while self.running.len() < at_once
+            && let Some((index, member)) = self.members.pop_front()
+        {
+            self.running.push(Member { index, step: Awaited::new(&self.shared, member) });
+        }
+    }
+
+    fn note(&mut self, (index, outcome): (usize, Outcome<T, E>)) {
+        if let Some(place) = self.outcomes.get_mut(index) {
+            *place = Some(outcome);
+            self.ended.push(index);
+        }
+    }
+
+    /// With so many at once, the next to end: its index, and whether it failed; of none that is left, nothing. `None`
+    /// as long as none has ended.
+    pub(super) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+        at_once: usize,
+    ) -> Option<Option<(usize, bool)>> {
+        if !self.may_begin() {
+            return None;
+        }
+        self.begin(at_once);
+        match self.running.poll_next_unpin(context) {
+            Poll::Pending => None,
+            Poll::Ready(None) => Some(None),
+            Poll::Ready(Some((index, outcome))) => {
+                let is_failed = outcome.is_err();
+                self.note((index, outcome));
+                Some(Some((index, is_failed)))
+            }
+        }
+    }
+
+    /// How many have ended.
+    pub(super) const fn ended_count(&self) -> usize {
+        self.ended.len()
+    }
+
+    /// Why one failed, if it did.
+    pub(super) fn error_of(&mut self, index: usize) -> Option<StepError<E>> {
+        self.outcomes.get_mut(index)?.take()?.err()
+    }
+
+    /// Ends those that run, and begins no other.
+    pub(super) fn end_rest(&mut self) {
+        self.members.clear();
+        let running = std::mem::take(&mut self.running);
+        self.shared.drop_ending(true, running);
     }
 
     /// Whether it may have so many steps. If not, the run ends.
@@ -123,7 +176,7 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         self.is_checked
     }
 
-    fn take(&mut self) -> Vec<Outcome<T, E>> {
+    pub(super) fn take(&mut self) -> Vec<Outcome<T, E>> {
         self.outcomes.iter_mut().filter_map(Option::take).collect()
     }
 }

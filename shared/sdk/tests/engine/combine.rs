@@ -167,3 +167,63 @@ async fn a_timeout_can_be_put_around_anything_and_its_outcome_stays() {
     let expected = 10_000 + 4_000 + 3 * 3_600_000;
     assert!((expected..expected + 1_000).contains(&ended.took()), "{}", ended.took());
 }
+
+/// Seconds that each step takes, of which odd ones fail; how many at once; which failures are tolerated.
+#[tickover::workflow("mapped")]
+async fn mapped(ctx: Ctx, (seconds, at_once, tolerated): (Vec<u64>, usize, String)) -> Result<Vec<u64>> {
+    let one = |seconds| slow(seconds).retry("none");
+    let done = ctx.map("item", seconds, one).concurrency(at_once).tolerate(tolerated).await?;
+    Ok(done.completed().map(|(_, seconds)| *seconds).collect())
+}
+
+async fn start_mapped(scene: &Scene, id: &str, seconds: &[u64], at_once: usize, tolerated: &str) {
+    scene.start(&mapped, id, &(seconds.to_vec(), at_once, tolerated.to_owned())).await;
+}
+
+#[tokio::test]
+async fn so_many_of_a_map_run_at_once_and_come_in_the_order_of_their_items() {
+    for (at_once, took) in [(9, 8_000), (2, 12_000), (1, 22_000)] {
+        let scene = Scene::new();
+        let worker = scene.worker(Registry::new().with(mapped));
+        start_mapped(&scene, "mapped", &[8, 2, 4, 6, 2], at_once, "0").await;
+        let ended = scene.inside(scene.finish(&worker, "mapped")).await;
+        assert_eq!(ended.output::<Vec<u64>>(), [8, 2, 4, 6, 2]);
+        assert_eq!(ended.took(), took, "{at_once} at once");
+    }
+}
+
+#[tokio::test]
+async fn a_map_ends_when_more_have_failed_than_it_tolerates() {
+    let ended = async |at_once, tolerated| {
+        let scene = Scene::new();
+        let worker = scene.worker(Registry::new().with(mapped));
+        start_mapped(&scene, "mapped", &[4, 1, 6, 3, 900], at_once, tolerated).await;
+        scene.inside(scene.finish(&worker, "mapped")).await
+    };
+    let tolerated = ended(9, "40%").await;
+    assert_eq!(tolerated.output::<Vec<u64>>(), [4, 6, 900]);
+    let one_more = ended(9, "1").await;
+    assert!(
+        one_more.message().contains("2 of 5 steps of `item` failed; the last one: "),
+        "{}",
+        one_more.message()
+    );
+    assert_eq!(one_more.took(), 3_000);
+    let not_begun = ended(1, "0%").await;
+    assert!(not_begun.message().contains("1 of 5 steps of `item` failed"), "{}", not_begun.message());
+    assert_eq!(not_begun.took(), 5_000);
+    assert_eq!(not_begun.count(|what| matches!(what, Happened::Step { .. })), 2);
+}
+
+#[tokio::test]
+async fn a_map_with_impossible_options_fails_with_what_is_wrong() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(mapped));
+    start_mapped(&scene, "none", &[2], 0, "0").await;
+    start_mapped(&scene, "half", &[2], 1, "a half").await;
+    for (id, expected) in [("none", "item: concurrency"), ("half", "item: tolerate")] {
+        let ended = scene.inside(scene.finish(&worker, id)).await;
+        assert_eq!(ended.code(), "invalid_step");
+        assert!(ended.message().starts_with(expected), "{}", ended.message());
+    }
+}

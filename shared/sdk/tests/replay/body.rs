@@ -362,6 +362,16 @@ impl Body {
                 let (winner, won) = if cancelling { race.cancelling().await } else { race.await };
                 (vec![name(winner)], format!("{winner}: {}", told(won)))
             }
+            Goal::Mapped { at_once, tolerated } => {
+                let mapped = ctx.map(at.as_str(), steps, |step| step);
+                match mapped.concurrency(at_once).tolerate(tolerated).await {
+                    Ok(settled) => (all.clone(), format!("{settled:?}")),
+                    Err(failed) => {
+                        let needs = failed.failed.iter().map(|(index, _)| name(*index)).collect();
+                        (needs, format!("{failed}, {} completed", failed.completed))
+                    }
+                }
+            }
             Goal::FirstGood => match ctx.select_ok(at.as_str(), steps).await {
                 Ok((winner, won)) => (vec![name(winner)], format!("{winner}: {won}")),
                 Err(failed) => (all.clone(), failed.to_string()),

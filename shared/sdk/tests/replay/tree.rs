@@ -82,7 +82,7 @@ pub(crate) enum Leaf {
     Capture {
         bytes: usize,
     },
-    /// `ctx.join_all`, `ctx.select` or `ctx.select_ok`.
+    /// `ctx.join_all`, `ctx.select`, `ctx.select_ok` or `ctx.map`.
     Steps(Goal, Vec<Spec>),
     /// A child that takes so many seconds.
     Child(u64),
@@ -100,8 +100,15 @@ pub(crate) enum Question {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Goal {
     All,
-    First { cancelling: bool },
+    First {
+        cancelling: bool,
+    },
     FirstGood,
+    /// A `ctx.map`: so many at once, as long as no more than so many fail.
+    Mapped {
+        at_once: usize,
+        tolerated: usize,
+    },
 }
 
 /// A step.
@@ -204,6 +211,8 @@ fn leaf() -> impl Strategy<Value = Leaf> {
         Goal::First { cancelling: false },
         Goal::First { cancelling: true },
         Goal::FirstGood,
+        Goal::Mapped { at_once: 2, tolerated: 1 },
+        Goal::Mapped { at_once: 1, tolerated: 0 },
     ]);
     let question = prop::sample::select(vec![Question::Peek, Question::Count, Question::Drain]);
     prop_oneof![
