@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(5);
 /// What looks after this process's steps.
 pub(crate) fn watch() -> &'static Watch {
     static WATCH: OnceLock<Watch> = OnceLock::new();
-    WATCH.get_or_init(|| Watch::new(LONG, |told| told.log()))
+    WATCH.get_or_init(|| Watch::new(LONG, Told::log))
 }
 
 /// What is told of a step.
@@ -130,7 +130,9 @@ impl Inner {
             }
         }
         drop(polls);
-        told.iter().for_each(|told| (self.tell)(told));
+        for told in told {
+            (self.tell)(&told);
+        }
     }
 }
 

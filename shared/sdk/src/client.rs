@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tickover_service::Service;
+#[cfg(feature = "client-http")]
+use tickover_service::config::Surroundings;
 use tickover_service::transact::Prepared;
 
 pub use description::Description;
@@ -60,12 +62,12 @@ impl Client {
     /// on this machine, at `http://127.0.0.1:7070`.
     #[cfg(feature = "client-http")]
     pub fn from_env() -> Result<Self, ClientError> {
-        Self::at(std::env::var("TICKOVER_ENDPOINT").ok().as_deref())
+        Self::at(Surroundings::from_env().endpoint.as_deref())
     }
 
     #[cfg(feature = "client-http")]
     fn at(endpoint: Option<&str>) -> Result<Self, ClientError> {
-        Self::http(endpoint.filter(|endpoint| !endpoint.is_empty()).unwrap_or(LOCAL))
+        Self::http(endpoint.unwrap_or(LOCAL))
     }
 
     /// Over HTTP to the endpoint at this address, such as `http://127.0.0.1:7070`.
@@ -122,7 +124,6 @@ mod tests {
     fn without_an_endpoint_in_the_environment_it_is_the_system_on_this_machine() {
         let place = |endpoint| format!("{:?}", Client::at(endpoint).unwrap());
         assert_eq!(place(None), place(Some(LOCAL)));
-        assert_eq!(place(Some("")), place(None));
         assert!(place(Some("https://tasks.example.com")).contains("tasks.example.com"));
         assert!(Client::at(Some("tasks")).is_err());
     }

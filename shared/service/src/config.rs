@@ -76,6 +76,8 @@ pub struct Surroundings {
     pub carry_trace: bool,
     /// Whether `NO_COLOR` is set: then log lines have no colours on a terminal either.
     pub no_color: bool,
+    /// `TICKOVER_ENDPOINT`: where a client finds the system, such as `https://tasks.example.com`.
+    pub endpoint: Option<String>,
 }
 
 impl Surroundings {
@@ -97,6 +99,7 @@ impl Surroundings {
             log: reader.optional("TICKOVER_LOG"),
             carry_trace: reader.optional(TRACE).is_some_and(|mode| mode == "carry"),
             no_color: reader.optional("NO_COLOR").is_some(),
+            endpoint: reader.optional("TICKOVER_ENDPOINT"),
         }
     }
 }

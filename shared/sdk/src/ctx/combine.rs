@@ -124,26 +124,22 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         }
     }
 
-    /// With so many at once, the next to end: its index, and whether it failed; of none that is left, nothing. `None`
-    /// as long as none has ended.
+    /// With so many at once, the next to end: its index, and whether it failed; nothing, if all have.
     pub(super) fn poll_next(
         &mut self,
         context: &mut Context<'_>,
         at_once: usize,
-    ) -> Option<Option<(usize, bool)>> {
+    ) -> Poll<Option<(usize, bool)>> {
         if !self.may_begin() {
-            return None;
+            return Poll::Pending;
         }
         self.begin(at_once);
-        match self.running.poll_next_unpin(context) {
-            Poll::Pending => None,
-            Poll::Ready(None) => Some(None),
-            Poll::Ready(Some((index, outcome))) => {
-                let is_failed = outcome.is_err();
-                self.note((index, outcome));
-                Some(Some((index, is_failed)))
-            }
-        }
+        self.running.poll_next_unpin(context).map(|ended| {
+            let (index, outcome) = ended?;
+            let is_failed = outcome.is_err();
+            self.note((index, outcome));
+            Some((index, is_failed))
+        })
     }
 
     /// How many have ended.

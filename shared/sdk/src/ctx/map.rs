@@ -142,7 +142,9 @@ impl<T: Stored, E: Stored + Display> Future for Mapping<T, E> {
         }
         let tolerance = this.tolerance.clone().unwrap_or(Tolerance::Count(0));
         loop {
-            let Some(ended) = this.steps.poll_next(context, this.at_once) else { return Poll::Pending };
+            let Poll::Ready(ended) = this.steps.poll_next(context, this.at_once) else {
+                return Poll::Pending;
+            };
             let Some((index, is_failed)) = ended else {
                 return Poll::Ready(Ok(Settled { outcomes: this.steps.take() }));
             };
