@@ -175,7 +175,10 @@ pub(crate) async fn explained(answer: &Single, client: &Client) -> anyhow::Resul
     } else {
         BTreeMap::new()
     };
-    Ok(explain::text(&execution, &events, SystemClock.now()))
+    let timeline: Timeline =
+        client.call(Method::GET, &["executions", execution.id.as_str(), "timeline"], &[], None).await?;
+    let unused = explain::unused(&timeline.entries);
+    Ok(explain::text(&execution, &explain::Beside { events, unused }, SystemClock.now()))
 }
 
 async fn operate(

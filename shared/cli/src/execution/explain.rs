@@ -1,7 +1,8 @@
 //! Why an execution is in its state, what happens next, and when: as far as the API's description of it says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::{Map, Value};
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::natural;
 use tickover_core::time::Timestamp;
@@ -10,8 +11,24 @@ use super::answer::Execution;
 use super::show::waited;
 use crate::explain::moment;
 
-/// The explanation: a sentence a line. With the events that wait, counted by name.
-pub(crate) fn text(execution: &Execution, events: &BTreeMap<String, u32>, now: Timestamp) -> String {
+/// What is to be said beside the description.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// The events that wait, counted by name.
+    pub(crate) events: BTreeMap<String, u32>,
+    /// Names of remembered results that the code doesn't ask for.
+    pub(crate) unused: BTreeSet<String>,
+}
+
+/// Remembered results that the code doesn't ask for, as its timeline names them.
+pub(crate) fn unused(timeline: &[Map<String, Value>]) -> BTreeSet<String> {
+    let text = |entry: &Map<String, Value>, field: &str| Some(entry.get(field)?.as_str()?.to_owned());
+    let drifted = timeline.iter().filter(|entry| text(entry, "kind").as_deref() == Some("drift"));
+    drifted.filter_map(|entry| text(entry, "name")).collect()
+}
+
+/// The explanation: a sentence a line.
+pub(crate) fn text(execution: &Execution, beside: &Beside, now: Timestamp) -> String {
     let mut lines = vec![format!(
         "Execution {} (workflow {}, queue {}) is {} in its run {}: {}.",
         execution.id,
@@ -23,7 +40,8 @@ pub(crate) fn text(execution: &Execution, events: &BTreeMap<String, u32>, now: T
     )];
     lines.extend(trouble(execution, now));
     lines.extend(execution.waits_for.iter().map(|wait| format!("  open: {}", waited(wait))));
-    lines.extend(waiting_events(execution, events));
+    lines.extend(waiting_events(execution, &beside.events));
+    lines.extend(changed(&beside.unused));
     lines.extend(next(execution, now));
     lines.extend(bounds(execution, now));
     lines.join("\n") + "\n"
@@ -97,6 +115,17 @@ fn trouble(execution: &Execution, now: Timestamp) -> Vec<String> {
         lines.push(format!("Error: {}.", error.line()));
     }
     lines
+}
+
+/// That the code isn't the one that began it.
+fn changed(unused: &BTreeSet<String>) -> Option<String> {
+    let names: Vec<_> = unused.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Its code has changed: it doesn't ask for what is remembered of {}. A step that was renamed runs again.",
+            names.join(", ")
+        )
+    })
 }
 
 /// Events that its code hasn't taken, and perhaps never will.
@@ -203,7 +232,8 @@ mod tests {
         let events = [("shipped", 2), ("note-10", 1), ("note-9", 1)];
         let events = events.into_iter().filter(|_| execution.pending_events > 0);
         let events = events.map(|(name, count)| (name.to_owned(), count)).collect();
-        let said = text(&execution, &events, Timestamp::parse_rfc3339(NOW).expect("an instant"));
+        let beside = Beside { events, ..Beside::default() };
+        let said = text(&execution, &beside, Timestamp::parse_rfc3339(NOW).expect("an instant"));
         for sentence in sentences {
             assert!(said.contains(sentence), "{sentence:?} should be in:\n{said}");
         }
@@ -225,6 +255,22 @@ mod tests {
                 "(in 1h): all its runs together must have ended",
             ],
         );
+    }
+
+    #[test]
+    fn results_that_changed_code_does_not_ask_for_are_named() {
+        let entry = |kind: &str, name: &str| match json!({"at": NOW, "kind": kind, "name": name}) {
+            Value::Object(entry) => entry,
+            _ => Map::new(),
+        };
+        let timeline = [entry("drift", "charge"), entry("step_completed", "ship"), entry("drift", "charge")];
+        let unused = unused(&timeline);
+        let execution = json!({"id": "a", "workflow": "w", "queue": "q", "run": 1, "status": "waiting"});
+        let execution: Execution = serde_json::from_value(execution).expect("an execution");
+        let now = Timestamp::parse_rfc3339(NOW).expect("an instant");
+        let said = text(&execution, &Beside { unused, ..Beside::default() }, now);
+        assert!(said.contains("it doesn't ask for what is remembered of charge. A step"), "{said}");
+        assert!(!text(&execution, &Beside::default(), now).contains("has changed"));
     }
 
     #[test]
