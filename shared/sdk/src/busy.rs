@@ -2,8 +2,8 @@
 //! whatever else its worker does on that thread.
 //!
 //! A thread of its own looks at what is being polled, since a runtime whose threads are all kept can't say so itself.
-//! It names the step, and from then on steps of that name, whatever their index, are polled where others can take over the rest of the
-//! thread's work, if the runtime has several threads.
+//! It names the step. From then on steps of that name, whatever their index, are polled where others can take over the
+//! rest of the thread's work, if the runtime has several threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
