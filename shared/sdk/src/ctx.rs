@@ -7,6 +7,8 @@ mod capture;
 mod child;
 mod combine;
 mod event;
+mod events;
+mod facts;
 mod map;
 pub(crate) mod operation;
 mod send;
@@ -21,9 +23,8 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
-use tickover_core::duration::{Millis, ZeroRule};
+use tickover_core::duration::ZeroRule;
 use tickover_core::time::Timestamp;
 
 pub use child::{Child, StartChild, StartedChild};
@@ -43,7 +44,7 @@ use crate::workflow::Workflow;
 use capture::{Found, Remembered};
 use child::ChildOperation;
 use combine::{JoinAll, Steps};
-use event::{Counted, Peek, Question, Wait};
+
 use operation::Awaited;
 use step::StepOperation;
 use time::{End, Sleep};
@@ -60,6 +61,18 @@ impl Ctx {
     }
 
     /// Runs a step, or gives its result if it has one.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn charge(cents: u32) -> Result<u32> { Ok(cents) }
+    /// #[tickover::workflow]
+    /// async fn pay(ctx: Ctx, cents: u32) -> Result<u32> {
+    ///     let charged = ctx.step(charge(cents).retry("fixed(3, 10s)")).await?;
+    ///     Ok(charged)
+    /// }
+    /// # assert_eq!(tickover::test::outcome(pay, &pay, 5), 5);
+    /// ```
     pub fn step<T: Stored, E: Stored + Display>(
         &self,
         step: Step<T, E>,
@@ -69,6 +82,18 @@ impl Ctx {
 
     /// Runs steps side by side, named `label[0]`, `label[1]`, …, and waits for all of them. If some fail, the error
     /// is that of the first by index; [`Ctx::join_all_settled`] has them all.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn charge(cents: u32) -> Result<u32> { Ok(cents) }
+    /// #[tickover::workflow]
+    /// async fn pay_all(ctx: Ctx, amounts: Vec<u32>) -> Result<u32> {
+    ///     let charged = ctx.join_all("charge", amounts.into_iter().map(charge)).await?;
+    ///     Ok(charged.iter().sum())
+    /// }
+    /// # assert_eq!(tickover::test::outcome(pay_all, &pay_all, vec![1, 2]), 3);
+    /// ```
     pub fn join_all<T: Stored, E: Stored + Display>(
         &self,
         label: impl Into<String>,
@@ -79,6 +104,18 @@ impl Ctx {
     }
 
     /// Runs steps side by side, named as by [`Ctx::join_all`], and waits for how each of them ends.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn charge(cents: u32) -> Result<u32> { Ok(cents) }
+    /// #[tickover::workflow]
+    /// async fn try_all(ctx: Ctx, amounts: Vec<u32>) -> Result<(usize, usize)> {
+    ///     let settled = ctx.join_all_settled("charge", amounts.into_iter().map(charge)).await;
+    ///     Ok((settled.completed().count(), settled.failed().count()))
+    /// }
+    /// # assert_eq!(tickover::test::outcome(try_all, &try_all, vec![1, 2]), (2, 0));
+    /// ```
     pub fn join_all_settled<T: Stored, E: Stored + Display>(
         &self,
         label: impl Into<String>,
@@ -112,6 +149,19 @@ impl Ctx {
 
     /// Runs steps side by side, named as by [`Ctx::join_all`], and waits for the first to end, well or not: its
     /// index and its outcome.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn charge(cents: u32) -> Result<u32> { Ok(cents) }
+    /// #[tickover::workflow]
+    /// async fn first(ctx: Ctx, amounts: Vec<u32>) -> Result<usize> {
+    ///     let (winner, charged) = ctx.select("charge", amounts.into_iter().map(charge)).cancelling().await;
+    ///     charged?;
+    ///     Ok(winner)
+    /// }
+    /// # assert!(tickover::test::outcome(first, &first, vec![1, 2]) < 2);
+    /// ```
     pub fn select<T: Stored, E: Stored + Display>(
         &self,
         label: impl Into<String>,
@@ -122,6 +172,18 @@ impl Ctx {
 
     /// Runs steps side by side, named as by [`Ctx::join_all`], and waits for the first that has a result: its index
     /// and the result.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn charge(cents: u32) -> Result<u32> { Ok(cents) }
+    /// #[tickover::workflow]
+    /// async fn any(ctx: Ctx, amounts: Vec<u32>) -> Result<u32> {
+    ///     let (_, charged) = ctx.select_ok("charge", amounts.into_iter().map(charge)).await?;
+    ///     Ok(charged)
+    /// }
+    /// # assert!(tickover::test::outcome(any, &any, vec![1, 2]) > 0);
+    /// ```
     pub fn select_ok<T: Stored, E: Stored + Display>(
         &self,
         label: impl Into<String>,
@@ -132,6 +194,19 @@ impl Ctx {
 
     /// Gives a future made of this context's so much time, with a limit of this name. What it waits for when the time
     /// is over is ended.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn approval(ctx: Ctx, (): ()) -> Result<bool> {
+    ///     let approved = ctx.wait_for_event::<bool>("approved", forever());
+    ///     match ctx.timeout("too-late", "2d", approved).await {
+    ///         Ok(approved) => Ok(approved?),
+    ///         Err(_elapsed) => Ok(false),
+    ///     }
+    /// }
+    /// # assert!(!tickover::test::outcome(approval, &approval, ()));
+    /// ```
     pub fn timeout<F: Future>(
         &self,
         name: impl Into<String>,
@@ -142,12 +217,36 @@ impl Ctx {
     }
 
     /// Sleeps: nothing runs meanwhile, however long it is.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn weeks(ctx: Ctx, count: u32) -> Result<u32> {
+    ///     for week in 0..count {
+    ///         ctx.sleep(format!("week[{week}]"), "7d").await?;
+    ///     }
+    ///     Ok(count)
+    /// }
+    /// # assert_eq!(tickover::test::outcome(weeks, &weeks, 3), 3);
+    /// ```
     pub fn sleep(&self, name: impl Into<String>, span: impl IntoMillis) -> BoxFuture<'static, Result<()>> {
         let end = End::After(span.into_millis(ZeroRule::Allow));
         Awaited::new(&self.shared, Sleep::new(name.into(), end)).boxed()
     }
 
     /// Sleeps until an instant. One that has passed isn't waited for.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn tomorrow(ctx: Ctx, (): ()) -> Result<bool> {
+    ///     let now = ctx.now("begun").await?;
+    ///     let then = now.plus(tickover::Millis::from_secs(86_400));
+    ///     ctx.sleep_until("tomorrow", then).await?;
+    ///     Ok(ctx.now("woken").await? >= then)
+    /// }
+    /// # assert!(tickover::test::outcome(tomorrow, &tomorrow, ()));
+    /// ```
     pub fn sleep_until(
         &self,
         name: impl Into<String>,
@@ -157,53 +256,17 @@ impl Ctx {
         Awaited::new(&self.shared, Sleep::new(name.into(), end)).boxed()
     }
 
-    /// Waits for an event of this name and takes it: the oldest that nobody has taken.
-    pub fn wait_for_event<T: DeserializeOwned + Send + 'static>(
-        &self,
-        event: impl Into<String>,
-        within: Within,
-    ) -> BoxFuture<'static, Result<T, EventError>> {
-        Awaited::new(&self.shared, Wait::new(event.into(), within)).boxed()
-    }
-
-    /// Looks at the event that the next wait of its name would take, and leaves it there.
-    pub fn peek_event<T: DeserializeOwned + Send + 'static>(
-        &self,
-        event: impl Into<String>,
-    ) -> BoxFuture<'static, Result<Option<T>>> {
-        Awaited::new(&self.shared, Peek::new(event.into())).boxed()
-    }
-
-    /// How many events of this name nobody has taken.
-    pub fn count_events(&self, event: impl Into<String>) -> BoxFuture<'static, Result<usize>> {
-        let counted = Counted { event: event.into(), question: Question::Count };
-        Awaited::new(&self.shared, counted).boxed()
-    }
-
-    /// Throws away all events of this name that nobody has taken: how many there were.
-    pub fn drain_events(&self, event: impl Into<String>) -> BoxFuture<'static, Result<usize>> {
-        let counted = Counted { event: event.into(), question: Question::Drain };
-        Awaited::new(&self.shared, counted).boxed()
-    }
-
-    /// Sends an event to another execution, as a step of this name: once, whatever dies meanwhile.
-    ///
-    /// An execution that doesn't exist or has ended is an error, [`StepError::Failed`] with the code that the HTTP API
-    /// answers.
-    pub fn send_event(
-        &self,
-        name: impl Into<String>,
-        execution: impl Into<String>,
-        event: impl Into<String>,
-        payload: &impl Serialize,
-    ) -> BoxFuture<'static, Result<(), StepError<Failure>>> {
-        let name = name.into();
-        let sending = send::send(&self.shared, name.clone(), execution.into(), event.into(), payload);
-        let sent = self.step(sending);
-        async move { sent.await?.map_err(|error| StepError::Failed { step: name, error }) }.boxed()
-    }
-
     /// Calls the closure once and remembers its value: for whatever would differ the next time.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn code_word(ctx: Ctx, (): ()) -> Result<usize> {
+    ///     let word = ctx.capture("word", || std::env::args().count().to_string()).await?;
+    ///     Ok(word.len())
+    /// }
+    /// # assert!(tickover::test::outcome(code_word, &code_word, ()) > 0);
+    /// ```
     pub fn capture<T, C>(&self, name: impl Into<String>, closure: C) -> BoxFuture<'static, Result<T>>
     where
         T: Stored,
@@ -226,12 +289,32 @@ impl Ctx {
     }
 
     /// The time, the same in every replay.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn lasted(ctx: Ctx, (): ()) -> Result<u64> {
+    ///     let begun = ctx.now("begun").await?;
+    ///     ctx.sleep("nap", "90s").await?;
+    ///     Ok(ctx.now("done").await?.since(begun).as_u64())
+    /// }
+    /// # assert_eq!(tickover::test::outcome(lasted, &lasted, ()), 90_000);
+    /// ```
     pub fn now(&self, name: impl Into<String>) -> BoxFuture<'static, Result<Timestamp>> {
         let shared = Arc::clone(&self.shared);
         self.capture(name, move || shared.now())
     }
 
     /// An id that nobody else has, the same in every replay: a UUID of version 8, made from the run and the name.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn key(ctx: Ctx, (): ()) -> Result<String> {
+    ///     ctx.uuid("payment").await
+    /// }
+    /// # assert_eq!(tickover::test::outcome(key, &key, ()).len(), 36);
+    /// ```
     pub fn uuid(&self, name: impl Into<String>) -> BoxFuture<'static, Result<String>> {
         let (name, key) = (name.into(), self.shared.lock().facts.key.clone());
         let id = uuid(&key, &name);
@@ -240,6 +323,22 @@ impl Ctx {
 
     /// Starts an execution of a workflow as a child of this one, and waits for its result; [`Child::start`] doesn't
     /// wait.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn parcel(ctx: Ctx, number: u32) -> Result<u32> {
+    ///     ctx.sleep("transport", "2d").await?;
+    ///     Ok(number)
+    /// }
+    ///
+    /// #[tickover::workflow]
+    /// async fn order(ctx: Ctx, number: u32) -> Result<u32> {
+    ///     let delivered = ctx.child(&parcel, format!("parcel-{number}"), &number).await?;
+    ///     Ok(delivered)
+    /// }
+    /// # assert_eq!(tickover::test::outcome((order, parcel), &order, 7), 7);
+    /// ```
     pub fn child<I: Serialize, O: Stored>(
         &self,
         workflow: &Workflow<I, O>,
@@ -251,6 +350,17 @@ impl Ctx {
 
     /// Waits for the result of an execution that isn't this one's child. It is looked at now and then: the longer
     /// this waits, the more seldom, at most five minutes apart.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn after(ctx: Ctx, order: String) -> Result<Option<u32>> {
+    ///     match ctx.wait_for_execution::<u32>(order).await {
+    ///         Ok(receipt) => Ok(Some(receipt)),
+    ///         Err(_never_started_or_failed) => Ok(None),
+    ///     }
+    /// }
+    /// ```
     pub fn wait_for_execution<O: Stored>(
         &self,
         id: impl Into<String>,
@@ -260,6 +370,16 @@ impl Ctx {
 
     /// Ends this run and begins the next one with this input: same execution, a fresh journal. Events that nobody
     /// has taken are kept. Nothing after it runs.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn monthly(ctx: Ctx, month: u32) -> Result<u32> {
+    ///     ctx.sleep("month", "30d").await?;
+    ///     if month < 12 { ctx.continue_as_new(month + 1).await } else { Ok(month) }
+    /// }
+    /// # assert_eq!(tickover::test::outcome(monthly, &monthly, 1), 12);
+    /// ```
     pub fn continue_as_new<T>(&self, input: impl Serialize) -> BoxFuture<'static, Result<T>>
     where
         T: Send + 'static,
@@ -272,47 +392,6 @@ impl Ctx {
             pending().await
         }
         .boxed()
-    }
-
-    /// Whether this run began with code that has this change: for branches that runs under way must not take. The
-    /// name has to be among the workflow's `patches`; if it isn't, the run fails and says so.
-    pub fn patched(&self, name: &str) -> bool {
-        let mut state = self.shared.lock();
-        if !state.facts.patches.contains(&name) {
-            let problem = format!("patch {name:?} isn't declared: add it to the workflow's `patches`");
-            state.fail(Error::new("unknown_patch", problem));
-            return false;
-        }
-        state.replay.patches().is_some_and(|names| names.iter().any(|known| known == name))
-    }
-
-    /// How long there is until the run, the execution or the invocation ends, whichever is first. `None` without
-    /// any deadline.
-    pub fn remaining(&self) -> Option<Millis> {
-        let now = self.shared.now();
-        self.shared.lock().remaining(now)
-    }
-
-    /// The execution's id.
-    pub fn execution_id(&self) -> String {
-        self.shared.lock().facts.execution.to_string()
-    }
-
-    /// The trace that the execution belongs to, as in a `traceparent` header, and so do its remote steps and
-    /// children. `None` where traces aren't carried, or whoever started it named none.
-    pub fn traceparent(&self) -> Option<String> {
-        self.shared.lock().facts.trace.map(|trace| trace.traceparent())
-    }
-
-    /// Which run of the execution this is, from 1.
-    pub fn run(&self) -> u32 {
-        self.shared.lock().facts.run
-    }
-
-    /// Whether somebody wants the execution to end, as far as this turn has heard. No new step starts then; a long
-    /// one may look at this and stop.
-    pub fn is_cancelled(&self) -> bool {
-        self.shared.lock().facts.cancelled
     }
 }
 

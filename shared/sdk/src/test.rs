@@ -30,6 +30,7 @@
 
 mod answers;
 mod death;
+mod example;
 mod ledger;
 mod ports;
 mod run;
@@ -49,6 +50,7 @@ use futures::lock::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tickover_core::duration::{Millis, ZeroRule};
+use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::id::ExecutionId;
 use tickover_core::time::Timestamp;
@@ -56,6 +58,8 @@ use tickover_service::Service;
 use tickover_service::ports::{Clock as _, Store as _};
 
 pub use death::Death;
+#[doc(hidden)]
+pub use example::outcome;
 pub use run::Run;
 
 use crate::client::{Client, ClientError, StartExecution};
@@ -70,6 +74,8 @@ use system::{Progress, System, World};
 pub const BEGINNING: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 /// How long an execution that nothing wakes by itself is waited for though nothing new happens.
 const NOTHING_NEW: Millis = Millis::from_secs(26 * 3_600);
+/// How many generations of children are looked at for something that wakes by itself.
+const GENERATIONS: u32 = 8;
 
 /// A whole system for a test.
 pub struct TestEnv {
@@ -337,10 +343,15 @@ impl TestEnv {
             let Some(execution) = self.peek(id).filter(|execution| execution.closed().is_none()) else {
                 return Poll::Ready(true);
             };
-            if self.world.ledger.news() != news || will_wake(&execution) {
-                (news, since) = (self.world.ledger.news(), self.now());
+            let is_quiet = self.world.ledger.news() == news;
+            if is_quiet && self.now().since(since) <= NOTHING_NEW {
+                return Poll::Pending;
             }
-            if self.now().since(since) > NOTHING_NEW { Poll::Ready(false) } else { Poll::Pending }
+            if is_quiet && !self.wakes(&execution, GENERATIONS) {
+                return Poll::Ready(false);
+            }
+            (news, since) = (self.world.ledger.news(), self.now());
+            Poll::Pending
         });
         match self.drive(Until::Done, ended).await? {
             Driven::Done(true) => Ok(()),
@@ -364,6 +375,19 @@ impl TestEnv {
         };
         let journal = self.service.journal_of(&execution).await?;
         Ok(timeline::timeline(&execution, &journal))
+    }
+
+    /// Whether an execution, or a child that it may wait for, goes on by itself at an instant that it knows.
+    fn wakes(&self, execution: &Execution, generations: u32) -> bool {
+        if will_wake(execution) || execution.open_steps == 0 || generations == 0 {
+            return will_wake(execution);
+        }
+        let journal = self.service.journal_of(execution).now_or_never();
+        let mut children = journal.into_iter().flatten().flatten().filter_map(|entry| match entry.what {
+            Happened::Child { execution, .. } => self.peek(&execution),
+            _ => None,
+        });
+        children.any(|child| child.closed().is_none() && self.wakes(&child, generations - 1))
     }
 
     /// A look at a record that nobody notices. The store in memory answers at once.

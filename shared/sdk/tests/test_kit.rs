@@ -296,3 +296,25 @@ async fn a_deployment_changes_the_code_of_what_is_under_way() {
     env.answer_now("print-label", printer()).await.unwrap();
     assert_eq!(other.result().await.unwrap().text, "[a]");
 }
+
+#[tickover::workflow("grandchild")]
+async fn grandchild(ctx: Ctx, (): ()) -> Result<u32> {
+    ctx.sleep("days", "3d").await?;
+    Ok(1)
+}
+
+#[tickover::workflow("parent")]
+async fn parent(ctx: Ctx, generation: u32) -> Result<u32> {
+    Ok(1 + match generation {
+        0 => ctx.child(&grandchild, format!("child-{generation}"), &()).await?,
+        _ => ctx.child(&parent, format!("child-{generation}"), &(generation - 1)).await?,
+    })
+}
+
+#[tokio::test]
+async fn a_parent_is_waited_for_while_a_child_of_its_child_sleeps() {
+    let env = TestEnv::new().workflow((parent, grandchild));
+    let run = env.start(&parent, 2).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), 4);
+    assert!(env.now().since(BEGINNING) >= Millis::from_secs(3 * 86_400));
+}

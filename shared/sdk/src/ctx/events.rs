@@ -1,0 +1,115 @@
+//! A workflow's way to events: its own, and others'.
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::event::{Counted, EventError, Peek, Question, Wait, Within};
+use super::operation::Awaited;
+use super::{Ctx, send};
+use crate::error::{Failure, Result};
+use crate::step::StepError;
+
+impl Ctx {
+    /// Waits for an event of this name and takes it: the oldest that nobody has taken.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn shipment(ctx: Ctx, (): ()) -> Result<String> {
+    ///     match ctx.wait_for_event::<String>("shipped", within("7d")).await {
+    ///         Ok(carrier) => Ok(carrier),
+    ///         Err(tickover::EventError::Timeout { .. }) => Ok("lost".to_owned()),
+    ///         Err(error) => Err(error.into()),
+    ///     }
+    /// }
+    /// # assert_eq!(tickover::test::outcome(shipment, &shipment, ()), "lost");
+    /// ```
+    pub fn wait_for_event<T: DeserializeOwned + Send + 'static>(
+        &self,
+        event: impl Into<String>,
+        within: Within,
+    ) -> BoxFuture<'static, Result<T, EventError>> {
+        Awaited::new(&self.shared, Wait::new(event.into(), within)).boxed()
+    }
+
+    /// Looks at the event that the next wait of its name would take, and leaves it there.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn glance(ctx: Ctx, (): ()) -> Result<Option<u32>> {
+    ///     ctx.peek_event::<u32>("bid").await
+    /// }
+    /// # assert_eq!(tickover::test::outcome(glance, &glance, ()), None);
+    /// ```
+    pub fn peek_event<T: DeserializeOwned + Send + 'static>(
+        &self,
+        event: impl Into<String>,
+    ) -> BoxFuture<'static, Result<Option<T>>> {
+        Awaited::new(&self.shared, Peek::new(event.into())).boxed()
+    }
+
+    /// How many events of this name nobody has taken.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn bids(ctx: Ctx, (): ()) -> Result<usize> {
+    ///     ctx.sleep("auction", "1h").await?;
+    ///     ctx.count_events("bid").await
+    /// }
+    /// # assert_eq!(tickover::test::outcome(bids, &bids, ()), 0);
+    /// ```
+    pub fn count_events(&self, event: impl Into<String>) -> BoxFuture<'static, Result<usize>> {
+        let counted = Counted { event: event.into(), question: Question::Count };
+        Awaited::new(&self.shared, counted).boxed()
+    }
+
+    /// Throws away all events of this name that nobody has taken: how many there were.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn fresh_start(ctx: Ctx, (): ()) -> Result<usize> {
+    ///     ctx.drain_events("bid").await
+    /// }
+    /// # assert_eq!(tickover::test::outcome(fresh_start, &fresh_start, ()), 0);
+    /// ```
+    pub fn drain_events(&self, event: impl Into<String>) -> BoxFuture<'static, Result<usize>> {
+        let counted = Counted { event: event.into(), question: Question::Drain };
+        Awaited::new(&self.shared, counted).boxed()
+    }
+
+    /// Sends an event to another execution, as a step of this name: once, whatever dies meanwhile.
+    ///
+    /// An execution that doesn't exist or has ended is an error, [`StepError::Failed`] with the code that the HTTP API
+    /// answers.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn tell(ctx: Ctx, order: String) -> Result<bool> {
+    ///     match ctx.send_event("tell", order, "shipped", &"a bicycle").await {
+    ///         Ok(()) => Ok(true),
+    ///         // There is no such order, or it has ended.
+    ///         Err(StepError::Failed { .. }) => Ok(false),
+    ///         Err(error) => Err(error.into()),
+    ///     }
+    /// }
+    /// # assert!(!tickover::test::outcome(tell, &tell, "order-7".to_owned()));
+    /// ```
+    pub fn send_event(
+        &self,
+        name: impl Into<String>,
+        execution: impl Into<String>,
+        event: impl Into<String>,
+        payload: &impl Serialize,
+    ) -> BoxFuture<'static, Result<(), StepError<Failure>>> {
+        let name = name.into();
+        let sending = send::send(&self.shared, name.clone(), execution.into(), event.into(), payload);
+        let sent = self.step(sending);
+        async move { sent.await?.map_err(|error| StepError::Failed { step: name, error }) }.boxed()
+    }
+}

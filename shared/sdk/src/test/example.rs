@@ -1,0 +1,24 @@
+//! What the examples in the documentation are run with.
+
+use serde::Serialize;
+
+use super::TestEnv;
+use crate::registry::Register;
+use crate::workflow::Workflow;
+
+/// Runs an execution to its end, in a system with these workflows.
+///
+/// # Panics
+/// If it has no result.
+#[expect(clippy::expect_used, reason = "an example that fails is to say so")]
+pub fn outcome<I: Serialize, O>(workflows: impl Register, start: &Workflow<I, O>, input: I) -> O
+where
+    O: serde::de::DeserializeOwned + Send + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let env = TestEnv::new().workflow(workflows);
+    runtime.block_on(async {
+        let run = env.start(start, input).await.expect("a start");
+        run.result().await.expect("a result")
+    })
+}
