@@ -80,16 +80,45 @@ impl Client {
     ///
     /// Its queue and timeouts are the workflow's own where nothing else is said. An input that can't be written is
     /// an error of that await.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::workflow]
+    /// # async fn order(_: Ctx, cents: u32) -> Result<u32> { Ok(cents) }
+    /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let client = tickover::Client::from_env()?;
+    /// let run = client.start(&order, 500).id("order-7").await?;
+    /// run.offer("shipped", "a bicycle").await?;
+    /// let receipt: u32 = run.result().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn start<I: Serialize, O>(&self, workflow: &Workflow<I, O>, input: I) -> StartExecution<O> {
         StartExecution::of(self.clone(), workflow, &input)
     }
 
     /// Starts an execution of a workflow whose code isn't here: its result is read as `O`.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let run = client.start_by_name::<u32>("order", "workflows", 500).await?;
+    /// println!("{} gave {}", run.id(), run.result().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn start_by_name<O>(&self, workflow: &str, queue: &str, input: impl Serialize) -> StartExecution<O> {
         StartExecution::named(self.clone(), workflow, queue, &input)
     }
 
     /// The execution with this id, whose result is read as `O`. Nothing is asked yet: it need not exist.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let run = client.handle::<u32>("order-7")?;
+    /// println!("it is {:?}", run.describe().await?.status);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn handle<O>(&self, id: impl Into<String>) -> Result<Handle<O>, ClientError> {
         let id = ExecutionId::parse(id.into()).map_err(|problem| ClientError::invalid("id", problem))?;
         Ok(Handle::new(self.clone(), id))

@@ -5,6 +5,49 @@
 //! workflow goes on later on another worker: its code runs again from the top, and every step that has a
 //! result gives it at once without running again.
 //!
+//! ```no_run
+//! use tickover::prelude::*;
+//!
+//! #[tickover::step(retry = "exponential(3, 2s)", timeout = "5m")]
+//! async fn charge(cents: u32) -> Result<String, Failure> {
+//!     Ok(format!("charge of {cents}")) // a call to the payment service, in earnest
+//! }
+//!
+//! #[tickover::workflow(timeout = "30d")]
+//! async fn order(ctx: Ctx, cents: u32) -> Result<String> {
+//!     let charge = ctx.step(charge(cents)).await?; // remembered: it isn't charged again
+//!     ctx.sleep("settle", "1h").await?; // nothing runs meanwhile
+//!     let carrier = ctx.wait_for_event::<String>("shipped", within("7d")).await?;
+//!     Ok(format!("{charge}, shipped by {carrier}"))
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() {
+//!     tickover::serve(order).await;
+//! }
+//! ```
+//!
+//! `cargo run` starts it with the whole system in its own process, on port 7070. Inside Lambda, or where AWS is
+//! configured, the same program is a worker there.
+//!
+//! | to | see |
+//! |---|---|
+//! | run steps, sleep, wait, start others | [`Ctx`] |
+//! | say how a step is retried and how long it may take | [`Step`], [`StepOptions`] |
+//! | tell a step's own error from the framework's word | [`StepError`] |
+//! | put a worker together | [`serve`] |
+//! | start executions and steer them | [`Client`] |
+//! | test without a network and in virtual time | `tickover::test`, with the feature `test` |
+//!
+//! | feature | brings |
+//! |---|---|
+//! | `embedded`, on by default | the whole system in the worker's process |
+//! | `lambda` | a worker inside AWS Lambda |
+//! | `aws` | a worker that polls its queues on AWS, from anywhere |
+//! | `client-http` | [`Client`] over HTTP |
+//! | `test` | the test kit |
+//! | `log` | what libraries say through the crate `log` is logged as well |
+//!
 //! This crate owns what users write: [`macro@step`], [`macro@workflow`] and the types around them. Rules and
 //! records belong to the crates below it.
 

@@ -30,6 +30,7 @@
 
 mod answers;
 mod death;
+mod each_death;
 mod example;
 mod ledger;
 mod ports;
@@ -58,6 +59,7 @@ use tickover_service::Service;
 use tickover_service::ports::{Clock as _, Store as _};
 
 pub use death::Death;
+pub use each_death::with_each_death;
 #[doc(hidden)]
 pub use example::outcome;
 pub use run::Run;
@@ -109,26 +111,6 @@ enum Driven<T> {
     Stalled,
 }
 
-/// Tells a story in a system of its own without any death, and then with one after each of its writes. All have to come
-/// to the same, which is the answer.
-///
-/// # Panics
-/// If a story with a death comes to something else, with the write after which the system died.
-pub async fn with_each_death<R: PartialEq + fmt::Debug>(
-    env: impl Fn() -> TestEnv,
-    story: impl AsyncFn(&TestEnv) -> R,
-) -> R {
-    let undisturbed = env();
-    let expected = story(&undisturbed).await;
-    for write in 1..=undisturbed.writes() {
-        let env = env();
-        env.kill_after_write(write);
-        let told = story(&env).await;
-        assert!(told == expected, "death after write {write}: {told:?} instead of {expected:?}");
-    }
-    expected
-}
-
 impl TestEnv {
     /// A system that knows no workflow yet. Its clock stands at [`BEGINNING`].
     pub fn new() -> Self {
@@ -160,6 +142,17 @@ impl TestEnv {
     }
 
     /// With other code for a step, wherever it runs: in place, or remotely without a worker for it.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// #[tickover::step]
+    /// async fn fetch(url: String) -> Result<String> {
+    ///     Err(Error::new("offline", url))
+    /// }
+    ///
+    /// let env = TestEnv::new().mock::<fetch>(|url| Ok(format!("what is at {url}")));
+    /// ```
     #[must_use]
     pub fn mock<S: StepHandler>(
         mut self,

@@ -1,0 +1,39 @@
+//! A story that has to come to the same whenever the system dies.
+
+use std::fmt;
+
+use super::TestEnv;
+
+/// Tells a story in a system of its own without any death, and then with one after each of its writes. All have to come
+/// to the same, which is the answer.
+///
+/// ```
+/// # use tickover::prelude::*;
+/// use tickover::test::{TestEnv, with_each_death};
+/// # #[tickover::step]
+/// # async fn charge(cents: u32) -> Result<u32> { Ok(cents) }
+/// # #[tickover::workflow]
+/// # async fn order(ctx: Ctx, cents: u32) -> Result<u32> { Ok(ctx.step(charge(cents)).await?) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let story = async |env: &TestEnv| env.start(&order, 5).await.unwrap().result().await.unwrap();
+/// assert_eq!(with_each_death(|| TestEnv::new().workflow(order), story).await, 5);
+/// # }
+/// ```
+///
+/// # Panics
+/// If a story with a death comes to something else, with the write after which the system died.
+pub async fn with_each_death<R: PartialEq + fmt::Debug>(
+    env: impl Fn() -> TestEnv,
+    story: impl AsyncFn(&TestEnv) -> R,
+) -> R {
+    let undisturbed = env();
+    let expected = story(&undisturbed).await;
+    for write in 1..=undisturbed.writes() {
+        let env = env();
+        env.kill_after_write(write);
+        let told = story(&env).await;
+        assert!(told == expected, "death after write {write}: {told:?} instead of {expected:?}");
+    }
+    expected
+}
