@@ -69,6 +69,9 @@ impl Function {
         check_signature(&item.sig, role)?;
         let returned = Returned::read(&item.sig, role)?;
         let arguments = read_arguments(&item.sig, role)?;
+        if role == Role::Workflow {
+            check_names(&item)?;
+        }
         let (docs, others): (Vec<_>, Vec<_>) =
             item.attrs.into_iter().partition(|attribute| attribute.path().is_ident("doc"));
         let (conditions, attributes) =
@@ -88,6 +91,34 @@ impl Function {
     /// The name it is known by where its attribute gives none.
     pub(crate) fn name(&self) -> String {
         self.signature.ident.unraw().to_string()
+    }
+}
+
+/// A workflow is a constant of the function's name, and a pattern that is a constant's name is no new variable: the
+/// compiler's words about that would speak of types that the author has never heard of.
+fn check_names(item: &ItemFn) -> Result<()> {
+    let mut bound = Bound { name: &item.sig.ident, found: None };
+    bound.visit_item_fn(item);
+    bound.found.map_or(Ok(()), Err)
+}
+
+/// Looks for variables that are called like the workflow.
+struct Bound<'a> {
+    name: &'a Ident,
+    found: Option<Error>,
+}
+
+impl<'ast> Visit<'ast> for Bound<'_> {
+    fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
+        if pattern.ident == *self.name {
+            let message = format!(
+                "`{}` is the workflow here, and no variable can be called like it: choose another name for one of \
+                 them",
+                self.name
+            );
+            self.found.get_or_insert(Error::new_spanned(pattern, message));
+        }
+        visit::visit_pat_ident(self, pattern);
     }
 }
 
