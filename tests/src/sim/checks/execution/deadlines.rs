@@ -2,7 +2,8 @@
 
 use tickover_core::execution::command::ExecutionCommand;
 use tickover_core::execution::decision::{ExecutionReply, TakeReply};
-use tickover_core::execution::{DeadlineKind, ExecutionOutcome};
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome};
 use tickover_core::time::Timestamp;
 
 use super::found;
@@ -29,13 +30,32 @@ fn is_restart(ruling: &Ruling) -> bool {
     matches!(ruling.command, ExecutionCommand::Restart(_))
 }
 
+/// The deadlines that come with a wish for a turn, by what the code says, of an execution whose start said nothing: over
+/// all runs, and the run's.
+fn told(before: &Execution, ruling: &Ruling) -> [Option<Timestamp>; 2] {
+    let ExecutionCommand::Take(take) = &ruling.command else { return [None; 2] };
+    let from_outside = |entry: &Entry| matches!(entry.what, Happened::Event { .. } | Happened::Note { .. });
+    let has_begun = before.sealed.is_some() || !before.journal.iter().all(from_outside);
+    if before.run > 1 || has_begun || before.failing.is_some() {
+        return [None; 2];
+    }
+    let timeouts = take.terms.timeouts;
+    let whole = timeouts.execution.filter(|_| before.deadline_at.is_none());
+    let run = timeouts.run.filter(|_| before.run_deadline_at.is_none());
+    [
+        whole.map(|timeout| before.created_at.plus(timeout)),
+        run.map(|timeout| before.run_started_at.plus(timeout)),
+    ]
+}
+
 fn i5_the_deadline_is_fixed_at_the_start(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     let after = step.after;
     let expected = match step.before {
         Some(before) if !is_restart(ruling) => before.deadline_at,
         Some(_) | None => after.timeouts.execution.map(|timeout| ruling.now.plus(timeout)),
     };
-    let moved = after.deadline_at != expected;
+    let came = step.before.and_then(|before| told(before, ruling)[0]);
+    let moved = after.deadline_at != expected && (came.is_none() || after.deadline_at != came);
     moved.then(|| found(Invariant::I5, step, format!("its deadline should be {}", name(expected))))
 }
 
@@ -46,7 +66,8 @@ fn i5_a_runs_deadline_is_fixed_when_it_begins(step: &Step<'_>, ruling: &Ruling) 
         Some(before) if before.run != after.run => after.timeouts.run.map(|timeout| ruling.now.plus(timeout)),
         Some(before) => before.run_deadline_at,
     };
-    let moved = after.run_deadline_at != expected;
+    let came = step.before.and_then(|before| told(before, ruling)[1]);
+    let moved = after.run_deadline_at != expected && (came.is_none() || after.run_deadline_at != came);
     moved.then(|| found(Invariant::I5, step, format!("its run's deadline should be {}", name(expected))))
 }
 
@@ -96,8 +117,8 @@ fn i5_nothing_ends_as_too_late_early(step: &Step<'_>, ruling: &Ruling) -> Option
         | ExecutionOutcome::Cancelled { .. } => return None,
     };
     let instant = match kind {
-        DeadlineKind::Execution => before.deadline_at,
-        DeadlineKind::Run => before.run_deadline_at,
+        DeadlineKind::Execution => before.deadline_at.or(told(before, ruling)[0]),
+        DeadlineKind::Run => before.run_deadline_at.or(told(before, ruling)[1]),
     };
     let early = instant.is_none_or(|instant| ruling.now < instant);
     early.then(|| {
