@@ -175,9 +175,7 @@ pub(crate) async fn explained(answer: &Single, client: &Client) -> anyhow::Resul
     } else {
         BTreeMap::new()
     };
-    let timeline: Timeline =
-        client.call(Method::GET, &["executions", execution.id.as_str(), "timeline"], &[], None).await?;
-    let unused = explain::unused(&timeline.entries);
+    let unused = explain::unused(&read_timeline(&execution.id, client).await?.entries);
     Ok(explain::text(&execution, &explain::Beside { events, unused }, SystemClock.now()))
 }
 
@@ -240,8 +238,11 @@ async fn list(args: ListArgs, client: &Client) -> anyhow::Result<()> {
 
 /// An execution's timeline for people.
 pub(crate) async fn timeline_of(id: &str, client: &Client) -> anyhow::Result<String> {
-    let timeline: Timeline = client.call(Method::GET, &["executions", id, "timeline"], &[], None).await?;
-    Ok(show::timeline(&timeline.entries))
+    Ok(show::timeline(&read_timeline(id, client).await?.entries))
+}
+
+async fn read_timeline(id: &str, client: &Client) -> Result<Timeline, CallError> {
+    client.call(Method::GET, &["executions", id, "timeline"], &[], None).await
 }
 
 async fn timeline(args: ShowArgs, client: &Client) -> anyhow::Result<()> {

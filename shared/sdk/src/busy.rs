@@ -199,8 +199,8 @@ impl<T> Future for Watched<'_, T> {
     }
 }
 
-/// Whether others can take over what this thread would do next.
-fn has_threads() -> bool {
+/// Whether there is more than one thread for tasks: others can take over what this one would do next.
+pub(crate) fn has_threads() -> bool {
     Handle::try_current().is_ok_and(|handle| matches!(handle.runtime_flavor(), RuntimeFlavor::MultiThread))
 }
 
@@ -244,7 +244,7 @@ mod tests {
         let (sender, from_other) = mpsc::channel();
         let blocks = Box::pin(async move {
             begins.send(()).unwrap();
-            from_other.recv().unwrap()
+            from_other.recv_timeout(Duration::from_secs(30)).unwrap()
         });
         let slow = tokio::spawn(watch.over("slow[1]", blocks));
         begun.await.unwrap();

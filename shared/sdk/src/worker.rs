@@ -19,10 +19,10 @@ use tickover_service::claim::{ClaimRequest, Offered, Suspect};
 use tickover_service::executions::{TakenTurn, Work};
 use tickover_service::telemetry::field;
 use tickover_service::{Service, ServiceError};
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub use settings::WorkerSettings;
 
+use crate::busy::has_threads;
 use crate::registry::{Registry, RegistryError};
 use crate::turn::{TurnEnd, TurnSettings, run_turn};
 use hands::{Hands, Held};
@@ -258,9 +258,7 @@ impl Worker {
             drop(room);
             finished
         };
-        let threads = Handle::try_current()
-            .is_ok_and(|handle| matches!(handle.runtime_flavor(), RuntimeFlavor::MultiThread));
-        if !threads {
+        if !has_threads() {
             return Box::pin(work);
         }
         let mut spawned = Dropped(tokio::spawn(work));

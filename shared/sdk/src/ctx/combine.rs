@@ -14,6 +14,7 @@ use tickover_core::execution::Slot;
 use tickover_core::execution::journal::JOIN_MAX;
 use tickover_core::id::{Nonce, StepName};
 
+use super::map::TooManyFailed;
 use super::operation::Awaited;
 use super::step::{StepOperation, Stored};
 use crate::error::Error;
@@ -124,39 +125,39 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         }
     }
 
-    /// With so many at once, the next to end: its index, and whether it failed; nothing, if all have.
-    pub(super) fn poll_next(
-        &mut self,
-        context: &mut Context<'_>,
-        at_once: usize,
-    ) -> Poll<Option<(usize, bool)>> {
+    /// With so many at once, whether the next to end failed; nothing, if all have ended.
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>, at_once: usize) -> Poll<Option<bool>> {
         if !self.may_begin() {
             return Poll::Pending;
         }
         self.begin(at_once);
         self.running.poll_next_unpin(context).map(|ended| {
-            let (index, outcome) = ended?;
-            let is_failed = outcome.is_err();
-            self.note((index, outcome));
-            Some((index, is_failed))
+            let ended = ended?;
+            let is_failed = ended.1.is_err();
+            self.note(ended);
+            Some(is_failed)
         })
     }
 
-    /// How many have ended.
-    pub(super) const fn ended_count(&self) -> usize {
-        self.ended.len()
+    /// How many there are.
+    pub(super) const fn count(&self) -> usize {
+        self.outcomes.len()
     }
 
-    /// Why one failed, if it did.
-    pub(super) fn error_of(&mut self, index: usize) -> Option<StepError<E>> {
-        self.outcomes.get_mut(index)?.take()?.err()
+    /// Ends the run: the steps can't be run as they are wanted.
+    pub(super) fn refuse(&self, problem: &str) {
+        self.shared.lock().fail(Error::new("invalid_step", format!("{}: {problem}", self.label)));
     }
 
-    /// Ends those that run, and begins no other.
-    pub(super) fn end_rest(&mut self) {
+    /// Ends those that run, and begins no other: too many have failed.
+    pub(super) fn give_up(&mut self) -> TooManyFailed<E> {
         self.members.clear();
         let running = std::mem::take(&mut self.running);
         self.shared.drop_ending(true, running);
+        let (label, of, ended) = (self.label.clone(), self.count(), std::mem::take(&mut self.ended));
+        let error_of = |index: &usize| Some((*index, self.outcomes.get_mut(*index)?.take()?.err()?));
+        let failed: Vec<_> = ended.iter().filter_map(error_of).collect();
+        TooManyFailed { label, of, completed: ended.len() - failed.len(), failed }
     }
 
     /// Whether it may have so many steps. If not, the run ends.
@@ -289,8 +290,7 @@ enum Raced<T, E> {
 impl<T: Stored, E: Stored + Display> Race<T, E> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Raced<T, E>> {
         if self.steps.outcomes.is_empty() {
-            let problem = format!("{}: there is nothing to choose from", self.steps.label);
-            self.steps.shared.lock().fail(Error::new("invalid_step", problem));
+            self.steps.refuse("there is nothing to choose from");
             return Poll::Pending;
         }
         let Some(all) = self.steps.poll_all(context) else { return Poll::Pending };

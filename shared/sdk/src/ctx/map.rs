@@ -5,11 +5,10 @@ use std::fmt::Display;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use super::combine::{Settled, Steps};
 use super::step::Stored;
-use crate::error::Error;
 use crate::step::{Step, StepError};
 use crate::turn::state::Shared;
 
@@ -100,23 +99,26 @@ impl<T: Stored, E: Stored + Display> IntoFuture for Map<T, E> {
 
     fn into_future(self) -> Mapping<T, E> {
         let Self { shared, label, steps, at_once, tolerance } = self;
-        let of = steps.len();
-        let steps = Steps::new(&shared, label.clone(), steps);
-        Mapping { shared, label, steps, at_once, tolerance, of, failed: vec![] }
+        let tolerance = match tolerance {
+            Err(text) => {
+                Err(format!("tolerate: expected a number or a share such as \"10%\", found {text:?}"))
+            }
+            Ok(_) if at_once == 0 => Err("concurrency: with none at once nothing would ever run".to_owned()),
+            Ok(tolerance) => Ok(tolerance),
+        };
+        Mapping { steps: Steps::new(&shared, label, steps), at_once, tolerance, failed: 0 }
     }
 }
 
 /// A [`Map`] that is awaited.
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Mapping<T, E> {
-    shared: Arc<Shared>,
-    label: String,
     steps: Steps<T, E>,
     at_once: usize,
+    /// What is wrong with the options ends the run.
     tolerance: Result<Tolerance, String>,
-    of: usize,
-    /// Indexes of those that have failed, in the order in which they did.
-    failed: Vec<usize>,
+    /// How many have failed.
+    failed: usize,
 }
 
 impl<T, E> Unpin for Mapping<T, E> {}
@@ -126,41 +128,20 @@ impl<T: Stored, E: Stored + Display> Future for Mapping<T, E> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let problem = match &this.tolerance {
-            Err(text) => {
-                Some(format!("tolerate: expected a number or a share such as \"10%\", found {text:?}"))
-            }
-            Ok(_) if this.at_once == 0 => {
-                Some("concurrency: with none at once nothing would ever run".to_owned())
-            }
-            Ok(_) => None,
-        };
-        if let Some(problem) = problem {
-            let problem = format!("{}: {problem}", this.label);
-            this.shared.lock().fail(Error::new("invalid_step", problem));
-            return Poll::Pending;
-        }
-        let tolerance = this.tolerance.clone().unwrap_or(Tolerance::Count(0));
-        loop {
-            let Poll::Ready(ended) = this.steps.poll_next(context, this.at_once) else {
+        let tolerance = match &this.tolerance {
+            Ok(tolerance) => *tolerance,
+            Err(problem) => {
+                this.steps.refuse(problem);
                 return Poll::Pending;
-            };
-            let Some((index, is_failed)) = ended else {
-                return Poll::Ready(Ok(Settled { outcomes: this.steps.take() }));
-            };
-            if !is_failed {
-                continue;
             }
-            this.failed.push(index);
-            if !tolerance.allows(this.failed.len(), this.of) {
-                let completed = this.steps.ended_count() - this.failed.len();
-                this.steps.end_rest();
-                let failed = std::mem::take(&mut this.failed).into_iter();
-                let failed = failed.filter_map(|index| Some((index, this.steps.error_of(index)?))).collect();
-                let (label, of) = (this.label.clone(), this.of);
-                return Poll::Ready(Err(TooManyFailed { label, of, completed, failed }));
+        };
+        while let Some(is_failed) = ready!(this.steps.poll_next(context, this.at_once)) {
+            this.failed += usize::from(is_failed);
+            if !tolerance.allows(this.failed, this.steps.count()) {
+                return Poll::Ready(Err(this.steps.give_up()));
             }
         }
+        Poll::Ready(Ok(Settled { outcomes: this.steps.take() }))
     }
 }
 

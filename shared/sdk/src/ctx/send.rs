@@ -1,9 +1,11 @@
 //! Events for other executions.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use serde::Serialize;
 use tickover_core::id::{EventId, EventName, ExecutionId};
+use tickover_core::payload::Json;
 use tickover_service::ServiceError;
 
 use super::uuid;
@@ -31,22 +33,13 @@ pub(super) fn send(
         let state = shared.lock();
         (state.facts.key.clone(), state.facts.trace)
     };
-    let id = uuid(&key, &name);
-    let payload = codec::encode(payload).map_err(|error| refusal("payload", error.to_string()));
+    let request = read(execution, event, uuid(&key, &name), payload);
     let service = shared.service().clone();
     let attempt = move || {
-        let (service, execution, event) = (service.clone(), execution.clone(), event.clone());
-        let (id, payload) = (id.clone(), payload.clone());
+        let (service, request) = (service.clone(), request.clone());
         async move {
-            let read = || {
-                let payload = payload?;
-                let execution = ExecutionId::parse(execution).map_err(|problem| refusal("id", problem))?;
-                let event = EventName::parse(event).map_err(|problem| refusal("event", problem))?;
-                let id = EventId::parse(id).map_err(|problem| refusal("event_id", problem))?;
-                Ok::<_, Failure>((execution, event, id, payload))
-            };
-            let (execution, event, id, payload) = match read() {
-                Ok(read) => read,
+            let (execution, event, id, payload) = match request {
+                Ok(request) => request,
                 Err(refused) => return Sent::Ok(Err(refused)),
             };
             match service.offer_traced(&execution, event, Some(id), Some(payload), trace).await {
@@ -61,6 +54,19 @@ pub(super) fn send(
     step(name, attempt).retry(RETRY)
 }
 
-fn refusal(what: &str, problem: impl std::fmt::Display) -> Failure {
+fn read(
+    execution: String,
+    event: String,
+    id: String,
+    payload: &impl Serialize,
+) -> Result<(ExecutionId, EventName, EventId, Json), Failure> {
+    let payload = codec::encode(payload).map_err(|problem| refusal("payload", problem))?;
+    let execution = ExecutionId::parse(execution).map_err(|problem| refusal("id", problem))?;
+    let event = EventName::parse(event).map_err(|problem| refusal("event", problem))?;
+    let id = EventId::parse(id).map_err(|problem| refusal("event_id", problem))?;
+    Ok((execution, event, id, payload))
+}
+
+fn refusal(what: &str, problem: impl Display) -> Failure {
     Failure::new("invalid_request", format!("{what}: {problem}"))
 }

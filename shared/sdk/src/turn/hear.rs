@@ -14,7 +14,7 @@ use tickover_core::id::StepName;
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 
-use super::need::{Need, Waiting};
+use super::need::{Need, Rank, Waiting};
 use super::state::{Due, State};
 
 /// Large results that are read at once, of those that the code hears of next.
@@ -53,24 +53,24 @@ impl State {
     }
 
     fn is_over(&self, number: u64) -> bool {
-        self.needs.get(&number).is_none_or(|waiting| waiting.place.is_some())
+        self.needs.get(&number).is_none_or(|waiting| waiting.ended.is_some())
     }
 
     fn tell(&mut self, number: u64) -> Heard {
-        let Some(Waiting { need, place: passed, .. }) = self.needs.get(&number) else {
+        let Some(Waiting { need, ended, .. }) = self.needs.get(&number) else {
             return Heard::Something;
         };
-        let (name, passed) = (need.name().clone(), *passed);
+        let (name, ended) = (need.name().clone(), *ended);
         self.stand_back();
         // What else it waits for that has ended it is told of next, or it could take either.
-        let due = self.heard.first_key_value().map(|(_, due)| *due).filter(|_| passed.is_none());
+        let due = self.heard.first_key_value().map(|(_, due)| *due).filter(|_| ended.is_none());
         for next in due.and_then(|due| self.name_of(due)).iter().chain([&name]) {
             if self.unread(next).is_some() {
                 return Heard::NotYet(self.to_read(next));
             }
         }
-        match passed {
-            Some(place) => drop(self.asked.remove(&place)),
+        match ended {
+            Some(Rank { place, .. }) => drop(self.asked.remove(&place)),
             None => self.replay.pass(),
         }
         self.due = Due { number: due, is_looked_past: false };
@@ -93,7 +93,7 @@ impl State {
     fn stand_back(&mut self) {
         let Due { number, is_looked_past } = self.due;
         let due = number.and_then(|number| self.needs.get_mut(&number));
-        if let (true, Some(Waiting { rank: Some(rank), .. })) = (is_looked_past, due)
+        if let (true, Some(Waiting { ended: Some(rank), .. })) = (is_looked_past, due)
             && let Some(number) = self.heard.remove(rank)
         {
             self.stood_back += 1;

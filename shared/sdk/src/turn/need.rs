@@ -18,10 +18,8 @@ use crate::step::StepInfo;
 /// Something that the code waits for.
 pub(crate) struct Waiting {
     pub(crate) need: Need,
-    /// Where its end stands among those that the code has come past, once it has.
-    pub(super) place: Option<u64>,
-    /// Its rank among what has ended and isn't taken, if it has.
-    pub(super) rank: Option<Rank>,
+    /// Where its end stands, once the code has come past that.
+    pub(super) ended: Option<Rank>,
     /// In which poll of the body it was last polled.
     pub(super) polled_in: u64,
     /// The waker of an executor within the code, such as one of many futures that it joins: it has to be told.
@@ -34,6 +32,7 @@ pub(crate) struct Waiting {
 pub(crate) struct Rank {
     /// When it last stood back, by number; 0 if it never did.
     pub(super) stood_back: u64,
+    /// Its place in the journal's order.
     pub(super) place: u64,
 }
 

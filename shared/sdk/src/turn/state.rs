@@ -248,7 +248,7 @@ impl State {
 
     /// What the code waits for that hasn't ended, as far as it has heard.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Need> {
-        self.needs.values().filter(|waiting| waiting.place.is_none()).map(|waiting| &waiting.need)
+        self.needs.values().filter(|waiting| waiting.ended.is_none()).map(|waiting| &waiting.need)
     }
 
     /// Keeps the text of a payload at hand.
@@ -270,8 +270,7 @@ impl State {
         let number = self.next;
         let place = self.replay.place(need.name());
         self.numbers.insert(need.name().clone(), number);
-        self.needs
-            .insert(number, Waiting { need, place: None, rank: None, polled_in: self.polls, waker: None });
+        self.needs.insert(number, Waiting { need, ended: None, polled_in: self.polls, waker: None });
         self.wait_on(number, waker);
         if let Some(place) = place {
             self.has_ended(number, place);
@@ -288,8 +287,8 @@ impl State {
         if let Some(waiting) = self.needs.get_mut(&number) {
             waiting.waker = waker;
             waiting.polled_in = self.polls;
-            self.due.is_looked_past |= waiting.rank.is_some();
-            self.asked.extend(waiting.place.map(|place| (place, number)));
+            self.due.is_looked_past |= waiting.ended.is_some();
+            self.asked.extend(waiting.ended.map(|rank| (rank.place, number)));
         }
     }
 
@@ -308,20 +307,22 @@ impl State {
     /// Notes that what is waited for has ended, and where that stands in the journal's order.
     pub(super) fn has_ended(&mut self, number: u64, place: u64) {
         if let Some(waiting) = self.needs.get_mut(&number)
-            && waiting.place.is_none()
+            && waiting.ended.is_none()
         {
             let rank = Rank { stood_back: 0, place };
-            (waiting.place, waiting.rank) = (Some(place), Some(rank));
+            waiting.ended = Some(rank);
             self.heard.insert(rank, number);
         }
     }
 
     /// Forgets what a future waited for.
     pub(crate) fn forget(&mut self, number: u64) -> Option<Need> {
-        let Waiting { need, place, rank, .. } = self.needs.remove(&number)?;
+        let Waiting { need, ended, .. } = self.needs.remove(&number)?;
         self.numbers.remove(need.name());
-        place.map(|place| self.asked.remove(&place));
-        rank.map(|rank| self.heard.remove(&rank));
+        if let Some(rank) = ended {
+            self.asked.remove(&rank.place);
+            self.heard.remove(&rank);
+        }
         Some(need)
     }
 
