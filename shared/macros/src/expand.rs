@@ -10,7 +10,7 @@ use tickover_core::duration::Millis;
 use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
 use tickover_core::timeout::OnTimeout;
 
-use crate::function::{Function, Returned, Role};
+use crate::function::{Function, Passed, Returned, Role};
 use crate::options::{Place, StepOptions, WorkflowOptions};
 
 /// A function that makes the step, a type that is the step, and the step's code inside of the latter.
@@ -20,9 +20,14 @@ pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
     let Function { docs, conditions, visibility, arguments, returned, .. } = &function;
     let ident = &function.signature.ident;
     let code = code(&function);
-    let code_name = code_name(&function);
     let name = name(options.name.as_ref(), &function);
     let options = step_options(&options);
+    let Attempt { states, attempt } = attempt(&function);
+    let linked = states.is_some().then(|| {
+        quote! {
+            ::tickover::__private::inventory::submit! { ::tickover::__private::LinkedStep::of::<#ident>() }
+        }
+    });
     let (output, error) = (returned.output(), returned.error());
     let names: Vec<_> = arguments.iter().map(|argument| &argument.name).collect();
     let types: Vec<_> = arguments.iter().map(|argument| &argument.ty).collect();
@@ -57,14 +62,53 @@ pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
                     #options
                 }
 
+                #states
+
                 fn run(
                     #input: Self::Input,
-                ) -> ::tickover::__private::BoxFuture<'static, ::core::result::Result<Self::Output, Self::Error>> {
-                    ::std::boxed::Box::pin(#code_name(#(#names),*))
+                    states: &::tickover::__private::States,
+                ) -> ::tickover::__private::Attempt<Self::Output, Self::Error> {
+                    #attempt
                 }
             }
+            #linked
         };
     })
+}
+
+/// How a step's code is called.
+struct Attempt {
+    /// The types of its states, if it has any.
+    states: Option<TokenStream>,
+    attempt: TokenStream,
+}
+
+fn attempt(function: &Function) -> Attempt {
+    let code_name = code_name(function);
+    let (mut types, mut found, mut passed) = (vec![], vec![], vec![]);
+    for (index, part) in function.passed.iter().enumerate() {
+        match part {
+            Passed::Argument(name) => passed.push(quote!(#name)),
+            Passed::State(ty) => {
+                let name = format_ident!("__state_{index}");
+                found.push(quote!(let #name = ::tickover::__private::States::get::<#ty>(states)?;));
+                types.push(quote!(::tickover::__private::StateType::of::<#ty>()));
+                passed.push(quote!(&#name));
+            }
+        }
+    }
+    let states = (!types.is_empty()).then(|| {
+        quote! {
+            fn states() -> ::std::vec::Vec<::tickover::__private::StateType> {
+                ::std::vec![#(#types),*]
+            }
+        }
+    });
+    let attempt = quote! {
+        #(#found)*
+        ::core::result::Result::Ok(::std::boxed::Box::pin(async move { #code_name(#(#passed),*).await }))
+    };
+    Attempt { states, attempt }
 }
 
 /// A constant that is the workflow, with its code inside.

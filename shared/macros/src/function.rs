@@ -28,6 +28,8 @@ pub(crate) struct Function {
     pub(crate) block: Block,
     /// A workflow's context is no argument.
     pub(crate) arguments: Vec<Argument>,
+    /// These and the states between them.
+    pub(crate) passed: Vec<Passed>,
     pub(crate) returned: Returned,
 }
 
@@ -36,6 +38,14 @@ pub(crate) struct Argument {
     /// The name it is passed on under.
     pub(crate) name: Ident,
     pub(crate) ty: Type,
+}
+
+/// What a step's code is called with, in its order.
+pub(crate) enum Passed {
+    /// An argument.
+    Argument(Ident),
+    /// A state of this type, which its worker has for it.
+    State(Box<Type>),
 }
 
 /// What a function returns.
@@ -61,14 +71,14 @@ impl Function {
     /// Takes a function apart, or says what it has to look like.
     pub(crate) fn read(tokens: proc_macro2::TokenStream, role: Role) -> Result<Self> {
         let span = tokens.clone();
-        let item: ItemFn =
+        let mut item: ItemFn =
             syn::parse2(tokens).map_err(|error| match syn::parse2::<syn::Item>(span.clone()) {
                 Ok(other) => Error::new_spanned(other, format!("{} is made of an `async fn`", role.a())),
                 Err(_) => error,
             })?;
         check_signature(&item.sig, role)?;
         let returned = Returned::read(&item.sig, role)?;
-        let arguments = read_arguments(&item.sig, role)?;
+        let (arguments, passed) = read_arguments(&mut item.sig, role)?;
         if role == Role::Workflow {
             check_names(&item)?;
         }
@@ -84,6 +94,7 @@ impl Function {
             signature: item.sig,
             block: *item.block,
             arguments,
+            passed,
             returned,
         })
     }
@@ -151,17 +162,25 @@ fn check_signature(signature: &Signature, role: Role) -> Result<()> {
     Ok(())
 }
 
-fn read_arguments(signature: &Signature, role: Role) -> Result<Vec<Argument>> {
-    let mut arguments = Vec::new();
-    for (index, argument) in signature.inputs.iter().enumerate() {
+fn read_arguments(signature: &mut Signature, role: Role) -> Result<(Vec<Argument>, Vec<Passed>)> {
+    let (mut arguments, mut passed) = (Vec::new(), Vec::new());
+    let states: Vec<_> = signature.inputs.iter_mut().map(take_state).collect();
+    let signature = &*signature;
+    for (index, (argument, state)) in signature.inputs.iter().zip(states).enumerate() {
         // A receiver has been refused already.
         let FnArg::Typed(argument) = argument else { continue };
+        if let Some(attribute) = state {
+            passed.push(Passed::State(Box::new(read_state(&attribute, &argument.ty, role)?)));
+            continue;
+        }
         if role == Role::Workflow && index == 0 {
             check_context(&argument.ty, signature)?;
             continue;
         }
         check_owned(&argument.ty, role)?;
-        arguments.push(Argument { name: argument_name(&argument.pat, index), ty: (*argument.ty).clone() });
+        let name = argument_name(&argument.pat, index);
+        passed.push(Passed::Argument(name.clone()));
+        arguments.push(Argument { name, ty: (*argument.ty).clone() });
     }
     match role {
         Role::Workflow if signature.inputs.is_empty() => Err(no_context(&signature.ident, signature)),
@@ -169,7 +188,41 @@ fn read_arguments(signature: &Signature, role: Role) -> Result<Vec<Argument>> {
             &signature.inputs[2],
             "a workflow takes one input beside its context; put several into a struct or a tuple",
         )),
-        Role::Step | Role::Workflow => Ok(arguments),
+        Role::Step | Role::Workflow => Ok((arguments, passed)),
+    }
+}
+
+/// Takes the attribute `#[state]` off an argument.
+fn take_state(argument: &mut FnArg) -> Option<Attribute> {
+    let FnArg::Typed(argument) = argument else { return None };
+    let place = argument.attrs.iter().position(|attribute| attribute.path().is_ident("state"))?;
+    Some(argument.attrs.remove(place))
+}
+
+/// The type of the state that an argument stands for.
+fn read_state(attribute: &Attribute, ty: &Type, role: Role) -> Result<Type> {
+    if attribute.meta.require_path_only().is_err() {
+        let message = "`#[state]` stands alone: its argument's type says which state it is";
+        return Err(Error::new_spanned(attribute, message));
+    }
+    if role == Role::Workflow {
+        let message = "a workflow has no state of its worker's: its code runs again from the top on any worker, and may \
+                       only do what is remembered; give the state to its steps";
+        return Err(Error::new_spanned(attribute, message));
+    }
+    match ty {
+        Type::Reference(TypeReference { mutability: None, lifetime: None, elem, .. }) => Ok((**elem).clone()),
+        Type::Reference(reference) => {
+            let message = format!(
+                "a state is shared by all steps that run at once: write `&{}`, with a lock inside if it changes",
+                shown(&reference.elem)
+            );
+            Err(Error::new_spanned(reference, message))
+        }
+        other => {
+            let message = format!("a state is borrowed from the worker: write `&{}`", shown(other));
+            Err(Error::new_spanned(other, message))
+        }
     }
 }
 
@@ -209,15 +262,20 @@ struct Borrowed {
 
 impl<'ast> Visit<'ast> for Borrowed {
     fn visit_type_reference(&mut self, reference: &'ast TypeReference) {
-        let owned = match &*reference.elem {
-            Type::Slice(slice) => format!("Vec<{}>", shown(&slice.elem)),
-            Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
-            other => shown(other),
+        let (owned, state) = match &*reference.elem {
+            Type::Slice(slice) => (format!("Vec<{}>", shown(&slice.elem)), String::new()),
+            Type::Path(path) if path.path.is_ident("str") => ("String".to_owned(), String::new()),
+            other if self.a == Role::Step.a() => {
+                let of_worker =
+                    format!(", or `#[state] …: &{}` if it is something that the worker has", shown(other));
+                (shown(other), of_worker)
+            }
+            other => (shown(other), String::new()),
         };
         let a = self.a;
         let message = format!(
             "{a} can't borrow its arguments: they are stored and read again, perhaps by another worker; write \
-             `{owned}`"
+             `{owned}`{state}"
         );
         self.found.get_or_insert(Error::new_spanned(reference, message));
     }

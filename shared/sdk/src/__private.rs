@@ -4,12 +4,13 @@ use std::num::NonZeroU32;
 
 pub use futures::FutureExt;
 pub use futures::future::BoxFuture;
+pub use inventory;
 pub use tickover_core::duration::Millis;
 pub use tickover_core::id::QueueName;
 
 use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
 
-pub use crate::step::{Fallible, step_of};
+pub use crate::step::{Attempt, Fallible, LinkedStep, StateType, States, step_of};
 pub use crate::workflow::boxed;
 
 /// A retry policy as the attribute has read it from a short form: every delay in milliseconds.

@@ -89,7 +89,10 @@ pub use options::{
 };
 pub use registry::{ErasedStep, ErasedWorkflow, Register, Registry, RegistryError, StepFailed, TIMEOUT_MIN};
 pub use serve::{Serve, ServeError, serve};
-pub use step::{Step, StepError, StepHandler, StepInfo, StepResult, remote, step, step_info};
+pub use step::{
+    Attempt, MissingState, StateType, States, Step, StepError, StepHandler, StepInfo, StepResult, remote,
+    step, step_info,
+};
 pub use tickover_core::execution::ParentClosePolicy;
 pub use tickover_core::time::Timestamp;
 pub use worker::{Worker, WorkerSettings};

@@ -17,7 +17,7 @@ use tickover_core::limits::SPAN_MAX;
 
 pub use erased::{ErasedStep, ErasedWorkflow, StepFailed};
 
-use crate::step::StepHandler;
+use crate::step::{LinkedStep, StateType, States, StepHandler};
 use crate::workflow::Workflow;
 
 /// The shortest execution and run timeout.
@@ -30,6 +30,10 @@ pub struct Registry {
     steps: BTreeMap<String, ErasedStep>,
     /// Steps that are run instead of those of the same kind, wherever those would run.
     mocks: Arc<BTreeMap<String, ErasedStep>>,
+    /// What steps get beside their arguments.
+    states: States,
+    /// Types of states that no step of this worker's will ask for.
+    unneeded: Vec<StateType>,
     problems: Vec<RegistryError>,
 }
 
@@ -47,6 +51,23 @@ pub enum RegistryError {
     DuplicateStep {
         /// The name.
         name: String,
+    },
+    /// There are two states of one type: which one a step means can't be known.
+    #[error("two states are of the type `{state}`: give one of them a type of its own")]
+    DuplicateState {
+        /// The type.
+        state: StateType,
+    },
+    /// A step asks for a state that there is none of.
+    #[error(
+        "step `{step}` needs a state of the type `{state}`: add `.state(…)`, or `.without_state::<{state}>()` to a \
+         worker that never runs that step"
+    )]
+    MissingState {
+        /// The step.
+        step: &'static str,
+        /// The type.
+        state: StateType,
     },
     /// A name that nothing can be started by.
     #[error("{what} {name:?}: the name {problem}")]
@@ -114,6 +135,22 @@ impl Registry {
         self
     }
 
+    /// Gives this to all steps that ask for a state of its type.
+    #[must_use]
+    pub fn with_state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
+        if !self.states.add(state) {
+            self.problems.push(RegistryError::DuplicateState { state: StateType::of::<T>() });
+        }
+        self
+    }
+
+    /// Without a state of this type, though steps of this program ask for one: none of them is run.
+    #[must_use]
+    pub fn without_state<T: 'static>(mut self) -> Self {
+        self.unneeded.push(StateType::of::<T>());
+        self
+    }
+
     /// With these workflows instead of those of the same names.
     #[cfg(feature = "test")]
     pub(crate) fn replacing(mut self, workflows: impl Register) -> Self {
@@ -129,13 +166,17 @@ impl Registry {
         mut self,
         mock: impl Fn(S::Input) -> BoxFuture<'static, Result<S::Output, S::Error>> + Send + Sync + 'static,
     ) -> Self {
-        let mock = ErasedStep::running::<S>(mock);
+        let mock = ErasedStep::running::<S>(move |input, _| Ok(mock(input)));
         Arc::make_mut(&mut self.mocks).insert(S::NAME.to_owned(), mock);
         self
     }
 
     pub(crate) fn mocks(&self) -> Arc<BTreeMap<String, ErasedStep>> {
         Arc::clone(&self.mocks)
+    }
+
+    pub(crate) fn states(&self) -> &States {
+        &self.states
     }
 
     /// The workflow of this name.
@@ -167,7 +208,31 @@ impl Registry {
 
     /// The first of what it was given that it can't work with.
     pub fn check(&self) -> Result<(), RegistryError> {
-        self.problems.first().map_or(Ok(()), |problem| Err(problem.clone()))
+        if let Some(problem) = self.problems.first() {
+            return Err(problem.clone());
+        }
+        let offered = self.steps.values().filter(|step| !self.mocks.contains_key(step.kind));
+        self.check_states(offered.map(|step| (step.kind, step.states.clone())))
+    }
+
+    /// The same, and whether all steps of this program have what they ask for: which of them its workflows run shows
+    /// only once they do.
+    pub(crate) fn check_all(&self) -> Result<(), RegistryError> {
+        self.check()?;
+        self.check_states(LinkedStep::all().map(|step| (step.name, (step.states)())))
+    }
+
+    fn check_states(
+        &self,
+        steps: impl Iterator<Item = (&'static str, Vec<StateType>)>,
+    ) -> Result<(), RegistryError> {
+        for (step, states) in steps {
+            let missing = |state: &&StateType| !self.states.has(**state) && !self.unneeded.contains(state);
+            if let Some(state) = states.iter().find(missing) {
+                return Err(RegistryError::MissingState { step, state: *state });
+            }
+        }
+        Ok(())
     }
 
     fn add_workflow(&mut self, workflow: ErasedWorkflow) {

@@ -94,6 +94,43 @@ impl Serve {
         self
     }
 
+    /// Gives this to all steps that ask for a state of its type: a connection, a client, settings. A step that asks for
+    /// what isn't given keeps the worker from starting.
+    ///
+    /// ```no_run
+    /// use std::collections::HashMap;
+    /// use tickover::prelude::*;
+    ///
+    /// struct Prices(HashMap<String, u32>);
+    ///
+    /// #[tickover::step]
+    /// async fn price(#[state] prices: &Prices, item: String) -> Result<u32> {
+    ///     prices.0.get(&item).copied().ok_or_else(|| Error::new("unknown_item", item))
+    /// }
+    ///
+    /// #[tickover::workflow]
+    /// async fn quote(ctx: Ctx, item: String) -> Result<u32> {
+    ///     Ok(ctx.step(price(item)).await?)
+    /// }
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// let prices = Prices(HashMap::from([("bicycle".to_owned(), 500)]));
+    /// tickover::serve(quote).state(prices).await;
+    /// # }
+    /// ```
+    pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
+        self.registry = self.registry.with_state(state);
+        self
+    }
+
+    /// Starts without a state of this type, though steps of this program ask for one: for a worker that runs none of
+    /// them.
+    pub fn without_state<T: 'static>(mut self) -> Self {
+        self.registry = self.registry.without_state::<T>();
+        self
+    }
+
     /// Takes work from this queue as well. If none is named, from those that the workflows and steps name.
     pub fn queue(mut self, name: impl Into<String>) -> Self {
         let queue = name.into();
@@ -134,7 +171,7 @@ impl Serve {
         if let Some(problem) = problem {
             return Err(problem);
         }
-        registry.check()?;
+        registry.check_all()?;
         if surroundings.in_lambda {
             return in_lambda(registry, settings).await;
         }

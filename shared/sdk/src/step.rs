@@ -6,6 +6,7 @@
 mod handler;
 mod info;
 mod outcome;
+mod state;
 
 use std::fmt;
 use std::future::Future;
@@ -13,7 +14,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use serde::Serialize;
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::id::{QueueName, StepName, TaskKind};
@@ -21,16 +21,17 @@ use tickover_core::limits::SPAN_MAX;
 use tickover_core::payload::Json;
 use tickover_core::timeout::OnTimeout;
 
-pub use handler::{Fallible, StepHandler};
+pub use handler::{Attempt, Fallible, StepHandler};
 pub use info::{StepInfo, step_info};
 pub use outcome::{StepError, StepResult};
+pub use state::{LinkedStep, MissingState, StateType, States};
 
 use crate::codec;
 use crate::error::Failure;
 use crate::options::{IntoMillis, IntoRetry, Place, Scope, StepOptions};
 
 /// One attempt of a step, as often as it is called.
-pub(crate) type Run<T, E> = Arc<dyn Fn() -> BoxFuture<'static, Result<T, E>> + Send + Sync>;
+pub(crate) type Run<T, E> = Arc<dyn Fn(&States) -> Attempt<T, E> + Send + Sync>;
 
 /// A step that is ready to be run, with its argument: what a function under `#[tickover::step]` returns when it
 /// is called.
@@ -67,7 +68,12 @@ where
     C: Fn() -> F + Send + Sync + 'static,
     F: Future<Output = Result<T, E>> + Send + 'static,
 {
-    Step::new(name.into(), StepOptions::default(), Input::None, Some(Arc::new(move || closure().boxed())))
+    Step::new(
+        name.into(),
+        StepOptions::default(),
+        Input::None,
+        Some(Arc::new(move |_| Ok(closure().boxed()))),
+    )
 }
 
 /// A step that is written elsewhere, in any language: a task of this kind, for whatever worker claims it.
@@ -84,7 +90,7 @@ pub fn step_of<H: StepHandler>(input: H::Input) -> Step<H::Output, H::Error> {
     let input = Arc::new(input);
     let written = Arc::clone(&input);
     let on_demand = move || codec::encode(&*written).map_err(|error| error.to_string());
-    let run: Run<H::Output, H::Error> = Arc::new(move || H::run(H::Input::clone(&input)));
+    let run: Run<H::Output, H::Error> = Arc::new(move |states| H::run(H::Input::clone(&input), states));
     Step::new(H::NAME.to_owned(), H::options(), Input::OnDemand(Arc::new(on_demand)), Some(run))
 }
 

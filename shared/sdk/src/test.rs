@@ -141,6 +141,13 @@ impl TestEnv {
         self
     }
 
+    /// With this for all steps that ask for a state of its type.
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
+        self.registry = self.registry.with_state(state);
+        self
+    }
+
     /// With other code for a step, wherever it runs: in place, or remotely without a worker for it.
     ///
     /// ```

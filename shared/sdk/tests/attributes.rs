@@ -62,7 +62,7 @@ mod steps {
 use serde_json::json;
 use steps::{Order, charge, r#move, print_label};
 use tickover::{
-    Json, Millis, Place, QueueName, Registry, RetryPolicy, StepFailed, StepHandler, StepOptions,
+    Json, Millis, Place, QueueName, Registry, RetryPolicy, States, StepFailed, StepHandler, StepOptions,
     WorkflowOptions,
 };
 
@@ -74,7 +74,7 @@ async fn run(kind: &str, input: serde_json::Value) -> Result<String, StepFailed>
     let json = Json::parse(input.to_string()).ok_or_else(|| unreachable_input(kind))?;
     let registry = registry();
     let step = registry.step(kind).ok_or_else(|| unreachable_input(kind))?;
-    step.run(&json).await.map(|output| output.as_str().to_owned())
+    step.run(&json, &States::default()).await.map(|output| output.as_str().to_owned())
 }
 
 fn unreachable_input(kind: &str) -> StepFailed {

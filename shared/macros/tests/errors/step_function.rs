@@ -41,6 +41,21 @@ async fn borrowed_slice(amounts: &[u32]) -> Result<(), tickover::Failure> {
 }
 
 #[tickover::step]
+async fn owned_state(#[state] shop: Shop, amount: u32) -> Result<(), tickover::Failure> {
+    Ok(())
+}
+
+#[tickover::step]
+async fn changed_state(#[state] shop: &mut Shop) -> Result<(), tickover::Failure> {
+    Ok(())
+}
+
+#[tickover::step]
+async fn named_state(#[state("shop")] shop: &Shop) -> Result<(), tickover::Failure> {
+    Ok(())
+}
+
+#[tickover::step]
 async fn returns_nothing(amount: u32) {}
 
 #[tickover::step]

@@ -31,6 +31,11 @@ async fn borrowed(ctx: tickover::Ctx, name: &str) -> tickover::Result<()> {
 }
 
 #[tickover::workflow]
+async fn state(ctx: tickover::Ctx, #[state] shop: &Shop) -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::workflow]
 async fn generic<T>(ctx: tickover::Ctx, order: T) -> tickover::Result<()> {
     Ok(())
 }

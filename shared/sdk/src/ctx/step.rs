@@ -24,7 +24,7 @@ use crate::codec;
 use crate::error::{Failure, failure_of};
 use crate::options::{Place, StepOptions};
 use crate::registry::{ErasedStep, StepFailed};
-use crate::step::{Run, Step, StepError};
+use crate::step::{Run, States, Step, StepError};
 use crate::turn::need::{Attempted, Inline, Need, Runner, Stage};
 use crate::turn::state::{ClaimProblem, Shared, State, Verdict};
 
@@ -131,7 +131,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
     fn inline(&self, name: StepName, state: &State) -> Result<Need, StepError<E>> {
         let runner = match (state.facts.mocks.get(&self.step.kind), &self.step.run) {
             (Some(mock), _) => mocked(mock.clone(), self.step.input()?),
-            (None, Some(run)) => erased(Arc::clone(run)),
+            (None, Some(run)) => erased(Arc::clone(run), state.facts.states.clone()),
             (None, None) => return Err(self.step.invalid("its code isn't here: it runs remotely only")),
         };
         let options = &self.step.options;
@@ -193,11 +193,19 @@ fn timeouts_of(options: &StepOptions, left: Option<Millis>) -> Timeouts {
 }
 
 /// A step's code without its types.
-fn erased<T: Stored, E: Stored + Display>(run: Run<T, E>) -> Runner {
+fn erased<T: Stored, E: Stored + Display>(run: Run<T, E>, states: States) -> Runner {
     Arc::new(move |info| {
-        let run = Arc::clone(&run);
+        let (run, states) = (Arc::clone(&run), states.clone());
+        let name = info.name.clone();
         info.scope(async move {
-            match run().await {
+            let attempt = match run(&states) {
+                Ok(attempt) => attempt,
+                Err(missing) => {
+                    let text = format!("step `{name}`: {missing}");
+                    return Attempted::Stuck(task::Failure::new("missing_state", text));
+                }
+            };
+            match attempt.await {
                 Ok(output) => codec::encode(&output).map_or_else(
                     |error| unwritable("invalid_output", &format!("its result can't be written: {error}")),
                     Attempted::Done,
@@ -220,7 +228,7 @@ fn erased<T: Stored, E: Stored + Display>(run: Run<T, E>) -> Runner {
 /// Other code in a step's place.
 fn mocked(mock: ErasedStep, input: Json) -> Runner {
     Arc::new(move |info| {
-        let run = mock.run(&input);
+        let run = mock.run(&input, &States::default());
         info.scope(async move {
             match run.await {
                 Ok(output) => Attempted::Done(output),

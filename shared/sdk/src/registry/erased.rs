@@ -16,13 +16,13 @@ use crate::Ctx;
 use crate::codec;
 use crate::error::{Cause, Error, Failure, failure_of};
 use crate::options::{StepOptions, WorkflowOptions};
-use crate::step::StepHandler;
+use crate::step::{Attempt, StateType, States, StepHandler};
 use crate::workflow::Workflow;
 
 type RunBody = dyn Fn(Ctx, &Json) -> BoxFuture<'static, Result<Json, Error>> + Send + Sync;
 type RunOnFailure =
     dyn Fn(Ctx, &Json, Cause) -> BoxFuture<'static, Result<Option<Json>, Error>> + Send + Sync;
-type RunStep = dyn Fn(&Json) -> BoxFuture<'static, Result<Json, StepFailed>> + Send + Sync;
+type RunStep = dyn Fn(&Json, &States) -> BoxFuture<'static, Result<Json, StepFailed>> + Send + Sync;
 
 /// A workflow that takes and gives JSON.
 #[derive(Clone)]
@@ -115,6 +115,8 @@ pub struct ErasedStep {
     pub kind: &'static str,
     /// How it is run where a workflow says nothing else.
     pub options: StepOptions,
+    /// The types of the states that it asks for.
+    pub(crate) states: Vec<StateType>,
     run: Arc<RunStep>,
 }
 
@@ -132,32 +134,41 @@ pub struct StepFailed {
 
 impl ErasedStep {
     pub(super) fn new<S: StepHandler>() -> Self {
-        Self::running::<S>(S::run)
+        Self { states: S::states(), ..Self::running::<S>(S::run) }
     }
 
     /// The same step with other code.
     pub(super) fn running<S: StepHandler>(
-        run: impl Fn(S::Input) -> BoxFuture<'static, Result<S::Output, S::Error>> + Send + Sync + 'static,
+        run: impl Fn(S::Input, &States) -> Attempt<S::Output, S::Error> + Send + Sync + 'static,
     ) -> Self {
-        Self { kind: S::NAME, options: S::options(), run: Arc::new(move |input| run_step::<S>(&run, input)) }
+        let run = move |input: &Json, states: &States| run_step::<S>(&run, input, states);
+        Self { kind: S::NAME, options: S::options(), states: vec![], run: Arc::new(run) }
     }
 
     /// One attempt. An input that doesn't fit its type is a failure that isn't retried, with the path of the
-    /// bad field, under the code `invalid_input`.
-    pub fn run(&self, input: &Json) -> BoxFuture<'static, Result<Json, StepFailed>> {
-        (self.run)(input)
+    /// bad field, under the code `invalid_input`. A state that is missing is one under `missing_state`, which is.
+    pub fn run(&self, input: &Json, states: &States) -> BoxFuture<'static, Result<Json, StepFailed>> {
+        (self.run)(input, states)
     }
 }
 
 fn run_step<S: StepHandler>(
-    run: &impl Fn(S::Input) -> BoxFuture<'static, Result<S::Output, S::Error>>,
+    run: &impl Fn(S::Input, &States) -> Attempt<S::Output, S::Error>,
     input: &Json,
+    states: &States,
 ) -> BoxFuture<'static, Result<Json, StepFailed>> {
-    let attempt = match codec::decode::<S::Input>(input) {
-        Ok(input) => run(input),
+    let refused = |refused: StepFailed| futures::future::ready(Err(refused)).boxed();
+    let attempt = match codec::decode::<S::Input>(input).map(|input| run(input, states)) {
+        Ok(Ok(attempt)) => attempt,
+        // Another worker may have it.
+        Ok(Err(missing)) => {
+            let message = format!("step `{}`: {missing}", S::NAME);
+            let retryable = StepFailed { retryable: true, ..StepFailed::terminal("missing_state", message) };
+            return refused(retryable);
+        }
         Err(error) => {
             let message = format!("the input doesn't fit step `{}`: {error}", S::NAME);
-            return futures::future::ready(Err(StepFailed::terminal("invalid_input", message))).boxed();
+            return refused(StepFailed::terminal("invalid_input", message));
         }
     };
     let attempt = async move {

@@ -1,5 +1,4 @@
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tickover_core::payload::Json;
 use tickover_core::task;
@@ -7,6 +6,7 @@ use tickover_core::task;
 use super::*;
 use crate::error::Failure;
 use crate::options::StepOptions;
+use crate::step::Attempt;
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Label {
@@ -25,14 +25,14 @@ impl StepHandler for PrintLabel {
         StepOptions::default()
     }
 
-    fn run(label: Label) -> BoxFuture<'static, Result<String, Failure>> {
-        async move {
+    fn run(label: Label, _: &States) -> Attempt<String, Failure> {
+        let attempt = async move {
             if label.weight > 30 {
                 return Err(Failure::new("too_heavy", "more than 30 kg"));
             }
             Ok(format!("{} kg", label.weight))
-        }
-        .boxed()
+        };
+        Ok(attempt.boxed())
     }
 }
 
@@ -42,7 +42,7 @@ const fn workflow(name: &'static str) -> Workflow<u32, u32> {
 
 async fn print(input: &str) -> Result<Json, StepFailed> {
     let registry = Registry::new().with_step::<PrintLabel>();
-    registry.step("print-label").unwrap().run(&Json::parse(input).unwrap()).await
+    registry.step("print-label").unwrap().run(&Json::parse(input).unwrap(), &States::default()).await
 }
 
 #[tokio::test]

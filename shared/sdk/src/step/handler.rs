@@ -6,7 +6,11 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::state::{MissingState, StateType, States};
 use crate::options::StepOptions;
+
+/// An attempt that may begin, or the state that it can't do without.
+pub type Attempt<T, E> = Result<BoxFuture<'static, Result<T, E>>, MissingState>;
 
 /// The code of a step, by type. `#[tickover::step]` implements it for a type that has the function's name.
 #[diagnostic::on_unimplemented(
@@ -29,8 +33,17 @@ pub trait StepHandler: 'static {
     /// How it is run where a workflow says nothing else.
     fn options() -> StepOptions;
 
-    /// One attempt.
-    fn run(input: Self::Input) -> BoxFuture<'static, Result<Self::Output, Self::Error>>;
+    /// The types of the states that it asks for.
+    fn states() -> Vec<StateType> {
+        vec![]
+    }
+
+    /// One attempt, with what the worker has for its steps.
+    ///
+    /// # Errors
+    ///
+    /// That a state is missing which it asks for.
+    fn run(input: Self::Input, states: &States) -> Attempt<Self::Output, Self::Error>;
 }
 
 /// A result, whatever it is called: how the attributes find the types in an alias such as `Result<T>`.

@@ -176,7 +176,7 @@ impl Driver {
             return Ok(());
         }
         if self.awaits_nothing_known() {
-            return Err(Halt::Foreign);
+            return Err(Halt::Stuck(self.foreign_wait()));
         }
         self.foreign_since = None;
         self.rest.ignores_foreign = true;

@@ -16,6 +16,7 @@ use tickover_core::execution::replay::Replay;
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome};
 use tickover_core::id::{BlobId, LeaseId};
 use tickover_core::payload::{Json, Payload};
+use tickover_core::task;
 use tickover_core::time::{Timestamp, earliest};
 use tickover_service::executions::TakenTurn;
 use tickover_service::{Service, ServiceError};
@@ -107,8 +108,9 @@ pub(super) enum Halt {
     Broken(ServiceError),
     /// The code panicked: what it said, and where.
     Panicked(String),
-    /// The code waited too long for what isn't durable.
-    Foreign,
+    /// The code can't go on here, for a reason that passes only if somebody does something: it waits for what isn't
+    /// durable, or needs what the worker wasn't given.
+    Stuck(task::Failure),
     /// The run is larger than it may be.
     Limit(Reject),
 }
@@ -141,6 +143,7 @@ impl Driver {
         let mut facts = Facts::of(&record, settings.limit_at, workflow.options.patches, replay.reopened());
         facts.trace = service.carried(facts.trace);
         facts.mocks = registry.mocks();
+        facts.states = registry.states().clone();
         let bell = Bell::new();
         let state = State::new(replay, facts, bell.waker());
         let shared = Shared::new(state, service.clone());

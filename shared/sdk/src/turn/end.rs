@@ -221,8 +221,7 @@ impl Driver {
                 tracing::error!({ field::EXECUTION_ID } = %id, "the workflow's code panicked");
                 self.stop(Undone::Panicked(task::Failure::new("panic", text))).await
             }
-            Halt::Foreign => {
-                let failure = task::Failure::new("foreign_wait", self.foreign_wait());
+            Halt::Stuck(failure) => {
                 tracing::error!({ field::EXECUTION_ID } = %id, "{}", failure.message);
                 let tries = match &self.record.stuck {
                     Some(Stuck::Code { tries, .. }) => tries.saturating_add(1),
@@ -267,15 +266,16 @@ impl Driver {
     }
 
     /// What is said of code that awaits something else than its context.
-    fn foreign_wait(&self) -> String {
+    pub(super) fn foreign_wait(&self) -> task::Failure {
         let place = match self.shared.lock().last_heard() {
             Some(name) => format!("after `{name}`"),
             None => "before anything else".to_owned(),
         };
-        format!(
+        let text = format!(
             "the code of workflow `{}` awaits something that isn't its context's, {place}: nothing durable wakes it, \
              and it takes longer than {}; put it into a step",
             self.record.workflow, self.settings.patience
-        )
+        );
+        task::Failure::new("foreign_wait", text)
     }
 }

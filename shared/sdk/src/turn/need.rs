@@ -180,4 +180,6 @@ pub(crate) enum Attempted {
     Failed { error: Json, failure: task::Failure },
     /// With something that no other attempt would change: what it gave can't be written.
     Unwritable(task::Failure),
+    /// It couldn't begin, for a reason that has nothing to do with its argument.
+    Stuck(task::Failure),
 }

@@ -20,6 +20,7 @@ use tickover_service::Service;
 use super::need::{Inline, Need, Rank, Stage, Waiting};
 use crate::error::Error;
 use crate::registry::ErasedStep;
+use crate::step::States;
 
 /// What the names begin with of the code that deals with a failure.
 const ON_FAILURE_PREFIX: &str = "on_failure";
@@ -169,6 +170,8 @@ pub(crate) struct Facts {
     pub(crate) patches: &'static [&'static str],
     /// Steps that are run instead of those of the same kind.
     pub(crate) mocks: Arc<BTreeMap<String, ErasedStep>>,
+    /// What steps get beside their arguments.
+    pub(crate) states: States,
 }
 
 /// What ends a turn besides the body's own answer.
@@ -405,6 +408,7 @@ impl Facts {
             prefix,
             patches,
             mocks: Arc::default(),
+            states: States::default(),
         };
         facts.update(record);
         facts

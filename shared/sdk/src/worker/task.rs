@@ -68,9 +68,10 @@ impl Worker {
             name: step.kind.to_owned(),
             traceparent: claimed.task.trace.map(|trace| trace.traceparent()),
         };
-        let step = step.clone();
+        let (step, states) = (step.clone(), self.registry.states().clone());
         let kind = step.kind;
-        let body = AssertUnwindSafe(info.scope(async move { step.run(&input).await })).catch_unwind();
+        let body =
+            AssertUnwindSafe(info.scope(async move { step.run(&input, &states).await })).catch_unwind();
         let body = watch().over(kind, body.boxed());
         let body = pin!(async {
             match body.await {

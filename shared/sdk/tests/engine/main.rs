@@ -15,6 +15,7 @@ mod neglect;
 mod orphans;
 mod remote;
 mod scene;
+mod states;
 mod strange;
 mod thin;
 mod time;
