@@ -79,7 +79,7 @@ pub struct Task {
     /// Workers lost in a row.
     #[serde(rename = "los", default, skip_serializing_if = "is_zero")]
     pub losses: u32,
-    /// How far the current attempt says it is, from 0 to 1.
+    /// How far the last attempt that told said it had come, from 0 to 1. The next one may go on from there.
     #[serde(rename = "pro", default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
     /// When its hint was last sent again because the first seemed lost.

@@ -177,7 +177,6 @@ fn doomed(task: &Task, error: &Failure, start: Timestamp, deadline: Timestamp) -
 /// Makes the task wait for a worker from that instant on.
 pub(crate) fn wait_from(task: &mut Task, available_at: Timestamp, now: Timestamp) {
     let available_at = available_at.max(now);
-    task.progress = None;
     task.hinted_at = None;
     task.parked = false;
     task.state = State::Pending(Pending {
@@ -209,7 +208,6 @@ pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
     };
     let start_to_close_at = task.timeouts.start_to_close.map(|timeout| now.plus(timeout.after));
     task.attempt += 1;
-    task.progress = None;
     task.hinted_at = None;
     task.parked = false;
     task.state = State::Running(Running {

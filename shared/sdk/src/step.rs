@@ -22,6 +22,7 @@ use tickover_core::payload::Json;
 use tickover_core::timeout::OnTimeout;
 
 pub use handler::{Attempt, Fallible, StepHandler};
+pub(crate) use info::Pulse;
 pub use info::{StepInfo, step_info};
 pub use outcome::{StepError, StepResult};
 pub use state::{LinkedStep, MissingState, StateType, States};

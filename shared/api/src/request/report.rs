@@ -79,7 +79,7 @@ pub struct FailError {
 pub struct HeartbeatRequest {
     /// The token that the claim gave.
     pub lease: String,
-    /// How far the attempt is, from 0 to 1.
+    /// How far the attempt is, from 0 to 1. The next one is told.
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub progress: Option<f64>,
 }

@@ -89,7 +89,7 @@ pub struct TaskView {
     pub error: Option<ErrorView>,
     /// The last attempts, oldest first, with the one that runs.
     pub attempts: Vec<AttemptView>,
-    /// How far the running attempt says it is, from 0 to 1.
+    /// How far the last attempt that told said it had come, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub progress: Option<f64>,

@@ -96,6 +96,9 @@ pub enum Happened {
         /// When the next attempt may begin; before it runs, when its own time is over.
         #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
         next_at: Option<Timestamp>,
+        /// How far the one that failed, or one before it, said it had come, from 0 to 1.
+        #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+        progress: Option<f64>,
     },
     /// A remote step was begun: a task of its own, whose id follows from the execution, its run and this name.
     #[serde(rename = "r")]

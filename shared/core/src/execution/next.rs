@@ -252,6 +252,7 @@ mod tests {
             first_at: NOW,
             error: None,
             next_at: Some(later(30)),
+            progress: None,
         };
         attempts::note(&mut running, &[Entry { at: NOW, what }]);
         says(&running, NextStep::StepTimeout, Some(later(31)));

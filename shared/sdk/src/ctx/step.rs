@@ -148,6 +148,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
             noted_first: options.at_most_once || options.durable_timeout,
             runner,
             stage: Stage::Unknown,
+            progress: None,
             unwritten: None,
         })))
     }

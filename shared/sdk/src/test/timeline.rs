@@ -40,9 +40,10 @@ fn happened(what: &Happened, from: Timestamp) -> String {
         Happened::Attempt { name, attempt, error: None, .. } => {
             format!("step {name}: attempt {attempt} begins")
         }
-        Happened::Attempt { name, attempt, error: Some(error), next_at, .. } => {
+        Happened::Attempt { name, attempt, error: Some(error), next_at, progress, .. } => {
             let next = next_at.map(|at| format!(", the next one at {}", after(at))).unwrap_or_default();
-            format!("step {name}: attempt {attempt} failed, {}: {}{next}", error.code, error.message)
+            let done = progress.map(|part| format!(" at {:.0} %", part * 100.0)).unwrap_or_default();
+            format!("step {name}: attempt {attempt} failed{done}, {}: {}{next}", error.code, error.message)
         }
         Happened::Remote { name } => format!("step {name}: sent to other workers"),
         Happened::Child { name, execution, .. } => format!("{name}: child {execution} begun"),

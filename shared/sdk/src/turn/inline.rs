@@ -21,7 +21,7 @@ use super::state::{State, deadline_of};
 use crate::busy::watch;
 use crate::codec;
 use crate::error::Failure;
-use crate::step::StepInfo;
+use crate::step::{Pulse, StepInfo};
 
 /// Longest message of an error that the journal keeps beside the error itself.
 const MESSAGE_MAX: usize = 200;
@@ -32,6 +32,8 @@ pub(super) struct AttemptEnd {
     name: StepName,
     attempt: u32,
     first_at: Timestamp,
+    /// How far it said it had come.
+    progress: Option<f64>,
     how: How,
 }
 
@@ -151,7 +153,7 @@ impl Driver {
         key: &str,
         timeout_at: Option<Timestamp>,
     ) -> AbortHandle {
-        let name = inline.name.clone();
+        let (name, pulse) = (inline.name.clone(), Pulse::default());
         let run = Attempt {
             service: self.service.clone(),
             runner: Arc::clone(&inline.runner),
@@ -160,6 +162,8 @@ impl Driver {
                 attempt,
                 name: inline.shown.clone(),
                 traceparent: self.service.carried(self.record.trace).map(|trace| trace.traceparent()),
+                progress: inline.progress,
+                pulse: pulse.clone(),
             },
             timeout_at,
             stop_at: earliest([deadline_of(&self.record), self.settings.limit_at]),
@@ -167,7 +171,7 @@ impl Driver {
         let (handle, registration) = AbortHandle::new_pair();
         let job = async move {
             let how = run.run().await;
-            AttemptEnd { number, name, attempt, first_at, how }
+            AttemptEnd { number, name, attempt, first_at, progress: pulse.told(), how }
         };
         let job = Abortable::new(job, registration).map(|ended| match ended {
             Ok(end) => Done::Attempt(Box::new(end)),
@@ -191,16 +195,17 @@ impl Driver {
 
     /// What follows an attempt that is over.
     pub(super) fn attempt_ended(&mut self, end: AttemptEnd) -> Result<(), Halt> {
-        let AttemptEnd { number, name, attempt, first_at, how } = end;
+        let AttemptEnd { number, name, attempt, first_at, progress, how } = end;
         let now = self.service.now();
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
         let bounds = state.bounds();
         let ended = EndedAttempt { attempt, first_at, seed: state.seed_of(&name), now };
+        let progress = progress.or_else(|| state.inline(number)?.progress);
         let then = |after, failure: &task::Failure| match after {
             AfterFailure::End(outcome) => Ok(outcome),
             AfterFailure::Retry { at } => {
-                Err(Failed { attempt, first_at, error: failure.cut(MESSAGE_MAX), at })
+                Err(Failed { attempt, first_at, error: failure.cut(MESSAGE_MAX), at, progress })
             }
         };
         // How the step has ended, or the attempt that another one follows.
@@ -250,11 +255,12 @@ impl Driver {
 
     /// Another attempt follows one that failed or timed out.
     pub(super) fn try_again(&self, replay: &mut Replay, inline: &mut Inline, failed: Failed, now: Timestamp) {
-        let Failed { attempt, first_at, error, at } = failed.clone();
+        let Failed { attempt, first_at, error, at, .. } = failed.clone();
         let in_place = at.since(now) <= self.settings.in_place;
         // Where the journal says when the attempt's time is over, others would take it for lost during the wait.
         let is_watched = at > now && replay.standing(&inline.name).attempt_over_at().is_some();
         inline.stage = Stage::Retry { attempt, first_at, error, at, in_place };
+        inline.progress = failed.progress;
         inline.unwritten = None;
         if in_place && !is_watched {
             inline.unwritten = Some(failed);

@@ -122,6 +122,8 @@ pub(crate) struct Inline {
     pub(crate) noted_first: bool,
     pub(crate) runner: Runner,
     pub(crate) stage: Stage,
+    /// How far the last attempt that told said it had come.
+    pub(crate) progress: Option<f64>,
     /// The last failure that another attempt follows here, as long as no entry says so.
     pub(crate) unwritten: Option<Failed>,
 }
@@ -134,13 +136,15 @@ pub(crate) struct Failed {
     pub(crate) error: task::Failure,
     /// When the next one may begin.
     pub(crate) at: Timestamp,
+    /// How far it said it had come, or one before it.
+    pub(crate) progress: Option<f64>,
 }
 
 impl Failed {
     /// The entry that says so.
     pub(crate) fn entry(self, name: StepName) -> Happened {
-        let Self { attempt, first_at, error, at } = self;
-        Happened::Attempt { name, attempt, first_at, error: Some(error), next_at: Some(at) }
+        let Self { attempt, first_at, error, at, progress } = self;
+        Happened::Attempt { name, attempt, first_at, error: Some(error), next_at: Some(at), progress }
     }
 }
 

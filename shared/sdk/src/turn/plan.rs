@@ -142,10 +142,12 @@ impl Driver {
             Stage::Unknown => state.replay.standing(&inline.name).clone(),
             Stage::Retry { attempt, first_at, error, at, .. } if *at <= now => {
                 let (attempt, first_at, next_at) = (*attempt, *first_at, *at);
-                Standing::Failed { attempt, first_at, error: error.clone(), next_at }
+                let (error, progress) = (error.clone(), inline.progress);
+                Standing::Failed { attempt, first_at, error, next_at, progress }
             }
             Stage::Retry { .. } | Stage::Due { .. } | Stage::Running(_) | Stage::Ended => return false,
         };
+        inline.progress = standing.progress();
         let (outcome, attempts) = match inline.policy.next(&standing, now) {
             Next::Run { attempt, first_at, timeout_at } => {
                 if !self.fits(inline, now) {
@@ -156,9 +158,9 @@ impl Driver {
                 if inline.noted_first {
                     // It counts the failures before it.
                     inline.unwritten = None;
-                    let name = inline.name.clone();
-                    let noted =
-                        Happened::Attempt { name, attempt, first_at, error: None, next_at: timeout_at };
+                    let (name, progress) = (inline.name.clone(), inline.progress);
+                    let (error, next_at) = (None, timeout_at);
+                    let noted = Happened::Attempt { name, attempt, first_at, error, next_at, progress };
                     state.replay.push(now, noted);
                 }
                 return false;
@@ -174,7 +176,8 @@ impl Driver {
                 match inline.policy.after_timeout(&ended, state.bounds()) {
                     AfterFailure::End(outcome) => (outcome, attempt),
                     AfterFailure::Retry { at } => {
-                        let failed = Failed { attempt, first_at, error: timed_out(timeout_at), at };
+                        let (error, progress) = (timed_out(timeout_at), inline.progress);
+                        let failed = Failed { attempt, first_at, error, at, progress };
                         self.try_again(&mut state.replay, inline, failed, now);
                         return self.prepare_step(state, inline, now);
                     }

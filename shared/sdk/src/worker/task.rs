@@ -10,17 +10,25 @@ use tickover_core::execution::journal::TYPED_ERROR;
 use tickover_core::id::TaskId;
 use tickover_core::payload::Json;
 use tickover_core::task;
+use tickover_core::time::earliest;
 use tickover_service::ServiceError;
 use tickover_service::claim::ClaimedTask;
 use tickover_service::telemetry::field;
+use tokio::sync::watch;
 
 use super::Worker;
 use crate::busy::watch;
 use crate::codec;
 use crate::error::Failure;
 use crate::registry::StepFailed;
-use crate::step::StepInfo;
+use crate::step::{Pulse, StepInfo};
 use crate::turn::panics;
+
+/// The least time between two signs of life that only tell how far an attempt has come: each is a write.
+const TELLING: Millis = Millis::from_secs(10);
+
+/// What an attempt tells of how far it has come.
+type Told = watch::Receiver<Option<f64>>;
 
 /// How an attempt ended for this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,22 +75,27 @@ impl Worker {
             attempt: claimed.task.attempt,
             name: step.kind.to_owned(),
             traceparent: claimed.task.trace.map(|trace| trace.traceparent()),
+            progress: claimed.task.progress,
+            pulse: Pulse::default(),
         };
+        let pulse = info.pulse.clone();
+        let mut told = pulse.listen();
         let (step, states) = (step.clone(), self.registry.states().clone());
         let kind = step.kind;
         let body =
             AssertUnwindSafe(info.scope(async move { step.run(&input, &states).await })).catch_unwind();
         let body = watch().over(kind, body.boxed());
-        let body = pin!(async {
+        let body = async {
             match body.await {
                 Ok(done) => Ran::Done(done),
                 Err(panic) => Ran::Panicked(panics::told(&*panic)),
             }
-        });
-        let ran = match select(body, pin!(self.keep_alive(&claimed))).await {
+        };
+        let ran = match select(pin!(body), pin!(self.keep_alive(&claimed, &mut told))).await {
             Either::Left((ran, _)) | Either::Right((ran, _)) => ran,
         };
-        match self.report(&claimed, ran).await {
+        let untold = told.has_changed().is_ok_and(|changed| changed).then(|| pulse.told()).flatten();
+        match self.report(&claimed, ran, untold).await {
             Ok(end) => end,
             Err(error) => {
                 tracing::warn!({ field::TASK_ID } = %id, %error, "outcome not told");
@@ -104,25 +117,38 @@ impl Worker {
         longest.map(|longest| Millis::new((longest.as_u64() / 3).max(1)))
     }
 
-    /// Renews the lease for as long as it is polled; it ends with the attempt's time.
-    async fn keep_alive(&self, claimed: &ClaimedTask) -> Ran {
+    /// Renews the lease for as long as it is polled, and passes on what the attempt tells; it ends with the attempt's
+    /// time.
+    async fn keep_alive(&self, claimed: &ClaimedTask, told: &mut Told) -> Ran {
         let id: &TaskId = &claimed.task.id;
+        let (clock, pace) = (self.service.clock(), self.pace(claimed));
         let mut ends_at = claimed.lease_expires_at;
-        let Some(third) = self.pace(claimed) else {
-            self.service.clock().sleep_until(ends_at).await;
-            return Ran::Lost;
-        };
-        let mut next = self.service.now().plus(third);
+        let begun = self.service.now();
+        let (mut next, mut tells_at) = (pace.map(|pace| begun.plus(pace)), begun.plus(TELLING));
         loop {
-            self.service.clock().sleep_until(next.min(ends_at)).await;
-            if ends_at <= self.service.now() {
+            let tells = told.has_changed().is_ok_and(|changed| changed).then_some(tells_at);
+            let wakes_at = earliest([Some(ends_at), next, tells]).unwrap_or(ends_at);
+            let mut news = told.clone();
+            let news = async {
+                // What has been told already waits for its time.
+                if tells.is_some() || news.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            if let Either::Right(_) = select(pin!(clock.sleep_until(wakes_at)), pin!(news)).await {
+                continue;
+            }
+            let now = self.service.now();
+            if ends_at <= now {
                 return Ran::Lost;
             }
-            match self.service.heartbeat(id, &claimed.token, None).await {
+            let progress = *told.borrow_and_update();
+            match self.service.heartbeat(id, &claimed.token, progress).await {
                 Ok(renewed) if renewed.cancel_requested => return Ran::Cancelled,
                 Ok(renewed) => {
                     ends_at = renewed.lease_expires_at;
-                    next = self.service.now().plus(third);
+                    let now = self.service.now();
+                    (next, tells_at) = (pace.map(|pace| now.plus(pace)), now.plus(TELLING));
                 }
                 Err(ServiceError::Rejected(reject)) => {
                     tracing::info!({ field::TASK_ID } = %id, %reject, "attempt given up");
@@ -130,13 +156,21 @@ impl Worker {
                 }
                 Err(error) => {
                     tracing::warn!({ field::TASK_ID } = %id, %error, "lease not renewed");
-                    next = self.service.now().plus(Millis::new((third.as_u64() / 4).max(1)));
+                    let again = pace.unwrap_or(TELLING).min(TELLING);
+                    let soon = self.service.now().plus(Millis::new((again.as_u64() / 4).max(1)));
+                    (next, tells_at) = (Some(soon), soon);
+                    told.mark_changed();
                 }
             }
         }
     }
 
-    async fn report(&self, claimed: &ClaimedTask, ran: Ran) -> Result<TaskEnd, ServiceError> {
+    async fn report(
+        &self,
+        claimed: &ClaimedTask,
+        ran: Ran,
+        untold: Option<f64>,
+    ) -> Result<TaskEnd, ServiceError> {
         let (id, token) = (&claimed.task.id, &claimed.token);
         let (failure, retryable) = match ran {
             Ran::Lost => return Ok(TaskEnd::Lost),
@@ -154,6 +188,10 @@ impl Worker {
             }
             Ran::Cancelled => (task::Failure::new("cancelled", "stopped on request"), false),
         };
+        // What the next attempt goes on from.
+        if retryable && untold.is_some() {
+            self.service.heartbeat(id, token, untold).await?;
+        }
         self.service.fail(id, token, failure, retryable).await?;
         Ok(TaskEnd::Reported)
     }

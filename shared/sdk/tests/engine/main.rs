@@ -13,6 +13,7 @@ mod fencing;
 mod inline;
 mod neglect;
 mod orphans;
+mod progress;
 mod remote;
 mod scene;
 mod states;

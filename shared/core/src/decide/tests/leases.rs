@@ -134,12 +134,14 @@ fn no_lease_outlives_its_attempt_or_the_task() {
 }
 
 #[test]
-fn progress_is_remembered_until_the_next_attempt() {
+fn progress_is_remembered_over_attempts_until_another_one_is_told() {
     let scene = task().attempts(2).scheduled().claim("a").progress("a", 0.25).heartbeat("a");
     assert_eq!(scene.record().progress, Some(0.25));
     let scene = scene.fail("a");
-    assert_eq!(scene.record().progress, None);
-    assert_eq!(scene.claim("b").record().progress, None);
+    assert_eq!(scene.record().progress, Some(0.25));
+    let scene = scene.claim("b").heartbeat("b");
+    assert_eq!(scene.record().progress, Some(0.25));
+    assert_eq!(scene.progress("b", 0.1).record().progress, Some(0.1));
 }
 
 #[test]

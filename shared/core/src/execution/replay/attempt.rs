@@ -86,7 +86,7 @@ impl StepPolicy {
     pub fn next(&self, standing: &Standing, now: Timestamp) -> Next {
         let (attempt, first_at, next_at) = match standing {
             // Its time is over though whoever ran it was lost.
-            Standing::Begun { attempt, first_at, timeout_at: Some(timeout_at) }
+            Standing::Begun { attempt, first_at, timeout_at: Some(timeout_at), .. }
                 if *timeout_at <= now && self.is_bound(*first_at, now) =>
             {
                 let (attempt, first_at, timeout_at) = (*attempt, *first_at, *timeout_at);

@@ -20,6 +20,8 @@ pub enum Standing {
         first_at: Timestamp,
         /// When its time is over, if it has one.
         timeout_at: Option<Timestamp>,
+        /// How far an attempt before it said it had come, from 0 to 1.
+        progress: Option<f64>,
     },
     /// An attempt of an inline step failed, and another one will follow.
     Failed {
@@ -31,6 +33,8 @@ pub enum Standing {
         error: Failure,
         /// When the next attempt may begin.
         next_at: Timestamp,
+        /// How far it said it had come, from 0 to 1.
+        progress: Option<f64>,
     },
     /// A remote step was begun.
     Remote,
@@ -101,6 +105,21 @@ impl Standing {
         }
     }
 
+    /// How far a step in place said it had come, from 0 to 1.
+    pub const fn progress(&self) -> Option<f64> {
+        match self {
+            Self::Begun { progress, .. } | Self::Failed { progress, .. } => *progress,
+            Self::Fresh
+            | Self::Remote
+            | Self::Child { .. }
+            | Self::Ended { .. }
+            | Self::Captured(_)
+            | Self::Until(_)
+            | Self::Fired
+            | Self::Waited(_) => None,
+        }
+    }
+
     /// Whether nothing is known of it.
     pub const fn is_fresh(&self) -> bool {
         matches!(self, Self::Fresh)
@@ -139,15 +158,16 @@ impl Standing {
     /// that depend on what was before.
     pub(super) fn after(what: &Happened) -> Option<(StepName, Self)> {
         match what {
-            Happened::Attempt { name, attempt, first_at, error, next_at } => {
+            Happened::Attempt { name, attempt, first_at, error, next_at, progress } => {
                 let (attempt, first_at) = (*attempt, *first_at);
                 let standing = match error {
-                    None => Self::Begun { attempt, first_at, timeout_at: *next_at },
+                    None => Self::Begun { attempt, first_at, timeout_at: *next_at, progress: *progress },
                     Some(error) => Self::Failed {
                         attempt,
                         first_at,
                         error: error.clone(),
                         next_at: next_at.unwrap_or(first_at),
+                        progress: *progress,
                     },
                 };
                 Some((name.clone(), standing))

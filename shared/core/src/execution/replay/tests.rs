@@ -49,6 +49,7 @@ fn a_name_stands_where_its_latest_entry_says() {
         first_at: NOW,
         error: Some(Failure::new("net", "down")),
         next_at: Some(at(5)),
+        progress: None,
     };
     let replay =
         replay([failed(1), failed(2), Happened::Remote { name: name("label[0]") }, completed("pack")]);
@@ -64,12 +65,12 @@ fn attempts_that_an_earlier_build_wrote_down_are_read_as_they_were_meant() {
     let read =
         |text: &str| Replay::new(&serde_json::from_str::<Vec<Entry>>(text).unwrap(), &Limits::default());
     let begun = r#"[{"t":1767225600000,"a":{"n":"charge","i":2,"f":1767225600000,"u":1767225600150}}]"#;
-    let standing = Standing::Begun { attempt: 2, first_at: NOW, timeout_at: Some(at(150)) };
+    let standing = Standing::Begun { attempt: 2, first_at: NOW, timeout_at: Some(at(150)), progress: None };
     assert_eq!(read(begun).standing(&name("charge")), &standing);
     let failed = r#"[{"t":1767225600000,"a":{"n":"charge","i":2,"f":1767225600000,
         "x":{"c":"net","m":"down"},"u":1767225600150}}]"#;
     let error = Failure::new("net", "down");
-    let standing = Standing::Failed { attempt: 2, first_at: NOW, error, next_at: at(150) };
+    let standing = Standing::Failed { attempt: 2, first_at: NOW, error, next_at: at(150), progress: None };
     assert_eq!(read(failed).standing(&name("charge")), &standing);
 }
 
@@ -218,7 +219,7 @@ mod policy {
     }
 
     fn standing(attempt: u32, next_at: Timestamp) -> Standing {
-        Standing::Failed { attempt, first_at: NOW, error: Failure::new("net", ""), next_at }
+        Standing::Failed { attempt, first_at: NOW, error: Failure::new("net", ""), next_at, progress: None }
     }
 
     const TIMED_OUT: AfterFailure = AfterFailure::End(StepOutcome::TimedOut);
@@ -324,7 +325,7 @@ mod policy {
     }
 
     fn begun(timeout_at: Option<Timestamp>) -> Standing {
-        Standing::Begun { attempt: 2, first_at: NOW, timeout_at }
+        Standing::Begun { attempt: 2, first_at: NOW, timeout_at, progress: None }
     }
 
     #[test]

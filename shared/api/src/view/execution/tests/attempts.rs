@@ -21,12 +21,18 @@ fn running(claimed: u64) -> Execution {
 
 fn begun(seconds: u64, name: &str, attempt: u32, until: Option<u64>) -> Entry {
     let next_at = until.map(later);
-    entry(seconds, Happened::Attempt { name: step(name), attempt, first_at: NOW, error: None, next_at })
+    entry(
+        seconds,
+        Happened::Attempt { name: step(name), attempt, first_at: NOW, error: None, next_at, progress: None },
+    )
 }
 
 fn failed(seconds: u64, name: &str, attempt: u32, next: u64) -> Entry {
     let (error, next_at) = (Some(Failure::new("net", "down")), Some(later(next)));
-    entry(seconds, Happened::Attempt { name: step(name), attempt, first_at: NOW, error, next_at })
+    entry(
+        seconds,
+        Happened::Attempt { name: step(name), attempt, first_at: NOW, error, next_at, progress: None },
+    )
 }
 
 fn ended(seconds: u64, name: &str, attempts: u32) -> Entry {

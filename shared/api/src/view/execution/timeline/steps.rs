@@ -68,7 +68,7 @@ impl<'a> Steps<'a> {
     fn entry(&mut self, entry: &'a Entry) -> Option<TimelineEntryView> {
         let at = entry.at;
         Some(match &entry.what {
-            Happened::Attempt { name, attempt, first_at, error, next_at } => {
+            Happened::Attempt { name, attempt, first_at, error, next_at, .. } => {
                 self.begun.insert(name, Begun { at: *first_at, is_child: false });
                 let kind = if error.is_some() { "step_attempt_failed" } else { "step_attempt_started" };
                 TimelineEntryView {

@@ -167,7 +167,7 @@ pub(super) fn waited(text: &str, of: &str) -> Entry {
 /// An attempt that was written down before it runs, and must be over that long after the beginning.
 pub(super) fn begun(text: &str, until: &str) -> Entry {
     let (first_at, next_at) = (t("0s"), Some(t(until)));
-    entry(Happened::Attempt { name: name(text), attempt: 1, first_at, error: None, next_at })
+    entry(Happened::Attempt { name: name(text), attempt: 1, first_at, error: None, next_at, progress: None })
 }
 
 /// The end of a step by its own timeout.

@@ -119,8 +119,9 @@ impl Life {
             }),
             Step::Begin(whose, number, ms) => {
                 let next_at = Some(Timestamp::from_millis(self.now.as_millis() + ms));
-                let name = name(&format!("attempt-{number}"));
-                let what = Happened::Attempt { name, attempt: 1, first_at: self.now, error: None, next_at };
+                let (name, first_at) = (name(&format!("attempt-{number}")), self.now);
+                let (attempt, error, progress) = (1, None, None);
+                let what = Happened::Attempt { name, attempt, first_at, error, next_at, progress };
                 let entries = vec![Entry { at: self.now, what }];
                 Command::Record(Record {
                     lease: self.lease(*whose),

@@ -256,6 +256,7 @@ pub(super) fn every_entry() -> Vec<Entry> {
             first_at: NOW,
             error: Some(Failure::new("smtp", "later")),
             next_at: Some(later(3)),
+            progress: Some(0.25),
         },
         Happened::Remote { name: step("render") },
         Happened::Child {

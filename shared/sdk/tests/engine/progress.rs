@@ -1,0 +1,100 @@
+//! How far a step says it has come: kept over attempts, and seen from outside.
+
+use tickover::prelude::*;
+use tickover::{Registry, StepInfo};
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::Happened;
+use tickover_core::id::StepName;
+use tickover_service::executions::remote_id;
+use tickover_service::ports::Clock as _;
+
+use crate::scene::{Count, Scene, clock, execution_id};
+
+fn info() -> Result<StepInfo, Failure> {
+    step_info().ok_or_else(|| Failure::new("no_step", ""))
+}
+
+/// Comes a quarter further with each attempt, and fails before the last; says where it began.
+#[tickover::step(retry = "fixed(3, 1m)")]
+async fn import(seconds: u64) -> Result<f64, Failure> {
+    let info = info()?;
+    let begun = info.progress.unwrap_or(0.0);
+    info.heartbeat(begun + 0.125);
+    clock().after(Millis::from_secs(seconds)).await;
+    info.heartbeat(begun + 0.25);
+    if begun < 0.75 {
+        return Err(Failure::new("cut", "the connection was cut"));
+    }
+    Ok(begun)
+}
+
+#[tickover::workflow("imports")]
+async fn imports(ctx: Ctx, remote: bool) -> Result<f64> {
+    let import = import(25);
+    Ok(ctx.step(if remote { import.remote() } else { import }).await?)
+}
+
+#[tokio::test]
+async fn an_attempt_in_place_goes_on_where_the_one_before_said_it_was() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(imports));
+    scene.start(&imports, "here", &false).await;
+    let ended = scene.inside(scene.finish(&worker, "here")).await;
+    assert_eq!(ended.output::<serde_json::Value>(), 0.75);
+    // The wait of a minute ends the turn, so that it is read back from the journal.
+    let told = ended.journal.iter().filter_map(|entry| match &entry.what {
+        Happened::Attempt { progress, .. } => *progress,
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [0.25, 0.5, 0.75]);
+}
+
+#[tokio::test]
+async fn a_remote_attempt_is_seen_underway_and_the_next_one_goes_on_from_it() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(imports).with_step::<import>());
+    scene.start(&imports, "there", &true).await;
+    let seen = async {
+        scene.clock.sleep_until(scene.clock.now().plus(Millis::from_secs(15))).await;
+        let execution = scene.service.execution(&execution_id("there")).await.unwrap().unwrap().execution;
+        let task = remote_id(&execution, &StepName::parse("import").unwrap());
+        let underway = scene.service.describe(&task).await.unwrap().task.progress;
+        // By then the attempt has failed with something untold, and the next one waits.
+        scene.clock.sleep_until(scene.clock.now().plus(Millis::from_secs(30))).await;
+        (underway, scene.service.describe(&task).await.unwrap().task.progress)
+    };
+    assert_eq!(scene.inside(scene.until(&worker, seen)).await, (Some(0.125), Some(0.25)));
+    let ended = scene.inside(scene.finish(&worker, "there")).await;
+    assert_eq!(ended.output::<serde_json::Value>(), 0.75);
+}
+
+static LIVES: Count = Count::new();
+
+#[tickover::step(retry = "fixed(1, 1s)")]
+async fn long() -> Result<Vec<f64>, Failure> {
+    let info = info()?;
+    let found = info.progress;
+    if LIVES.add() == 0 {
+        info.heartbeat(0.5);
+        clock().after(Millis::from_secs(12)).await;
+        info.heartbeat(0.9);
+        clock().after(Millis::from_days(1)).await;
+    }
+    Ok(found.into_iter().collect())
+}
+
+#[tickover::workflow("long-one")]
+async fn long_one(ctx: Ctx) -> Result<Vec<f64>> {
+    Ok(ctx.step(long().remote()).await?)
+}
+
+#[tokio::test]
+async fn what_was_sent_outlives_the_worker() {
+    let scene = Scene::new();
+    let registry = Registry::new().with(long_one).with_step::<long>();
+    scene.start(&long_one, "lost", &()).await;
+    // Its last word would be sent ten seconds after the one before.
+    scene.inside(scene.pass(&scene.worker(registry.clone()), Millis::from_secs(18))).await;
+    let ended = scene.inside(scene.finish(&scene.worker(registry), "lost")).await;
+    assert_eq!(ended.output::<Vec<f64>>(), [0.5]);
+}
