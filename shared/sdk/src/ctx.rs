@@ -11,9 +11,11 @@ mod events;
 mod facts;
 mod map;
 pub(crate) mod operation;
+mod race;
 mod send;
 pub(crate) mod step;
 mod time;
+mod undo;
 
 use std::fmt;
 use std::fmt::Display;
@@ -32,8 +34,11 @@ pub(crate) use child::{elsewhere, is_ours};
 pub use combine::{AllTasksFailed, Select, SelectOk, Settled};
 pub use event::{EventError, Within, forever, within};
 pub use map::{Map, Mapping, TooManyFailed};
+pub use race::Either;
 pub use step::Stored;
 pub use time::{Elapsed, Timeout};
+pub use undo::Undo;
+pub(crate) use undo::{Undoing, is_undoing};
 
 use crate::codec;
 use crate::error::{Error, Failure, Result};

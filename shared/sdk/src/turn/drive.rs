@@ -412,13 +412,17 @@ fn body_of(workflow: &ErasedWorkflow, ctx: Ctx, record: &Execution, input: Optio
     let input = input.unwrap_or_else(null);
     let failing = record.failing.clone();
     Box::pin(async move {
-        match failing {
-            None => workflow.run(ctx, &input).await.map(Some),
-            Some(failing) => match workflow.on_failure(ctx, &input, cause_of(&failing.outcome)) {
+        let answer = match failing {
+            None => workflow.run(ctx.clone(), &input).await.map(Some),
+            Some(failing) => match workflow.on_failure(ctx.clone(), &input, cause_of(&failing.outcome)) {
                 Some(handler) => handler.await,
                 None => Ok(None),
             },
+        };
+        if answer.is_err() {
+            ctx.undo().await;
         }
+        answer
     })
 }
 

@@ -18,6 +18,7 @@ use tickover_core::trace::TraceContext;
 use tickover_service::Service;
 
 use super::need::{Inline, Need, Rank, Stage, Waiting};
+use crate::ctx::{Undoing, is_undoing};
 use crate::error::Error;
 use crate::registry::ErasedStep;
 use crate::step::States;
@@ -127,6 +128,8 @@ pub(crate) struct State {
     pub(super) last_heard: Option<StepName>,
     /// What ends the turn, said by the code or found out for it.
     pub(crate) verdict: Option<Verdict>,
+    /// Steps that run if the code fails, the last first.
+    pub(crate) undoing: Vec<Option<Undoing>>,
     /// Remote steps that nobody waits for any more and that are to be ended.
     pub(crate) losers: Vec<StepName>,
     /// Whether others' outcomes are to be looked at as soon as may be.
@@ -167,6 +170,8 @@ pub(crate) struct Facts {
     pub(crate) cancelled: bool,
     /// What names begin with: the code that deals with a failure has names of its own.
     pub(crate) prefix: String,
+    /// How often steps that had failed were given another try.
+    pub(crate) reopened: u32,
     pub(crate) patches: &'static [&'static str],
     /// Steps that are run instead of those of the same kind.
     pub(crate) mocks: Arc<BTreeMap<String, ErasedStep>>,
@@ -199,6 +204,7 @@ impl State {
             polls: 0,
             last_heard: None,
             verdict: None,
+            undoing: vec![],
             losers: vec![],
             look: false,
             dropping_ends: false,
@@ -337,7 +343,7 @@ impl State {
     /// Whether a name is of the code that runs now: there is some for the workflow, and some for its failure.
     pub(crate) fn is_of_this_code(&self, name: &StepName) -> bool {
         match self.facts.prefix.as_str() {
-            "" => !name.as_str().starts_with(ON_FAILURE_PREFIX),
+            "" => !name.as_str().starts_with(ON_FAILURE_PREFIX) && !is_undoing(name),
             prefix => name.as_str().starts_with(prefix),
         }
     }
@@ -406,6 +412,7 @@ impl Facts {
             limit_at,
             cancelled: false,
             prefix,
+            reopened,
             patches,
             mocks: Arc::default(),
             states: States::default(),

@@ -15,6 +15,7 @@ mod neglect;
 mod orphans;
 mod progress;
 mod remote;
+mod sagas;
 mod scene;
 mod states;
 mod strange;

@@ -1,0 +1,160 @@
+//! Futures of any type side by side: the first to end, or both.
+
+use std::future::{Future, IntoFuture, pending};
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::{self, BoxFuture};
+
+use super::child::Child;
+use super::step::Stored;
+use super::{Ctx, Error};
+use crate::error::Failure;
+use crate::step::StepError;
+
+/// What the first of two futures to end came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Either<A, B> {
+    /// The first one ended first.
+    Left(A),
+    /// The second one did.
+    Right(B),
+}
+
+impl Ctx {
+    /// Waits for whichever of two futures of this context ends first, and ends what the other one waits for. Children
+    /// that lose go on.
+    ///
+    /// The timeline shows under this name which one won. Which one that is is the same in every replay, as it is with
+    /// `tokio::select!` and others' combinators over futures of the context.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// use tickover::Either;
+    ///
+    /// #[tickover::workflow]
+    /// async fn approval(ctx: Ctx, (): ()) -> Result<bool> {
+    ///     let approved = ctx.wait_for_event::<bool>("approved", forever());
+    ///     let expired = ctx.sleep("expiry", "2d");
+    ///     match ctx.race("decision", approved, expired).await {
+    ///         Either::Left(approved) => Ok(approved?),
+    ///         Either::Right(_) => Ok(false),
+    ///     }
+    /// }
+    /// # assert!(!tickover::test::outcome(approval, &approval, ()));
+    /// ```
+    pub fn race<N: Into<String>, A: IntoFuture, B: IntoFuture>(
+        &self,
+        name: N,
+        first: A,
+        second: B,
+    ) -> impl Future<Output = Either<A::Output, B::Output>> + use<N, A, B> {
+        let (ctx, name) = (self.clone(), name.into());
+        let (first, second) = (Box::pin(first.into_future()), Box::pin(second.into_future()));
+        async move {
+            match future::select(first, second).await {
+                future::Either::Left((ended, loser)) => {
+                    ctx.decided(name, 0, loser).await;
+                    Either::Left(ended)
+                }
+                future::Either::Right((ended, loser)) => {
+                    ctx.decided(name, 1, loser).await;
+                    Either::Right(ended)
+                }
+            }
+        }
+    }
+
+    /// Waits for the first of many futures of one type to end: its index, from 0, and what it came to. For the rest it
+    /// is [`Ctx::race`]. That there are none fails the execution.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn nearest(ctx: Ctx, hours: Vec<u64>) -> Result<usize> {
+    ///     let sleeps = hours.iter().map(|hours| ctx.sleep(format!("hours-{hours}"), format!("{hours}h")));
+    ///     let (winner, slept) = ctx.race_all("nearest", sleeps).await;
+    ///     slept?;
+    ///     Ok(winner)
+    /// }
+    /// # assert_eq!(tickover::test::outcome(nearest, &nearest, vec![5, 2, 9]), 1);
+    /// ```
+    pub fn race_all<N: Into<String>, L: IntoIterator<Item: IntoFuture>>(
+        &self,
+        name: N,
+        futures: L,
+    ) -> impl Future<Output = (usize, <L::Item as IntoFuture>::Output)> + use<N, L> {
+        let (ctx, name) = (self.clone(), name.into());
+        let futures: Vec<_> = futures.into_iter().map(|future| Box::pin(future.into_future())).collect();
+        async move {
+            if futures.is_empty() {
+                let problem = format!("{name}: there is nothing to choose from");
+                return ctx.give_up(Error::new("invalid_step", problem)).await;
+            }
+            let (ended, winner, losers) = future::select_all(futures).await;
+            ctx.decided(name, winner, losers).await;
+            (winner, ended)
+        }
+    }
+
+    /// Waits for two futures of this context, of any types, that go on side by side. For more there is `tokio::join!`.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn charge(cents: u32) -> Result<u32> { Ok(cents) }
+    /// #[tickover::workflow]
+    /// async fn both(ctx: Ctx, cents: u32) -> Result<u32> {
+    ///     let (charged, slept) = ctx.join(charge(cents), ctx.sleep("settle", "1h")).await;
+    ///     slept?;
+    ///     Ok(charged?)
+    /// }
+    /// # assert_eq!(tickover::test::outcome(both, &both, 5), 5);
+    /// ```
+    pub fn join<A: IntoFuture, B: IntoFuture>(
+        &self,
+        first: A,
+        second: B,
+    ) -> impl Future<Output = (A::Output, B::Output)> + use<A, B> {
+        future::join(first.into_future(), second.into_future())
+    }
+
+    /// Starts children side by side and waits for all of them. If some fail, the error is that of the first by index.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn parcel(ctx: Ctx, number: u32) -> Result<u32> {
+    ///     ctx.sleep("transport", "2d").await?;
+    ///     Ok(number)
+    /// }
+    ///
+    /// #[tickover::workflow]
+    /// async fn order(ctx: Ctx, parcels: u32) -> Result<u32> {
+    ///     let children = (0..parcels).map(|number| ctx.child(&parcel, format!("parcel-{number}"), &number));
+    ///     let delivered = ctx.join_children(children).await?;
+    ///     Ok(delivered.iter().sum())
+    /// }
+    /// # assert_eq!(tickover::test::outcome((order, parcel), &order, 4), 6);
+    /// ```
+    pub fn join_children<O: Stored>(
+        &self,
+        children: impl IntoIterator<Item = Child<O>>,
+    ) -> BoxFuture<'static, Result<Vec<O>, StepError<Failure>>> {
+        future::join_all(children).map(|ended| ended.into_iter().collect()).boxed()
+    }
+
+    /// Ends those that lost, and notes who won.
+    async fn decided<F>(&self, name: String, winner: usize, losers: F) {
+        self.shared.drop_ending(true, losers);
+        if let Err(error) = self.capture(name, move || winner).await {
+            self.give_up::<()>(error).await;
+        }
+    }
+
+    /// Fails the run.
+    async fn give_up<T>(&self, error: Error) -> T {
+        Arc::clone(&self.shared).lock().fail(error);
+        pending().await
+    }
+}

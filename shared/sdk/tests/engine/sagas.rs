@@ -1,0 +1,184 @@
+//! Futures of any type against each other and together, and what a workflow that fails takes back.
+
+use std::sync::{Arc, Mutex};
+
+use tickover::prelude::*;
+use tickover::test::{TestEnv, with_each_death};
+use tickover::{Either, Registry};
+use tickover_core::duration::Millis;
+use tickover_core::id::StepName;
+
+use crate::scene::{Scene, execution_id};
+
+/// What the outside has seen, each thing once.
+type Seen = Arc<Mutex<Vec<String>>>;
+
+#[tickover::step]
+async fn act(#[state] seen: &Seen, what: String) -> Result<String, Failure> {
+    let mut seen = seen.lock().map_err(|_| Failure::new("poisoned", ""))?;
+    if !seen.contains(&what) {
+        seen.push(what.clone());
+    }
+    if what.starts_with("bad") { Err(Failure::new("bad", what)) } else { Ok(what) }
+}
+
+fn act_on(what: &str) -> Step<String> {
+    act(what.to_owned()).named(what)
+}
+
+#[tickover::workflow("approval")]
+async fn approval(ctx: Ctx, days: u32) -> Result<(u32, String)> {
+    let mut reminders = 0;
+    let mut approved = ctx.wait_for_event::<String>("approved", forever());
+    loop {
+        let reminder = ctx.sleep(format!("day[{reminders}]"), "1d");
+        approved = match ctx.race(format!("round[{reminders}]"), approved, reminder).await {
+            Either::Left(by) => return Ok((reminders, by?)),
+            Either::Right(slept) => slept.map(|()| ctx.wait_for_event("approved", forever()))?,
+        };
+        reminders += 1;
+        ctx.step(act_on(&format!("reminder-{reminders}"))).await?;
+        if reminders > days {
+            return Err(Error::new("late", "nobody approved"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_race_has_the_same_winner_in_every_life() {
+    let seen = Seen::default();
+    let env = || TestEnv::new().workflow(approval).state(Seen::clone(&seen));
+    let story = async |env: &TestEnv| {
+        seen.lock().unwrap().clear();
+        let run = env.start(&approval, 5).await.unwrap();
+        env.advance("60h").await.unwrap();
+        run.offer("approved", "Ada").await.unwrap();
+        (run.result().await.unwrap(), seen.lock().unwrap().clone())
+    };
+    let (result, reminders) = with_each_death(env, story).await;
+    assert_eq!(result, (2, "Ada".to_owned()));
+    assert_eq!(reminders, ["reminder-1", "reminder-2"]);
+}
+
+#[tickover::workflow("contest")]
+async fn contest(ctx: Ctx) -> Result<(usize, u32, String)> {
+    let slow = remote::<u32>("slow", ()).named("slow");
+    let (first, second) = (ctx.sleep("long", "3h"), ctx.sleep("short", "2h"));
+    let (winner, slept) = ctx.race_all("sleeps", [first, second]).await;
+    slept?;
+    match ctx.race("slow-or-not", slow, ctx.sleep("limit", "1h")).await {
+        Either::Left(_) => return Err(Error::new("fast", "")),
+        Either::Right(slept) => slept?,
+    }
+    let counted = remote::<u32>("count", ()).named("count");
+    let (counted, said) = ctx.join(counted, act_on("said")).await;
+    Ok((winner, counted?, said?))
+}
+
+#[tokio::test]
+async fn what_loses_a_race_is_ended_and_its_winner_is_told() {
+    let env = TestEnv::new().workflow(contest).state(Seen::default()).answer("count", |(): ()| Ok(7));
+    let run = env.start(&contest, ()).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), (1, 7, "said".to_owned()));
+    let timeline = run.timeline().await.unwrap();
+    for told in ["sleeps = 1", "slow-or-not = 1", "step slow: cancelled"] {
+        assert!(timeline.contains(told), "{timeline}");
+    }
+}
+
+#[tickover::workflow("nothing")]
+async fn nothing(ctx: Ctx) -> Result<usize> {
+    Ok(ctx.race_all("nobody", Vec::<Step<u32>>::new()).await.0)
+}
+
+#[tickover::workflow("leaf")]
+async fn leaf(ctx: Ctx, number: u32) -> Result<u32> {
+    ctx.sleep("grow", format!("{}h", 9 - number)).await?;
+    if number == 7 { Err(Error::new("odd", "seven")) } else { Ok(number) }
+}
+
+#[tickover::workflow("tree")]
+async fn tree(ctx: Ctx, leaves: Vec<u32>) -> Result<Vec<u32>> {
+    let children = leaves.iter().map(|number| ctx.child(&leaf, format!("leaf-{number}"), number));
+    Ok(ctx.join_children(children).await?)
+}
+
+#[tokio::test]
+async fn children_are_joined_in_the_order_of_their_list() {
+    let env = TestEnv::new().workflow((tree, leaf, nothing));
+    let run = env.start(&tree, vec![1, 2, 3]).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), [1, 2, 3]);
+    // Side by side: as long as the longest of them.
+    assert_eq!(env.now().since(tickover::test::BEGINNING), Millis::from_secs(8 * 3_600));
+    let error = env.start(&tree, vec![4, 7]).await.unwrap().result().await.unwrap_err();
+    assert!(error.to_string().contains("seven"), "{error}");
+    let error = env.start(&nothing, ()).await.unwrap().result().await.unwrap_err();
+    assert!(error.to_string().contains("nothing to choose from"), "{error}");
+}
+
+/// Books three things, the last of which may fail, and keeps the first in any case.
+#[tickover::workflow("trip", on_failure = apologise)]
+async fn trip(ctx: Ctx, last: String) -> Result<()> {
+    let insurance = ctx.on_undo("insurance", act_on("cancel-insurance"));
+    ctx.step(act_on("insurance")).await?;
+    ctx.step(act_on("hotel")).await?;
+    ctx.on_undo("hotel", act_on("cancel-hotel"));
+    ctx.on_undo("card", act_on("bad-card"));
+    insurance.forget();
+    ctx.on_undo("flight", act_on("cancel-flight").remote());
+    ctx.sleep("night", "8h").await?;
+    ctx.step(act_on(&last)).await?;
+    Ok(())
+}
+
+async fn apologise(ctx: Ctx, last: String, _: Cause) -> Result<Option<()>> {
+    ctx.step(act_on(&format!("sorry-for-{last}"))).await?;
+    Ok(None)
+}
+
+#[tokio::test]
+async fn a_workflow_that_fails_takes_back_what_it_did_the_last_first() {
+    let seen = Seen::default();
+    let env = || TestEnv::new().workflow(trip).step::<act>().state(Seen::clone(&seen));
+    let story = async |env: &TestEnv, last: &str| {
+        seen.lock().unwrap().clear();
+        let run = env.start(&trip, last.to_owned()).await.unwrap();
+        let ended = run.result().await.map_err(|error| error.to_string());
+        (ended, seen.lock().unwrap().clone())
+    };
+    let (ended, undone) = with_each_death(env, async |env| story(env, "bad-flight").await).await;
+    assert!(ended.unwrap_err().contains("bad-flight"));
+    let expected = [
+        "insurance",
+        "hotel",
+        "bad-flight",
+        "cancel-flight",
+        "bad-card",
+        "cancel-hotel",
+        "sorry-for-bad-flight",
+    ];
+    assert_eq!(undone, expected);
+
+    let (ended, done) = story(&env(), "flight").await;
+    assert_eq!((ended, done.len()), (Ok(()), 3));
+}
+
+#[tokio::test]
+async fn what_was_undone_is_undone_again_after_another_try_that_fails() {
+    let scene = Scene::new();
+    let seen = Seen::default();
+    let registry = Registry::new().with(trip).with_step::<act>().with_state(Seen::clone(&seen));
+    let worker = scene.worker(registry);
+    scene.start(&trip, "trip", &"bad-flight".to_owned()).await;
+    scene.inside(scene.finish(&worker, "trip")).await;
+    let hotels = || seen.lock().unwrap().iter().filter(|what| *what == "cancel-hotel").count();
+    assert_eq!(hotels(), 1);
+    seen.lock().unwrap().clear();
+    let step = StepName::parse("bad-flight").unwrap();
+    scene.service.retry_step(&execution_id("trip"), step).await.unwrap();
+    let ended = scene.inside(scene.finish(&worker, "trip")).await;
+    assert_eq!(hotels(), 1);
+    let told = format!("{:?}", ended.journal);
+    assert!(told.contains("undo:hotel") && told.contains("undo.1:hotel"), "{told}");
+    assert!(!told.contains("drift"), "{told}");
+}
