@@ -3,12 +3,14 @@
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionStatus;
-use tickover_core::id::{EventId, EventName, ExecutionId, StepName, WorkflowName};
+use tickover_core::id::{EventId, EventName, ExecutionId, StepName, TaskId, WorkflowName};
 use tickover_core::payload::Json;
 use tickover_service::executions::StartRequest;
+use tickover_service::ports::TaskFilter;
+use tickover_service::schedule::ScheduleRequest;
 use tickover_service::transact::Prepared;
 
-use super::{ClientError, Description, Ended, Event, Executions, Offered};
+use super::{ClientError, Description, Ended, Event, Executions, Offered, TaskDescription, Tasks};
 
 /// The calls. Each is sent once, or as often as is safe.
 #[async_trait]
@@ -39,6 +41,21 @@ pub(super) trait Calls: Send + Sync {
     async fn hold(&self, id: &ExecutionId, hold: Hold) -> Result<bool, ClientError>;
 
     async fn begin_again(&self, id: &ExecutionId, again: &Again) -> Result<Description, ClientError>;
+
+    async fn schedule(&self, task: ScheduleRequest) -> Result<TaskId, ClientError>;
+
+    async fn task(&self, id: &TaskId) -> Result<TaskDescription, ClientError>;
+
+    async fn tasks(
+        &self,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Tasks, ClientError>;
+
+    async fn cancel_task(&self, id: &TaskId, force: bool) -> Result<Ended, ClientError>;
+
+    async fn retry_task(&self, id: &TaskId) -> Result<TaskDescription, ClientError>;
 
     /// Returns after this long.
     async fn sleep(&self, span: Millis);

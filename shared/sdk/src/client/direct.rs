@@ -5,14 +5,17 @@ use tickover_core::decision::CancelReply;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, ExecutionOutcome};
-use tickover_core::id::{EventName, ExecutionId};
+use tickover_core::id::{EventName, ExecutionId, TaskId};
 use tickover_core::payload::{Json, Payload};
+use tickover_core::task::Task;
 use tickover_service::executions::StartRequest;
+use tickover_service::ports::TaskFilter;
+use tickover_service::schedule::ScheduleRequest;
 use tickover_service::transact::Prepared;
-use tickover_service::{Service, ServiceError};
+use tickover_service::{Service, ServiceError, describe};
 
 use super::calls::{Again, Calls, End, Hold, List, NewEvent};
-use super::{ClientError, Description, Ended, Event, Executions, Offered};
+use super::{ClientError, Description, Ended, Event, Executions, Offered, TaskDescription, Tasks};
 
 /// A client without a network.
 pub(super) struct Direct {
@@ -22,6 +25,11 @@ pub(super) struct Direct {
 impl Direct {
     pub(super) const fn new(service: Service) -> Self {
         Self { service }
+    }
+
+    /// What a task's record says itself; payloads that lie elsewhere are left out.
+    fn of_task(&self, task: Task) -> TaskDescription {
+        TaskDescription::of(describe::Described::inline(task), self.service.now())
     }
 }
 
@@ -89,11 +97,7 @@ impl Calls for Direct {
             End::Cancel => self.service.cancel_execution(id).await?,
             End::Terminate => self.service.terminate(id).await?,
         };
-        Ok(match reply {
-            CancelReply::Cancelled => Ended::Now,
-            CancelReply::Requested => Ended::Requested,
-            CancelReply::AlreadyFinished => Ended::Before,
-        })
+        Ok(ended(reply))
     }
 
     async fn hold(&self, id: &ExecutionId, hold: Hold) -> Result<bool, ClientError> {
@@ -113,8 +117,43 @@ impl Calls for Direct {
         Ok(of_record(&execution))
     }
 
+    async fn schedule(&self, task: ScheduleRequest) -> Result<TaskId, ClientError> {
+        Ok(self.service.schedule(task).await?.task.id)
+    }
+
+    async fn task(&self, id: &TaskId) -> Result<TaskDescription, ClientError> {
+        Ok(TaskDescription::of(self.service.describe(id).await?, self.service.now()))
+    }
+
+    async fn tasks(
+        &self,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Tasks, ClientError> {
+        let page = self.service.list(filter, limit, cursor).await?;
+        let tasks = page.items.into_iter().map(|task| self.of_task(task)).collect();
+        Ok(Tasks { tasks, cursor: page.next })
+    }
+
+    async fn cancel_task(&self, id: &TaskId, force: bool) -> Result<Ended, ClientError> {
+        Ok(ended(self.service.cancel(id, force).await?.1))
+    }
+
+    async fn retry_task(&self, id: &TaskId) -> Result<TaskDescription, ClientError> {
+        Ok(self.of_task(self.service.retry(id).await?))
+    }
+
     async fn sleep(&self, span: Millis) {
         self.service.clock().sleep_until(self.service.now().plus(span)).await;
+    }
+}
+
+const fn ended(reply: CancelReply) -> Ended {
+    match reply {
+        CancelReply::Cancelled => Ended::Now,
+        CancelReply::Requested => Ended::Requested,
+        CancelReply::AlreadyFinished => Ended::Before,
     }
 }
 
