@@ -15,6 +15,7 @@ mod json;
 mod list;
 mod outcome;
 mod patience;
+mod recurrence;
 mod request;
 mod start;
 mod task;
@@ -39,12 +40,17 @@ pub use list::{Executions, ListExecutions};
 pub use outcome::Outcome;
 #[cfg(feature = "test")]
 pub(crate) use outcome::null;
+pub use recurrence::{
+    DefineRecurrence, ListRecurrences, RecurrenceDescription, RecurrenceHandle, RecurrenceRun,
+    RecurrenceStatus, Recurrences, Recurring, RunState,
+};
 pub use start::StartExecution;
 pub use task::{
     Attempt, AttemptOutcome, ListTasks, Next, ScheduleTask, TaskDescription, TaskHandle, TaskOutcome, Tasks,
 };
 pub use tickover_core::execution::{DeadlineKind, ExecutionStatus};
-pub use tickover_core::id::{ExecutionId, TaskId};
+pub use tickover_core::id::{ExecutionId, RecurrenceId, TaskId};
+pub use tickover_core::recurrence::plan::{Missed, Overlap};
 pub use tickover_core::retry::MaxAttempts;
 pub use tickover_core::task::Status as TaskStatus;
 pub use tickover_core::timeout::TimeoutKind;
@@ -195,6 +201,35 @@ impl Client {
     /// ```
     pub fn list_tasks(&self) -> ListTasks {
         ListTasks::new(self.clone())
+    }
+
+    /// The recurring schedule with this id. Nothing is asked yet: it need not exist.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let weekly = client.recurrence("weekly-report")?;
+    /// weekly.create(client.task::<()>("report", "sales")).cron("0 9 * * MON").await?;
+    /// weekly.trigger().await?; // one at once
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn recurrence(&self, id: impl Into<String>) -> Result<RecurrenceHandle, ClientError> {
+        let id = RecurrenceId::parse(id).map_err(|problem| ClientError::invalid("id", problem))?;
+        Ok(RecurrenceHandle::new(self.clone(), id))
+    }
+
+    /// Recurring schedules.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// for schedule in client.list_recurrences().await?.recurrences {
+    ///     println!("{} is {:?}", schedule.id, schedule.status);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list_recurrences(&self) -> ListRecurrences {
+        ListRecurrences::new(self.clone())
     }
 
     /// Sends the hints of work that [`StartExecution::prepare`] has prepared, after its writes were committed. If

@@ -7,20 +7,22 @@ mod wire;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::{RequestBuilder, StatusCode, Url};
+use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::StartPolicy;
-use tickover_core::id::{EventName, ExecutionId, TaskId};
+use tickover_core::id::{EventName, ExecutionId, RecurrenceId, TaskId};
 use tickover_service::executions::StartRequest;
 use tickover_service::ports::TaskFilter;
+use tickover_service::recurrences::RecurrenceRequest;
 use tickover_service::schedule::ScheduleRequest;
 use tickover_service::transact::Prepared;
 
 use super::calls::{Again, Calls, End, Hold, List, NewEvent};
 use super::{
-    Client, ClientError, Description, Ended, Event, Executions, Offered, TaskDescription, Tasks, request,
+    Client, ClientError, Description, Ended, Event, Executions, Offered, RecurrenceDescription, Recurrences,
+    TaskDescription, Tasks, request,
 };
 
 /// How long an answer may take, a long poll's wait apart: above the 30 s that an HTTP API on AWS allows.
@@ -34,6 +36,8 @@ const TRY_PAUSE: Millis = Millis::new(200);
 const EXECUTIONS: &str = "executions";
 /// Where tasks are.
 const TASKS: &str = "tasks";
+/// Where recurring schedules are.
+const RECURRENCES: &str = "schedules";
 /// Characters of a foreign answer that an error repeats.
 const EXCERPT_CHARS: usize = 200;
 
@@ -196,11 +200,7 @@ impl Calls for Http {
     }
 
     async fn hold(&self, id: &ExecutionId, hold: Hold) -> Result<bool, ClientError> {
-        let call = match hold {
-            Hold::Pause => "pause",
-            Hold::Resume => "resume",
-        };
-        let url = self.url(&[EXECUTIONS, id.as_str(), call]);
+        let url = self.url(&[EXECUTIONS, id.as_str(), hold.as_str()]);
         let changed: wire::Changed = self.call_once(self.sender.post(url).json(&json!({}))).await?;
         Ok(changed.changed)
     }
@@ -264,6 +264,55 @@ impl Calls for Http {
         answer.task.describe()
     }
 
+    async fn define(
+        &self,
+        definition: RecurrenceRequest,
+        replace: bool,
+    ) -> Result<RecurrenceDescription, ClientError> {
+        let body = wire::recurrence(&definition);
+        let (method, url) = match &definition.id {
+            Some(id) if replace => (Method::PUT, self.url(&[RECURRENCES, id.as_str()])),
+            Some(_) | None => (Method::POST, self.url(&[RECURRENCES])),
+        };
+        let send = |http: &reqwest::Client| http.request(method.clone(), url.clone()).json(&body);
+        let answer: wire::OneRecurrence = self.call(send).await?;
+        Ok(answer.schedule)
+    }
+
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<RecurrenceDescription, ClientError> {
+        let url = self.url(&[RECURRENCES, id.as_str()]);
+        let answer: wire::OneRecurrence = self.call(|http| http.get(url.clone())).await?;
+        Ok(answer.schedule)
+    }
+
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Recurrences, ClientError> {
+        let mut url = self.url(&[RECURRENCES]);
+        add_page(&mut url, limit, cursor);
+        self.call(|http| http.get(url.clone())).await
+    }
+
+    async fn hold_recurrence(
+        &self,
+        id: &RecurrenceId,
+        hold: Hold,
+    ) -> Result<RecurrenceDescription, ClientError> {
+        let url = self.url(&[RECURRENCES, id.as_str(), hold.as_str()]);
+        let answer: wire::OneRecurrence = self.call(|http| http.post(url.clone()).json(&json!({}))).await?;
+        Ok(answer.schedule)
+    }
+
+    async fn trigger(&self, id: &RecurrenceId) -> Result<String, ClientError> {
+        let url = self.url(&[RECURRENCES, id.as_str(), "trigger"]);
+        let triggered: wire::Triggered = self.call_once(self.sender.post(url).json(&json!({}))).await?;
+        Ok(triggered.run)
+    }
+
+    async fn delete_recurrence(&self, id: &RecurrenceId) -> Result<(), ClientError> {
+        let url = self.url(&[RECURRENCES, id.as_str()]);
+        let _: serde::de::IgnoredAny = self.call_once(self.sender.delete(url)).await?;
+        Ok(())
+    }
+
     async fn sleep(&self, span: Millis) {
         tokio::time::sleep(Duration::from_millis(span.as_u64())).await;
     }
@@ -275,6 +324,15 @@ fn add_page(url: &mut Url, limit: usize, cursor: Option<&str>) {
     query.append_pair("limit", &limit.to_string());
     if let Some(cursor) = cursor {
         query.append_pair("cursor", cursor);
+    }
+}
+
+impl Hold {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+        }
     }
 }
 

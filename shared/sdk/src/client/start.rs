@@ -122,7 +122,7 @@ impl<O> StartExecution<O> {
         client.calls.prepare(self.finished()?).await
     }
 
-    fn finished(self) -> Result<StartRequest, ClientError> {
+    pub(super) fn finished(self) -> Result<StartRequest, ClientError> {
         let mut request = self.request?;
         request.labels = request::labels(self.labels)?;
         Ok(request)

@@ -73,7 +73,7 @@ fn a_start_is_sent_with_its_input_as_it_was_written() {
 fn a_task_is_sent_with_what_was_said_of_it_only() {
     let client = Client::http("http://127.0.0.1:7070").unwrap();
     let sent = |task: crate::client::ScheduleTask<()>| {
-        serde_json::to_string(&request::task(&task.finished().1.unwrap())).unwrap()
+        serde_json::to_string(&request::task(&task.finished().unwrap())).unwrap()
     };
     let task = client.task("k", 1.5).queue("q").label("b", "2").label("a", "1");
     assert_eq!(sent(task), r#"{"queue":"q","kind":"k","input":1.5,"labels":{"a":"1","b":"2"}}"#);

@@ -2,18 +2,23 @@
 
 mod task;
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tickover_core::duration::Millis;
 use tickover_core::execution::{DeadlineKind, ExecutionStatus};
-use tickover_core::id::ExecutionId;
+use tickover_core::id::{ExecutionId, RecurrenceId};
 use tickover_core::payload::Json;
+use tickover_core::recurrence::plan::When;
 use tickover_core::time::Timestamp;
+use tickover_service::recurrences::{RecurrenceRequest, RecurringWork};
 
 use crate::client::calls::NewEvent;
 use crate::client::json;
 use crate::client::outcome::cause;
 use crate::client::request::raw;
-use crate::client::{ClientError, Description, Ended, Event, Outcome};
+use crate::client::{ClientError, Description, Ended, Event, Outcome, RecurrenceDescription};
 use crate::error::Failure;
 pub(super) use task::{OneTask, TaskPage, TaskView};
 
@@ -29,6 +34,54 @@ pub(super) struct Offering<'a> {
 pub(super) fn offer(event: &NewEvent) -> Offering<'_> {
     let event_id = event.id.as_ref().map(tickover_core::id::EventId::as_str);
     Offering { payload: raw(event.payload.as_ref()), event_id }
+}
+
+/// A recurring schedule.
+#[derive(Serialize)]
+pub(super) struct Recurrence<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RecurrenceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cron: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_zone: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    every_ms: Option<Millis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution: Option<&'a RawValue>,
+    overlap: &'static str,
+    missed: &'static str,
+    jitter_ms: Millis,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_runs: Option<NonZeroU32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<bool>,
+}
+
+pub(super) fn recurrence(request: &RecurrenceRequest) -> Recurrence<'_> {
+    let (cron, every) = match &request.plan.when {
+        When::Cron(cron) => (Some(cron), None),
+        When::Every(interval) => (None, Some(interval.span())),
+    };
+    let (task, execution) = match &request.work {
+        RecurringWork::Task(_, given) => (Some(given), None),
+        RecurringWork::Execution(_, given) => (None, Some(given)),
+    };
+    Recurrence {
+        id: request.id.as_ref(),
+        cron: cron.map(|cron| cron.expression()),
+        time_zone: cron.map(|cron| cron.time_zone()),
+        every_ms: every,
+        task: raw(task),
+        execution: raw(execution),
+        overlap: request.plan.overlap.as_str(),
+        missed: request.plan.missed.as_str(),
+        jitter_ms: request.plan.jitter,
+        max_runs: request.plan.max_runs,
+        paused: request.paused,
+    }
 }
 
 /// One execution.
@@ -111,6 +164,18 @@ impl From<CancelOutcome> for Ended {
 #[derive(Deserialize)]
 pub(super) struct Changed {
     pub(super) changed: bool,
+}
+
+/// One recurring schedule.
+#[derive(Deserialize)]
+pub(super) struct OneRecurrence {
+    pub(super) schedule: RecurrenceDescription,
+}
+
+/// What was triggered.
+#[derive(Deserialize)]
+pub(super) struct Triggered {
+    pub(super) run: String,
 }
 
 /// What errors look like (RFC 9457).

@@ -153,9 +153,9 @@ impl<O> ScheduleTask<O> {
         })
     }
 
-    /// What is asked for, and by whom.
-    pub(in crate::client) fn finished(self) -> (Client, Result<ScheduleRequest, ClientError>) {
-        (self.client, self.task.and_then(NewTask::finished))
+    /// What is asked for.
+    pub(in crate::client) fn finished(self) -> Result<ScheduleRequest, ClientError> {
+        self.task.and_then(NewTask::finished)
     }
 
     fn options(self, change: impl FnOnce(StepOptions) -> Result<StepOptions, ClientError>) -> Self {
@@ -240,8 +240,8 @@ impl<O: Send + 'static> IntoFuture for ScheduleTask<O> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let (client, request) = self.finished();
-            let mut request = request?;
+            let client = self.client.clone();
+            let mut request = self.finished()?;
             // A key stands for a task whose id the system has chosen.
             if request.id.is_none() && request.idempotency_key.is_none() {
                 let id = TaskId::parse(random_id());
