@@ -98,6 +98,7 @@ async fn a_client_over_http_hears_the_same_as_one_without_a_network() {
         let direct = shop.env.client().handle::<String>(handle.id().as_str()).unwrap();
         assert_eq!(handle.describe().await.unwrap(), direct.describe().await.unwrap(), "{number}");
         assert_eq!(handle.result().await, direct.result().await, "{number}");
+        assert_eq!(handle.timeline().await.unwrap(), direct.timeline().await.unwrap(), "{number}");
     }
     let declined = shop.client.handle::<String>("order-13").unwrap().result().await.unwrap_err();
     assert!(

@@ -19,6 +19,7 @@ mod recurrence;
 mod request;
 mod start;
 mod task;
+mod timeline;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -54,6 +55,7 @@ pub use tickover_core::recurrence::plan::{Missed, Overlap};
 pub use tickover_core::retry::MaxAttempts;
 pub use tickover_core::task::Status as TaskStatus;
 pub use tickover_core::timeout::TimeoutKind;
+pub use timeline::TimelineEntry;
 
 use crate::step::Step;
 use crate::workflow::Workflow;

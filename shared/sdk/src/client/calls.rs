@@ -13,7 +13,7 @@ use tickover_service::transact::Prepared;
 
 use super::{
     ClientError, Description, Ended, Event, Executions, Offered, RecurrenceDescription, Recurrences,
-    TaskDescription, Tasks,
+    TaskDescription, Tasks, TimelineEntry,
 };
 
 /// The calls. Each is sent once, or as often as is safe.
@@ -45,6 +45,8 @@ pub(super) trait Calls: Send + Sync {
     async fn hold(&self, id: &ExecutionId, hold: Hold) -> Result<bool, ClientError>;
 
     async fn begin_again(&self, id: &ExecutionId, again: &Again) -> Result<Description, ClientError>;
+
+    async fn timeline(&self, id: &ExecutionId) -> Result<Vec<TimelineEntry>, ClientError>;
 
     async fn schedule(&self, task: ScheduleRequest) -> Result<TaskId, ClientError>;
 

@@ -18,7 +18,7 @@ use tickover_service::{Service, ServiceError, describe};
 use super::calls::{Again, Calls, End, Hold, List, NewEvent};
 use super::{
     ClientError, Description, Ended, Event, Executions, Offered, RecurrenceDescription, Recurrences,
-    TaskDescription, Tasks,
+    TaskDescription, Tasks, TimelineEntry,
 };
 
 /// A client without a network.
@@ -119,6 +119,22 @@ impl Calls for Direct {
             Again::RetryStep { name } => self.service.retry_step(id, name.clone()).await?,
         };
         Ok(of_record(&execution))
+    }
+
+    #[cfg(feature = "timeline")]
+    async fn timeline(&self, id: &ExecutionId) -> Result<Vec<TimelineEntry>, ClientError> {
+        let missing = || ServiceError::Rejected(Reject::NoExecution);
+        let described = self.service.execution(id).await?.ok_or_else(missing)?;
+        let journal = self.service.journal_of(&described.execution).await?;
+        let entries = tickover_api::view::timeline(&described, &journal, self.service.now());
+        // In the form in which everybody else hears it.
+        let read = serde_json::to_vec(&entries).and_then(|json| serde_json::from_slice(&json));
+        read.map_err(|error| ClientError::Unreadable { reason: error.to_string() })
+    }
+
+    #[cfg(not(feature = "timeline"))]
+    async fn timeline(&self, _: &ExecutionId) -> Result<Vec<TimelineEntry>, ClientError> {
+        Err(ClientError::invalid("timeline", "without a network, this needs the feature `timeline`"))
     }
 
     async fn schedule(&self, task: ScheduleRequest) -> Result<TaskId, ClientError> {

@@ -11,7 +11,7 @@ use tickover_core::limits::WAIT_MAX;
 
 use super::calls::{Again, End, Hold};
 use super::patience::Patience;
-use super::{Client, ClientError, Description, Event, ExecutionError, Offer, Reads};
+use super::{Client, ClientError, Description, Event, ExecutionError, Offer, Reads, TimelineEntry};
 
 /// An execution whose result is read as `O`. Cheap to clone; dropping it changes nothing.
 pub struct Handle<O> {
@@ -70,6 +70,23 @@ impl<O> Handle<O> {
     /// How it stands now.
     pub async fn describe(&self) -> Result<Description, ClientError> {
         self.client.calls.describe(&self.id, Millis::ZERO).await
+    }
+
+    /// What happened to it, in the order of time: its beginning, the last run's steps, sleeps, waits and events, and its
+    /// end.
+    ///
+    /// A client without a network needs the feature `timeline` for it, which all but `client-http` bring with them.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// for entry in client.handle::<()>("order-7")?.timeline().await? {
+    ///     println!("{} {} {}", entry.at.to_rfc3339(), entry.kind, entry.name.unwrap_or_default());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn timeline(&self) -> Result<Vec<TimelineEntry>, ClientError> {
+        self.client.calls.timeline(&self.id).await
     }
 
     /// Offers it an event, which waits until its code takes it. Sent when awaited.

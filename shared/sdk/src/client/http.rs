@@ -22,7 +22,7 @@ use tickover_service::transact::Prepared;
 use super::calls::{Again, Calls, End, Hold, List, NewEvent};
 use super::{
     Client, ClientError, Description, Ended, Event, Executions, Offered, RecurrenceDescription, Recurrences,
-    TaskDescription, Tasks, request,
+    TaskDescription, Tasks, TimelineEntry, request,
 };
 
 /// How long an answer may take, a long poll's wait apart: above the 30 s that an HTTP API on AWS allows.
@@ -218,6 +218,12 @@ impl Calls for Http {
         };
         let answer: wire::One = self.call_once(self.sender.post(url).json(&body)).await?;
         answer.execution.describe()
+    }
+
+    async fn timeline(&self, id: &ExecutionId) -> Result<Vec<TimelineEntry>, ClientError> {
+        let url = self.url(&[EXECUTIONS, id.as_str(), "timeline"]);
+        let timeline: wire::Timeline = self.call(|http| http.get(url.clone())).await?;
+        Ok(timeline.entries)
     }
 
     async fn schedule(&self, task: ScheduleRequest) -> Result<TaskId, ClientError> {

@@ -18,7 +18,7 @@ use crate::client::calls::NewEvent;
 use crate::client::json;
 use crate::client::outcome::cause;
 use crate::client::request::raw;
-use crate::client::{ClientError, Description, Ended, Event, Outcome, RecurrenceDescription};
+use crate::client::{ClientError, Description, Ended, Event, Outcome, RecurrenceDescription, TimelineEntry};
 use crate::error::Failure;
 pub(super) use task::{OneTask, TaskPage, TaskView};
 
@@ -164,6 +164,12 @@ impl From<CancelOutcome> for Ended {
 #[derive(Deserialize)]
 pub(super) struct Changed {
     pub(super) changed: bool,
+}
+
+/// What happened.
+#[derive(Deserialize)]
+pub(super) struct Timeline {
+    pub(super) entries: Vec<TimelineEntry>,
 }
 
 /// One recurring schedule.
