@@ -2,11 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+use std::future::IntoFuture as _;
+
 use serde::{Deserialize, Serialize};
 use tickover::Client;
-use tickover::client::{DeadlineKind, Ended, ExecutionError, ExecutionStatus, Handle, Rerun};
+use tickover::client::{
+    DeadlineKind, Ended, ExecutionError, ExecutionStatus, Handle, Missed, Overlap, Rerun, RunState,
+    ScheduleTask, TaskError, TaskStatus, TimeoutKind,
+};
 use tickover::prelude::*;
-use tickover::test::TestEnv;
+use tickover::test::{BEGINNING, TestEnv};
+use tickover::{Millis, RetryPolicy};
+use tickover_core::retry::Delay;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Order {
@@ -91,6 +98,7 @@ async fn a_client_over_http_hears_the_same_as_one_without_a_network() {
         let direct = shop.env.client().handle::<String>(handle.id().as_str()).unwrap();
         assert_eq!(handle.describe().await.unwrap(), direct.describe().await.unwrap(), "{number}");
         assert_eq!(handle.result().await, direct.result().await, "{number}");
+        assert_eq!(handle.timeline().await.unwrap(), direct.timeline().await.unwrap(), "{number}");
     }
     let declined = shop.client.handle::<String>("order-13").unwrap().result().await.unwrap_err();
     assert!(
@@ -152,4 +160,110 @@ async fn the_code_for_failures_of_an_execution_that_no_worker_had_is_known_from_
     assert!(handle.describe().await.unwrap().is_live());
     env.advance("2m").await.unwrap();
     assert_eq!(handle.result().await.unwrap(), "rescued");
+}
+
+#[tokio::test]
+async fn a_task_is_scheduled_the_same_over_http_and_without_a_network() {
+    let shop = Shop::open().await;
+    // What is the same request under one id is found; another one would be refused.
+    let options: [fn(ScheduleTask<()>) -> ScheduleTask<()>; 10] = [
+        |task| task.queue("mail").label("team", "blue").label("area", "north"),
+        |task| task.retry("exponential(5, 1s, 1m)").timeout("1h").schedule_to_start_timeout("1m"),
+        |task| task.retry(RetryPolicy { delay: listed(), ..RetryPolicy::fixed(3, Millis::ZERO) }),
+        |task| task.timeout("1h").attempt_timeout("1m").heartbeat("10s"),
+        |task| task.timeout("1h").attempt_timeout("1m").heartbeat("10s").on_timeout(OnTimeout::Terminal),
+        |task| task.timeout("1h").attempt_timeout("1m").on_timeout(OnTimeout::Cancel),
+        |task| task.timeout("1m").scope(Scope::PerAttempt).heartbeat("10s"),
+        |task| task.timeout("1m").scope(Scope::PerAttempt).heartbeat("10s").on_timeout(OnTimeout::Cancel),
+        |task| task.delay("1m 1ms").attempt_timeout("1s").on_timeout(OnTimeout::Terminal),
+        |task| task.run_at(BEGINNING.plus(Millis::new(61_001))).idempotency_key("monthly"),
+    ];
+    for (number, with) in options.into_iter().enumerate() {
+        let task =
+            |client: &Client| with(client.task("nobody-serves-it", (1, "a")).id(format!("t-{number}")));
+        let over_http = task(&shop.client).await.unwrap();
+        let direct = task(shop.env.client()).await.unwrap_or_else(|error| panic!("{number}: {error}"));
+        assert_eq!(over_http.describe().await.unwrap(), direct.describe().await.unwrap(), "{number}");
+    }
+    let other = shop.client.task::<()>("nobody-serves-it", 1).id("t-0").await;
+    assert_eq!(other.unwrap_err().code(), Some("id_conflict"));
+}
+
+fn listed() -> Delay {
+    Delay::Listed(vec![Millis::from_secs(1), Millis::from_secs(5)])
+}
+
+#[tokio::test]
+async fn tasks_end_are_listed_cancelled_and_retried_over_http() {
+    let shop = Shop::open_with(|env| env.step::<charge>().workflow(fulfil)).await;
+    let charged = shop.client.schedule(charge(Order { number: 7 })).await.unwrap();
+    let declined = shop.client.schedule(charge(Order { number: 13 })).id("declined").await.unwrap();
+    let late = shop.client.task::<u32>("nobody-serves-it", 1).timeout("1h").id("late").await.unwrap();
+    let waiting = shop.client.task::<u32>("nobody-serves-it", 2).id("waiting").await.unwrap();
+    shop.env.advance("2h").await.unwrap();
+    for task in [&charged, &declined, &late] {
+        let direct = shop.env.client().task_handle::<u32>(task.id().as_str()).unwrap();
+        assert_eq!(task.describe().await.unwrap(), direct.describe().await.unwrap());
+        assert_eq!(task.result().await, direct.result().await);
+    }
+    assert_eq!(charged.result().await, Ok(7));
+    assert_eq!(declined.result().await, Err(TaskError::Failed(Failure::new("declined", "no funds"))));
+    assert!(matches!(
+        late.result().await,
+        Err(TaskError::TimedOut { kind: TimeoutKind::ScheduleToClose, .. })
+    ));
+
+    let dead = |client: &Client| {
+        client.list_tasks().queue("workflows").status(TaskStatus::Failed).status(TaskStatus::TimedOut)
+    };
+    let listed = dead(&shop.client).limit(1).await.unwrap();
+    assert_eq!(listed, dead(shop.env.client()).limit(1).await.unwrap());
+    let rest = dead(&shop.client).cursor(listed.cursor.unwrap()).await.unwrap();
+    assert_eq!((listed.tasks.len(), rest.tasks.len()), (1, 1));
+
+    assert_eq!(declined.retry().await.unwrap().status, TaskStatus::Pending);
+    assert_eq!(waiting.retry().await.unwrap_err().code(), Some("not_terminal"));
+    assert_eq!((waiting.cancel().await, waiting.terminate().await), (Ok(Ended::Now), Ok(Ended::Before)));
+    let nobody = shop.client.task_handle::<()>("nobody").unwrap();
+    assert!(nobody.describe().await.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
+async fn recurring_schedules_are_made_and_steered_the_same_over_http_and_without_a_network() {
+    let shop = Shop::open_with(|env| env.step::<charge>().workflow(fulfil)).await;
+    let order = || Order { number: 7 };
+    let daily = |client: &Client| {
+        let start = client.start(&fulfil, order()).label("team", "blue").memo(vec![1.5]).delay("1s");
+        let made = client.recurrence("daily").unwrap().create(start).cron("@daily").run_ids("d-{occurrence}");
+        made.time_zone("Europe/Berlin").missed(Missed::RunOnce).jitter("1m").paused(false).into_future()
+    };
+    let hourly = |client: &Client, letters: &str| {
+        let task = client.schedule(charge(order())).timeout("1h").label("letters", letters);
+        let made = client.recurrence("hourly").unwrap().replace(task).every("1h");
+        made.overlap(Overlap::TerminateOther).max_runs(3).into_future()
+    };
+    let direct = shop.env.client();
+    assert_eq!(daily(&shop.client).await.unwrap(), daily(direct).await.unwrap());
+    shop.env.advance("1s").await.unwrap();
+    assert_eq!(hourly(&shop.client, "many").await.unwrap(), hourly(direct, "many").await.unwrap());
+    let first = shop.client.list_recurrences().limit(1).await.unwrap();
+    assert_eq!(first, direct.list_recurrences().limit(1).await.unwrap());
+    let rest = shop.client.list_recurrences().cursor(first.cursor.unwrap()).await.unwrap();
+    assert_eq!((rest.recurrences.len(), rest.recurrences[0].id.as_str()), (1, "hourly"));
+
+    shop.env.advance("26h").await.unwrap();
+    for (id, started, state) in [("daily", 1, RunState::Open), ("hourly", 3, RunState::Started)] {
+        let over_http = shop.client.recurrence(id).unwrap();
+        let found = over_http.describe().await.unwrap();
+        assert_eq!(found, direct.recurrence(id).unwrap().describe().await.unwrap());
+        assert_eq!((found.started, found.runs[0].state), (started, state), "{id}");
+    }
+
+    let daily = shop.client.recurrence("daily").unwrap();
+    assert!(daily.pause().await.unwrap().paused_at.is_some());
+    assert!(daily.resume().await.unwrap().next_at.is_some());
+    let run = daily.trigger().await.unwrap();
+    assert!(shop.client.handle::<String>(run).unwrap().describe().await.unwrap().is_live());
+    daily.delete().await.unwrap();
+    assert!(daily.describe().await.unwrap_err().is_not_found());
 }

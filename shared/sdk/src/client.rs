@@ -1,4 +1,4 @@
-//! Starting executions, and everything that is done to them from outside.
+//! Starting executions, scheduling tasks, and everything that is done to them from outside.
 //!
 //! A [`Client`] reaches the system over HTTP or, where the program has the service itself, directly: the calls are
 //! the same. It owns no rule: what a call means is decided where it arrives.
@@ -11,9 +11,15 @@ mod event;
 mod handle;
 #[cfg(feature = "client-http")]
 mod http;
+mod json;
 mod list;
 mod outcome;
+mod patience;
+mod recurrence;
+mod request;
 mod start;
+mod task;
+mod timeline;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -26,7 +32,7 @@ use tickover_service::config::Surroundings;
 use tickover_service::transact::Prepared;
 
 pub use description::Description;
-pub use error::{ClientError, ExecutionError};
+pub use error::{ClientError, ExecutionError, TaskError};
 pub use event::{Event, Offer, Offered};
 pub use handle::{Ended, Handle, Rerun};
 #[cfg(feature = "client-http")]
@@ -35,10 +41,23 @@ pub use list::{Executions, ListExecutions};
 pub use outcome::Outcome;
 #[cfg(feature = "test")]
 pub(crate) use outcome::null;
+pub use recurrence::{
+    DefineRecurrence, ListRecurrences, RecurrenceDescription, RecurrenceHandle, RecurrenceRun,
+    RecurrenceStatus, Recurrences, Recurring, RunState,
+};
 pub use start::StartExecution;
+pub use task::{
+    Attempt, AttemptOutcome, ListTasks, Next, ScheduleTask, TaskDescription, TaskHandle, TaskOutcome, Tasks,
+};
 pub use tickover_core::execution::{DeadlineKind, ExecutionStatus};
-pub use tickover_core::id::ExecutionId;
+pub use tickover_core::id::{ExecutionId, RecurrenceId, TaskId};
+pub use tickover_core::recurrence::plan::{Missed, Overlap};
+pub use tickover_core::retry::MaxAttempts;
+pub use tickover_core::task::Status as TaskStatus;
+pub use tickover_core::timeout::TimeoutKind;
+pub use timeline::TimelineEntry;
 
+use crate::step::Step;
 use crate::workflow::Workflow;
 use calls::Calls;
 
@@ -127,6 +146,92 @@ impl Client {
     /// The executions of a workflow, latest first.
     pub fn list(&self, workflow: impl Into<String>) -> ListExecutions {
         ListExecutions::new(self.clone(), workflow.into())
+    }
+
+    /// Schedules a task of a kind, for whatever worker serves it, in any language; nothing happens before the answer is
+    /// awaited. Its result is read as `O`.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let mail = client.task::<String>("email", "ada@example.com").queue("mail").retry("fixed(3, 2s)").await?;
+    /// println!("{} gave {}", mail.id(), mail.result().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn task<O>(&self, kind: &str, input: impl Serialize) -> ScheduleTask<O> {
+        ScheduleTask::named(self.clone(), kind, &input)
+    }
+
+    /// Schedules a step as a task of its own, outside of any workflow: with its options, on its queue if it has one.
+    /// A worker that serves the step does it.
+    ///
+    /// What only a workflow knows of it doesn't count: its name in a run, `at_most_once` and `durable_timeout`.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// #[tickover::step(retry = "fixed(3, 2s)")]
+    /// async fn greet(name: String) -> Result<String> {
+    ///     Ok(format!("salut {name}"))
+    /// }
+    ///
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let task = client.schedule(greet("Ada".to_owned())).delay("1h").await?;
+    /// assert_eq!(task.result().await?, "salut Ada");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn schedule<O, E>(&self, step: Step<O, E>) -> ScheduleTask<O> {
+        ScheduleTask::of(self.clone(), step)
+    }
+
+    /// The task with this id, whose result is read as `O`. Nothing is asked yet: it need not exist.
+    pub fn task_handle<O>(&self, id: impl Into<String>) -> Result<TaskHandle<O>, ClientError> {
+        let id = TaskId::parse(id).map_err(|problem| ClientError::invalid("id", problem))?;
+        Ok(TaskHandle::new(self.clone(), id))
+    }
+
+    /// Tasks, those that are parts of executions included.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let page = client.list_tasks().queue("mail").limit(100).await?;
+    /// for task in &page.tasks {
+    ///     println!("{} is {}", task.id, task.status);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list_tasks(&self) -> ListTasks {
+        ListTasks::new(self.clone())
+    }
+
+    /// The recurring schedule with this id. Nothing is asked yet: it need not exist.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let weekly = client.recurrence("weekly-report")?;
+    /// weekly.create(client.task::<()>("report", "sales")).cron("0 9 * * MON").await?;
+    /// weekly.trigger().await?; // one at once
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn recurrence(&self, id: impl Into<String>) -> Result<RecurrenceHandle, ClientError> {
+        let id = RecurrenceId::parse(id).map_err(|problem| ClientError::invalid("id", problem))?;
+        Ok(RecurrenceHandle::new(self.clone(), id))
+    }
+
+    /// Recurring schedules.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// for schedule in client.list_recurrences().await?.recurrences {
+    ///     println!("{} is {:?}", schedule.id, schedule.status);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list_recurrences(&self) -> ListRecurrences {
+        ListRecurrences::new(self.clone())
     }
 
     /// Sends the hints of work that [`StartExecution::prepare`] has prepared, after its writes were committed. If

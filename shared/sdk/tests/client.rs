@@ -207,3 +207,25 @@ async fn a_prepared_start_begins_once_its_writes_are_committed() {
     let handle = env.client().handle::<String>("job-1").unwrap();
     assert!(handle.describe().await.unwrap_err().is_not_found());
 }
+
+#[tokio::test]
+async fn a_timeline_tells_what_happened_in_the_order_of_time() {
+    let env = env();
+    let run = env.start(&work, job("a")).await.unwrap();
+    run.offer("more", "and b").await.unwrap();
+    run.result().await.unwrap();
+    let timeline = run.handle().timeline().await.unwrap();
+    let find = |kind: &str| timeline.iter().find(|entry| entry.kind == kind).unwrap();
+    let days = |days: u64| tickover::Millis::from_secs(days * 86_400);
+    let started = find("started");
+    assert_eq!((started.at, started.name.as_deref()), (tickover::test::BEGINNING, Some("work")));
+    assert_eq!((started.execution_timeout, started.run_timeout), (Some(days(10)), Some(days(5))));
+    assert_eq!(started.deadline_at, Some(started.at.plus(days(10))));
+    let step = find("step_completed");
+    assert_eq!((step.name.as_deref(), step.attempts), (Some("check"), Some(1)));
+    assert_eq!(step.output.as_ref().unwrap().as_str(), r#""a""#);
+    assert_eq!(find("event_offered").event.as_deref(), Some("more"));
+    assert_eq!(timeline.last().unwrap().kind, "execution_completed");
+    let nobody = env.client().handle::<()>("nobody").unwrap();
+    assert!(nobody.timeline().await.unwrap_err().is_not_found());
+}

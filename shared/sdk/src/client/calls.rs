@@ -3,12 +3,18 @@
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionStatus;
-use tickover_core::id::{EventId, EventName, ExecutionId, StepName, WorkflowName};
+use tickover_core::id::{EventId, EventName, ExecutionId, RecurrenceId, StepName, TaskId, WorkflowName};
 use tickover_core::payload::Json;
 use tickover_service::executions::StartRequest;
+use tickover_service::ports::TaskFilter;
+use tickover_service::recurrences::RecurrenceRequest;
+use tickover_service::schedule::ScheduleRequest;
 use tickover_service::transact::Prepared;
 
-use super::{ClientError, Description, Ended, Event, Executions, Offered};
+use super::{
+    ClientError, Description, Ended, Event, Executions, Offered, RecurrenceDescription, Recurrences,
+    TaskDescription, Tasks, TimelineEntry,
+};
 
 /// The calls. Each is sent once, or as often as is safe.
 #[async_trait]
@@ -40,6 +46,44 @@ pub(super) trait Calls: Send + Sync {
 
     async fn begin_again(&self, id: &ExecutionId, again: &Again) -> Result<Description, ClientError>;
 
+    async fn timeline(&self, id: &ExecutionId) -> Result<Vec<TimelineEntry>, ClientError>;
+
+    async fn schedule(&self, task: ScheduleRequest) -> Result<TaskId, ClientError>;
+
+    async fn task(&self, id: &TaskId) -> Result<TaskDescription, ClientError>;
+
+    async fn tasks(
+        &self,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Tasks, ClientError>;
+
+    async fn cancel_task(&self, id: &TaskId, force: bool) -> Result<Ended, ClientError>;
+
+    async fn retry_task(&self, id: &TaskId) -> Result<TaskDescription, ClientError>;
+
+    async fn define(
+        &self,
+        request: RecurrenceRequest,
+        replace: bool,
+    ) -> Result<RecurrenceDescription, ClientError>;
+
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<RecurrenceDescription, ClientError>;
+
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Recurrences, ClientError>;
+
+    async fn hold_recurrence(
+        &self,
+        id: &RecurrenceId,
+        hold: Hold,
+    ) -> Result<RecurrenceDescription, ClientError>;
+
+    /// The id of the run that was started.
+    async fn trigger(&self, id: &RecurrenceId) -> Result<String, ClientError>;
+
+    async fn delete_recurrence(&self, id: &RecurrenceId) -> Result<(), ClientError>;
+
     /// Returns after this long.
     async fn sleep(&self, span: Millis);
 }
@@ -68,7 +112,7 @@ pub(super) enum End {
     Terminate,
 }
 
-/// Whether an execution may go on.
+/// Whether an execution or a recurring schedule may go on.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Hold {
     Pause,

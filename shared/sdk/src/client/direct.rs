@@ -5,14 +5,21 @@ use tickover_core::decision::CancelReply;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, ExecutionOutcome};
-use tickover_core::id::{EventName, ExecutionId};
+use tickover_core::id::{EventName, ExecutionId, RecurrenceId, TaskId};
 use tickover_core::payload::{Json, Payload};
+use tickover_core::task::Task;
 use tickover_service::executions::StartRequest;
+use tickover_service::ports::TaskFilter;
+use tickover_service::recurrences::{DescribedRecurrence, RecurrenceRequest};
+use tickover_service::schedule::ScheduleRequest;
 use tickover_service::transact::Prepared;
-use tickover_service::{Service, ServiceError};
+use tickover_service::{Service, ServiceError, describe};
 
 use super::calls::{Again, Calls, End, Hold, List, NewEvent};
-use super::{ClientError, Description, Ended, Event, Executions, Offered};
+use super::{
+    ClientError, Description, Ended, Event, Executions, Offered, RecurrenceDescription, Recurrences,
+    TaskDescription, Tasks, TimelineEntry,
+};
 
 /// A client without a network.
 pub(super) struct Direct {
@@ -22,6 +29,11 @@ pub(super) struct Direct {
 impl Direct {
     pub(super) const fn new(service: Service) -> Self {
         Self { service }
+    }
+
+    /// What a task's record says itself; payloads that lie elsewhere are left out.
+    fn of_task(&self, task: Task) -> TaskDescription {
+        TaskDescription::of(describe::Described::inline(task), self.service.now())
     }
 }
 
@@ -89,11 +101,7 @@ impl Calls for Direct {
             End::Cancel => self.service.cancel_execution(id).await?,
             End::Terminate => self.service.terminate(id).await?,
         };
-        Ok(match reply {
-            CancelReply::Cancelled => Ended::Now,
-            CancelReply::Requested => Ended::Requested,
-            CancelReply::AlreadyFinished => Ended::Before,
-        })
+        Ok(ended(reply))
     }
 
     async fn hold(&self, id: &ExecutionId, hold: Hold) -> Result<bool, ClientError> {
@@ -113,8 +121,102 @@ impl Calls for Direct {
         Ok(of_record(&execution))
     }
 
+    #[cfg(feature = "timeline")]
+    async fn timeline(&self, id: &ExecutionId) -> Result<Vec<TimelineEntry>, ClientError> {
+        let missing = || ServiceError::Rejected(Reject::NoExecution);
+        let described = self.service.execution(id).await?.ok_or_else(missing)?;
+        let journal = self.service.journal_of(&described.execution).await?;
+        let entries = tickover_api::view::timeline(&described, &journal, self.service.now());
+        // In the form in which everybody else hears it.
+        let read = serde_json::to_vec(&entries).and_then(|json| serde_json::from_slice(&json));
+        read.map_err(|error| ClientError::Unreadable { reason: error.to_string() })
+    }
+
+    #[cfg(not(feature = "timeline"))]
+    async fn timeline(&self, _: &ExecutionId) -> Result<Vec<TimelineEntry>, ClientError> {
+        Err(ClientError::invalid("timeline", "without a network, this needs the feature `timeline`"))
+    }
+
+    async fn schedule(&self, task: ScheduleRequest) -> Result<TaskId, ClientError> {
+        Ok(self.service.schedule(task).await?.task.id)
+    }
+
+    async fn task(&self, id: &TaskId) -> Result<TaskDescription, ClientError> {
+        Ok(TaskDescription::of(self.service.describe(id).await?, self.service.now()))
+    }
+
+    async fn tasks(
+        &self,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Tasks, ClientError> {
+        let page = self.service.list(filter, limit, cursor).await?;
+        let tasks = page.items.into_iter().map(|task| self.of_task(task)).collect();
+        Ok(Tasks { tasks, cursor: page.next })
+    }
+
+    async fn cancel_task(&self, id: &TaskId, force: bool) -> Result<Ended, ClientError> {
+        Ok(ended(self.service.cancel(id, force).await?.1))
+    }
+
+    async fn retry_task(&self, id: &TaskId) -> Result<TaskDescription, ClientError> {
+        Ok(self.of_task(self.service.retry(id).await?))
+    }
+
+    async fn define(
+        &self,
+        request: RecurrenceRequest,
+        replace: bool,
+    ) -> Result<RecurrenceDescription, ClientError> {
+        let made = if replace {
+            self.service.replace_recurrence(request).await?
+        } else {
+            self.service.create_recurrence(request).await?
+        };
+        Ok(DescribedRecurrence::inline(made.record).into())
+    }
+
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<RecurrenceDescription, ClientError> {
+        Ok(self.service.describe_recurrence(id).await?.into())
+    }
+
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Recurrences, ClientError> {
+        let page = self.service.list_recurrences(limit, cursor).await?;
+        let recurrences = page.items.into_iter().map(RecurrenceDescription::from).collect();
+        Ok(Recurrences { recurrences, cursor: page.next })
+    }
+
+    async fn hold_recurrence(
+        &self,
+        id: &RecurrenceId,
+        hold: Hold,
+    ) -> Result<RecurrenceDescription, ClientError> {
+        let record = match hold {
+            Hold::Pause => self.service.pause_recurrence(id).await?,
+            Hold::Resume => self.service.resume_recurrence(id).await?,
+        };
+        Ok(DescribedRecurrence::inline(record).into())
+    }
+
+    async fn trigger(&self, id: &RecurrenceId) -> Result<String, ClientError> {
+        Ok(self.service.trigger_recurrence(id).await?.1)
+    }
+
+    async fn delete_recurrence(&self, id: &RecurrenceId) -> Result<(), ClientError> {
+        Ok(self.service.delete_recurrence(id).await?)
+    }
+
     async fn sleep(&self, span: Millis) {
         self.service.clock().sleep_until(self.service.now().plus(span)).await;
+    }
+}
+
+const fn ended(reply: CancelReply) -> Ended {
+    match reply {
+        CancelReply::Cancelled => Ended::Now,
+        CancelReply::Requested => Ended::Requested,
+        CancelReply::AlreadyFinished => Ended::Before,
     }
 }
 

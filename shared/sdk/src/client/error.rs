@@ -1,6 +1,7 @@
-//! Why a call has no result, and why an execution has none.
+//! Why a call has no result, and why an execution or a task has none.
 
 use tickover_core::execution::DeadlineKind;
+use tickover_core::timeout::TimeoutKind;
 use tickover_service::ServiceError;
 
 use crate::error::{Cause, Failure};
@@ -58,7 +59,7 @@ impl ClientError {
         }
     }
 
-    /// Whether there is no such execution, or none any more.
+    /// Whether there is nothing of this id, or nothing any more.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some("not_found")
     }
@@ -136,4 +137,40 @@ const fn of(kind: DeadlineKind) -> &'static str {
         DeadlineKind::Execution => "all its runs",
         DeadlineKind::Run => "its run",
     }
+}
+
+/// Why a task has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    /// It failed with an error that isn't retried, or with no attempts left.
+    #[error("the task failed: {0}")]
+    Failed(Failure),
+    /// A timeout was over.
+    #[error("the task timed out: {error}")]
+    TimedOut {
+        /// Which.
+        kind: TimeoutKind,
+        /// Why, with the last error if there was one.
+        error: Failure,
+    },
+    /// Somebody ended it, or a timeout that isn't to count as an error.
+    #[error("the task was cancelled")]
+    Cancelled {
+        /// The timeout, if it was one.
+        timeout: Option<TimeoutKind>,
+    },
+    /// It was never to run: its retry policy gives it no attempt.
+    #[error("the task was skipped: its retry policy gives it no attempt")]
+    Skipped,
+    /// Its result doesn't fit the type that it is read as.
+    #[error("the result can't be read as {type_name}: {problem}")]
+    Unreadable {
+        /// The type.
+        type_name: &'static str,
+        /// Where and why it doesn't fit.
+        problem: String,
+    },
+    /// Not known: the call for it failed.
+    #[error(transparent)]
+    Client(#[from] ClientError),
 }

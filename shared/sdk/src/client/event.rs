@@ -11,7 +11,7 @@ use tickover_core::time::Timestamp;
 
 use super::calls::NewEvent;
 use super::outcome::null;
-use super::start::written;
+use super::request::written;
 use super::{Client, ClientError};
 use crate::codec;
 

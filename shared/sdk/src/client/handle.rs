@@ -10,12 +10,8 @@ use tickover_core::id::{EventName, ExecutionId, StepName};
 use tickover_core::limits::WAIT_MAX;
 
 use super::calls::{Again, End, Hold};
-use super::{Client, ClientError, Description, Event, ExecutionError, Offer, Reads};
-
-/// Times in a row that a call for the result may fail for reasons that pass.
-const FAILURES_MAX: u32 = 8;
-/// The pause after the first of those; then twice as long each time.
-const FAILURE_PAUSE: Millis = Millis::new(250);
+use super::patience::Patience;
+use super::{Client, ClientError, Description, Event, ExecutionError, Offer, Reads, TimelineEntry};
 
 /// An execution whose result is read as `O`. Cheap to clone; dropping it changes nothing.
 pub struct Handle<O> {
@@ -24,12 +20,12 @@ pub struct Handle<O> {
     _reads: Reads<O>,
 }
 
-/// What became of a request to end an execution.
+/// What became of a request to end an execution or a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// It has ended by it.
     Now,
-    /// Its code is stopped at its next step.
+    /// An execution's code is stopped at its next step; a task's worker is told with its next heartbeat.
     Requested,
     /// It had ended before.
     Before,
@@ -61,16 +57,12 @@ impl<O> Handle<O> {
     where
         O: DeserializeOwned,
     {
-        let mut failures = 0;
+        let mut patience = Patience::default();
         loop {
             match self.client.calls.describe(&self.id, WAIT_MAX).await {
                 Ok(Description { outcome: Some(outcome), .. }) => return outcome.into_result(),
-                Ok(Description { outcome: None, .. }) => failures = 0,
-                Err(error) if error.is_transient() && failures < FAILURES_MAX => {
-                    self.client.calls.sleep(FAILURE_PAUSE.saturating_mul(1 << failures)).await;
-                    failures += 1;
-                }
-                Err(error) => return Err(error.into()),
+                Ok(Description { outcome: None, .. }) => patience = Patience::default(),
+                Err(error) => patience.bear(error, &self.client).await?,
             }
         }
     }
@@ -78,6 +70,23 @@ impl<O> Handle<O> {
     /// How it stands now.
     pub async fn describe(&self) -> Result<Description, ClientError> {
         self.client.calls.describe(&self.id, Millis::ZERO).await
+    }
+
+    /// What happened to it, in the order of time: its beginning, the last run's steps, sleeps, waits and events, and its
+    /// end.
+    ///
+    /// A client without a network needs the feature `timeline` for it, which all but `client-http` bring with them.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// for entry in client.handle::<()>("order-7")?.timeline().await? {
+    ///     println!("{} {} {}", entry.at.to_rfc3339(), entry.kind, entry.name.unwrap_or_default());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn timeline(&self) -> Result<Vec<TimelineEntry>, ClientError> {
+        self.client.calls.timeline(&self.id).await
     }
 
     /// Offers it an event, which waits until its code takes it. Sent when awaited.

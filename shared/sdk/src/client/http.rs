@@ -7,17 +7,23 @@ mod wire;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::{RequestBuilder, StatusCode, Url};
+use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::StartPolicy;
-use tickover_core::id::{EventName, ExecutionId};
+use tickover_core::id::{EventName, ExecutionId, RecurrenceId, TaskId};
 use tickover_service::executions::StartRequest;
+use tickover_service::ports::TaskFilter;
+use tickover_service::recurrences::RecurrenceRequest;
+use tickover_service::schedule::ScheduleRequest;
 use tickover_service::transact::Prepared;
 
 use super::calls::{Again, Calls, End, Hold, List, NewEvent};
-use super::{Client, ClientError, Description, Ended, Event, Executions, Offered};
+use super::{
+    Client, ClientError, Description, Ended, Event, Executions, Offered, RecurrenceDescription, Recurrences,
+    TaskDescription, Tasks, TimelineEntry, request,
+};
 
 /// How long an answer may take, a long poll's wait apart: above the 30 s that an HTTP API on AWS allows.
 const ANSWER_BOUND: Duration = Duration::from_secs(35);
@@ -26,6 +32,12 @@ const CONNECT_BOUND: Duration = Duration::from_secs(5);
 const TRIES: u32 = 4;
 /// The pause after the first of them.
 const TRY_PAUSE: Millis = Millis::new(200);
+/// Where executions are.
+const EXECUTIONS: &str = "executions";
+/// Where tasks are.
+const TASKS: &str = "tasks";
+/// Where recurring schedules are.
+const RECURRENCES: &str = "schedules";
 /// Characters of a foreign answer that an error repeats.
 const EXCERPT_CHARS: usize = 200;
 
@@ -55,11 +67,12 @@ impl Http {
         Ok(Self { sender, endpoint: endpoint(url)?, pause: TRY_PAUSE })
     }
 
+    /// The address of a call, whose path is made of these.
     fn url(&self, path: &[&str]) -> Url {
         let mut url = self.endpoint.clone();
         // Only an address without a host can't take a path, and those are refused.
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().push("v1").push("executions").extend(path);
+            segments.pop_if_empty().push("v1").extend(path);
         }
         url
     }
@@ -105,11 +118,11 @@ impl Calls for Http {
         self.endpoint.to_string()
     }
 
-    async fn start(&self, request: StartRequest) -> Result<Description, ClientError> {
-        let (url, body) = (self.url(&[]), wire::start(&request));
+    async fn start(&self, start: StartRequest) -> Result<Description, ClientError> {
+        let (url, body) = (self.url(&[EXECUTIONS]), request::start(&start));
         let send = |http: &reqwest::Client| http.post(url.clone()).json(&body);
         // A start that refuses duplicates would be refused for its own first try.
-        let answer: wire::One = match request.policy {
+        let answer: wire::One = match start.policy {
             StartPolicy::UseExisting => self.call(send).await?,
             StartPolicy::Reject => self.call_once(send(&self.sender)).await?,
         };
@@ -125,7 +138,7 @@ impl Calls for Http {
     }
 
     async fn describe(&self, id: &ExecutionId, wait: Millis) -> Result<Description, ClientError> {
-        let mut url = self.url(&[id.as_str()]);
+        let mut url = self.url(&[EXECUTIONS, id.as_str()]);
         if !wait.is_zero() {
             url.query_pairs_mut().append_pair("wait", &format!("{}ms", wait.as_u64()));
         }
@@ -135,15 +148,12 @@ impl Calls for Http {
     }
 
     async fn list(&self, list: &List) -> Result<Executions, ClientError> {
-        let mut url = self.url(&[]);
+        let mut url = self.url(&[EXECUTIONS]);
         url.query_pairs_mut().append_pair("workflow", list.workflow.as_str());
         for status in &list.statuses {
             url.query_pairs_mut().append_pair("status", status.as_str());
         }
-        url.query_pairs_mut().append_pair("limit", &list.limit.to_string());
-        if let Some(cursor) = &list.cursor {
-            url.query_pairs_mut().append_pair("cursor", cursor);
-        }
+        add_page(&mut url, list.limit, list.cursor.as_deref());
         let page: wire::Page = self.call(|http| http.get(url.clone())).await?;
         let executions: Result<_, ClientError> =
             page.executions.into_iter().map(wire::View::describe).collect();
@@ -151,7 +161,7 @@ impl Calls for Http {
     }
 
     async fn offer(&self, id: &ExecutionId, event: NewEvent) -> Result<Offered, ClientError> {
-        let url = self.url(&[id.as_str(), "events", event.name.as_str()]);
+        let url = self.url(&[EXECUTIONS, id.as_str(), "events", event.name.as_str()]);
         let body = wire::offer(&event);
         let send = |http: &reqwest::Client| http.post(url.clone()).json(&body);
         // Without an id of its own, an event that is sent again is another one.
@@ -163,7 +173,7 @@ impl Calls for Http {
     }
 
     async fn events(&self, id: &ExecutionId) -> Result<Vec<Event>, ClientError> {
-        let mut url = self.url(&[id.as_str(), "events"]);
+        let mut url = self.url(&[EXECUTIONS, id.as_str(), "events"]);
         let mut events = Vec::new();
         loop {
             let page: wire::Events = self.call(|http| http.get(url.clone())).await?;
@@ -174,7 +184,7 @@ impl Calls for Http {
     }
 
     async fn drain(&self, id: &ExecutionId, name: &EventName) -> Result<u32, ClientError> {
-        let url = self.url(&[id.as_str(), "events", name.as_str()]);
+        let url = self.url(&[EXECUTIONS, id.as_str(), "events", name.as_str()]);
         let drained: wire::Drained = self.call_once(self.sender.delete(url)).await?;
         Ok(drained.drained)
     }
@@ -184,42 +194,151 @@ impl Calls for Http {
             End::Cancel => "cancel",
             End::Terminate => "terminate",
         };
-        let url = self.url(&[id.as_str(), call]);
+        let url = self.url(&[EXECUTIONS, id.as_str(), call]);
         let cancelled: wire::Cancelled = self.call(|http| http.post(url.clone()).json(&json!({}))).await?;
-        Ok(match cancelled.outcome {
-            wire::CancelOutcome::Cancelled => Ended::Now,
-            wire::CancelOutcome::Requested => Ended::Requested,
-            wire::CancelOutcome::AlreadyFinished => Ended::Before,
-        })
+        Ok(cancelled.outcome.into())
     }
 
     async fn hold(&self, id: &ExecutionId, hold: Hold) -> Result<bool, ClientError> {
-        let call = match hold {
-            Hold::Pause => "pause",
-            Hold::Resume => "resume",
-        };
-        let url = self.url(&[id.as_str(), call]);
+        let url = self.url(&[EXECUTIONS, id.as_str(), hold.as_str()]);
         let changed: wire::Changed = self.call_once(self.sender.post(url).json(&json!({}))).await?;
         Ok(changed.changed)
     }
 
     async fn begin_again(&self, id: &ExecutionId, again: &Again) -> Result<Description, ClientError> {
         let (url, body) = match again {
-            Again::Restart => (self.url(&[id.as_str(), "restart"]), json!({})),
+            Again::Restart => (self.url(&[EXECUTIONS, id.as_str(), "restart"]), json!({})),
             Again::Rerun { steps, preserve } => {
                 let body = json!({ "steps": steps, "preserve": preserve });
-                (self.url(&[id.as_str(), "rerun"]), body)
+                (self.url(&[EXECUTIONS, id.as_str(), "rerun"]), body)
             }
             Again::RetryStep { name } => {
-                (self.url(&[id.as_str(), "steps", name.as_str(), "retry"]), json!({}))
+                (self.url(&[EXECUTIONS, id.as_str(), "steps", name.as_str(), "retry"]), json!({}))
             }
         };
         let answer: wire::One = self.call_once(self.sender.post(url).json(&body)).await?;
         answer.execution.describe()
     }
 
+    async fn timeline(&self, id: &ExecutionId) -> Result<Vec<TimelineEntry>, ClientError> {
+        let url = self.url(&[EXECUTIONS, id.as_str(), "timeline"]);
+        let timeline: wire::Timeline = self.call(|http| http.get(url.clone())).await?;
+        Ok(timeline.entries)
+    }
+
+    async fn schedule(&self, task: ScheduleRequest) -> Result<TaskId, ClientError> {
+        let (url, body) = (self.url(&[TASKS]), request::task(&task));
+        let answer: wire::OneTask = self.call(|http| http.post(url.clone()).json(&body)).await?;
+        Ok(answer.task.id)
+    }
+
+    async fn task(&self, id: &TaskId) -> Result<TaskDescription, ClientError> {
+        let url = self.url(&[TASKS, id.as_str()]);
+        let answer: wire::OneTask = self.call(|http| http.get(url.clone())).await?;
+        answer.task.describe()
+    }
+
+    async fn tasks(
+        &self,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Tasks, ClientError> {
+        let mut url = self.url(&[TASKS]);
+        if let Some(queue) = &filter.queue {
+            url.query_pairs_mut().append_pair("queue", queue.as_str());
+        }
+        for status in &filter.statuses {
+            url.query_pairs_mut().append_pair("status", status.as_str());
+        }
+        add_page(&mut url, limit, cursor);
+        let page: wire::TaskPage = self.call(|http| http.get(url.clone())).await?;
+        let tasks: Result<_, ClientError> = page.tasks.into_iter().map(wire::TaskView::describe).collect();
+        Ok(Tasks { tasks: tasks?, cursor: page.cursor })
+    }
+
+    async fn cancel_task(&self, id: &TaskId, force: bool) -> Result<Ended, ClientError> {
+        let url = self.url(&[TASKS, id.as_str(), "cancel"]);
+        let body = json!({ "force": force });
+        let cancelled: wire::Cancelled = self.call(|http| http.post(url.clone()).json(&body)).await?;
+        Ok(cancelled.outcome.into())
+    }
+
+    async fn retry_task(&self, id: &TaskId) -> Result<TaskDescription, ClientError> {
+        let url = self.url(&[TASKS, id.as_str(), "retry"]);
+        let answer: wire::OneTask = self.call_once(self.sender.post(url).json(&json!({}))).await?;
+        answer.task.describe()
+    }
+
+    async fn define(
+        &self,
+        definition: RecurrenceRequest,
+        replace: bool,
+    ) -> Result<RecurrenceDescription, ClientError> {
+        let body = wire::recurrence(&definition);
+        let (method, url) = match &definition.id {
+            Some(id) if replace => (Method::PUT, self.url(&[RECURRENCES, id.as_str()])),
+            Some(_) | None => (Method::POST, self.url(&[RECURRENCES])),
+        };
+        let send = |http: &reqwest::Client| http.request(method.clone(), url.clone()).json(&body);
+        let answer: wire::OneRecurrence = self.call(send).await?;
+        Ok(answer.schedule)
+    }
+
+    async fn recurrence(&self, id: &RecurrenceId) -> Result<RecurrenceDescription, ClientError> {
+        let url = self.url(&[RECURRENCES, id.as_str()]);
+        let answer: wire::OneRecurrence = self.call(|http| http.get(url.clone())).await?;
+        Ok(answer.schedule)
+    }
+
+    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Recurrences, ClientError> {
+        let mut url = self.url(&[RECURRENCES]);
+        add_page(&mut url, limit, cursor);
+        self.call(|http| http.get(url.clone())).await
+    }
+
+    async fn hold_recurrence(
+        &self,
+        id: &RecurrenceId,
+        hold: Hold,
+    ) -> Result<RecurrenceDescription, ClientError> {
+        let url = self.url(&[RECURRENCES, id.as_str(), hold.as_str()]);
+        let answer: wire::OneRecurrence = self.call(|http| http.post(url.clone()).json(&json!({}))).await?;
+        Ok(answer.schedule)
+    }
+
+    async fn trigger(&self, id: &RecurrenceId) -> Result<String, ClientError> {
+        let url = self.url(&[RECURRENCES, id.as_str(), "trigger"]);
+        let triggered: wire::Triggered = self.call_once(self.sender.post(url).json(&json!({}))).await?;
+        Ok(triggered.run)
+    }
+
+    async fn delete_recurrence(&self, id: &RecurrenceId) -> Result<(), ClientError> {
+        let url = self.url(&[RECURRENCES, id.as_str()]);
+        let _: serde::de::IgnoredAny = self.call_once(self.sender.delete(url)).await?;
+        Ok(())
+    }
+
     async fn sleep(&self, span: Millis) {
         tokio::time::sleep(Duration::from_millis(span.as_u64())).await;
+    }
+}
+
+/// Which page of a list.
+fn add_page(url: &mut Url, limit: usize, cursor: Option<&str>) {
+    let mut query = url.query_pairs_mut();
+    query.append_pair("limit", &limit.to_string());
+    if let Some(cursor) = cursor {
+        query.append_pair("cursor", cursor);
+    }
+}
+
+impl Hold {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+        }
     }
 }
 

@@ -7,10 +7,11 @@ use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::WorkflowName;
 
 use super::calls::List;
+use super::request::page;
 use super::{Client, ClientError, Description};
 
 /// Executions of a page unless something else is asked for.
-const LIMIT_DEFAULT: usize = 50;
+pub(super) const LIMIT_DEFAULT: usize = 50;
 
 /// A page of a list that is asked for when it is awaited.
 #[must_use = "nothing is asked before it is awaited"]
@@ -43,7 +44,7 @@ impl ListExecutions {
         self
     }
 
-    /// At most so many.
+    /// At most so many: 1 to 500, 50 by default.
     pub const fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
@@ -65,7 +66,7 @@ impl IntoFuture for ListExecutions {
             let Self { client, workflow, statuses, limit, cursor } = self;
             let workflow = WorkflowName::parse(workflow);
             let workflow = workflow.map_err(|problem| ClientError::invalid("workflow", problem))?;
-            client.calls.list(&List { workflow, statuses, limit, cursor }).await
+            client.calls.list(&List { workflow, statuses, limit: page(limit)?, cursor }).await
         })
     }
 }

@@ -42,18 +42,18 @@ impl Outcome {
     /// The result, read as its type, or why there is none. A workflow without a result has `null`.
     pub(super) fn into_result<O: DeserializeOwned>(self) -> Result<O, ExecutionError> {
         match self {
-            Self::Completed(output) => {
-                let output = output.unwrap_or_else(null);
-                codec::decode(&output).map_err(|error| ExecutionError::Unreadable {
-                    type_name: std::any::type_name::<O>(),
-                    problem: error.to_string(),
-                })
-            }
+            Self::Completed(output) => read(&output.unwrap_or_else(null))
+                .map_err(|(type_name, problem)| ExecutionError::Unreadable { type_name, problem }),
             Self::Failed(cause) => Err(ExecutionError::Failed(cause)),
             Self::TimedOut(kind) => Err(ExecutionError::TimedOut(kind)),
             Self::Cancelled { terminated } => Err(ExecutionError::Cancelled { terminated }),
         }
     }
+}
+
+/// A result as its type; or that type's name, and where and why it doesn't fit.
+pub(super) fn read<O: DeserializeOwned>(output: &Json) -> Result<O, (&'static str, String)> {
+    codec::decode(output).map_err(|error| (std::any::type_name::<O>(), error.to_string()))
 }
 
 pub(super) fn cause(error: Failure, step: Option<String>, retries_exhausted: bool) -> Cause {

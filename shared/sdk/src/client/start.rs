@@ -9,14 +9,11 @@ use serde::Serialize;
 use tickover_core::duration::ZeroRule;
 use tickover_core::execution::command::{CodeTerms, StartPolicy};
 use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
-use tickover_core::payload::Json;
 use tickover_service::executions::StartRequest;
-use tickover_service::ports::Ids as _;
-use tickover_service::system::SystemIds;
 use tickover_service::transact::Prepared;
 
+use super::request::{self, written};
 use super::{Client, ClientError, Handle, Reads};
-use crate::codec;
 use crate::options::IntoMillis;
 use crate::workflow::Workflow;
 
@@ -85,8 +82,7 @@ impl<O> StartExecution<O> {
     /// Not before this long: `"1h 30m"`, or a duration.
     pub fn delay(mut self, delay: impl IntoMillis) -> Self {
         self.change(|request| {
-            let delay = delay.into_millis(ZeroRule::Allow);
-            request.delay = delay.map_err(|problem| ClientError::invalid("delay", problem))?;
+            request.delay = request::span("delay", delay, ZeroRule::Allow)?;
             Ok(())
         });
         self
@@ -95,9 +91,7 @@ impl<O> StartExecution<O> {
     /// All its runs together may take this long, instead of what the workflow says; at least one second.
     pub fn execution_timeout(mut self, timeout: impl IntoMillis) -> Self {
         self.change(|request| {
-            let timeout = timeout.into_millis(ZeroRule::Reject);
-            let timeout = timeout.map_err(|problem| ClientError::invalid("execution_timeout", problem))?;
-            request.timeouts.execution = Some(timeout);
+            request.timeouts.execution = Some(request::span("execution_timeout", timeout, ZeroRule::Reject)?);
             Ok(())
         });
         self
@@ -106,9 +100,7 @@ impl<O> StartExecution<O> {
     /// Each of its runs may take this long, instead of what the workflow says; at least one second.
     pub fn run_timeout(mut self, timeout: impl IntoMillis) -> Self {
         self.change(|request| {
-            let timeout = timeout.into_millis(ZeroRule::Reject);
-            let timeout = timeout.map_err(|problem| ClientError::invalid("run_timeout", problem))?;
-            request.timeouts.run = Some(timeout);
+            request.timeouts.run = Some(request::span("run_timeout", timeout, ZeroRule::Reject)?);
             Ok(())
         });
         self
@@ -130,13 +122,9 @@ impl<O> StartExecution<O> {
         client.calls.prepare(self.finished()?).await
     }
 
-    fn finished(self) -> Result<StartRequest, ClientError> {
+    pub(super) fn finished(self) -> Result<StartRequest, ClientError> {
         let mut request = self.request?;
-        if !self.labels.is_empty() {
-            let labels: serde_json::Map<_, _> =
-                self.labels.into_iter().map(|(name, value)| (name, value.into())).collect();
-            request.labels = Some(written("labels", &labels)?);
-        }
+        request.labels = request::labels(self.labels)?;
         Ok(request)
     }
 
@@ -158,12 +146,10 @@ impl<O: Send + 'static> IntoFuture for StartExecution<O> {
         Box::pin(async move {
             let client = self.client.clone();
             let mut request = self.finished()?;
-            // Chosen here, so that the same start can be sent again when its answer was lost.
-            let id = match request.id.take() {
-                Some(id) => id,
-                None => random_id()?,
-            };
-            request.id = Some(id);
+            if request.id.is_none() {
+                let id = ExecutionId::parse(request::random_id());
+                request.id = Some(id.map_err(|problem| ClientError::invalid("id", problem))?);
+            }
             let started = client.calls.start(request).await?;
             Ok(Handle::new(client, started.id))
         })
@@ -184,17 +170,6 @@ fn request(workflow: &str, queue: &str, input: &impl Serialize) -> Result<StartR
     Ok(request)
 }
 
-fn queue_name(queue: impl Into<String>) -> Result<QueueName, ClientError> {
+pub(super) fn queue_name(queue: impl Into<String>) -> Result<QueueName, ClientError> {
     QueueName::parse(queue).map_err(|problem| ClientError::invalid("queue", problem))
-}
-
-fn random_id() -> Result<ExecutionId, ClientError> {
-    let mut bytes = [0; 16];
-    SystemIds.fill(&mut bytes);
-    let text = format!("{:032x}", u128::from_be_bytes(bytes));
-    ExecutionId::parse(text).map_err(|problem| ClientError::invalid("id", problem))
-}
-
-pub(super) fn written(field: &str, value: &impl Serialize) -> Result<Json, ClientError> {
-    codec::encode(value).map_err(|problem| ClientError::invalid(field, problem))
 }

@@ -6,6 +6,7 @@ use tickover_core::payload::Json;
 use super::*;
 use crate::client::{ExecutionError, Outcome};
 use crate::error::{Cause, Failure};
+use crate::options::Scope;
 
 fn described(json: &str) -> Description {
     serde_json::from_str::<wire::View>(json).unwrap().describe().unwrap()
@@ -64,10 +65,25 @@ fn a_start_is_sent_with_its_input_as_it_was_written() {
     let mut request = StartRequest::new(workflow, QueueName::parse("q").unwrap());
     request.input = Json::parse(r#"{"a": 1.50}"#);
     request.delay = Millis::new(1_500);
-    let sent = serde_json::to_string(&wire::start(&request)).unwrap();
+    let sent = serde_json::to_string(&request::start(&request)).unwrap();
+    assert_eq!(sent, r#"{"workflow":"w","queue":"q","input":{"a": 1.50},"delay_ms":1500}"#);
+}
+
+#[test]
+fn a_task_is_sent_with_what_was_said_of_it_only() {
+    let client = Client::http("http://127.0.0.1:7070").unwrap();
+    let sent = |task: crate::client::ScheduleTask<()>| {
+        serde_json::to_string(&request::task(&task.finished().unwrap())).unwrap()
+    };
+    let task = client.task("k", 1.5).queue("q").label("b", "2").label("a", "1");
+    assert_eq!(sent(task), r#"{"queue":"q","kind":"k","input":1.5,"labels":{"a":"1","b":"2"}}"#);
+    let task = client.task("k", ()).retry("exponential(2, 1s, 1m)").timeout("5s").scope(Scope::PerAttempt);
+    let retry = r#"{"max_attempts":3,"delay":1000,"backoff":2.0,"max_delay":60000,"jitter":"full","non_retryable":[]}"#;
     assert_eq!(
-        sent,
-        r#"{"workflow":"w","queue":"q","input":{"a": 1.50},"delay_ms":1500,"policy":"use_existing"}"#
+        sent(task),
+        format!(
+            r#"{{"queue":"workflows","kind":"k","input":null,"retry":{retry},"timeout_ms":5000,"timeout_scope":"per_attempt"}}"#
+        )
     );
 }
 
@@ -78,7 +94,7 @@ fn a_path_of_the_endpoint_stays_and_names_are_one_segment() {
         ("https://example.com/prod/", "https://example.com/prod/v1/executions/a/steps/label[3]/retry"),
     ] {
         let http = Http::new(endpoint).unwrap();
-        let url = http.url(&["a", "steps", "label[3]", "retry"]).to_string();
+        let url = http.url(&[EXECUTIONS, "a", "steps", "label[3]", "retry"]).to_string();
         assert_eq!(url.replace("%5B", "[").replace("%5D", "]"), expected);
     }
     assert_eq!(Http::new("file:///tmp").unwrap_err().code(), Some("invalid_request"));

@@ -1,60 +1,26 @@
 //! The JSON of the HTTP API, as much of it as a client needs. Fields that are new to this build are ignored.
 
-use serde::{Deserialize, Deserializer, Serialize};
+mod task;
+
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tickover_core::execution::command::StartPolicy;
+use tickover_core::duration::Millis;
 use tickover_core::execution::{DeadlineKind, ExecutionStatus};
-use tickover_core::id::ExecutionId;
+use tickover_core::id::{ExecutionId, RecurrenceId};
 use tickover_core::payload::Json;
+use tickover_core::recurrence::plan::When;
 use tickover_core::time::Timestamp;
-use tickover_service::executions::StartRequest;
+use tickover_service::recurrences::{RecurrenceRequest, RecurringWork};
 
 use crate::client::calls::NewEvent;
+use crate::client::json;
 use crate::client::outcome::cause;
-use crate::client::{ClientError, Description, Event, Outcome};
+use crate::client::request::raw;
+use crate::client::{ClientError, Description, Ended, Event, Outcome, RecurrenceDescription, TimelineEntry};
 use crate::error::Failure;
-
-/// A start.
-#[derive(Serialize)]
-pub(super) struct Start<'a> {
-    workflow: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    queue: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    labels: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    memo: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    execution_timeout_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run_timeout_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    on_failure_timeout_ms: Option<u64>,
-    delay_ms: u64,
-    policy: &'static str,
-}
-
-pub(super) fn start(request: &StartRequest) -> Start<'_> {
-    Start {
-        workflow: request.workflow.as_str(),
-        id: request.id.as_ref().map(ExecutionId::as_str),
-        queue: request.queue.as_str(),
-        input: raw(request.input.as_ref()),
-        labels: raw(request.labels.as_ref()),
-        memo: raw(request.memo.as_ref()),
-        execution_timeout_ms: request.timeouts.execution.map(u64::from),
-        run_timeout_ms: request.timeouts.run.map(u64::from),
-        on_failure_timeout_ms: request.on_failure.map(u64::from),
-        delay_ms: request.delay.as_u64(),
-        policy: match request.policy {
-            StartPolicy::UseExisting => "use_existing",
-            StartPolicy::Reject => "reject_duplicate",
-        },
-    }
-}
+pub(super) use task::{OneTask, TaskPage, TaskView};
 
 /// An event.
 #[derive(Serialize)]
@@ -70,9 +36,52 @@ pub(super) fn offer(event: &NewEvent) -> Offering<'_> {
     Offering { payload: raw(event.payload.as_ref()), event_id }
 }
 
-/// As it was written. What is in a [`Json`] is always JSON.
-fn raw(json: Option<&Json>) -> Option<&RawValue> {
-    json.and_then(|json| serde_json::from_str(json.as_str()).ok())
+/// A recurring schedule.
+#[derive(Serialize)]
+pub(super) struct Recurrence<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RecurrenceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cron: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_zone: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    every_ms: Option<Millis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution: Option<&'a RawValue>,
+    overlap: &'static str,
+    missed: &'static str,
+    jitter_ms: Millis,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_runs: Option<NonZeroU32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<bool>,
+}
+
+pub(super) fn recurrence(request: &RecurrenceRequest) -> Recurrence<'_> {
+    let (cron, every) = match &request.plan.when {
+        When::Cron(cron) => (Some(cron), None),
+        When::Every(interval) => (None, Some(interval.span())),
+    };
+    let (task, execution) = match &request.work {
+        RecurringWork::Task(_, given) => (Some(given), None),
+        RecurringWork::Execution(_, given) => (None, Some(given)),
+    };
+    Recurrence {
+        id: request.id.as_ref(),
+        cron: cron.map(|cron| cron.expression()),
+        time_zone: cron.map(|cron| cron.time_zone()),
+        every_ms: every,
+        task: raw(task),
+        execution: raw(execution),
+        overlap: request.plan.overlap.as_str(),
+        missed: request.plan.missed.as_str(),
+        jitter_ms: request.plan.jitter,
+        max_runs: request.plan.max_runs,
+        paused: request.paused,
+    }
 }
 
 /// One execution.
@@ -108,9 +117,9 @@ pub(super) struct Events {
 pub(super) struct Waiting {
     name: String,
     event_id: Option<String>,
-    #[serde(default, deserialize_with = "json")]
+    #[serde(default, deserialize_with = "json::payload")]
     payload: Option<Json>,
-    #[serde(deserialize_with = "instant")]
+    #[serde(deserialize_with = "json::instant")]
     offered_at: Timestamp,
 }
 
@@ -141,10 +150,38 @@ pub(super) enum CancelOutcome {
     AlreadyFinished,
 }
 
+impl From<CancelOutcome> for Ended {
+    fn from(outcome: CancelOutcome) -> Self {
+        match outcome {
+            CancelOutcome::Cancelled => Self::Now,
+            CancelOutcome::Requested => Self::Requested,
+            CancelOutcome::AlreadyFinished => Self::Before,
+        }
+    }
+}
+
 /// What became of a pause or its end.
 #[derive(Deserialize)]
 pub(super) struct Changed {
     pub(super) changed: bool,
+}
+
+/// What happened.
+#[derive(Deserialize)]
+pub(super) struct Timeline {
+    pub(super) entries: Vec<TimelineEntry>,
+}
+
+/// One recurring schedule.
+#[derive(Deserialize)]
+pub(super) struct OneRecurrence {
+    pub(super) schedule: RecurrenceDescription,
+}
+
+/// What was triggered.
+#[derive(Deserialize)]
+pub(super) struct Triggered {
+    pub(super) run: String,
 }
 
 /// What errors look like (RFC 9457).
@@ -163,17 +200,17 @@ pub(super) struct View {
     queue: String,
     status: String,
     run: u32,
-    #[serde(deserialize_with = "instant")]
+    #[serde(deserialize_with = "json::instant")]
     created_at: Timestamp,
-    #[serde(deserialize_with = "instant")]
+    #[serde(deserialize_with = "json::instant")]
     run_started_at: Timestamp,
-    #[serde(default, deserialize_with = "some_instant")]
+    #[serde(default, deserialize_with = "json::some_instant")]
     ended_at: Option<Timestamp>,
-    #[serde(default, deserialize_with = "some_instant")]
+    #[serde(default, deserialize_with = "json::some_instant")]
     deadline_at: Option<Timestamp>,
-    #[serde(default, deserialize_with = "some_instant")]
+    #[serde(default, deserialize_with = "json::some_instant")]
     run_deadline_at: Option<Timestamp>,
-    #[serde(default, deserialize_with = "some_instant")]
+    #[serde(default, deserialize_with = "json::some_instant")]
     wakes_at: Option<Timestamp>,
     #[serde(default)]
     open_steps: u32,
@@ -185,13 +222,13 @@ pub(super) struct View {
     timeout_kind: Option<DeadlineKind>,
     error: Option<Failure>,
     cause: Option<CauseView>,
-    #[serde(default, deserialize_with = "json")]
+    #[serde(default, deserialize_with = "json::payload")]
     input: Option<Json>,
-    #[serde(default, deserialize_with = "json")]
+    #[serde(default, deserialize_with = "json::payload")]
     output: Option<Json>,
-    #[serde(default, deserialize_with = "json")]
+    #[serde(default, deserialize_with = "json::payload")]
     labels: Option<Json>,
-    #[serde(default, deserialize_with = "json")]
+    #[serde(default, deserialize_with = "json::payload")]
     memo: Option<Json>,
 }
 
@@ -207,8 +244,7 @@ struct CauseView {
 
 impl View {
     pub(super) fn describe(self) -> Result<Description, ClientError> {
-        let unreadable = || ClientError::Unreadable { reason: format!("an unknown status: {}", self.status) };
-        let status = ExecutionStatus::parse(&self.status).ok_or_else(unreadable)?;
+        let status = ExecutionStatus::parse(&self.status).ok_or_else(|| unknown("status", &self.status))?;
         let cause_view = self.cause.unwrap_or_default();
         let outcome = match status {
             ExecutionStatus::Pending
@@ -251,17 +287,7 @@ impl View {
     }
 }
 
-/// A payload, `null` included: only what is absent is nothing.
-fn json<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Json>, D::Error> {
-    Box::<RawValue>::deserialize(value).map(|raw| Some(Json::from(raw)))
-}
-
-fn instant<'de, D: Deserializer<'de>>(value: D) -> Result<Timestamp, D::Error> {
-    let text = String::deserialize(value)?;
-    let instant = Timestamp::parse_rfc3339(&text);
-    instant.ok_or_else(|| serde::de::Error::custom(format!("not an instant: {text}")))
-}
-
-fn some_instant<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Timestamp>, D::Error> {
-    instant(value).map(Some)
+/// A word that this build doesn't know.
+fn unknown(what: &str, word: &str) -> ClientError {
+    ClientError::Unreadable { reason: format!("an unknown {what}: {word}") }
 }

@@ -1,0 +1,80 @@
+//! Lists of tasks.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+
+use tickover_core::task::Status;
+use tickover_service::ports::TaskFilter;
+
+use super::TaskDescription;
+use crate::client::list::LIMIT_DEFAULT;
+use crate::client::request::page;
+use crate::client::start::queue_name;
+use crate::client::{Client, ClientError};
+
+/// A page of a list that is asked for when it is awaited.
+///
+/// Tasks that are live, failed or timed out are found by an index. A list without a status, or with one of the others,
+/// looks through all tasks.
+#[must_use = "nothing is asked before it is awaited"]
+#[derive(Debug)]
+pub struct ListTasks {
+    client: Client,
+    queue: Option<String>,
+    statuses: Vec<Status>,
+    limit: usize,
+    cursor: Option<String>,
+}
+
+/// A page of a list. It may have fewer entries than asked for, even none, and still not be the last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tasks {
+    /// The tasks, in no particular order.
+    pub tasks: Vec<TaskDescription>,
+    /// Where the next page begins; absent at the end.
+    pub cursor: Option<String>,
+}
+
+impl ListTasks {
+    pub(in crate::client) const fn new(client: Client) -> Self {
+        Self { client, queue: None, statuses: vec![], limit: LIMIT_DEFAULT, cursor: None }
+    }
+
+    /// Only those of this queue.
+    pub fn queue(mut self, queue: impl Into<String>) -> Self {
+        self.queue = Some(queue.into());
+        self
+    }
+
+    /// Only those in this state, or in another one that is named as well.
+    pub fn status(mut self, status: Status) -> Self {
+        self.statuses.push(status);
+        self
+    }
+
+    /// At most so many: 1 to 500, 50 by default.
+    pub const fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// From where an earlier page ended.
+    pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
+        self.cursor = Some(cursor.into());
+        self
+    }
+}
+
+impl IntoFuture for ListTasks {
+    type Output = Result<Tasks, ClientError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let Self { client, queue, statuses, limit, cursor } = self;
+            let queue = queue.map(queue_name).transpose()?;
+            let filter = TaskFilter { queue, statuses };
+            client.calls.tasks(&filter, page(limit)?, cursor.as_deref()).await
+        })
+    }
+}

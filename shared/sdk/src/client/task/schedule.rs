@@ -1,0 +1,260 @@
+//! A task, put together and then scheduled.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+
+use serde::Serialize;
+use tickover_core::command::Start;
+use tickover_core::duration::{Millis, ZeroRule};
+use tickover_core::id::{QueueName, TaskId, TaskKind};
+use tickover_core::payload::Json;
+use tickover_core::time::Timestamp;
+use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_service::schedule::ScheduleRequest;
+
+use super::TaskHandle;
+use crate::client::request::{labels, random_id, span, written};
+use crate::client::start::queue_name;
+use crate::client::{Client, ClientError, Reads};
+use crate::options::{DEFAULT_QUEUE, IntoMillis, IntoRetry, Place, Scope, StepOptions};
+use crate::step::Step;
+
+/// A task that is scheduled when it is awaited; then it is a [`TaskHandle`].
+///
+/// Whatever can't be used among what it is given comes out as the error of that await. Lengths of time are text such as
+/// `"1h 30m"` or a duration, at most a year.
+#[must_use = "nothing is scheduled before it is awaited"]
+pub struct ScheduleTask<O> {
+    client: Client,
+    task: Result<NewTask, ClientError>,
+    _reads: Reads<O>,
+}
+
+struct NewTask {
+    kind: TaskKind,
+    queue: QueueName,
+    input: Json,
+    id: Option<TaskId>,
+    idempotency_key: Option<String>,
+    delay: Option<Millis>,
+    run_at: Option<Timestamp>,
+    schedule_to_start: Option<Millis>,
+    options: StepOptions,
+    labels: Vec<(String, String)>,
+}
+
+impl<O> ScheduleTask<O> {
+    pub(in crate::client) fn named(client: Client, kind: &str, input: &impl Serialize) -> Self {
+        let task = written("input", input).and_then(|input| NewTask::of(kind, input));
+        Self { client, task, _reads: PhantomData }
+    }
+
+    pub(in crate::client) fn of<E>(client: Client, step: Step<O, E>) -> Self {
+        // What it says can't be an error of the step's own: nothing of it has run.
+        let input = || step.input().map_err(|error| error.map(|_| "").to_string());
+        let input = step.problem().map_or_else(input, Err);
+        let task = input.map_err(|problem| ClientError::invalid("step", problem)).and_then(|input| {
+            let task = NewTask::of(&step.kind, input)?;
+            let queue = match &step.options.place {
+                Place::Remote { queue: Some(queue) } => queue.clone(),
+                Place::Remote { queue: None } | Place::Inline => task.queue,
+            };
+            Ok(NewTask { queue, options: step.options, ..task })
+        });
+        Self { client, task, _reads: PhantomData }
+    }
+
+    /// On this queue; without one it is that of workflows which name none, [`DEFAULT_QUEUE`].
+    pub fn queue(self, queue: impl Into<String>) -> Self {
+        self.change(|task| Ok(NewTask { queue: queue_name(queue)?, ..task }))
+    }
+
+    /// Under this id: the same task again is found, another one is refused with `id_conflict`. Random otherwise.
+    pub fn id(self, id: impl Into<String>) -> Self {
+        self.change(|task| {
+            let id = TaskId::parse(id).map_err(|problem| ClientError::invalid("id", problem))?;
+            Ok(NewTask { id: Some(id), ..task })
+        })
+    }
+
+    /// With a key that makes repeating it harmless for a day, and as long as the task is open, without choosing an id:
+    /// at most 256 bytes.
+    pub fn idempotency_key(self, key: impl Into<String>) -> Self {
+        self.change(|task| Ok(NewTask { idempotency_key: Some(key.into()), ..task }))
+    }
+
+    /// Not before this long.
+    pub fn delay(self, delay: impl IntoMillis) -> Self {
+        self.change(|task| Ok(NewTask { delay: Some(span("delay", delay, ZeroRule::Allow)?), ..task }))
+    }
+
+    /// Not before this instant, at most a year ahead; at once if it has passed.
+    pub fn run_at(self, instant: Timestamp) -> Self {
+        self.change(|task| Ok(NewTask { run_at: Some(instant), ..task }))
+    }
+
+    /// How often and when it is tried again: a short form such as `"exponential(3, 2s)"`, whose numbers count without
+    /// the first attempt, or a policy. By default it isn't.
+    pub fn retry(self, policy: impl IntoRetry) -> Self {
+        self.options(|options| {
+            let retry = policy.into_retry().map_err(|problem| ClientError::invalid("retry", problem))?;
+            Ok(StepOptions { retry, ..options })
+        })
+    }
+
+    /// How long it may take as a whole, waiting and retries included. It is final, whatever attempts are left.
+    pub fn timeout(self, timeout: impl IntoMillis) -> Self {
+        self.options(|options| Ok(StepOptions { timeout: Some(timeout_of("timeout", timeout)?), ..options }))
+    }
+
+    /// Whether the timeout, which is final either way, is for the whole task, as by default, or for each attempt.
+    pub fn scope(self, scope: Scope) -> Self {
+        self.options(|options| Ok(StepOptions { scope, ..options }))
+    }
+
+    /// How long each attempt may wait for a worker.
+    pub fn schedule_to_start_timeout(self, timeout: impl IntoMillis) -> Self {
+        self.change(|task| {
+            let timeout = timeout_of("schedule_to_start_timeout", timeout)?;
+            Ok(NewTask { schedule_to_start: Some(timeout), ..task })
+        })
+    }
+
+    /// How long each attempt may take from its claim.
+    pub fn attempt_timeout(self, timeout: impl IntoMillis) -> Self {
+        self.options(|options| {
+            let timeout = timeout_of("attempt_timeout", timeout)?;
+            Ok(StepOptions { attempt_timeout: Some(timeout), ..options })
+        })
+    }
+
+    /// How long an attempt may go without a heartbeat of its worker. Workers of this crate send them by themselves,
+    /// three times as often.
+    pub fn heartbeat(self, timeout: impl IntoMillis) -> Self {
+        self.options(|options| {
+            Ok(StepOptions { heartbeat: Some(timeout_of("heartbeat", timeout)?), ..options })
+        })
+    }
+
+    /// What follows an attempt that exceeds a timeout of its own: another one while any are left, as by default, or the
+    /// end. With [`OnTimeout::Cancel`] no timeout counts as an error, that of the whole task included: each ends it as
+    /// cancelled.
+    pub fn on_timeout(self, on_timeout: OnTimeout) -> Self {
+        self.options(|options| Ok(StepOptions { on_timeout, ..options }))
+    }
+
+    /// With this label, for people and their tools to find it by.
+    pub fn label(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.change(|mut task| {
+            task.labels.push((name.into(), value.into()));
+            Ok(task)
+        })
+    }
+
+    /// What is asked for.
+    pub(in crate::client) fn finished(self) -> Result<ScheduleRequest, ClientError> {
+        self.task.and_then(NewTask::finished)
+    }
+
+    fn options(self, change: impl FnOnce(StepOptions) -> Result<StepOptions, ClientError>) -> Self {
+        self.change(|mut task| {
+            task.options = change(task.options)?;
+            Ok(task)
+        })
+    }
+
+    /// The first problem stands.
+    fn change(mut self, change: impl FnOnce(NewTask) -> Result<NewTask, ClientError>) -> Self {
+        self.task = self.task.and_then(change);
+        self
+    }
+}
+
+impl NewTask {
+    fn of(kind: &str, input: Json) -> Result<Self, ClientError> {
+        Ok(Self {
+            kind: TaskKind::parse(kind).map_err(|problem| ClientError::invalid("kind", problem))?,
+            queue: queue_name(DEFAULT_QUEUE)?,
+            input,
+            id: None,
+            idempotency_key: None,
+            delay: None,
+            run_at: None,
+            schedule_to_start: None,
+            options: StepOptions::default(),
+            labels: vec![],
+        })
+    }
+
+    fn finished(self) -> Result<ScheduleRequest, ClientError> {
+        let start = match (self.delay, self.run_at) {
+            (Some(_), Some(_)) => {
+                return Err(ClientError::invalid("run_at", "expected only one of delay and run_at"));
+            }
+            (None, Some(instant)) => Start::At(instant),
+            (delay, None) => Start::After(delay.unwrap_or_default()),
+        };
+        if let Some(problem) = self.options.problem() {
+            return Err(ClientError::invalid("timeout", problem));
+        }
+        Ok(ScheduleRequest {
+            timeouts: self.timeouts(),
+            id: self.id,
+            idempotency_key: self.idempotency_key,
+            queue: self.queue,
+            kind: self.kind,
+            input: Some(self.input),
+            labels: labels(self.labels)?,
+            retry: self.options.retry,
+            start,
+            trace: None,
+        })
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        let options = &self.options;
+        let is_error = options.on_timeout != OnTimeout::Cancel;
+        let each = |timeout: AttemptTimeout| {
+            if is_error { timeout } else { AttemptTimeout { on_timeout: OnTimeout::Cancel, ..timeout } }
+        };
+        let start =
+            self.schedule_to_start.map(|after| AttemptTimeout { after, on_timeout: options.on_timeout });
+        Timeouts {
+            schedule_to_close: options.all_attempts().map(|after| LifeTimeout { after, is_error }),
+            schedule_to_start: start,
+            heartbeat: options.heartbeat(),
+            start_to_close: options.each_attempt().map(each),
+        }
+    }
+}
+
+fn timeout_of(field: &str, timeout: impl IntoMillis) -> Result<Millis, ClientError> {
+    span(field, timeout, ZeroRule::Reject)
+}
+
+impl<O: Send + 'static> IntoFuture for ScheduleTask<O> {
+    type Output = Result<TaskHandle<O>, ClientError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let client = self.client.clone();
+            let mut request = self.finished()?;
+            // A key stands for a task whose id the system has chosen.
+            if request.id.is_none() && request.idempotency_key.is_none() {
+                let id = TaskId::parse(random_id());
+                request.id = Some(id.map_err(|problem| ClientError::invalid("id", problem))?);
+            }
+            let id = client.calls.schedule(request).await?;
+            Ok(TaskHandle::new(client, id))
+        })
+    }
+}
+
+impl<O> fmt::Debug for ScheduleTask<O> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ScheduleTask").field("client", &self.client).finish_non_exhaustive()
+    }
+}
