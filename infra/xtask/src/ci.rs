@@ -24,6 +24,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", run: clippy },
     Step { name: "docs", run: docs },
     Step { name: "test", run: tests },
+    Step { name: "example", run: example },
     Step { name: "e2e", run: end_to_end },
     Step { name: "functions", run: measure::run },
     Step { name: "demo", run: || succeed(&mut cargo(&["run", "--locked", "--", "demo"])) },
@@ -60,6 +61,14 @@ fn clippy() -> Result<()> {
 fn docs() -> Result<()> {
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
     succeed(doc.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// A crate of a user's own is outside of the workspace, and is built as a user builds it.
+fn example() -> Result<()> {
+    let manifest = ["--manifest-path", "infra/examples/orders/Cargo.toml"];
+    succeed(cargo(&["fmt", "--check"]).args(manifest))?;
+    // What it shares with the workspace has been built there.
+    succeed(cargo(&["test", "--locked", "--target-dir", "target"]).args(manifest))
 }
 
 fn tests() -> Result<()> {

@@ -13,11 +13,13 @@ use reqwest::Method;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tickover_core::execution::ExecutionStatus;
-use tickover_core::id::{ExecutionId, StepName, WorkflowName};
+use tickover_core::id::{ExecutionId, StepName, TaskId, WorkflowName};
+use tickover_core::time::Timestamp;
 use tickover_service::ports::Clock as _;
 use tickover_service::system::SystemClock;
 
 use crate::client::{CallError, Client};
+use crate::explain as task_explained;
 use crate::schedule::name;
 use crate::show::{print, print_json, say};
 use answer::{Page, Timeline};
@@ -176,8 +178,31 @@ pub(crate) async fn explained(answer: &Single, client: &Client) -> anyhow::Resul
         BTreeMap::new()
     };
     let unused = explain::unused(&read_timeline(&execution.id, client).await?.entries);
-    Ok(explain::text(&execution, &explain::Beside { events, unused }, SystemClock.now()))
+    let now = SystemClock.now();
+    let open = execution.waits_for.iter().filter_map(|wait| wait.task.as_deref()).take(TASKS_LOOKED_AT);
+    let mut tasks = BTreeMap::new();
+    for id in open {
+        tasks.extend(stands(id, client, now).await?.map(|stands| (id.to_owned(), stands)));
+    }
+    Ok(explain::text(&execution, &explain::Beside { events, unused, tasks }, now))
 }
+
+/// Where a remote step stands, unless its task is gone.
+async fn stands(id: &str, client: &Client, now: Timestamp) -> anyhow::Result<Option<String>> {
+    let Ok(id) = TaskId::parse(id) else { return Ok(None) };
+    match client.describe(&id).await {
+        Ok(task) => {
+            let task = task.task()?;
+            let reason = task_explained::reason(&task, now);
+            Ok(Some(format!("{}, as kind {}: {reason}", task.status, task.kind)))
+        }
+        Err(error) if error.code() == Some("not_found") => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How many remote steps are looked at to explain what an execution waits for.
+const TASKS_LOOKED_AT: usize = 10;
 
 async fn operate(
     id: &ExecutionId,

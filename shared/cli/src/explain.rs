@@ -27,7 +27,8 @@ fn why(task: &Task, now: Timestamp) -> String {
     format!("{name}: {}.", reason(task, now))
 }
 
-fn reason(task: &Task, now: Timestamp) -> String {
+/// Why it is in its state: a part of a sentence.
+pub(crate) fn reason(task: &Task, now: Timestamp) -> String {
     let ended =
         task.last_ended().and_then(|attempt| attempt.ended_at).map(|at| format!(" {}", moment(at, now)));
     let ended = ended.unwrap_or_default();
@@ -69,7 +70,8 @@ fn pending_reason(task: &Task, now: Timestamp) -> String {
         };
     }
     let since = task.available_at.map(|at| format!(" since {}", at.to_rfc3339())).unwrap_or_default();
-    let waits = format!("it has been waiting for a worker of queue {}{since}", task.queue);
+    let waits =
+        format!("it has been waiting for a worker of queue {} that knows its kind{since}", task.queue);
     match last {
         Some((_, "lost")) => format!("{waits}; the worker that had it last was lost"),
         Some((_, "released")) => format!("{waits}; the worker that had it last gave it back"),

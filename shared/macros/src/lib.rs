@@ -47,6 +47,9 @@ use proc_macro::TokenStream;
 /// | `at_most_once` | an attempt whose worker was lost, or which timed out, isn't started again |
 /// | `durable_timeout` | the timeouts fire though the worker is lost |
 ///
+/// An argument under `#[state]` isn't stored, and no caller gives it: it is borrowed from the worker, which has one value
+/// of its type for all its steps (`tickover::serve(…).state(prices)`), such as a connection or a client.
+///
 /// What a call says, such as `charge(order).timeout("1m")`, replaces what the attribute says.
 #[proc_macro_attribute]
 pub fn step(arguments: TokenStream, item: TokenStream) -> TokenStream {

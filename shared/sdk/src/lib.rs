@@ -34,9 +34,11 @@
 //! |---|---|
 //! | run steps, sleep, wait, start others | [`Ctx`] |
 //! | say how a step is retried and how long it may take | [`Step`], [`StepOptions`] |
+//! | give steps a connection or a client of the worker's | `#[state]` of [`macro@step`], [`Serve::state`] |
+//! | take back what was done, should the workflow fail | [`Ctx::on_undo`], `on_failure` of [`macro@workflow`] |
 //! | tell a step's own error from the framework's word | [`StepError`] |
 //! | put a worker together | [`serve`] |
-//! | start executions and steer them | [`Client`] |
+//! | start executions and steer them, schedule tasks, begin work by the calendar | [`Client`] |
 //! | test without a network and in virtual time | `tickover::test`, with the feature `test` |
 //!
 //! | feature | brings |
@@ -87,7 +89,9 @@ pub use error::{Cause, DEFAULT_CODE, Error, Failure, Result};
 pub use options::{
     DEFAULT_QUEUE, IntoMillis, IntoRetry, OnDrift, Place, Scope, StepOptions, WorkflowOptions,
 };
-pub use registry::{ErasedStep, ErasedWorkflow, Register, Registry, RegistryError, StepFailed, TIMEOUT_MIN};
+#[doc(hidden)]
+pub use registry::{ErasedStep, ErasedWorkflow, StepFailed};
+pub use registry::{Register, Registry, RegistryError, TIMEOUT_MIN};
 pub use serve::{Serve, ServeError, serve};
 pub use step::{
     Attempt, MissingState, StateType, States, Step, StepError, StepHandler, StepInfo, StepResult, remote,

@@ -18,8 +18,8 @@ async fn a_worker_that_is_lost_is_told_with_the_attempt_that_it_had_begun() {
     worker.start("e", json!({})).await;
     let begun = || {
         let first_at = worker.entry(Happened::Patches { names: vec![] }).at;
-        let (name, attempt, error, next_at) = (name("charge"), 1, None, None);
-        worker.entry(Happened::Attempt { name, attempt, first_at, error, next_at })
+        let (name, attempt, error, next_at, progress) = (name("charge"), 1, None, None, Some(0.5));
+        worker.entry(Happened::Attempt { name, attempt, first_at, error, next_at, progress })
     };
     let turn = worker.take("e").await;
     worker.record(&turn, vec![begun()]).await.unwrap();
@@ -30,6 +30,7 @@ async fn a_worker_that_is_lost_is_told_with_the_attempt_that_it_had_begun() {
     let timeline = worker.get("/v1/executions/e/timeline").await;
     let expected = ["started", "step_attempt_started", "turn_lost", "step_attempt_lost", "turn_started"];
     assert_eq!(kinds(&timeline), expected);
+    assert_eq!(timeline["entries"][1]["progress"], json!(0.5));
     assert_eq!(worker.seen("e").await["waits_for"], json!([]));
     worker.record(&turn, vec![begun()]).await.unwrap();
     let seen = worker.seen("e").await;
@@ -57,6 +58,7 @@ async fn a_timeline_tells_the_whole_story_in_the_order_of_time() {
         first_at: worker.entry(Happened::Patches { names: vec![] }).at,
         error: None,
         next_at: None,
+        progress: None,
     });
     worker.caller.scene.clock.advance(Millis::from_secs(2));
     let charge = worker.step("charge", &json!("c-1"));

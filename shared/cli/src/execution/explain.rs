@@ -18,6 +18,8 @@ pub(crate) struct Beside {
     pub(crate) events: BTreeMap<String, u32>,
     /// Names of remembered results that the code doesn't ask for.
     pub(crate) unused: BTreeSet<String>,
+    /// Remote steps that are open, by the id of their task: where each stands.
+    pub(crate) tasks: BTreeMap<String, String>,
 }
 
 /// Remembered results that the code doesn't ask for, as its timeline names them.
@@ -39,7 +41,11 @@ pub(crate) fn text(execution: &Execution, beside: &Beside, now: Timestamp) -> St
         reason(execution, now)
     )];
     lines.extend(trouble(execution, now));
-    lines.extend(execution.waits_for.iter().map(|wait| format!("  open: {}", waited(wait))));
+    for wait in &execution.waits_for {
+        let stands = wait.task.as_ref().and_then(|task| beside.tasks.get(task));
+        let stands = stands.map(|stands| format!(": {stands}")).unwrap_or_default();
+        lines.push(format!("  open: {}{stands}", waited(wait)));
+    }
     lines.extend(waiting_events(execution, &beside.events));
     lines.extend(changed(&beside.unused));
     lines.extend(next(execution, now));
@@ -232,7 +238,8 @@ mod tests {
         let events = [("shipped", 2), ("note-10", 1), ("note-9", 1)];
         let events = events.into_iter().filter(|_| execution.pending_events > 0);
         let events = events.map(|(name, count)| (name.to_owned(), count)).collect();
-        let beside = Beside { events, ..Beside::default() };
+        let tasks = [("s-1".to_owned(), "pending, as kind label: nobody knows it".to_owned())].into();
+        let beside = Beside { events, tasks, ..Beside::default() };
         let said = text(&execution, &beside, Timestamp::parse_rfc3339(NOW).expect("an instant"));
         for sentence in sentences {
             assert!(said.contains(sentence), "{sentence:?} should be in:\n{said}");
@@ -249,7 +256,7 @@ mod tests {
                 "next": {"what": "wakes_up", "at": "2026-01-31T12:30:00.000Z"}}),
             &[
                 "Execution order-7 (workflow orders, queue workflows) is waiting in its run 2: nothing runs",
-                "open: step label[0] (task s-1)",
+                "open: step label[0] (task s-1): pending, as kind label: nobody knows it\n",
                 "open: timer settle until 2026-01-31T12:30:00.000Z",
                 "Next: it goes on by itself 2026-01-31T12:30:00.000Z (in 30m).",
                 "(in 1h): all its runs together must have ended",

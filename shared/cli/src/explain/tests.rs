@@ -28,7 +28,7 @@ fn a_task_that_nobody_claims_waits_for_a_worker() {
         &json!({"status": "pending", "available_at": "2026-01-31T11:59:00.000Z",
             "next": {"what": "waits_for_worker"}}),
         &[
-            "Task t1 (kind send, queue emails) is pending: it has been waiting for a worker of queue emails since",
+            "Task t1 (kind send, queue emails) is pending: it has been waiting for a worker of queue emails that knows its kind since",
             "Next: the first worker that asks gets it; nothing limits the wait.",
             "Attempts: 0 of 3 used, 3 left.",
             "No deadline or timeout binds it.",

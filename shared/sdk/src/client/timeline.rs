@@ -9,7 +9,7 @@ use super::json;
 use crate::error::Failure;
 
 /// Something that happened to an execution. What doesn't apply to its kind is absent.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct TimelineEntry {
     /// When.
     #[serde(deserialize_with = "json::instant")]
@@ -27,6 +27,8 @@ pub struct TimelineEntry {
     pub attempts: Option<u32>,
     /// How many of them were lost, if any: for its policy they don't count.
     pub lost: Option<u32>,
+    /// How far an attempt that failed said it had come, or one before it, from 0 to 1.
+    pub progress: Option<f64>,
     /// From the beginning to this end, where the journal knows the beginning.
     #[serde(rename = "duration_ms")]
     pub duration: Option<Millis>,

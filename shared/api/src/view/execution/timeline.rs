@@ -60,6 +60,10 @@ pub struct TimelineEntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub lost: Option<u32>,
+    /// How far an attempt that failed said it had come, or one before it, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub progress: Option<f64>,
     /// Milliseconds from the beginning to this end, where the journal knows the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

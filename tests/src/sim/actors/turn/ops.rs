@@ -77,7 +77,8 @@ impl Hand<'_> {
         if attempt <= failures {
             let next_at = self.process.now().plus(pause);
             let error = Some(Failure::new("broken", "for now"));
-            self.push(Happened::Attempt { name, attempt, first_at: begun_at, error, next_at: Some(next_at) });
+            let (first_at, at, progress) = (begun_at, Some(next_at), None);
+            self.push(Happened::Attempt { name, attempt, first_at, error, next_at: at, progress });
             return Ok(Block::until(next_at));
         }
         let dice = &self.process.gate.dice;

@@ -21,7 +21,8 @@ impl Hand<'_> {
         let timeout_at = begun_at.plus(within);
         if now < timeout_at {
             let (attempt, first_at, next_at) = (1, begun_at, Some(timeout_at));
-            self.push(Happened::Attempt { name: name.clone(), attempt, first_at, error: None, next_at });
+            let (error, progress, begun) = (None, None, name.clone());
+            self.push(Happened::Attempt { name: begun, attempt, first_at, error, next_at, progress });
             self.record().await?;
             self.maybe_fall_silent()?;
             self.did(Done::Began(name.clone()));

@@ -68,13 +68,14 @@ impl<'a> Steps<'a> {
     fn entry(&mut self, entry: &'a Entry) -> Option<TimelineEntryView> {
         let at = entry.at;
         Some(match &entry.what {
-            Happened::Attempt { name, attempt, first_at, error, next_at, .. } => {
+            Happened::Attempt { name, attempt, first_at, error, next_at, progress } => {
                 self.begun.insert(name, Begun { at: *first_at, is_child: false });
                 let kind = if error.is_some() { "step_attempt_failed" } else { "step_attempt_started" };
                 TimelineEntryView {
                     attempt: Some(*attempt + self.attempts.lost(name)),
                     error: error.as_ref().map(ErrorView::from),
                     until: next_at.map(Timestamp::to_rfc3339),
+                    progress: *progress,
                     ..TimelineEntryView::named(at, kind, name)
                 }
             }

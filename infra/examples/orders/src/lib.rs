@@ -1,0 +1,97 @@
+//! Orders: reserved, approved by a person if they are large, and paid; given back if they aren't.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+use tickover::Either;
+use tickover::prelude::*;
+
+/// What a customer wants.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// Of what.
+    pub item: String,
+    /// How many.
+    pub count: u32,
+    /// What it costs.
+    pub cents: u32,
+}
+
+/// From how many cents on somebody has to approve an order.
+const LARGE: u32 = 100_000;
+
+/// What there is, by item. A real one would be a connection pool or a client: the worker makes it once, and its steps
+/// borrow it.
+#[derive(Debug, Default)]
+pub struct Stock(Mutex<BTreeMap<String, u32>>);
+
+impl Stock {
+    /// With so many of each item.
+    pub fn new<I: Into<String>>(items: impl IntoIterator<Item = (I, u32)>) -> Self {
+        Self(Mutex::new(items.into_iter().map(|(item, count)| (item.into(), count)).collect()))
+    }
+
+    /// How many of an item are left.
+    pub fn left(&self, item: &str) -> u32 {
+        self.items().get(item).copied().unwrap_or_default()
+    }
+
+    fn items(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, u32>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Why nothing was reserved. The variant's name is the code by which `non_retryable` knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum StockError {
+    /// Too few are left.
+    #[error("only {0} are left")]
+    SoldOut(u32),
+}
+
+/// Takes items out of the stock.
+#[tickover::step(retry = "exponential(3, 2s)", non_retryable("sold_out"), timeout = "1m")]
+pub async fn reserve(#[state] stock: &Stock, order: Order) -> Result<(), StockError> {
+    let mut items = stock.items();
+    let left = items.entry(order.item).or_default();
+    *left = left.checked_sub(order.count).ok_or(StockError::SoldOut(*left))?;
+    Ok(())
+}
+
+/// Puts them back.
+#[tickover::step("give-back", retry = "exponential(10, 1s)")]
+pub async fn give_back(#[state] stock: &Stock, order: Order) -> Result<()> {
+    *stock.items().entry(order.item).or_default() += order.count;
+    Ok(())
+}
+
+/// Takes the money. A payment service that is told the step's key takes it once, however many attempts reach it.
+#[tickover::step(retry = "exponential(5, 2s)", timeout = "10m")]
+pub async fn charge(order: Order) -> Result<String> {
+    let key = step_info().map(|info| info.idempotency_key).unwrap_or_default();
+    if order.cents == 0 {
+        return Err(Error::new("nothing_to_pay", "an order costs something"));
+    }
+    Ok(format!("{} cents under {key}", order.cents))
+}
+
+/// From the order to the payment.
+#[tickover::workflow("order", timeout = "30d")]
+pub async fn fulfil(ctx: Ctx, order: Order) -> Result<String> {
+    ctx.step(reserve(order.clone())).await?;
+    ctx.on_undo("give-back", give_back(order.clone()));
+    if order.cents >= LARGE {
+        // Nothing runs meanwhile.
+        let approved = ctx.wait_for_event::<bool>("approved", forever());
+        let is_approved = match ctx.race("approval", approved, ctx.sleep("patience", "2d")).await {
+            Either::Left(approved) => approved?,
+            Either::Right(_) => return Err(Error::new("not_approved", "nobody approved the order in time")),
+        };
+        if !is_approved {
+            return Err(Error::new("refused", "somebody refused the order"));
+        }
+    }
+    Ok(ctx.step(charge(order)).await?)
+}
