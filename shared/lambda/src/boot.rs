@@ -62,7 +62,16 @@ pub async fn app() -> Result<App, BootError> {
     Ok(app)
 }
 
-/// The same from inside Lambda. Reaches no network yet.
+/// Only the service, for a program that is no worker and no function: it keeps its own logs, metrics and panics.
+pub async fn service() -> Result<Service, BootError> {
+    let (service, store) = connect(&Config::from_env()?, aws::anywhere).await;
+    if let Err(error) = store.tick_record().await {
+        tracing::warn!(%error, "the clock could not be measured yet");
+    }
+    Ok(service)
+}
+
+/// The same as [`app`] from inside Lambda. Reaches no network yet.
 pub(crate) async fn app_in_lambda() -> Result<App, BootError> {
     let (app, _) = over(aws::in_lambda).await?;
     Ok(app)
@@ -81,6 +90,15 @@ async fn over<F: Future<Output = SdkConfig>>(
     telemetry::init(without_noise(&config.log), LogFormat::Json);
     std::panic::set_hook(Box::new(|panic| log_panic(panic.location())));
     let metrics = Metrics::install(config.function.as_deref());
+    let (service, store) = connect(&config, reach).await;
+    Ok((App { service, config: Arc::new(config), metrics }, store))
+}
+
+/// One set of AWS clients, and the service over them.
+async fn connect<F: Future<Output = SdkConfig>>(
+    config: &Config,
+    reach: impl FnOnce(Arc<Skew>) -> F,
+) -> (Service, Arc<dyn Store>) {
     let skew = Arc::<Skew>::default();
     let aws = reach(Arc::clone(&skew)).await;
     let store: Arc<dyn Store> =
@@ -92,8 +110,7 @@ async fn over<F: Future<Output = SdkConfig>>(
         clock: Arc::new(MeasuredClock::new(Arc::new(SystemClock), skew)),
         ids: Arc::new(SystemIds),
     };
-    let service = Service::new(ports, config.limits.clone());
-    Ok((App { service, config: Arc::new(config), metrics }, store))
+    (Service::new(ports, config.limits.clone()), store)
 }
 
 /// A panic's place, in a line like any other. What it says may hold parts of a payload: a step's own is in the failure

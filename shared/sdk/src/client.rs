@@ -72,9 +72,28 @@ pub struct Client {
 }
 
 impl Client {
-    /// Straight to the service, without a network between.
-    pub fn direct(service: Service) -> Self {
-        Self { calls: Arc::new(direct::Direct::new(service)) }
+    /// Straight to the table and the queues of a deployment, without its HTTP API: for whatever runs on AWS beside it, or
+    /// with credentials for it. Like a worker that polls, it reads them from the environment (`TICKOVER_TABLE`,
+    /// `TICKOVER_QUEUES`, `TICKOVER_TIMERS`), and its credentials from wherever AWS's own tools find them.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Invalid`], of `environment`, with everything that is missing there or can't be read.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::workflow]
+    /// # async fn order(_: Ctx, cents: u32) -> Result<u32> { Ok(cents) }
+    /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let client = tickover::Client::direct().await?;
+    /// client.start(&order, 500).id("order-7").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(any(feature = "aws", feature = "lambda"))]
+    pub async fn direct() -> Result<Self, ClientError> {
+        let service = tickover_lambda::boot::service().await;
+        Ok(service.map_err(|problem| ClientError::invalid("environment", problem))?.into())
     }
 
     /// Over HTTP to the endpoint that `TICKOVER_ENDPOINT` names, as for the command-line tool, or without it to a system
@@ -238,6 +257,13 @@ impl Client {
     /// this never happens the work begins nevertheless, some minutes later.
     pub async fn announce(&self, prepared: Prepared<ExecutionId>) -> Result<(), ClientError> {
         self.calls.announce(prepared).await
+    }
+}
+
+/// Straight to a service that the program has in its own process.
+impl From<Service> for Client {
+    fn from(service: Service) -> Self {
+        Self { calls: Arc::new(direct::Direct::new(service)) }
     }
 }
 

@@ -118,7 +118,7 @@ impl TestEnv {
         let service = world.outside();
         Self {
             world,
-            client: Client::direct(service.clone()),
+            client: service.clone().into(),
             service,
             registry: Registry::new(),
             patience: Duration::ZERO,

@@ -3,9 +3,14 @@
 //!
 //! ```text
 //! polling_worker LEASE GRACE     such as `polling_worker 10m 20s`
+//! polling_worker start ID        starts an errand straight in the table, signs for it, and prints its log
 //! ```
 
-#![expect(clippy::print_stderr, reason = "it says why it can't start")]
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "it says why it can't start, and what came of an errand"
+)]
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -82,11 +87,35 @@ async fn run_errand(ctx: Ctx, errand: Errand) -> Result<Vec<String>> {
     Ok(log)
 }
 
+/// An errand from its start to its end, as a program beside the deployment asks for it.
+async fn ask(id: &str) -> std::result::Result<Vec<String>, Box<dyn std::error::Error>> {
+    let parcel = Parcel { name: "books".to_owned(), gate: None, deadly: false };
+    let client = tickover::Client::direct().await?;
+    let run = client.start(&run_errand, Errand { gate: None, parcels: vec![parcel] }).id(id).await?;
+    run.offer("signed", "Ada").await?;
+    Ok(run.result().await?)
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    let spans: Vec<_> = std::env::args().skip(1).map(|text| Millis::parse(&text)).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [start, id] = arguments.as_slice()
+        && start == "start"
+    {
+        return match ask(id).await {
+            Ok(log) => {
+                println!("{}", log.join(", "));
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let spans: Vec<_> = arguments.iter().map(|text| Millis::parse(text)).collect();
     let [Ok(lease), Ok(grace)] = spans[..] else {
-        eprintln!("usage: polling_worker LEASE GRACE");
+        eprintln!("usage: polling_worker LEASE GRACE | start ID");
         return ExitCode::from(2);
     };
     let settings = WorkerSettings { lease, grace, wait: POLL, ..WorkerSettings::default() };

@@ -7,6 +7,7 @@ mod wire;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -46,6 +47,8 @@ const EXCERPT_CHARS: usize = 200;
 pub struct Http {
     sender: reqwest::Client,
     endpoint: Url,
+    /// In each call.
+    headers: HeaderMap,
     /// After the first try; then twice as long each time.
     pause: Millis,
 }
@@ -58,13 +61,36 @@ impl Http {
         // A proxy that the environment names would look for the server on its own machine.
         let http = if is_loopback(&endpoint) { http.no_proxy() } else { http };
         let sender = http.build().map_err(|error| ClientError::invalid("url", chain(&error)))?;
-        Ok(Self { sender, endpoint, pause: TRY_PAUSE })
+        Ok(Self { sender, endpoint, headers: HeaderMap::new(), pause: TRY_PAUSE })
+    }
+
+    /// With this header in each call, such as the token that a gateway in front of the API asks for.
+    ///
+    /// ```
+    /// # fn example(token: &str) -> Result<(), tickover::client::ClientError> {
+    /// use tickover::client::{Client, Http};
+    ///
+    /// let http = Http::new("https://tasks.example.com")?.header("authorization", &format!("Bearer {token}"))?;
+    /// let client = Client::from(http);
+    /// # Ok(())
+    /// # }
+    /// # example("t").unwrap();
+    /// ```
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, ClientError> {
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|problem| ClientError::invalid("header", format_args!("{name:?}: {problem}")))?;
+        let mut value = HeaderValue::from_str(value)
+            // What it holds may be a secret.
+            .map_err(|problem| ClientError::invalid("header", format_args!("{name}: {problem}")))?;
+        value.set_sensitive(true);
+        self.headers.insert(name, value);
+        Ok(self)
     }
 
     /// An endpoint that is called with an HTTP client of the caller's own: one that brings the headers that a gateway
     /// in front of the API asks for. Its timeouts have to leave room for long polls of 20 seconds.
     pub fn with(url: &str, sender: reqwest::Client) -> Result<Self, ClientError> {
-        Ok(Self { sender, endpoint: endpoint(url)?, pause: TRY_PAUSE })
+        Ok(Self { sender, endpoint: endpoint(url)?, headers: HeaderMap::new(), pause: TRY_PAUSE })
     }
 
     /// The address of a call, whose path is made of these.
@@ -96,7 +122,7 @@ impl Http {
 
     async fn call_once<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
         let unavailable = |error: reqwest::Error| ClientError::Unavailable { reason: chain(&error) };
-        let response = request.send().await.map_err(unavailable)?;
+        let response = request.headers(self.headers.clone()).send().await.map_err(unavailable)?;
         let status = response.status();
         let body = response.bytes().await.map_err(unavailable)?;
         if !status.is_success() {

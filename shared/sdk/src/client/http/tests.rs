@@ -157,3 +157,28 @@ async fn a_refusal_keeps_its_code_and_is_not_repeated() {
     assert!(error.is_not_found(), "{error}");
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
+
+#[tokio::test]
+async fn a_header_is_in_each_call_and_in_no_log() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let http = Http::new(&address).unwrap().header("X-Token", "sesame").unwrap();
+    assert!(!format!("{http:?}").contains("sesame"));
+    let received = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = vec![0; 4096];
+        let length = stream.read(&mut request).await.unwrap();
+        stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        String::from_utf8_lossy(&request[..length]).into_owned()
+    });
+    let handle = Client::from(http.clone()).handle::<()>("order-7").unwrap();
+    assert!(handle.describe().await.is_err());
+    let received = received.await.unwrap();
+    assert!(received.contains("x-token: sesame\r\n"), "{received}");
+
+    for (name, value) in [("no spaces", "a"), ("x-token", "line\nbreak")] {
+        assert_eq!(http.clone().header(name, value).unwrap_err().code(), Some("invalid_request"));
+    }
+}
