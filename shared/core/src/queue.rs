@@ -2,14 +2,19 @@
 
 mod resuming;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::due::Due;
 use crate::duration::Millis;
-use crate::id::{Nonce, QueueName};
+use crate::id::{Nonce, QueueName, WorkflowName};
 use crate::time::Timestamp;
 
 pub use resuming::{LOST_AFTER, Resuming, Walk};
+
+/// Most workflows of which a queue's record knows that their code is with its workers.
+pub const WORKFLOWS_MAX: usize = 200;
 
 /// How far apart the watermark's writes are.
 pub const WATERMARK_EVERY: Millis = Millis::from_secs(60);
@@ -37,6 +42,9 @@ pub struct QueueRecord {
     /// When the watermark was last moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marked_at: Option<Timestamp>,
+    /// The workflows of which workers of this queue have said that they have the code, and when.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub workflows: BTreeMap<WorkflowName, Timestamp>,
 }
 
 impl QueueRecord {
@@ -51,7 +59,22 @@ impl QueueRecord {
             resuming: None,
             watermark: None,
             marked_at: None,
+            workflows: BTreeMap::new(),
         }
+    }
+
+    /// The same once a worker has said that it has the code of these workflows. Beyond [`WORKFLOWS_MAX`] of them, the
+    /// one that was named the longest ago is forgotten.
+    #[must_use]
+    pub fn with_workflows(&self, names: &[WorkflowName], now: Timestamp) -> Self {
+        let mut workflows = self.workflows.clone();
+        workflows.extend(names.iter().map(|name| (name.clone(), now)));
+        while workflows.len() > WORKFLOWS_MAX {
+            let oldest = workflows.iter().min_by_key(|(_, named_at)| **named_at);
+            let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
+            workflows.remove(&oldest);
+        }
+        Self { workflows, ..self.clone() }
     }
 
     /// Its place in the due index: it has one while it owes walks to what was parked.
@@ -107,4 +130,25 @@ pub struct KeyRecord {
     pub nonce: Nonce,
     /// When the record may be deleted; moved later while the task is open.
     pub expires_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_forgets_the_workflow_that_was_named_the_longest_ago_when_there_are_too_many() {
+        let name = |number: usize| WorkflowName::parse(format!("w-{number}")).unwrap();
+        let at = |number: usize| Timestamp::from_millis(i64::try_from(number).unwrap());
+        let blank = QueueRecord::new(QueueName::parse("q").unwrap(), Nonce::from_bytes([1; Nonce::LEN]));
+        let add = |record: QueueRecord, number| record.with_workflows(&[name(number)], at(number));
+        let full = (0..WORKFLOWS_MAX).fold(blank, add);
+        assert_eq!(full.workflows.len(), WORKFLOWS_MAX);
+        // Named once more, the first is no longer the oldest.
+        let again = full.with_workflows(&[name(0)], at(1_000));
+        let more = again.with_workflows(&[name(999)], at(1_001));
+        assert_eq!(more.workflows.len(), WORKFLOWS_MAX);
+        assert!(more.workflows.contains_key(&name(0)) && more.workflows.contains_key(&name(999)));
+        assert!(!more.workflows.contains_key(&name(1)));
+    }
 }

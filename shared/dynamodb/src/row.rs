@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 use tickover_core::due::Due;
-use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
+use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, QueueName, TaskId, WorkflowName};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord, Resuming, Walk};
 use tickover_core::tick::TickRecord;
@@ -39,6 +39,8 @@ struct QueueRow {
     watermark: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     marked: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    flows: BTreeMap<WorkflowName, Timestamp>,
     list_key: String,
     list_at: i64,
 }
@@ -85,6 +87,7 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         resuming: record.resuming.as_ref().map(ResumingRow::of),
         watermark: record.watermark,
         marked: record.marked_at,
+        flows: record.workflows.clone(),
         list_key: List::Queues.key_of(record.name.as_str()),
         list_at: 0,
     };
@@ -104,9 +107,10 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
     let due = read_due(&item, &format!("queue {name}"))?;
     let row: QueueRow =
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
-    let QueueRow { ver, non, paused, parked, resuming, watermark, marked, .. } = row;
+    let QueueRow { ver: version, non: nonce, paused, parked, resuming, watermark, .. } = row;
     let resuming = resuming.zip(due).map(|(row, due)| row.read(due));
-    Ok(QueueRecord { name, version: ver, nonce: non, paused, parked, resuming, watermark, marked_at: marked })
+    let (marked_at, workflows) = (row.marked, row.flows);
+    Ok(QueueRecord { name, version, nonce, paused, parked, resuming, watermark, marked_at, workflows })
 }
 
 /// The row of all ticks.

@@ -14,9 +14,10 @@ use futures::StreamExt as _;
 use futures::future::{BoxFuture, Either, join, join_all, select};
 use futures::stream::FuturesUnordered;
 use tickover_core::duration::Millis;
-use tickover_core::id::QueueName;
+use tickover_core::id::{QueueName, WorkflowName};
 use tickover_service::claim::{ClaimRequest, Offered, Suspect};
 use tickover_service::executions::{TakenTurn, Work};
+use tickover_service::routes::Routes;
 use tickover_service::telemetry::field;
 use tickover_service::{Service, ServiceError};
 
@@ -68,6 +69,21 @@ impl Worker {
         let service = service.with_terms(registry.terms());
         let (registry, settings) = (Arc::new(registry), Arc::new(settings));
         Ok(Self { service, registry, settings, hands: Hands::default(), rooms: Rooms::default() })
+    }
+
+    /// Says where its workflows are run, for starts that name no queue. If it can't, it says so in the log: whoever starts
+    /// them can still name their queue.
+    pub async fn announce(&self) {
+        let queues = &self.settings.queues;
+        let routes = self.registry.workflows().filter_map(|workflow| {
+            let own = QueueName::parse(workflow.options.queue).ok()?;
+            let queue = if queues.contains(&own) { Some(own) } else { queues.first().cloned() };
+            Some((WorkflowName::parse(workflow.name).ok()?, queue?))
+        });
+        let routes: Routes = routes.collect();
+        if let Err(error) = self.service.announce_routes(&routes).await {
+            tracing::warn!(%error, "where the workflows are run isn't told");
+        }
     }
 
     /// The queues it takes work from.

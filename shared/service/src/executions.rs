@@ -50,6 +50,9 @@ pub struct StartRequest {
     pub workflow: WorkflowName,
     /// Where its workers are.
     pub queue: QueueName,
+    /// Whether nobody has named that queue: then it is the one whose workers say that they have the code, if there is
+    /// one.
+    pub any_queue: bool,
     /// With which input.
     pub input: Option<Json>,
     /// Labels, a JSON object of strings.
@@ -77,6 +80,7 @@ impl StartRequest {
             id: None,
             workflow,
             queue,
+            any_queue: false,
             input: None,
             labels: None,
             memo: None,

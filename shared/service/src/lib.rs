@@ -20,6 +20,7 @@ mod parked;
 pub mod ports;
 pub mod queues;
 pub mod recurrences;
+pub mod routes;
 pub mod schedule;
 pub mod skew;
 pub mod system;

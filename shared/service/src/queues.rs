@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
-use tickover_core::id::QueueName;
+use tickover_core::id::{QueueName, WorkflowName};
 use tickover_core::queue::QueueRecord;
 use tickover_core::task::{State, Status};
 use tickover_core::time::Timestamp;
@@ -59,6 +59,8 @@ pub struct QueueInfo {
     pub paused: bool,
     /// Its messages: about as many as its tasks that wait, run, and wait for an instant within 15 minutes.
     pub depth: Depth,
+    /// The workflows of which its workers have said that they have the code.
+    pub workflows: Vec<WorkflowName>,
     /// Since when its oldest waiting task could have been claimed; only looked up for a single queue.
     pub oldest_at: Option<Timestamp>,
 }
@@ -190,8 +192,10 @@ impl Service {
 
     async fn info(&self, name: QueueName, oldest_at: Option<Timestamp>) -> Result<QueueInfo, ServiceError> {
         let depth = self.ports.queue.depth(&name).await?;
-        let paused = self.is_paused(&name).await?;
-        Ok(QueueInfo { name, paused, depth, oldest_at })
+        let record = self.record(&name).await?;
+        let paused = record.as_ref().is_some_and(|record| record.paused);
+        let workflows = record.map(|record| record.workflows.into_keys().collect()).unwrap_or_default();
+        Ok(QueueInfo { name, paused, depth, workflows, oldest_at })
     }
 
     async fn oldest(&self, name: &QueueName) -> Result<Option<Timestamp>, ServiceError> {

@@ -37,12 +37,12 @@ impl Service {
     /// answered by the request's policy, as a start is.
     pub async fn prepare_start(&self, request: StartRequest) -> Result<Prepared<ExecutionId>, ServiceError> {
         self.check_start(&request)?;
-        self.open_queue(&request.queue).await?;
+        let queue = self.queue_for(&request).await?;
         let (id, record) = match &request.id {
             Some(id) => (id.clone(), self.load_execution(id).await?),
             None => (self.new_execution_id(), None),
         };
-        let command = self.start_command(request, id.clone());
+        let command = self.start_command(request, queue, id.clone());
         let context = Context { now: self.now(), nonce: self.new_nonce(), limits: &self.limits };
         let decision = self.rules.decide_execution(record.as_ref(), &command, &context);
         // A record that doesn't exist yet has no journal, and so no segments.

@@ -117,14 +117,14 @@ async fn terminate(worker: &Process) -> Ended {
 #[tokio::test]
 async fn a_program_beside_the_deployment_starts_and_waits_without_its_http_api() {
     let yard = Yard::open().await;
-    let worker = yard.worker(LONG, PATIENT);
+    let runs = yard.worker(LONG, PATIENT);
     let asks = worker(&yard.deployment.environment(&endpoint()), &["start", "errand-1"]);
     let asked = asks.ended().await.unwrap();
     assert_eq!(asked.status.code(), Some(0), "{asked:?}");
     assert!(asked.stdout.contains("passed, books carried, signed by Ada"), "{asked:?}");
     // It keeps its logs for itself.
     assert_eq!(asked.stderr, "");
-    assert_eq!(terminate(&worker).await.status.code(), Some(0));
+    assert_eq!(terminate(&runs).await.status.code(), Some(0));
 
     let lost = worker(&[], &["start", "errand-2"]).ended().await.unwrap();
     assert_eq!(lost.status.code(), Some(1), "{lost:?}");

@@ -75,6 +75,7 @@ pub(crate) fn start(object: &Object<'_>) -> Result<StartRequest, Reject> {
             .get("policy")
             .map_or(Ok(StartPolicy::default()), |field| field.word(&START_POLICIES))?,
         trace: trace(object)?,
+        any_queue: object.get("queue").is_none(),
         ..StartRequest::new(workflow.name(WorkflowName::parse)?, queue)
     })
 }

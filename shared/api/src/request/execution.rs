@@ -17,7 +17,8 @@ pub struct StartRequest {
     pub workflow: String,
     /// Its id; at random if none is given. Starting it again under one id finds it.
     pub id: Option<String>,
-    /// Where its workers are: `workflows` by default.
+    /// Where its workers are. By default the queue whose workers were the last to say that they have the workflow's code,
+    /// which they say when they begin; `workflows` if none has.
     pub queue: Option<String>,
     /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
     #[schema(required = false)]

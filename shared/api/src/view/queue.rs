@@ -18,6 +18,10 @@ pub struct QueueView {
     pub in_flight: u64,
     /// Tasks that start within 15 minutes.
     pub delayed: u64,
+    /// The workflows of which its workers have said that they have the code.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub workflows: Vec<String>,
     /// Since when its oldest waiting task could have been claimed; only looked up for a single queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
@@ -32,6 +36,7 @@ impl From<QueueInfo> for QueueView {
             depth: info.depth.visible,
             in_flight: info.depth.in_flight,
             delayed: info.depth.delayed,
+            workflows: info.workflows.iter().map(ToString::to_string).collect(),
             oldest_at: info.oldest_at.map(Timestamp::to_rfc3339),
         }
     }

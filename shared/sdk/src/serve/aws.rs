@@ -26,6 +26,7 @@ pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<
         return Err(ServeError::Environment { problem });
     }
     tracing::info!(queues = names(queues.map(QueueName::as_str).collect()), "work is taken");
+    worker.announce().await;
     worker.run(asked_to_stop()).await;
     tracing::info!("stopped as told");
     app.metrics.flush();

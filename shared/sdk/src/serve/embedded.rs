@@ -70,6 +70,7 @@ impl System {
         let finished = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
         // Requests are answered until the worker has finished.
         let work = async {
+            worker.announce().await;
             worker.run(stop).await;
             stopping.send_replace(true);
         };
@@ -104,7 +105,7 @@ mod tests {
         Ok(name.to_uppercase())
     }
 
-    #[tickover::workflow("greeting")]
+    #[tickover::workflow("greeting", queue = "parlour")]
     async fn greeting(ctx: Ctx, name: String) -> Result<String> {
         ctx.sleep("breath", "20ms").await?;
         let here = ctx.step(shout(name.clone())).await?;
@@ -119,16 +120,24 @@ mod tests {
         let surroundings = Surroundings { listen, ..Surroundings::default() };
         let system = System::open(registry, WorkerSettings::default(), surroundings).await.unwrap();
         let service = system.local.service().clone();
+        // Whoever starts it doesn't know its queue.
         let mut request = StartRequest::new(
             WorkflowName::parse("greeting").unwrap(),
             QueueName::parse(tickover::DEFAULT_QUEUE).unwrap(),
         );
+        request.any_queue = true;
         request.id = ExecutionId::parse("hello").ok();
         request.input = Json::parse(r#""ada""#);
-        service.start(request).await.unwrap();
         let id = ExecutionId::parse("hello").unwrap();
         let mut output = None;
         let ended = async {
+            let announced = async {
+                while service.route_of(&request.workflow).await.unwrap().is_none() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(std::time::Duration::from_secs(20), announced).await.unwrap();
+            service.start(request).await.unwrap();
             let described = service.wait_for_execution(&id, Millis::from_secs(20)).await.unwrap();
             output = described.and_then(|described| described.output);
         };

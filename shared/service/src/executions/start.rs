@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{ExecutionCommand, Start};
 use tickover_core::execution::decision::ExecutionReply;
-use tickover_core::id::{ExecutionId, Fingerprint};
+use tickover_core::id::{ExecutionId, Fingerprint, QueueName};
 use tickover_core::limits;
 use tickover_core::payload::Json;
 
@@ -23,27 +23,41 @@ impl Service {
     /// Starts an execution, or finds the one that has the id.
     pub async fn start(&self, request: StartRequest) -> Result<Started, ServiceError> {
         self.check_start(&request)?;
-        self.open_queue(&request.queue).await?;
+        let queue = self.queue_for(&request).await?;
         let large = request.input.as_ref().map_or(0, Json::len) >= LARGE_BYTES;
         let (id, known) = match &request.id {
             Some(id) if large => (id.clone(), KnownExecution::Unread),
             Some(id) => (id.clone(), KnownExecution::Absent),
             None => (self.new_execution_id(), KnownExecution::Absent),
         };
-        let command = self.start_command(request, id.clone());
+        let command = self.start_command(request, queue, id.clone());
         let (execution, reply) = self.drive_execution(&id, known, &command).await?.answer()?;
         let existed = matches!(reply, ExecutionReply::Started { existed: true });
         Ok(Started { execution, existed })
     }
 
+    /// The queue that the execution is to have, which is there.
+    pub(crate) async fn queue_for(&self, request: &StartRequest) -> Result<QueueName, ServiceError> {
+        let route = if request.any_queue { self.route_of(&request.workflow).await? } else { None };
+        let queue = route.unwrap_or_else(|| request.queue.clone());
+        self.open_queue(&queue).await?;
+        Ok(queue)
+    }
+
     /// The command that a request comes to, with everything random in it.
-    pub(crate) fn start_command(&self, request: StartRequest, id: ExecutionId) -> ExecutionCommand {
+    pub(crate) fn start_command(
+        &self,
+        request: StartRequest,
+        queue: QueueName,
+        id: ExecutionId,
+    ) -> ExecutionCommand {
+        // By the queue that was asked for: a repeated start is the same though its workers have moved.
         let fingerprint = fingerprint(&request);
         ExecutionCommand::Start(Box::new(Start {
             id,
             incarnation: self.new_incarnation(),
             workflow: request.workflow,
-            queue: request.queue,
+            queue,
             input: request.input,
             details: details(request.labels.as_ref(), request.memo.as_ref()),
             timeouts: request.timeouts,

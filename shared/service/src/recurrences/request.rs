@@ -141,7 +141,8 @@ impl Service {
             }
             RunRequest::Execution(start, id) => {
                 self.check_start(&start)?;
-                self.rules.decide_execution(None, &self.start_command(start, id), &context).outcome?;
+                let queue = start.queue.clone();
+                self.rules.decide_execution(None, &self.start_command(start, queue, id), &context).outcome?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
-use tickover_core::id::{BlobId, Fingerprint, Incarnation, RecordId};
+use tickover_core::id::{BlobId, Fingerprint, Incarnation, RecordId, WorkflowName};
 use tickover_core::payload::BlobRef;
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::tick::TickRecord;
@@ -74,7 +74,10 @@ pub(super) async fn a_queues_versions_follow_each_other(world: World) -> Result<
     let rival = QueueRecord { nonce: world.nonce(), paused: true, ..first.clone() };
     assert_eq!(conflicting(world.store.commit(&put(&rival)).await), None);
     let (nonce, watermark) = (world.nonce(), Some(NOW));
-    let second = QueueRecord { version: 2, nonce, paused: true, parked: true, watermark, ..first.clone() };
+    let workflows = WorkflowName::parse("orders").into_iter().collect::<Vec<_>>();
+    assert_eq!(workflows.len(), 1);
+    let named = first.with_workflows(&workflows, NOW);
+    let second = QueueRecord { version: 2, nonce, paused: true, parked: true, watermark, ..named };
     world.store.commit(&put(&second)).await?;
     let rival = QueueRecord { nonce: world.nonce(), ..second.clone() };
     assert_eq!(conflicting(world.store.commit(&put(&rival)).await), None);

@@ -1,0 +1,132 @@
+//! Which queue a workflow's workers take their work from: they say so when they begin, and a start that names no queue
+//! goes there.
+
+use std::collections::BTreeMap;
+
+use futures::future::try_join_all;
+use tickover_core::id::{QueueName, WorkflowName};
+use tickover_core::queue::QueueRecord;
+
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// Where workflows are run, by their names.
+pub type Routes = BTreeMap<WorkflowName, QueueName>;
+
+impl Service {
+    /// Says that a worker which takes work from these queues has the code of these workflows. What is known already is
+    /// read and not written again; of two queues that are named for a workflow, the one named last counts.
+    pub async fn announce_routes(&self, routes: &Routes) -> Result<(), ServiceError> {
+        let known = self.queue_records().await?;
+        let mut fresh: BTreeMap<&QueueName, Vec<WorkflowName>> = BTreeMap::new();
+        for (workflow, queue) in routes {
+            if route(&known, workflow) != Some(queue) {
+                fresh.entry(queue).or_default().push(workflow.clone());
+            }
+        }
+        for (queue, workflows) in fresh {
+            let now = self.now();
+            self.write_queue(queue, |record| Some(record.with_workflows(&workflows, now))).await?;
+        }
+        Ok(())
+    }
+
+    /// The queue whose workers were the last to say that they have a workflow's code; perhaps as it was a few seconds
+    /// ago.
+    pub async fn route_of(&self, workflow: &WorkflowName) -> Result<Option<QueueName>, ServiceError> {
+        Ok(route(&self.queue_records().await?, workflow).cloned())
+    }
+
+    /// The records of all queues that are known here.
+    async fn queue_records(&self) -> Result<Vec<QueueRecord>, ServiceError> {
+        let names = self.ports.queue.names();
+        let names = names.iter().filter(|name| !name.is_reserved());
+        let records = try_join_all(names.map(|name| self.record(name))).await?;
+        Ok(records.into_iter().flatten().collect())
+    }
+}
+
+fn route<'a>(known: &'a [QueueRecord], workflow: &WorkflowName) -> Option<&'a QueueName> {
+    let named = known.iter().filter_map(|record| Some((record.workflows.get(workflow)?, &record.name)));
+    named.max().map(|(_, queue)| queue)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tickover_core::duration::Millis;
+    use tickover_core::id::ExecutionId;
+    use tickover_core::limits::Limits;
+    use tickover_core::time::Timestamp;
+
+    use super::*;
+    use crate::executions::StartRequest;
+    use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
+    use crate::service::Ports;
+    use crate::system::SystemIds;
+
+    struct Place {
+        service: Service,
+        clock: Arc<ManualClock>,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
+            let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+            let (store, ids) = (Arc::new(MemoryStore::default()), Arc::new(SystemIds));
+            let service = Service::new(Ports { store, queue, clock: clock.clone(), ids }, Limits::default());
+            Self { service, clock }
+        }
+
+        async fn announce(&self, queue: &str) {
+            let (workflow, queue) = (workflow(), QueueName::parse(queue).unwrap());
+            self.service.open_queue(&queue).await.unwrap();
+            self.service.announce_routes(&[(workflow, queue)].into()).await.unwrap();
+            // What was read before is believed for a while.
+            self.clock.advance(Millis::from_secs(10));
+        }
+
+        async fn start(&self, id: &str, any_queue: bool) -> Result<String, ServiceError> {
+            let queue = QueueName::parse("workflows").unwrap();
+            let id = ExecutionId::parse(id).ok();
+            let request = StartRequest { id, any_queue, ..StartRequest::new(workflow(), queue) };
+            Ok(self.service.start(request).await?.execution.queue.to_string())
+        }
+    }
+
+    fn workflow() -> WorkflowName {
+        WorkflowName::parse("order").unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_start_that_names_no_queue_goes_where_the_workers_were_last_named() {
+        let place = Place::new();
+        assert_eq!(place.start("a", true).await.unwrap(), "workflows");
+        place.announce("orders").await;
+        assert_eq!(place.start("b", true).await.unwrap(), "orders");
+        assert_eq!(place.start("c", false).await.unwrap(), "workflows");
+        // Its workers move, and one that begins anew where they were is the last again.
+        place.announce("parcels").await;
+        assert_eq!(place.start("d", true).await.unwrap(), "parcels");
+        place.announce("orders").await;
+        assert_eq!(place.start("e", true).await.unwrap(), "orders");
+        // The same start finds its execution wherever the workers are by now.
+        assert_eq!(place.start("a", true).await.unwrap(), "workflows");
+        assert_eq!(place.start("d", true).await.unwrap(), "parcels");
+        let orders = place.service.describe_queue(&QueueName::parse("orders").unwrap()).await.unwrap();
+        assert_eq!(orders.workflows, [workflow()]);
+    }
+
+    #[tokio::test]
+    async fn what_is_known_is_not_written_again() {
+        let place = Place::new();
+        place.announce("orders").await;
+        let queue = QueueName::parse("orders").unwrap();
+        let version = async || place.service.fresh_record(&queue).await.unwrap().unwrap().version;
+        let before = version().await;
+        place.announce("orders").await;
+        assert_eq!(version().await, before);
+    }
+}
