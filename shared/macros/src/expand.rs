@@ -66,7 +66,7 @@ pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
 
                 fn run(
                     #input: Self::Input,
-                    states: &::tickover::__private::States,
+                    __states: &::tickover::__private::States,
                 ) -> ::tickover::__private::Attempt<Self::Output, Self::Error> {
                     #attempt
                 }
@@ -91,7 +91,7 @@ fn attempt(function: &Function) -> Attempt {
             Passed::Argument(name) => passed.push(quote!(#name)),
             Passed::State(ty) => {
                 let name = format_ident!("__state_{index}");
-                found.push(quote!(let #name = ::tickover::__private::States::get::<#ty>(states)?;));
+                found.push(quote!(let #name = ::tickover::__private::States::get::<#ty>(__states)?;));
                 types.push(quote!(::tickover::__private::StateType::of::<#ty>()));
                 passed.push(quote!(&#name));
             }

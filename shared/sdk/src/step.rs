@@ -46,6 +46,8 @@ pub struct Step<T, E = Failure> {
     pub(crate) options: StepOptions,
     /// `None` where the code isn't here.
     pub(crate) run: Option<Run<T, E>>,
+    /// The types of the states that its code asks for.
+    pub(crate) states: Vec<StateType>,
     input: Input,
     problem: Option<String>,
     _outcome: PhantomData<fn() -> (T, E)>,
@@ -92,13 +94,14 @@ pub fn step_of<H: StepHandler>(input: H::Input) -> Step<H::Output, H::Error> {
     let written = Arc::clone(&input);
     let on_demand = move || codec::encode(&*written).map_err(|error| error.to_string());
     let run: Run<H::Output, H::Error> = Arc::new(move |states| H::run(H::Input::clone(&input), states));
-    Step::new(H::NAME.to_owned(), H::options(), Input::OnDemand(Arc::new(on_demand)), Some(run))
+    let step = Step::new(H::NAME.to_owned(), H::options(), Input::OnDemand(Arc::new(on_demand)), Some(run));
+    Step { states: H::states(), ..step }
 }
 
 impl<T, E> Step<T, E> {
     fn new(kind: String, options: StepOptions, input: Input, run: Option<Run<T, E>>) -> Self {
         let name = kind.clone();
-        Self { name, kind, options, run, input, problem: None, _outcome: PhantomData }
+        Self { name, kind, options, run, states: vec![], input, problem: None, _outcome: PhantomData }
     }
 
     /// Under this name in the run, so that one function can be several steps. Its result is remembered by it.
@@ -273,6 +276,7 @@ impl<T, E> Clone for Step<T, E> {
             kind: self.kind.clone(),
             options: self.options.clone(),
             run: self.run.clone(),
+            states: self.states.clone(),
             input: self.input.clone(),
             problem: self.problem.clone(),
             _outcome: PhantomData,

@@ -76,9 +76,9 @@ impl Worker {
     pub async fn announce(&self) {
         let queues = &self.settings.queues;
         let routes = self.registry.workflows().filter_map(|workflow| {
-            let own = QueueName::parse(workflow.options.queue).ok()?;
-            let queue = if queues.contains(&own) { Some(own) } else { queues.first().cloned() };
-            Some((WorkflowName::parse(workflow.name).ok()?, queue?))
+            // Whoever takes work from other queues than the workflow's own means that for those who name them.
+            let own = QueueName::parse(workflow.options.queue).ok().filter(|own| queues.contains(own))?;
+            Some((WorkflowName::parse(workflow.name).ok()?, own))
         });
         let routes: Routes = routes.collect();
         if let Err(error) = self.service.announce_routes(&routes).await {

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::try_join_all;
+use futures::future::join_all;
 use tickover_core::id::{QueueName, WorkflowName};
 use tickover_core::queue::QueueRecord;
 
 use crate::error::ServiceError;
 use crate::service::Service;
+use crate::telemetry::field;
 
 /// Where workflows are run, by their names.
 pub type Routes = BTreeMap<WorkflowName, QueueName>;
@@ -17,7 +18,8 @@ impl Service {
     /// Says that a worker which takes work from these queues has the code of these workflows. What is known already is
     /// read and not written again; of two queues that are named for a workflow, the one named last counts.
     pub async fn announce_routes(&self, routes: &Routes) -> Result<(), ServiceError> {
-        let known = self.queue_records().await?;
+        let looked_at = self.now();
+        let known = self.queue_records().await;
         let mut fresh: BTreeMap<&QueueName, Vec<WorkflowName>> = BTreeMap::new();
         for (workflow, queue) in routes {
             if route(&known, workflow) != Some(queue) {
@@ -26,23 +28,35 @@ impl Service {
         }
         for (queue, workflows) in fresh {
             let now = self.now();
-            self.write_queue(queue, |record| Some(record.with_workflows(&workflows, now))).await?;
+            // Of many workers that begin at once, one says it for all.
+            let is_said = |record: &QueueRecord| {
+                let said = |name| record.workflows.get(name).is_some_and(|said_at| *said_at >= looked_at);
+                workflows.iter().all(said)
+            };
+            let change =
+                |record: &QueueRecord| (!is_said(record)).then(|| record.with_workflows(&workflows, now));
+            self.write_queue(queue, change).await?;
         }
         Ok(())
     }
 
     /// The queue whose workers were the last to say that they have a workflow's code; perhaps as it was a few seconds
     /// ago.
-    pub async fn route_of(&self, workflow: &WorkflowName) -> Result<Option<QueueName>, ServiceError> {
-        Ok(route(&self.queue_records().await?, workflow).cloned())
+    pub async fn route_of(&self, workflow: &WorkflowName) -> Option<QueueName> {
+        route(&self.queue_records().await, workflow).cloned()
     }
 
-    /// The records of all queues that are known here.
-    async fn queue_records(&self) -> Result<Vec<QueueRecord>, ServiceError> {
+    /// The records of all queues that are known here. One that can't be read now is left out: what it would have said is
+    /// only a help.
+    async fn queue_records(&self) -> Vec<QueueRecord> {
         let names = self.ports.queue.names();
         let names = names.iter().filter(|name| !name.is_reserved());
-        let records = try_join_all(names.map(|name| self.record(name))).await?;
-        Ok(records.into_iter().flatten().collect())
+        let read = join_all(names.map(|name| async move {
+            let record = self.record(name).await;
+            record
+                .inspect_err(|error| tracing::warn!({ field::QUEUE_NAME } = %name, %error, "queue not read"))
+        }));
+        read.await.into_iter().filter_map(Result::ok).flatten().collect()
     }
 }
 

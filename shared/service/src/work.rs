@@ -48,21 +48,40 @@ impl Service {
         lease: &str,
         progress: Option<f64>,
     ) -> Result<Renewed, ServiceError> {
-        let answer = self.renew(id, lease, progress).await;
+        let answer = self.renew(id, lease, progress, true).await;
         metric::heartbeat(&answer);
         answer
     }
 
-    async fn renew(&self, id: &TaskId, lease: &str, progress: Option<f64>) -> Result<Renewed, ServiceError> {
+    /// Notes how far an attempt says it is, from 0 to 1, which is a sign of life for its heartbeat timeout as well. The
+    /// lease stays as it is: it may be meant to end with its worker's process.
+    pub async fn report_progress(
+        &self,
+        id: &TaskId,
+        lease: &str,
+        progress: f64,
+    ) -> Result<Renewed, ServiceError> {
+        self.renew(id, lease, Some(progress), false).await
+    }
+
+    async fn renew(
+        &self,
+        id: &TaskId,
+        lease: &str,
+        progress: Option<f64>,
+        renews: bool,
+    ) -> Result<Renewed, ServiceError> {
         if progress.is_some_and(|progress| !(0.0..=1.0).contains(&progress)) {
             return Err(Reject::field("progress", "must be a number from 0 to 1").into());
         }
         let token = self.token(id, lease).await?;
-        let command = Command::Heartbeat(Heartbeat { lease: token.lease, progress });
+        let command = Command::Heartbeat(Heartbeat { lease: token.lease, progress, renews });
         let task = self.report(id, &token, &command).await?.0;
         let Some(running) = task.running() else { return Err(Reject::LeaseLost.into()) };
         self.told.pulse.renewed(running.lease, running.lease_expires_at, self.now());
-        self.extend_message(&task, &token, running.lease_length).await;
+        if renews {
+            self.extend_message(&task, &token, running.lease_length).await;
+        }
         Ok(Renewed {
             lease_expires_at: running.lease_expires_at,
             deadline_at: attempt_deadline(&task),

@@ -114,7 +114,7 @@ impl Ask {
             Self::Fail => {
                 Command::Fail(Fail { lease: fence, error: Failure::new("e", ""), retryable: true, blob_id })
             }
-            Self::Heartbeat => Command::Heartbeat(Heartbeat { lease: fence, progress: None }),
+            Self::Heartbeat => Command::Heartbeat(Heartbeat { lease: fence, progress: None, renews: true }),
             Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, ..QueueView::default() }),
             Self::Timer { due_at } => Command::Timer { due_at },
         }

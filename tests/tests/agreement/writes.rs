@@ -148,7 +148,7 @@ impl Ask {
                 company: Company::Alone,
                 paused: false,
             }),
-            Self::Heartbeat => Command::Heartbeat(Heartbeat { lease, progress: Some(0.25) }),
+            Self::Heartbeat => Command::Heartbeat(Heartbeat { lease, progress: Some(0.25), renews: true }),
             Self::Complete { bytes } => {
                 let output = Some(Json::string(&"o".repeat(bytes)));
                 Command::Complete(Complete { lease, output, blob_id })

@@ -1,4 +1,5 @@
-//! heartbeat: the worker is alive. It renews the lease and the heartbeat timeout, never another instant.
+//! heartbeat: the worker is alive. It renews the heartbeat timeout and, unless it only tells of progress, the lease, never
+//! another instant.
 
 use crate::command::{Context, Heartbeat};
 use crate::decision::{Decision, Reply};
@@ -25,15 +26,12 @@ pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) 
 
 fn renew(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
     let now = context.now;
+    let renewed =
+        transition::lease_end(now, running.lease_length, running.start_to_close_at, task.deadline_at);
     let mut after = task.clone();
     after.progress = heartbeat.progress.or(task.progress);
     after.state = State::Running(Running {
-        lease_expires_at: transition::lease_end(
-            now,
-            running.lease_length,
-            running.start_to_close_at,
-            task.deadline_at,
-        ),
+        lease_expires_at: if heartbeat.renews { renewed } else { running.lease_expires_at },
         heartbeat_at: task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after)),
         ..running.clone()
     });

@@ -63,6 +63,9 @@ pub struct Segment {
     pub entries: Vec<Entry>,
 }
 
+/// What the names of steps begin with that undo others after a run's code has failed: `undo:refund`.
+pub const UNDO_PREFIX: &str = "undo:";
+
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {

@@ -245,7 +245,7 @@ fn life(scheduled: Task) -> Vec<Task> {
     step(&mut states, &claim(4), now);
     step(
         &mut states,
-        &Command::Heartbeat(Heartbeat { lease, progress: Some(0.123_456_789_012_345_67) }),
+        &Command::Heartbeat(Heartbeat { lease, progress: Some(0.123_456_789_012_345_67), renews: true }),
         now,
     );
     step(&mut states, &Command::Cancel { force: false }, now);

@@ -129,6 +129,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
     }
 
     fn inline(&self, name: StepName, state: &State) -> Result<Need, StepError<E>> {
+        let is_mocked = state.facts.mocks.contains_key(&self.step.kind);
         let runner = match (state.facts.mocks.get(&self.step.kind), &self.step.run) {
             (Some(mock), _) => mocked(mock.clone(), self.step.input()?),
             (None, Some(run)) => erased(Arc::clone(run), state.facts.states.clone()),
@@ -146,6 +147,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
             shown: self.step.name.clone(),
             policy: policy_of(options),
             noted_first: options.at_most_once || options.durable_timeout,
+            lacks_state: !is_mocked && self.step.states.iter().any(|wanted| !state.facts.states.has(*wanted)),
             runner,
             stage: Stage::Unknown,
             progress: None,

@@ -5,10 +5,11 @@
 //! which there is too little time left.
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lambda_events::sqs::SqsMessage;
-use futures::future::{Either, join, select};
+use futures::future::{Either, select};
 use serde_json::value::RawValue;
 use tickover_api::Problem;
 use tickover_core::duration::Millis;
@@ -19,7 +20,6 @@ use tickover_core::time::Timestamp;
 use tickover_lambda::{App, Event, Failure, Invocation, answer, sqs};
 use tickover_service::claim::{ClaimRequest, Company, Delivered, Hinted};
 use tickover_service::telemetry::field;
-use tokio::sync::OnceCell;
 
 use super::ServeError;
 use crate::registry::Registry;
@@ -43,14 +43,15 @@ pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<
     let at_once = settings.concurrency;
     let settings = WorkerSettings { heartbeat: false, ..settings };
     let worker = Arc::new(Worker::new(app.service.clone(), registry, settings)?);
-    let announced = Arc::new(OnceCell::new());
+    let announced = Arc::new(AtomicBool::new(false));
     let handle = move |app: App, invocation: Invocation| {
-        let (worker, announced) = (Arc::clone(&worker), Arc::clone(&announced));
-        async move {
-            // Beside the first work, which doesn't wait for it to begin.
-            let announce = announced.get_or_init(|| worker.announce());
-            join(handle(&app, &worker, at_once, invocation), announce).await.0
+        let worker = Arc::clone(&worker);
+        if !announced.swap(true, Ordering::Relaxed) {
+            let worker = Arc::clone(&worker);
+            // Beside the first work, which doesn't wait for it, neither to begin nor to end.
+            tokio::spawn(async move { worker.announce().await });
         }
+        async move { handle(&app, &worker, at_once, invocation).await }
     };
     tickover_lambda::serve(app, handle)
         .await

@@ -120,6 +120,8 @@ pub(crate) struct Inline {
     pub(crate) policy: StepPolicy,
     /// Whether an attempt is written down before it runs.
     pub(crate) noted_first: bool,
+    /// Whether its worker lacks a state that it asks for, so that it can't begin.
+    pub(crate) lacks_state: bool,
     pub(crate) runner: Runner,
     pub(crate) stage: Stage,
     /// How far the last attempt that told said it had come.

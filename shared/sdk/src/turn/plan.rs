@@ -155,7 +155,8 @@ impl Driver {
                     return false;
                 }
                 inline.stage = Stage::Due { attempt, first_at };
-                if inline.noted_first {
+                // One that can't begin is no attempt.
+                if inline.noted_first && !inline.lacks_state {
                     // It counts the failures before it.
                     inline.unwritten = None;
                     let (name, progress) = (inline.name.clone(), inline.progress);

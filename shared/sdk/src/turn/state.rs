@@ -129,7 +129,7 @@ pub(crate) struct State {
     /// What ends the turn, said by the code or found out for it.
     pub(crate) verdict: Option<Verdict>,
     /// Steps that run if the code fails, the last first.
-    pub(crate) undoing: Vec<Option<Undoing>>,
+    pub(crate) undoing: Vec<(String, Option<Undoing>)>,
     /// Remote steps that nobody waits for any more and that are to be ended.
     pub(crate) losers: Vec<StepName>,
     /// Whether others' outcomes are to be looked at as soon as may be.
@@ -170,8 +170,6 @@ pub(crate) struct Facts {
     pub(crate) cancelled: bool,
     /// What names begin with: the code that deals with a failure has names of its own.
     pub(crate) prefix: String,
-    /// How often steps that had failed were given another try.
-    pub(crate) reopened: u32,
     pub(crate) patches: &'static [&'static str],
     /// Steps that are run instead of those of the same kind.
     pub(crate) mocks: Arc<BTreeMap<String, ErasedStep>>,
@@ -412,7 +410,6 @@ impl Facts {
             limit_at,
             cancelled: false,
             prefix,
-            reopened,
             patches,
             mocks: Arc::default(),
             states: States::default(),

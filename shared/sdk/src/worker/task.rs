@@ -142,10 +142,18 @@ impl Worker {
             if ends_at <= now {
                 return Ran::Lost;
             }
-            let progress = *told.borrow_and_update();
-            match self.service.heartbeat(id, &claimed.token, progress).await {
+            let progress = *told.borrow();
+            let renewed = match (pace, progress) {
+                // The lease is long enough, and ends with whoever gave it.
+                (None, Some(progress)) => self.service.report_progress(id, &claimed.token, progress).await,
+                (_, progress) => self.service.heartbeat(id, &claimed.token, progress).await,
+            };
+            match renewed {
                 Ok(renewed) if renewed.cancel_requested => return Ran::Cancelled,
                 Ok(renewed) => {
+                    if *told.borrow() == progress {
+                        told.mark_unchanged();
+                    }
                     ends_at = renewed.lease_expires_at;
                     let now = self.service.now();
                     (next, tells_at) = (pace.map(|pace| now.plus(pace)), now.plus(TELLING));
@@ -158,8 +166,7 @@ impl Worker {
                     tracing::warn!({ field::TASK_ID } = %id, %error, "lease not renewed");
                     let again = pace.unwrap_or(TELLING).min(TELLING);
                     let soon = self.service.now().plus(Millis::new((again.as_u64() / 4).max(1)));
-                    (next, tells_at) = (Some(soon), soon);
-                    told.mark_changed();
+                    (next, tells_at) = (pace.map(|_| soon), soon);
                 }
             }
         }
@@ -189,8 +196,10 @@ impl Worker {
             Ran::Cancelled => (task::Failure::new("cancelled", "stopped on request"), false),
         };
         // What the next attempt goes on from.
-        if retryable && untold.is_some() {
-            self.service.heartbeat(id, token, untold).await?;
+        if let Some(progress) = untold.filter(|_| retryable)
+            && let Err(error) = self.service.report_progress(id, token, progress).await
+        {
+            tracing::debug!({ field::TASK_ID } = %id, %error, "progress not told");
         }
         self.service.fail(id, token, failure, retryable).await?;
         Ok(TaskEnd::Reported)

@@ -164,21 +164,87 @@ async fn a_workflow_that_fails_takes_back_what_it_did_the_last_first() {
 }
 
 #[tokio::test]
-async fn what_was_undone_is_undone_again_after_another_try_that_fails() {
+async fn what_was_undone_is_not_built_on_and_only_an_undoing_step_is_tried_again() {
     let scene = Scene::new();
     let seen = Seen::default();
     let registry = Registry::new().with(trip).with_step::<act>().with_state(Seen::clone(&seen));
     let worker = scene.worker(registry);
     scene.start(&trip, "trip", &"bad-flight".to_owned()).await;
     scene.inside(scene.finish(&worker, "trip")).await;
-    let hotels = || seen.lock().unwrap().iter().filter(|what| *what == "cancel-hotel").count();
-    assert_eq!(hotels(), 1);
+    let (id, step) = (execution_id("trip"), |name: &str| StepName::parse(name).unwrap());
+    for refused in
+        [scene.service.retry_step(&id, step("bad-flight")).await, scene.service.rerun(&id, &[], true).await]
+    {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("was undone") && refused.contains("restart it"), "{refused}");
+    }
     seen.lock().unwrap().clear();
-    let step = StepName::parse("bad-flight").unwrap();
-    scene.service.retry_step(&execution_id("trip"), step).await.unwrap();
+    scene.service.retry_step(&id, step("undo:card")).await.unwrap();
     let ended = scene.inside(scene.finish(&worker, "trip")).await;
-    assert_eq!(hotels(), 1);
+    // The others are remembered.
+    assert_eq!(*seen.lock().unwrap(), ["bad-card", "sorry-for-bad-flight"]);
     let told = format!("{:?}", ended.journal);
-    assert!(told.contains("undo:hotel") && told.contains("undo.1:hotel"), "{told}");
     assert!(!told.contains("drift"), "{told}");
+}
+
+#[tickover::workflow("hasty")]
+async fn hasty(ctx: Ctx) -> Result<()> {
+    ctx.on_undo("parcel", act_on("return-parcel"));
+    let parcel = ctx.step(remote::<()>("send", ()).named("parcel"));
+    let fails = ctx.step(act_on("bad-card"));
+    let _ = ctx.race("first", parcel, fails).await;
+    ctx.step(act_on("bad-end")).await?;
+    Ok(())
+}
+
+#[tickover::workflow("careless")]
+async fn careless(ctx: Ctx) -> Result<()> {
+    let parcel = Box::pin(ctx.step(remote::<()>("send", ()).named("parcel")));
+    ctx.on_undo("parcel", act_on("return-parcel"));
+    let slept = Box::pin(ctx.sleep("moment", "1s"));
+    // What loses goes on by itself.
+    let _ = futures::future::select(parcel, slept).await;
+    ctx.step(act_on("bad-end")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_still_runs_is_ended_before_it_is_undone() {
+    let env = || TestEnv::new().workflow((hasty, careless)).state(Seen::default());
+    let story = async |env: &TestEnv| {
+        let run = env.start(&careless, ()).await.unwrap();
+        let error = run.result().await.unwrap_err().to_string();
+        assert!(error.contains("bad-end"), "{error}");
+        let timeline = run.timeline().await.unwrap();
+        let ended = timeline.find("step parcel: cancelled");
+        // A life that died before it had written of the parcel leaves none to the next.
+        let is_begun = timeline.contains("step parcel: sent");
+        assert_eq!((is_begun || env.deaths() == 0, ended.is_some()), (is_begun, is_begun), "{timeline}");
+        ended < timeline.find("step undo:parcel: completed")
+    };
+    assert!(with_each_death(env, story).await);
+    let run = env();
+    let run = run.start(&hasty, ()).await.unwrap();
+    run.result().await.unwrap_err();
+}
+
+#[tickover::workflow("namesakes")]
+async fn namesakes(ctx: Ctx, names: Vec<String>) -> Result<()> {
+    for name in names {
+        ctx.on_undo(name, act_on("return-it")).forget();
+        ctx.on_undo("same", act_on("return-it"));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_name_that_no_undoing_step_can_have_fails_at_once() {
+    let env = TestEnv::new().workflow(namesakes).state(Seen::default());
+    for (names, problem) in [(vec!["a", "b"], "in use"), (vec!["no spaces"], "name")] {
+        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let error = env.start(&namesakes, names).await.unwrap().result().await.unwrap_err().to_string();
+        assert!(error.contains(problem) && error.contains("undo:"), "{error}");
+    }
+    let fine = env.start(&namesakes, vec!["same".to_owned()]).await.unwrap();
+    fine.result().await.unwrap();
 }

@@ -60,6 +60,27 @@ async fn a_step_has_its_workers_states_in_place_and_remotely() {
     assert_eq!(run.result().await.unwrap(), 201 + 1_302);
 }
 
+#[tickover::step(at_most_once)]
+async fn once(states: Vec<u32>, #[state] prices: &Prices) -> Result<usize, Failure> {
+    Ok(states.len() + prices.0.len())
+}
+
+#[tickover::workflow("once-only")]
+async fn once_only(ctx: Ctx) -> Result<usize> {
+    Ok(ctx.step(once(vec![1, 2])).await?)
+}
+
+#[tokio::test]
+async fn a_step_that_runs_at_most_once_has_not_run_where_its_state_was_missing() {
+    let scene = Scene::new();
+    scene.start(&once_only, "o", &()).await;
+    let registry = Registry::new().with(once_only);
+    scene.inside(scene.pass(&scene.worker(registry.clone()), Millis::from_secs(5))).await;
+    assert_eq!(scene.stuck("o").await.0, "missing_state");
+    let ended = scene.inside(scene.finish(&scene.worker(registry.with_state(prices())), "o")).await;
+    assert_eq!(ended.output::<usize>(), 3);
+}
+
 #[tokio::test]
 async fn a_mock_needs_no_state() {
     let env = TestEnv::new().workflow(quote).mock::<price>(|((_, times), extra)| Ok(times + extra));
@@ -80,7 +101,13 @@ async fn a_worker_without_a_state_that_its_steps_ask_for_does_not_start() {
     assert!(matches!(twice, RegistryError::DuplicateState { .. }), "{twice}");
 
     // Nor does one whose workflows may run such a step in place.
-    let refused = tickover::serve(quote).state(prices()).run().await.unwrap_err();
+    let refused = tickover::serve(quote)
+        .state(prices())
+        // Another test's.
+        .without_state::<Arc<std::sync::Mutex<Vec<String>>>>()
+        .run()
+        .await
+        .unwrap_err();
     let ServeError::Registry(RegistryError::MissingState { step, state }) = refused else {
         panic!("{refused}")
     };

@@ -5,7 +5,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{ExecutionCommand, Rerun};
 use tickover_core::execution::decision::ExecutionReply;
-use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome, UNDO_PREFIX};
 use tickover_core::execution::{Execution, missing_time};
 use tickover_core::id::{ExecutionId, StepName};
 
@@ -71,6 +71,9 @@ impl Service {
         if let Some(unknown) = steps.iter().find(|name| !known(name)) {
             return Err(Reject::UnknownStep { name: unknown.to_string() }.into());
         }
+        if preserve && was_undone(&journal) {
+            return Err(Reject::field("preserve", UNDONE).into());
+        }
         let preserved = preserved(&journal, steps, preserve);
         let command = ExecutionCommand::Restart(Rerun { preserved });
         self.reopen(id, KnownExecution::Record(Box::new(execution)), &command).await
@@ -84,6 +87,9 @@ impl Service {
         let Some(latest) = latest else { return Err(Reject::UnknownStep { name: name.to_string() }.into()) };
         if !is_failure(latest) {
             return Err(Reject::field("step", "has not failed").into());
+        }
+        if !is_undoing(&name) && was_undone(&journal) {
+            return Err(Reject::field("step", UNDONE).into());
         }
         let record = KnownExecution::Record(Box::new(execution));
         self.reopen(id, record, &ExecutionCommand::RetryStep { name }).await
@@ -121,6 +127,23 @@ impl Service {
         let (execution, reply) = self.drive_execution(id, KnownExecution::Unread, command).await?.answer()?;
         Ok((execution, reply != ExecutionReply::Changed { changed: false }))
     }
+}
+
+/// Why a run whose effects were taken back doesn't go on from its results.
+const UNDONE: &str =
+    "can't build on a run that was undone when it failed: restart it, or run all its steps again";
+
+/// Whether a step undoes another one.
+fn is_undoing(name: &StepName) -> bool {
+    name.as_str().starts_with(UNDO_PREFIX)
+}
+
+/// Whether anything that the run did has been undone.
+fn was_undone(journal: &[Entry]) -> bool {
+    let undid = |entry: &Entry| {
+        !is_failure(entry) && matches!(&entry.what, Happened::Step { name, .. } if is_undoing(name))
+    };
+    journal.iter().any(undid)
 }
 
 /// The step that an entry is of.

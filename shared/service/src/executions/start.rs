@@ -38,7 +38,7 @@ impl Service {
 
     /// The queue that the execution is to have, which is there.
     pub(crate) async fn queue_for(&self, request: &StartRequest) -> Result<QueueName, ServiceError> {
-        let route = if request.any_queue { self.route_of(&request.workflow).await? } else { None };
+        let route = if request.any_queue { self.route_of(&request.workflow).await } else { None };
         let queue = route.unwrap_or_else(|| request.queue.clone());
         self.open_queue(&queue).await?;
         Ok(queue)

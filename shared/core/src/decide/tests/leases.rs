@@ -1,6 +1,6 @@
 //! Leases: who holds a task, for how long, and what becomes of workers that are lost.
 
-use crate::command::{Claim, Command, Company, HintedRecord};
+use crate::command::{Claim, Command, Company, Heartbeat, HintedRecord};
 use crate::decision::{ClaimReply, Reply};
 use crate::error::Reject;
 use crate::id::{Incarnation, WorkerName};
@@ -142,6 +142,16 @@ fn progress_is_remembered_over_attempts_until_another_one_is_told() {
     let scene = scene.claim("b").heartbeat("b");
     assert_eq!(scene.record().progress, Some(0.25));
     assert_eq!(scene.progress("b", 0.1).record().progress, Some(0.1));
+}
+
+#[test]
+fn a_word_about_progress_is_a_sign_of_life_and_leaves_the_lease_as_it_is() {
+    let word = Heartbeat { lease: lease("a"), progress: Some(0.5), renews: false };
+    let scene = task().scheduled().claim("a");
+    let ends_at = scene.running().lease_expires_at;
+    let scene = scene.at("20s").tell(&Command::Heartbeat(word));
+    assert_eq!((scene.running().lease_expires_at, scene.record().progress), (ends_at, Some(0.5)));
+    assert!(scene.heartbeat("a").running().lease_expires_at > ends_at);
 }
 
 #[test]

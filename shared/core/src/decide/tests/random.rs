@@ -87,7 +87,7 @@ impl Life {
             }
             Step::ClaimAgain(whose) => claim(self.lease(*whose), Millis::from_secs(60)),
             Step::Heartbeat(whose, progress) => {
-                Command::Heartbeat(Heartbeat { lease: self.lease(*whose), progress: *progress })
+                Command::Heartbeat(Heartbeat { lease: self.lease(*whose), progress: *progress, renews: true })
             }
             Step::Complete(whose, bytes) => {
                 let output = (*bytes > 0).then(|| text(*bytes));

@@ -90,7 +90,7 @@ fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
 }
 
 fn progress(scene: Scene, name: &str) -> Scene {
-    scene.tell(&Command::Heartbeat(Heartbeat { lease: lease(name), progress: Some(1.0 / 3.0) }))
+    scene.tell(&Command::Heartbeat(Heartbeat { lease: lease(name), progress: Some(1.0 / 3.0), renews: true }))
 }
 
 fn fail(scene: Scene, name: &str, message: &str, retryable: bool) -> Scene {
