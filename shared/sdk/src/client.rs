@@ -98,6 +98,14 @@ impl Client {
 
     /// Over HTTP to the endpoint that `TICKOVER_ENDPOINT` names, as for the command-line tool, or without it to a system
     /// on this machine, at `http://127.0.0.1:7070`.
+    ///
+    /// ```no_run
+    /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let client = tickover::Client::from_env()?;
+    /// println!("order-7: {:?}", client.handle::<u32>("order-7")?.describe().await?.status);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[cfg(feature = "client-http")]
     pub fn from_env() -> Result<Self, ClientError> {
         Self::at(Surroundings::from_env().endpoint.as_deref())
@@ -109,6 +117,11 @@ impl Client {
     }
 
     /// Over HTTP to the endpoint at this address, such as `http://127.0.0.1:7070`.
+    ///
+    /// ```
+    /// let client = tickover::Client::http("http://127.0.0.1:7070")?;
+    /// # Ok::<(), tickover::client::ClientError>(())
+    /// ```
     #[cfg(feature = "client-http")]
     pub fn http(url: &str) -> Result<Self, ClientError> {
         Ok(Http::new(url)?.into())
@@ -163,6 +176,15 @@ impl Client {
     }
 
     /// The executions of a workflow, latest first.
+    ///
+    /// ```no_run
+    /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let client = tickover::Client::from_env()?;
+    /// let page = client.list("order").limit(50).await?;
+    /// println!("{} executions, and more: {}", page.executions.len(), page.cursor.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn list(&self, workflow: impl Into<String>) -> ListExecutions {
         ListExecutions::new(self.clone(), workflow.into())
     }
@@ -204,6 +226,14 @@ impl Client {
     }
 
     /// The task with this id, whose result is read as `O`. Nothing is asked yet: it need not exist.
+    ///
+    /// ```no_run
+    /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let client = tickover::Client::from_env()?;
+    /// client.task_handle::<u32>("welcome-ada")?.cancel().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn task_handle<O>(&self, id: impl Into<String>) -> Result<TaskHandle<O>, ClientError> {
         let id = TaskId::parse(id).map_err(|problem| ClientError::invalid("id", problem))?;
         Ok(TaskHandle::new(self.clone(), id))

@@ -83,12 +83,40 @@ pub enum ServeError {
 
 impl Serve {
     /// Runs these workflows as well: `serve(first).workflow(second)` is `serve((first, second))`.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn shout(text: String) -> Result<String> { Ok(text.to_uppercase()) }
+    /// # #[tickover::workflow]
+    /// # async fn first(_: Ctx, n: u32) -> Result<u32> { Ok(n) }
+    /// # #[tickover::workflow]
+    /// # async fn second(_: Ctx, text: String) -> Result<String> { Ok(text) }
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// tickover::serve(first).workflow(second).await;
+    /// # }
+    /// ```
     pub fn workflow(mut self, workflows: impl Register) -> Self {
         self.registry = self.registry.with(workflows);
         self
     }
 
     /// Offers a step to workflows that run elsewhere.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn shout(text: String) -> Result<String> { Ok(text.to_uppercase()) }
+    /// # #[tickover::workflow]
+    /// # async fn first(_: Ctx, n: u32) -> Result<u32> { Ok(n) }
+    /// # #[tickover::workflow]
+    /// # async fn second(_: Ctx, text: String) -> Result<String> { Ok(text) }
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// tickover::serve(first).step::<shout>().await;
+    /// # }
+    /// ```
     pub fn step<S: StepHandler>(mut self) -> Self {
         self.registry = self.registry.with_step::<S>();
         self
@@ -132,6 +160,20 @@ impl Serve {
     }
 
     /// Takes work from this queue as well. If none is named, from those that the workflows and steps name.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn shout(text: String) -> Result<String> { Ok(text.to_uppercase()) }
+    /// # #[tickover::workflow]
+    /// # async fn first(_: Ctx, n: u32) -> Result<u32> { Ok(n) }
+    /// # #[tickover::workflow]
+    /// # async fn second(_: Ctx, text: String) -> Result<String> { Ok(text) }
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// tickover::serve(first).queue("orders").await;
+    /// # }
+    /// ```
     pub fn queue(mut self, name: impl Into<String>) -> Self {
         let queue = name.into();
         match QueueName::parse(queue.as_str()) {
@@ -144,6 +186,20 @@ impl Serve {
     }
 
     /// Runs at most so many pieces of work at once from each queue.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn shout(text: String) -> Result<String> { Ok(text.to_uppercase()) }
+    /// # #[tickover::workflow]
+    /// # async fn first(_: Ctx, n: u32) -> Result<u32> { Ok(n) }
+    /// # #[tickover::workflow]
+    /// # async fn second(_: Ctx, text: String) -> Result<String> { Ok(text) }
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// tickover::serve(first).concurrency(4).await;
+    /// # }
+    /// ```
     pub fn concurrency(mut self, most: usize) -> Self {
         self.settings.concurrency = most;
         self

@@ -35,6 +35,7 @@ mod example;
 mod ledger;
 mod ports;
 mod run;
+mod steer;
 mod system;
 mod timeline;
 mod work;
@@ -253,6 +254,19 @@ impl TestEnv {
     }
 
     /// The same with options: `env.submit(env.client().start(&fulfil, order).id("order-7"))`.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn nap(ctx: Ctx, (): ()) -> Result<u32> { ctx.sleep("sleep", "2d").await?; Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(nap);
+    /// let run = env.submit(env.client().start(&nap, ()).id("nap-7")).await.unwrap();
+    /// assert_eq!(run.id().as_str(), "nap-7");
+    /// # }
+    /// ```
     pub async fn submit<O: Send + 'static>(
         &self,
         start: StartExecution<O>,
@@ -274,6 +288,20 @@ impl TestEnv {
     }
 
     /// Lets this much time pass, with all that happens in it.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn nap(ctx: Ctx, (): ()) -> Result<u32> { ctx.sleep("sleep", "2d").await?; Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(nap);
+    /// let run = env.start(&nap, ()).await.unwrap();
+    /// env.advance("47h").await.unwrap();
+    /// assert!(run.describe().await.unwrap().is_live());
+    /// # }
+    /// ```
     pub async fn advance(&self, span: impl IntoMillis) -> Result<(), ClientError> {
         let span = span.into_millis(ZeroRule::Allow).map_err(|problem| invalid("span", &problem))?;
         let until = Until::Instant(self.now().plus(span));
@@ -282,6 +310,20 @@ impl TestEnv {
 
     /// Lets everything happen that can without anybody waiting: until all executions have ended, sleep, or wait for
     /// something. Time passes only as far as work under way needs it, or work that a dead worker left.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn nap(ctx: Ctx, (): ()) -> Result<u32> { ctx.sleep("sleep", "2d").await?; Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(nap);
+    /// let run = env.start(&nap, ()).await.unwrap();
+    /// env.run_until_idle().await.unwrap();
+    /// assert!(run.timeline().await.unwrap().contains("sleep: waits until"));
+    /// # }
+    /// ```
     pub async fn run_until_idle(&self) -> Result<(), ClientError> {
         self.pass(Until::Idle).await
     }
@@ -292,42 +334,6 @@ impl TestEnv {
             Driven::Done(output) => Ok(output),
             Driven::Reached | Driven::Stalled => Err(stalled("nothing will happen any more by itself")),
         }
-    }
-
-    /// The worker, and with it the rest of the system, dies right after this write of the system's, counted from 1:
-    /// after the commit, before anything else. A fresh one goes on. Writes of the test itself count as well.
-    pub fn kill_after_write(&self, write: u64) {
-        self.world.ledger.die_after(write);
-    }
-
-    /// The system dies now, and a fresh one goes on.
-    pub fn kill(&self) {
-        self.world.ledger.end_life();
-    }
-
-    /// Puts other code in the place of workflows of the same names, as a deployment does: the system dies, and the one
-    /// that goes on has the new code.
-    pub async fn deploy(&self, workflows: impl Register) -> Result<(), ClientError> {
-        let mut held = self.system.lock().await;
-        self.begun(&mut held)?.deploy(workflows).map_err(|problem| invalid("registry", &problem))?;
-        self.kill();
-        Ok(())
-    }
-
-    /// Writes so far.
-    pub fn writes(&self) -> u64 {
-        self.world.ledger.writes()
-    }
-
-    /// How often the system died.
-    pub fn deaths(&self) -> u64 {
-        self.world.ledger.deaths()
-    }
-
-    /// What happened to an execution so far, one line each.
-    pub async fn timeline(&self, execution: &str) -> Result<String, ClientError> {
-        let id = ExecutionId::parse(execution).map_err(|problem| invalid("id", &problem))?;
-        self.story(&id).await
     }
 
     async fn pass(&self, until: Until) -> Result<(), ClientError> {

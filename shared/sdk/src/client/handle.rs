@@ -53,6 +53,13 @@ impl<O> Handle<O> {
     }
 
     /// Waits until it has ended, however long that takes, and gives its result, or why there is none.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let receipt: u32 = run.result().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn result(&self) -> Result<O, ExecutionError>
     where
         O: DeserializeOwned,
@@ -68,6 +75,14 @@ impl<O> Handle<O> {
     }
 
     /// How it stands now.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let now = run.describe().await?;
+    /// println!("{:?} in run {}", now.status, now.run);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn describe(&self) -> Result<Description, ClientError> {
         self.client.calls.describe(&self.id, Millis::ZERO).await
     }
@@ -90,47 +105,123 @@ impl<O> Handle<O> {
     }
 
     /// Offers it an event, which waits until its code takes it. Sent when awaited.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// run.offer("shipped", "a bicycle").id("shipment-7").await?; // once, however often it is sent
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn offer(&self, event: impl Into<String>, payload: impl Serialize) -> Offer {
         Offer::new(self.client.clone(), self.id.clone(), event.into(), &payload)
     }
 
     /// The events that wait for it, oldest first.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// for event in run.events().await? {
+    ///     println!("{} since {:?}", event.name, event.offered_at);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn events(&self) -> Result<Vec<Event>, ClientError> {
         self.client.calls.events(&self.id).await
     }
 
     /// Throws away the waiting events of a name: how many there were.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let thrown_away = run.drain("reminder").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn drain(&self, event: impl Into<String>) -> Result<u32, ClientError> {
         let name = EventName::parse(event).map_err(|problem| ClientError::invalid("event", problem))?;
         self.client.calls.drain(&self.id, &name).await
     }
 
     /// Asks it to end: its code is stopped at its next step.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// use tickover::client::Ended;
+    ///
+    /// match run.cancel().await? {
+    ///     Ended::Now => println!("it has ended"),
+    ///     Ended::Requested => println!("its code stops at its next step"),
+    ///     Ended::Before => println!("it was over already"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn cancel(&self) -> Result<Ended, ClientError> {
         self.client.calls.end(&self.id, End::Cancel).await
     }
 
     /// Ends it at once, whatever its code is doing.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// run.terminate().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn terminate(&self) -> Result<Ended, ClientError> {
         self.client.calls.end(&self.id, End::Terminate).await
     }
 
     /// Lets it begin nothing new; its deadlines keep running. Whether that changed anything.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// if run.pause().await? {
+    ///     println!("it begins nothing new");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn pause(&self) -> Result<bool, ClientError> {
         self.client.calls.hold(&self.id, Hold::Pause).await
     }
 
     /// Lets it go on. Whether that changed anything.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// run.resume().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn resume(&self) -> Result<bool, ClientError> {
         self.client.calls.hold(&self.id, Hold::Resume).await
     }
 
     /// Begins a new run after it ended, with the same input and fresh deadlines.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// assert_eq!(run.restart().await?.run, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn restart(&self) -> Result<Description, ClientError> {
         self.client.calls.begin_again(&self.id, &Again::Restart).await
     }
 
     /// The same, beginning with results of the last run.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// use tickover::client::Rerun;
+    ///
+    /// // Only what failed runs again.
+    /// run.rerun(Rerun::Failed).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn rerun(&self, rerun: Rerun) -> Result<Description, ClientError> {
         let (names, preserve) = match rerun {
             Rerun::Steps(names) => (names, true),
@@ -142,6 +233,13 @@ impl<O> Handle<O> {
     }
 
     /// Has a step run again in the same run, after the execution failed by it.
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// run.retry_step("charge").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn retry_step(&self, name: impl Into<String>) -> Result<Description, ClientError> {
         let name = step_name(name.into())?;
         self.client.calls.begin_again(&self.id, &Again::RetryStep { name }).await

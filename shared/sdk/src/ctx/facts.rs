@@ -47,6 +47,15 @@ impl Ctx {
     }
 
     /// The execution's id.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn named(ctx: Ctx, (): ()) -> Result<String> {
+    ///     Ok(ctx.execution_id().to_owned())
+    /// }
+    /// # assert!(!tickover::test::outcome(named, &named, ()).is_empty());
+    /// ```
     pub fn execution_id(&self) -> String {
         self.shared.lock().facts.execution.to_string()
     }
@@ -58,6 +67,15 @@ impl Ctx {
     }
 
     /// Which run of the execution this is, from 1.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn third(ctx: Ctx, (): ()) -> Result<u32> {
+    ///     if ctx.run() < 3 { ctx.continue_as_new(()).await } else { Ok(ctx.run()) }
+    /// }
+    /// # assert_eq!(tickover::test::outcome(third, &third, ()), 3);
+    /// ```
     pub fn run(&self) -> u32 {
         self.shared.lock().facts.run
     }

@@ -53,6 +53,17 @@ impl<T, E> Map<T, E> {
     }
 
     /// At most so many at once; all of them without this. Steps begin in the order of their items.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn pages(ctx: Ctx, (): ()) -> Result<usize> {
+    ///     let fetch = |page: u32| step("page", move || async move { Ok::<_, Failure>(page) });
+    ///     let fetched = ctx.map("page", 0..20, fetch).concurrency(4).await?;
+    ///     Ok(fetched.completed().count())
+    /// }
+    /// # assert_eq!(tickover::test::outcome(pages, &pages, ()), 20);
+    /// ```
     pub fn concurrency(mut self, most: usize) -> Self {
         self.at_once = most;
         self
@@ -60,6 +71,17 @@ impl<T, E> Map<T, E> {
 
     /// Goes on as long as no more than so many have failed: a number such as `"3"`, or a share of all such as `"10%"`.
     /// None may fail without this.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn most(ctx: Ctx, (): ()) -> Result<usize> {
+    ///     let odd = |n: u32| step("odd", move || async move { if n == 3 { Err(Failure::new("odd", "three")) } else { Ok(n) } });
+    ///     let settled = ctx.map("number", 0..10, odd).tolerate("10%").await?;
+    ///     Ok(settled.completed().count())
+    /// }
+    /// # assert_eq!(tickover::test::outcome(most, &most, ()), 9);
+    /// ```
     pub fn tolerate(mut self, failures: impl Display) -> Self {
         let text = failures.to_string();
         self.tolerance = Tolerance::parse(&text).ok_or(text);

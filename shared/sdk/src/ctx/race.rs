@@ -43,12 +43,16 @@ impl Ctx {
     /// }
     /// # assert!(!tickover::test::outcome(approval, &approval, ()));
     /// ```
-    pub fn race<N: Into<String>, A: IntoFuture, B: IntoFuture>(
+    pub fn race<'f, A, B>(
         &self,
-        name: N,
+        name: impl Into<String>,
         first: A,
         second: B,
-    ) -> impl Future<Output = Either<A::Output, B::Output>> + use<N, A, B> {
+    ) -> BoxFuture<'f, Either<A::Output, B::Output>>
+    where
+        A: IntoFuture<IntoFuture: Send + 'f, Output: Send + 'f>,
+        B: IntoFuture<IntoFuture: Send + 'f, Output: Send + 'f>,
+    {
         let (ctx, name) = (self.clone(), name.into());
         let (first, second) = (Box::pin(first.into_future()), Box::pin(second.into_future()));
         async move {
@@ -63,6 +67,7 @@ impl Ctx {
                 }
             }
         }
+        .boxed()
     }
 
     /// Waits for the first of many futures of one type to end: its index, from 0, and what it came to. For the rest it
@@ -79,11 +84,14 @@ impl Ctx {
     /// }
     /// # assert_eq!(tickover::test::outcome(nearest, &nearest, vec![5, 2, 9]), 1);
     /// ```
-    pub fn race_all<N: Into<String>, L: IntoIterator<Item: IntoFuture>>(
+    pub fn race_all<'f, F>(
         &self,
-        name: N,
-        futures: L,
-    ) -> impl Future<Output = (usize, <L::Item as IntoFuture>::Output)> + use<N, L> {
+        name: impl Into<String>,
+        futures: impl IntoIterator<Item = F>,
+    ) -> BoxFuture<'f, (usize, F::Output)>
+    where
+        F: IntoFuture<IntoFuture: Send + 'f, Output: Send + 'f>,
+    {
         let (ctx, name) = (self.clone(), name.into());
         let futures: Vec<_> = futures.into_iter().map(|future| Box::pin(future.into_future())).collect();
         async move {
@@ -95,6 +103,7 @@ impl Ctx {
             ctx.decided(name, winner, losers).await;
             (winner, ended)
         }
+        .boxed()
     }
 
     /// Waits for two futures of this context, of any types, that go on side by side. For more there is `tokio::join!`.
