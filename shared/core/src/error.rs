@@ -4,12 +4,15 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reject {
     /// A field is missing, malformed or contradicts another.
-    #[error("{field}: {problem}")]
+    #[error("{field}: {expected}{}", .found.as_ref().map(|found| format!(", found {found}")).unwrap_or_default())]
     InvalidRequest {
-        /// The field's path in the request, such as `retry.delay`.
+        /// The field's path in the request, such as `retry.delay[2]`.
         field: String,
-        /// What it should be, and what was found.
-        problem: String,
+        /// What belongs there, such as "expected a string", or what is wrong, such as "must not be empty". It has
+        /// nothing of what the caller sent, so that it can be logged.
+        expected: String,
+        /// What was found instead, such as "the number `7`", if that helps: the caller's own text, not to be logged.
+        found: Option<String>,
     },
     /// No such record, or its retention has passed.
     #[error("there is no task with this id")]
@@ -108,8 +111,19 @@ impl Reject {
         }
     }
 
-    /// A refusal of one field.
-    pub fn field(field: impl Into<String>, problem: impl std::fmt::Display) -> Self {
-        Self::InvalidRequest { field: field.into(), problem: problem.to_string() }
+    /// A refusal of one field. What was expected has nothing of what the caller sent.
+    pub fn field(field: impl Into<String>, expected: impl std::fmt::Display) -> Self {
+        Self::InvalidRequest { field: field.into(), expected: expected.to_string(), found: None }
+    }
+
+    /// The same, with what was found instead: quoted where it is the caller's own text.
+    #[must_use]
+    pub fn instead_of(
+        field: impl Into<String>,
+        expected: impl std::fmt::Display,
+        found: impl std::fmt::Display,
+    ) -> Self {
+        let found = Some(found.to_string());
+        Self::InvalidRequest { field: field.into(), expected: expected.to_string(), found }
     }
 }

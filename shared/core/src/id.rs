@@ -7,7 +7,8 @@ use std::hash::{Hash, Hasher};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize};
 use subtle::ConstantTimeEq as _;
 
 use crate::limits;
@@ -34,6 +35,36 @@ pub enum NameError {
     },
 }
 
+impl NameError {
+    /// What belongs there, to be read after "expected": nothing of what was found.
+    pub fn expected(&self) -> String {
+        match self {
+            Self::Empty => "a name that is not empty".to_owned(),
+            Self::TooLong { maximum, .. } => format!("a name of at most {maximum} characters"),
+            Self::BadCharacter { .. } => "a name of A-Z a-z 0-9 . _ : - only".to_owned(),
+        }
+    }
+
+    /// What was found instead.
+    pub fn found(&self) -> String {
+        match self {
+            Self::Empty => "nothing".to_owned(),
+            Self::TooLong { length, .. } => format!("{length} characters"),
+            Self::BadCharacter { found } => format!("{found:?}"),
+        }
+    }
+}
+
+/// Reads a name, so that what was expected and what was found stay apart in the error.
+fn read_name<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: impl FnOnce(String) -> Result<T, NameError>,
+) -> Result<T, D::Error> {
+    parse(String::deserialize(deserializer)?).map_err(|error| {
+        D::Error::invalid_value(Unexpected::Other(&error.found()), &error.expected().as_str())
+    })
+}
+
 fn check_name(text: &str, maximum: usize) -> Result<(), NameError> {
     if text.is_empty() {
         return Err(NameError::Empty);
@@ -47,18 +78,41 @@ fn check_name(text: &str, maximum: usize) -> Result<(), NameError> {
     Ok(())
 }
 
+/// The characters of names, as a schema says it.
+#[cfg(feature = "schema")]
+const PATTERN: &str = "^[A-Za-z0-9._:-]+$";
+
+/// The bounds of a name, as the API's document says them.
+#[cfg(feature = "schema")]
+macro_rules! schema {
+    ($name:ident, $pattern:expr) => {
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                let text = utoipa::openapi::ObjectBuilder::new().schema_type(utoipa::openapi::Type::String);
+                let text = text.min_length(Some(1)).max_length(Some(Self::MAX));
+                text.pattern(Some($pattern)).build().into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
+    };
+}
+
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $maximum:expr) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(into = "String")]
         pub struct $name(String);
 
         impl $name {
+            /// Most characters it has; each is one byte.
+            pub const MAX: usize = $maximum;
+
             /// Checks the text: not empty, only `[A-Za-z0-9._:-]`, not over-long.
             pub fn parse(text: impl Into<String>) -> Result<Self, NameError> {
                 let text = text.into();
-                check_name(&text, $maximum)?;
+                check_name(&text, Self::MAX)?;
                 Ok(Self(text))
             }
 
@@ -75,11 +129,20 @@ macro_rules! name {
             }
         }
 
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                read_name(deserializer, Self::parse)
+            }
+        }
+
         impl From<$name> for String {
             fn from(name: $name) -> Self {
                 name.0
             }
         }
+
+        #[cfg(feature = "schema")]
+        schema!($name, PATTERN);
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,16 +220,22 @@ name!(
 );
 
 /// The name of a step, sleep, wait or captured value within a run; `label[3]` is the fourth of a fan-out.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(into = "String")]
 pub struct StepName(String);
 
+#[cfg(feature = "schema")]
+schema!(StepName, r"^[A-Za-z0-9._:\[\]-]+$");
+
 impl StepName {
+    /// Most characters it has; each is one byte.
+    pub const MAX: usize = limits::STEP_NAME_MAX;
+
     /// Checks the text: not empty, only `[A-Za-z0-9._:-]` and square brackets, not over-long.
     pub fn parse(text: impl Into<String>) -> Result<Self, NameError> {
         let text = text.into();
         let plain: String = text.chars().map(|c| if matches!(c, '[' | ']') { '.' } else { c }).collect();
-        check_name(&plain, limits::STEP_NAME_MAX)?;
+        check_name(&plain, Self::MAX)?;
         Ok(Self(text))
     }
 
@@ -180,6 +249,12 @@ impl TryFrom<String> for StepName {
     type Error = NameError;
     fn try_from(text: String) -> Result<Self, NameError> {
         Self::parse(text)
+    }
+}
+
+impl<'de> Deserialize<'de> for StepName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_name(deserializer, Self::parse)
     }
 }
 

@@ -45,6 +45,18 @@ pub const SPAN_MAX: Millis = Millis::from_secs(365 * 86_400);
 pub const LEASE_RANGE: (Millis, Millis) = (Millis::from_secs(1), Millis::from_secs(12 * 3600));
 /// Longest long poll of a claim, as in SQS.
 pub const WAIT_MAX: Millis = Millis::from_secs(20);
+/// Shortest timeout of an execution, of a run, or of a workflow's code for failures.
+pub const RUN_TIMEOUT_MIN: Millis = Millis::from_secs(1);
+/// Most labels of a task or an execution.
+pub const LABELS_MAX: usize = 16;
+/// Longest name of a label, in characters.
+pub const LABEL_NAME_MAX: usize = 64;
+/// Longest value of a label, in characters.
+pub const LABEL_VALUE_MAX: usize = 256;
+/// Most records on a page of a list.
+pub const PAGE_MAX: usize = 500;
+/// Records on a page that doesn't say how many.
+pub const PAGE_DEFAULT: usize = 50;
 /// Most tasks one claim takes, as SQS hands out.
 pub const CLAIM_MAX: usize = 10;
 /// How deep JSON may nest.

@@ -17,7 +17,8 @@ use crate::duration::Millis;
 use crate::policy::PolicyError;
 
 use limits::{check_backoff, check_codes, check_delay, check_list};
-use read::{EXPECTED_MAX_ATTEMPTS, SHORT_FORMS, SNAKE_CASE, Spelling, read_fields, short_form};
+pub use read::SHORT_FORMS;
+use read::{EXPECTED_MAX_ATTEMPTS, SNAKE_CASE, Spelling, read_fields, short_form};
 
 /// Delays in one list.
 pub const MAX_LISTED_DELAYS: usize = 8;
@@ -142,6 +143,11 @@ impl RetryPolicy {
         }
     }
 
+    /// Reads one of the short forms, such as `fixed(3, 2s)`.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        short_form(text)
+    }
+
     /// Holds a policy to the limits of this module; the path in the error is in `snake_case`.
     pub fn check(&self) -> Result<(), PolicyError> {
         self.check_as(&SNAKE_CASE)
@@ -207,6 +213,11 @@ impl Default for RetryPolicy {
     fn default() -> Self {
         Self::none()
     }
+}
+
+impl MaxAttempts {
+    /// What belongs there, to be read after "expected".
+    pub const EXPECTED: &str = EXPECTED_MAX_ATTEMPTS;
 }
 
 impl Default for MaxAttempts {

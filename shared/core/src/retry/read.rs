@@ -11,7 +11,8 @@ use super::{Delay, Jitter, MaxAttempts, RetryPolicy};
 pub(super) const EXPECTED_MAX_ATTEMPTS: &str =
     "a whole number of attempts with the first included, 0 to skip, -1 for no limit";
 pub(super) const EXPECTED_BACKOFF: &str = "a finite number above zero";
-pub(super) const SHORT_FORMS: &str = "none, fixed(retries, delay), exponential(retries, base), \
+/// The short forms, as errors list them.
+pub const SHORT_FORMS: &str = "none, fixed(retries, delay), exponential(retries, base), \
                            exponential(retries, base, max_delay)";
 
 /// The names of the fields that the two spellings name differently, and those that only one of them has.

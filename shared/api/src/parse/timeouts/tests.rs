@@ -97,7 +97,7 @@ fn two_names_for_one_timeout_contradict_each_other() {
         (json!({"timeout": 1, "timeout_scope": "per_attempt", "on_timeout": "retry"}), "on_timeout"),
         (json!({"timeout_scope": "per_attempt"}), "timeout_scope"),
     ] {
-        let Err(Reject::InvalidRequest { field: found, problem }) = read(&body) else { panic!("{body}") };
-        assert_eq!(found, field, "{body}: {problem}");
+        let Err(Reject::InvalidRequest { field: found, .. }) = read(&body) else { panic!("{body}") };
+        assert_eq!(found, field, "{body}");
     }
 }

@@ -1,0 +1,23 @@
+//! What the server answers. What doesn't apply is absent, never `null`; instants are in UTC with milliseconds.
+
+mod cron;
+mod execution;
+mod problem;
+mod task;
+mod timeline;
+
+pub use cron::{
+    CronAnswer, CronStatus, CronView, CronsAnswer, DeletedAnswer, RunState, RunView, TriggerAnswer,
+};
+pub use execution::{
+    CauseCategory, CauseView, DrainAnswer, EventView, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer,
+    ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, FailingView, OfferAnswer, ParentView,
+    TimelineAnswer, WaitKind, WaitView,
+};
+pub use problem::Problem;
+pub use task::{
+    AttemptOutcome, AttemptView, BatchAnswer, BatchResult, CancelAnswer, CancelOutcome, ClaimAnswer,
+    ClaimedView, ErrorView, Health, HealthAnswer, HeartbeatAnswer, ListAnswer, NextView, QueueAnswer,
+    QueueView, QueuesAnswer, TaskAnswer, TaskView,
+};
+pub use timeline::TimelineEntryView;

@@ -1,0 +1,43 @@
+//! Everything that isn't a success.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a call has no result: problem details (RFC 9457) with a stable `code`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Problem {
+    /// A URI for the sort of problem: `urn:problem-type:tickover:` and the code.
+    #[serde(rename = "type", default)]
+    pub uri: String,
+    /// The sort of problem in words, the same for every occurrence.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
+    pub title: Cow<'static, str>,
+    /// The HTTP status.
+    #[serde(default)]
+    pub status: u16,
+    /// This occurrence in words, for people.
+    #[serde(default)]
+    pub detail: String,
+    /// The sort of problem for programs: stable.
+    #[cfg_attr(feature = "schema", schema(value_type = String, example = "invalid_request"))]
+    pub code: Cow<'static, str>,
+    /// `invalid_request`: the field that is wrong, as a path such as `retry.delay[2]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// `limit_exceeded`: the limit's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
+    pub limit: Option<Cow<'static, str>>,
+    /// `limit_exceeded`: what was asked for, in the limit's unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<u32>,
+    /// `limit_exceeded`: what is allowed, in the limit's unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maximum: Option<u32>,
+    /// Repeating the call is safe and worth it after this many seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u16>,
+}

@@ -1,0 +1,193 @@
+//! What is wrong with a request, before its whole path is known.
+
+use std::fmt::Display;
+
+use serde::de::{Error, Expected, Unexpected};
+use serde_json::value::RawValue;
+use tickover_core::duration::MAX_QUOTED_CHARS;
+use tickover_core::error::Reject;
+
+/// How alike two names must be for one to be suggested for the other, from 0 to 1.
+const ALIKE: f64 = 0.8;
+
+/// An error. Each object and list that it passes on its way out puts itself before its path.
+#[derive(Debug, thiserror::Error)]
+#[error("{problem:?}")]
+pub(super) struct Fault {
+    /// Such as `retry.delay[2]`; empty for the whole.
+    path: String,
+    problem: Problem,
+    /// What was found, if that is known and helps.
+    found: Option<String>,
+}
+
+#[derive(Debug)]
+enum Problem {
+    /// Another value belongs there.
+    Expected(String),
+    /// The field isn't there.
+    Missing,
+    /// There is no such field.
+    Unknown { nearest: Option<&'static str> },
+    /// The field is there more than once: taking either value would be a guess.
+    Twice,
+}
+
+/// What the names of a request are called.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sort {
+    Field,
+    Parameter,
+}
+
+impl Fault {
+    pub(super) fn twice(name: &str) -> Self {
+        Self { path: excerpt(name), problem: Problem::Twice, found: None }
+    }
+
+    pub(super) fn expected(expected: impl Display, found: String) -> Self {
+        Self { path: String::new(), problem: Problem::Expected(expected.to_string()), found: Some(found) }
+    }
+
+    /// The same, with what was found unless that is known: the value that it is about.
+    pub(super) fn found_in(self, raw: &RawValue) -> Self {
+        let is_null = raw.get() == "null" && self.path.is_empty();
+        match self.problem {
+            // `null` is the same as no field.
+            Problem::Expected(_) if is_null => {
+                Self { problem: Problem::Missing, found: Some("null".to_owned()), ..self }
+            }
+            Problem::Expected(_) if self.found.is_none() => Self { found: Some(quote(raw.get())), ..self },
+            _ => self,
+        }
+    }
+
+    /// The same, with what was found unless that is known.
+    pub(super) fn or_found(self, found: impl FnOnce() -> String) -> Self {
+        Self { found: Some(self.found.unwrap_or_else(found)), ..self }
+    }
+
+    /// The same error as seen from the object that has the field.
+    pub(super) fn under(self, name: &str, raw: &RawValue) -> Self {
+        self.found_in(raw).inside(&excerpt(name))
+    }
+
+    /// The same, where what was found is known.
+    pub(super) fn inside(self, name: &str) -> Self {
+        let path = match self.path.as_str() {
+            "" => name.to_owned(),
+            path if path.starts_with('[') => format!("{name}{path}"),
+            path => format!("{name}.{path}"),
+        };
+        // Beyond the first name, it may be empty: that of a label.
+        Self { path, ..self }
+    }
+
+    /// The refusal, of a request whose place is `path`.
+    pub(super) fn reject(self, path: &str, sort: Sort) -> Reject {
+        let Self { path: field, problem, found } = if path.is_empty() { self } else { self.inside(path) };
+        let is_whole = field.is_empty();
+        let sort = match sort {
+            Sort::Field => "field",
+            Sort::Parameter => "parameter",
+        };
+        let last = field.rsplit('.').next().unwrap_or_default();
+        let (expected, found) = match problem {
+            Problem::Missing if is_whole => ("expected a JSON object".to_owned(), found),
+            Problem::Missing => (required(last), None),
+            Problem::Expected(expected) => (format!("expected {expected}"), found),
+            Problem::Unknown { nearest: Some(nearest) } => {
+                (format!("unknown {sort}; did you mean `{nearest}`?"), None)
+            }
+            Problem::Unknown { nearest: None } => (format!("unknown {sort}"), None),
+            Problem::Twice => ("expected once".to_owned(), Some("twice".to_owned())),
+        };
+        let field = if is_whole { "body".to_owned() } else { field };
+        Reject::InvalidRequest { field, expected, found }
+    }
+}
+
+/// What a field that must be there is for.
+fn required(name: &str) -> String {
+    let what = match name {
+        "queue" => "the queue's name",
+        "kind" => "what sort of work it is",
+        "workflow" => "the workflow's name",
+        "id" => "the id",
+        "name" => "the event's name",
+        "lease" => "the token that the claim gave",
+        "error" => "an object {code, message, retryable}",
+        "code" => "what sort of error it is",
+        "tasks" => "a list of objects",
+        "timeout" => "a duration",
+        _ => return "required".to_owned(),
+    };
+    format!("required; expected {what}")
+}
+
+impl Error for Fault {
+    fn custom<T: Display>(message: T) -> Self {
+        Self { path: String::new(), problem: Problem::Expected(message.to_string()), found: None }
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_value(found, expected)
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let found = match found {
+            Unexpected::Other(found) => Some(found.to_owned()),
+            // The value's own text says more: it is known to the object that has it.
+            _ => None,
+        };
+        Self { found, ..Self::custom(plain(&expected.to_string())) }
+    }
+
+    fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
+        let alike = known.iter().map(|known| (strsim::jaro_winkler(name, known), *known));
+        let nearest =
+            alike.filter(|(alike, _)| *alike >= ALIKE).max_by(|(one, _), (other, _)| one.total_cmp(other));
+        let nearest = nearest.map(|(_, known)| known);
+        Self { path: excerpt(name), problem: Problem::Unknown { nearest }, found: None }
+    }
+
+    fn missing_field(name: &'static str) -> Self {
+        Self { path: name.to_owned(), problem: Problem::Missing, found: None }
+    }
+
+    fn duplicate_field(name: &'static str) -> Self {
+        Self::twice(name)
+    }
+}
+
+/// What serde calls types, in the words of JSON.
+fn plain(expected: &str) -> String {
+    match expected {
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "a JSON object",
+        "f64" => "a number",
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number",
+        other if other.starts_with("struct ") => "a JSON object",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// A value's type, with the value itself where it is short enough to be of help.
+pub(super) fn quote(text: &str) -> String {
+    let kind = match text.as_bytes().first() {
+        Some(b'{') => return "an object".to_owned(),
+        Some(b'[') => return "a list".to_owned(),
+        Some(b'n') => return "null".to_owned(),
+        Some(b'"') => "the string",
+        Some(b't' | b'f') => "the boolean",
+        Some(_) | None => "the number",
+    };
+    format!("{kind} `{}`", excerpt(text.trim_matches('"')))
+}
+
+/// The beginning of a caller's text, as errors repeat it.
+pub(super) fn excerpt(text: &str) -> String {
+    text.chars().take(MAX_QUOTED_CHARS).collect()
+}

@@ -1,0 +1,216 @@
+//! A JSON value whose text is at hand: for its errors, and for payloads.
+
+use std::fmt;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IntoDeserializer as _, MapAccess, SeqAccess, Visitor,
+};
+use serde::{Deserialize, forward_to_deserialize_any};
+use serde_json::value::RawValue;
+
+use super::fault::{Fault, quote};
+use crate::verbatim;
+
+/// Whole numbers up to this one are exact as floats.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A value.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'de> {
+    raw: &'de RawValue,
+}
+
+impl<'de> Node<'de> {
+    pub(super) fn new(raw: &'de RawValue) -> Self {
+        Self { raw }
+    }
+
+    /// An object's names and values. A name that is there twice is refused.
+    pub(super) fn fields(self) -> Result<Vec<(String, &'de RawValue)>, Fault> {
+        if !self.raw.get().starts_with('{') {
+            return Err(Fault::expected("a JSON object", quote(self.raw.get())));
+        }
+        let Pairs(fields) = serde_json::from_str(self.raw.get())
+            .map_err(|error| Fault::expected("names of valid Unicode", error.to_string()))?;
+        for (index, (name, _)) in fields.iter().enumerate() {
+            if fields.iter().take(index).any(|(earlier, _)| earlier == name) {
+                return Err(Fault::twice(name));
+            }
+        }
+        Ok(fields)
+    }
+
+    fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_map(Fields::new(self.fields()?))
+    }
+
+    fn list<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let entries: Vec<&'de RawValue> = serde_json::from_str(self.raw.get())
+            .map_err(|_| Fault::expected("a list", quote(self.raw.get())))?;
+        visitor.visit_seq(Entries { rest: entries.into_iter(), next: 0 })
+    }
+
+    fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let text: String = serde_json::from_str(self.raw.get())
+            .map_err(|error| Fault::expected("a string of valid Unicode", error.to_string()))?;
+        visitor.visit_string(text)
+    }
+
+    /// A whole number is one however it is written: JSON knows no difference between `1` and `1.0`.
+    fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let text = self.raw.get();
+        if let Ok(number) = text.parse() {
+            return visitor.visit_u64(number);
+        }
+        if let Ok(number) = text.parse() {
+            return visitor.visit_i64(number);
+        }
+        let number: f64 = text.parse().map_err(|_| Fault::expected("a number", quote(text)))?;
+        if number.fract() == 0.0 && number.abs() <= EXACT {
+            let whole: Result<i64, _> = format!("{number:.0}").parse();
+            return match whole.map(|whole| (whole, u64::try_from(whole))) {
+                Ok((_, Ok(whole))) => visitor.visit_u64(whole),
+                Ok((whole, Err(_))) => visitor.visit_i64(whole),
+                Err(_) => visitor.visit_f64(number),
+            };
+        }
+        visitor.visit_f64(number)
+    }
+}
+
+impl<'de> Deserializer<'de> for Node<'de> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.raw.get().as_bytes().first() {
+            Some(b'{') => self.object(visitor),
+            Some(b'[') => self.list(visitor),
+            Some(b'"') => self.text(visitor),
+            Some(b't') => visitor.visit_bool(true),
+            Some(b'f') => visitor.visit_bool(false),
+            Some(b'n') => visitor.visit_unit(),
+            Some(_) | None => self.number(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.raw.get() == "null" { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        if name == verbatim::NAME {
+            return visitor.visit_borrowed_str(self.raw.get());
+        }
+        visitor.visit_newtype_struct(self)
+    }
+
+    // A list isn't taken for the fields of an object.
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.object(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.object(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct enum identifier ignored_any
+    }
+}
+
+/// An object's fields, one after the other.
+pub(super) struct Fields<'de> {
+    rest: std::vec::IntoIter<(String, &'de RawValue)>,
+    /// The one whose name was handed out.
+    current: Option<(String, &'de RawValue)>,
+}
+
+impl<'de> Fields<'de> {
+    pub(super) fn new(fields: Vec<(String, &'de RawValue)>) -> Self {
+        Self { rest: fields.into_iter(), current: None }
+    }
+}
+
+impl<'de> MapAccess<'de> for Fields<'de> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        self.current = self.rest.next();
+        let Some((name, _)) = &self.current else { return Ok(None) };
+        let name: StrDeserializer<'_, Fault> = name.as_str().into_deserializer();
+        seed.deserialize(name).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let (name, raw) = self.current.take().ok_or_else(|| Fault::custom("a name before its value"))?;
+        seed.deserialize(Node::new(raw)).map_err(|fault| fault.under(&name, raw))
+    }
+}
+
+impl<'de> Deserializer<'de> for Fields<'de> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_map(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+struct Entries<'de> {
+    rest: std::vec::IntoIter<&'de RawValue>,
+    next: usize,
+}
+
+impl<'de> SeqAccess<'de> for Entries<'de> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+        let Some(raw) = self.rest.next() else { return Ok(None) };
+        let place = format!("[{}]", self.next);
+        self.next += 1;
+        seed.deserialize(Node::new(raw)).map(Some).map_err(|fault| fault.under(&place, raw))
+    }
+}
+
+/// An object's names and values as they come, whatever the names are.
+struct Pairs<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Pairs<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(Collect)
+    }
+}

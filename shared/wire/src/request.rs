@@ -1,0 +1,34 @@
+//! What callers send: bodies, and queries as they stand in addresses.
+
+mod cron;
+mod execution;
+mod query;
+mod report;
+mod retry;
+mod spelling;
+mod task;
+mod timeout;
+
+use serde::{Deserialize, Serialize};
+
+pub use cron::CronRequest;
+pub use execution::{EventMessage, EventRequest, RerunRequest, StartRequest};
+pub use query::{ExecutionsQuery, PageQuery, Statuses, TasksQuery, WaitQuery, pairs};
+pub use report::{
+    CancelRequest, ClaimRequest, CompleteBatchEntry, CompleteBatchRequest, CompleteRequest, FailError,
+    FailRequest, HeartbeatRequest, Nothing, ReleaseRequest,
+};
+pub use retry::{Codes, Delay, Retry, RetryObject, SteepRetries};
+pub use spelling::{Given, contradiction, one_of};
+pub use task::{ScheduleBatchRequest, ScheduleRequest};
+pub use timeout::{OnTimeout, SteepTimeout, SteepTimeoutObject, TimeoutScope};
+
+use crate::Verbatim;
+
+/// A batch whose entries aren't looked into yet: a wrong one fails alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    /// The entries.
+    pub tasks: Vec<Verbatim>,
+}

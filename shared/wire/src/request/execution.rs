@@ -1,0 +1,158 @@
+//! Executions and their events.
+
+use serde::{Deserialize, Serialize};
+use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, StepName, WorkflowName};
+
+use crate::verbatim::present;
+use crate::{
+    Duration, DurationMilliseconds, DurationSeconds, Labels, RunTimeout, RunTimeoutMilliseconds,
+    RunTimeoutSeconds, StartPolicyWord, Verbatim,
+};
+
+/// A request for an execution.
+///
+/// Each duration may also be given under its name with `_seconds` or `_ms`, as a whole number in that unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct StartRequest {
+    /// Which code.
+    pub workflow: WorkflowName,
+    /// Its id; at random if none is given. Starting it again under one id finds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<ExecutionId>,
+    /// Where its workers are. By default the queue whose workers were the last to say that they have the workflow's code,
+    /// which they say when they begin; `workflows` if none has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueName>,
+    /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub input: Option<Verbatim>,
+    /// At most 16, with names of 1 to 64 and values of at most 256 characters, 4 KiB in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
+    /// Any JSON of at most 4 KiB, to be found again with it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub memo: Option<Verbatim>,
+    /// The time that all its runs have together, from now: 1 s to a year.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_timeout: Option<RunTimeout>,
+    /// `execution_timeout` in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_timeout_seconds: Option<RunTimeoutSeconds>,
+    /// `execution_timeout` in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_timeout_ms: Option<RunTimeoutMilliseconds>,
+    /// The time that each run has, from its beginning: 1 s to a year.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_timeout: Option<RunTimeout>,
+    /// `run_timeout` in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_timeout_seconds: Option<RunTimeoutSeconds>,
+    /// `run_timeout` in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_timeout_ms: Option<RunTimeoutMilliseconds>,
+    /// The time of its own that the workflow's code for failures has, beyond every deadline: 1 s to a year. Only
+    /// needed where there may be no worker in time, since a worker that takes the execution says it as well. A
+    /// workflow without such code ends as it would have, once a worker has taken it or this time is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_failure_timeout: Option<RunTimeout>,
+    /// `on_failure_timeout` in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_failure_timeout_seconds: Option<RunTimeoutSeconds>,
+    /// `on_failure_timeout` in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_failure_timeout_ms: Option<RunTimeoutMilliseconds>,
+    /// From when on a worker may take it, counted from now: at most a year.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Duration>,
+    /// `delay` in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_seconds: Option<DurationSeconds>,
+    /// `delay` in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<DurationMilliseconds>,
+    /// What happens if an execution of this workflow has the id: `use_existing` (default) answers with that one,
+    /// whatever else was asked for; `reject_duplicate` refuses. One of another workflow is always refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<StartPolicyWord>,
+    /// The trace that it belongs to, instead of the header of that name: W3C's trace context. What isn't one is ignored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+}
+
+impl StartRequest {
+    /// A request with nothing but what it needs.
+    pub const fn new(workflow: WorkflowName) -> Self {
+        Self {
+            workflow,
+            id: None,
+            queue: None,
+            input: None,
+            labels: None,
+            memo: None,
+            execution_timeout: None,
+            execution_timeout_seconds: None,
+            execution_timeout_ms: None,
+            run_timeout: None,
+            run_timeout_seconds: None,
+            run_timeout_ms: None,
+            on_failure_timeout: None,
+            on_failure_timeout_seconds: None,
+            on_failure_timeout_ms: None,
+            delay: None,
+            delay_seconds: None,
+            delay_ms: None,
+            policy: None,
+            traceparent: None,
+        }
+    }
+}
+
+/// A new run with results of the last one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RerunRequest {
+    /// Steps that run again although they had ended well. Those that failed always do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Vec<StepName>>,
+    /// Whether the results of all other steps are kept: `true` by default. If not, only captured values are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preserve: Option<bool>,
+}
+
+/// An event.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct EventRequest {
+    /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub payload: Option<Verbatim>,
+    /// Makes the call repeatable: of two events with one id, the first stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<EventId>,
+    /// The trace that it belongs to, instead of the header of that name: the execution's own, if that has none yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+}
+
+/// An event that comes by message, and so has no path to say whose it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventMessage {
+    /// The execution's id.
+    pub id: ExecutionId,
+    /// The event's name.
+    pub name: EventName,
+    /// As in [`EventRequest`].
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub payload: Option<Verbatim>,
+    /// As there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<EventId>,
+    /// As there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+}

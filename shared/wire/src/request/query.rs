@@ -1,0 +1,122 @@
+//! Queries: which records, and which page of them.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use tickover_core::execution::ExecutionStatus;
+use tickover_core::id::{QueueName, WorkflowName};
+use tickover_core::task::Status;
+
+use crate::{Cursor, PageLimit, Wait, Words};
+
+/// Which tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TasksQuery {
+    /// Only those of this queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueName>,
+    /// Only those of these statuses. It may be there more than once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Statuses<Status>>,
+    /// Whether `failed` includes those that timed out: `false` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include_timed_out: Option<bool>,
+    /// How many on a page: 50 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<PageLimit>,
+    /// Where the page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Cursor>,
+}
+
+/// Which executions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecutionsQuery {
+    /// Those of this workflow.
+    pub workflow: WorkflowName,
+    /// Only those of these statuses. It may be there more than once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Statuses<ExecutionStatus>>,
+    /// Whether `failed` includes those that timed out: `false` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include_timed_out: Option<bool>,
+    /// How many on a page: 50 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<PageLimit>,
+    /// Where the page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Cursor>,
+}
+
+/// Which page of a list that has nothing else to ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageQuery {
+    /// How many on a page: 50 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<PageLimit>,
+    /// Where the page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Cursor>,
+}
+
+/// How long an answer may wait for the execution's end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitQuery {
+    /// Not at all by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
+}
+
+/// Statuses, separated by commas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statuses<T>(pub Vec<T>);
+
+impl<T: Words> Serialize for Statuses<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let words: Vec<_> = self.0.iter().map(Words::as_word).collect();
+        serializer.serialize_str(&words.join(","))
+    }
+}
+
+impl<'de, T: Words> Deserialize<'de> for Statuses<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List<T>(PhantomData<T>);
+
+        impl<T: Words> Visitor<'_> for List<T> {
+            type Value = Statuses<T>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let words: Vec<_> = T::ALL.iter().map(Words::as_word).collect();
+                write!(formatter, "one or more of {}", words.join(", "))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Statuses<T>, E> {
+                let status = |word: &str| {
+                    T::of_word(word.trim()).ok_or_else(|| E::invalid_value(Unexpected::Str(word), &self))
+                };
+                text.split(',').map(status).collect::<Result<_, _>>().map(Statuses)
+            }
+        }
+
+        deserializer.deserialize_str(List(PhantomData))
+    }
+}
+
+/// A query as names and values, to be percent-encoded. Only for the queries of this module: what isn't a text or a
+/// number in them is left out.
+pub fn pairs<T: Serialize>(query: &T) -> Vec<(String, String)> {
+    let Ok(Value::Object(fields)) = serde_json::to_value(query) else { return vec![] };
+    let pair = |(name, value): (String, Value)| match value {
+        Value::String(text) => Some((name, text)),
+        Value::Bool(_) | Value::Number(_) => Some((name, value.to_string())),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    };
+    fields.into_iter().filter_map(pair).collect()
+}

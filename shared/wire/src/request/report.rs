@@ -1,0 +1,124 @@
+//! What workers and operators send.
+
+use serde::{Deserialize, Serialize};
+use tickover_core::id::{TaskId, WorkerName};
+
+use crate::verbatim::present;
+use crate::{ClaimCount, FailureCode, Lease, LeaseToken, Progress, Verbatim, Wait};
+
+/// A request for work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ClaimRequest {
+    /// Who asks: shown in the list of attempts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerName>,
+    /// At most how many tasks; 1 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<ClaimCount>,
+    /// How long the tasks are the worker's without a heartbeat: 1 s to 12 h, 60 s by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+    /// How long to wait for the first task: at most 20 s, not at all by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
+}
+
+/// A result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CompleteRequest {
+    /// The token that the claim gave.
+    pub lease: LeaseToken,
+    /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub output: Option<Verbatim>,
+}
+
+/// Many results at once, at most 100.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CompleteBatchRequest {
+    /// The results.
+    pub tasks: Vec<CompleteBatchEntry>,
+}
+
+/// A result among others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CompleteBatchEntry {
+    /// The task's id.
+    pub id: TaskId,
+    /// The token that the claim gave.
+    pub lease: LeaseToken,
+    /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub output: Option<Verbatim>,
+}
+
+/// The end of an attempt that failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FailRequest {
+    /// The token that the claim gave.
+    pub lease: LeaseToken,
+    /// What went wrong.
+    pub error: FailError,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FailError {
+    /// What sort of error: compared with the policy's `non_retryable`. At most 64 bytes of UTF-8.
+    pub code: FailureCode,
+    /// For people. What is longer than a payload may be is cut, and ends by saying so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Whether trying again can help: `true` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retryable: Option<bool>,
+}
+
+/// A sign of life.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct HeartbeatRequest {
+    /// The token that the claim gave.
+    pub lease: LeaseToken,
+    /// How far the attempt is, from 0 to 1. The next one is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+/// A task given back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ReleaseRequest {
+    /// The token that the claim gave.
+    pub lease: LeaseToken,
+}
+
+/// A cancellation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CancelRequest {
+    /// Whether to end the task even while a worker has it: `false` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
+}
+
+/// An object without fields; nothing at all will do as well.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Nothing {}

@@ -1,0 +1,159 @@
+//! A task.
+
+use serde::{Deserialize, Serialize};
+use tickover_core::id::{QueueName, TaskId, TaskKind};
+
+use super::{Retry, SteepTimeout};
+use crate::verbatim::present;
+use crate::{
+    Duration, DurationMilliseconds, DurationSeconds, IdempotencyKey, Instant, Labels, OnTimeoutWord, Timeout,
+    TimeoutMilliseconds, TimeoutScopeWord, TimeoutSeconds, Verbatim,
+};
+
+/// A request for a task.
+///
+/// Each duration may also be given under its name with `_seconds` or `_ms`, as a whole number in that unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ScheduleRequest {
+    /// Where workers find it.
+    pub queue: QueueName,
+    /// What sort of work it is.
+    pub kind: TaskKind,
+    /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub input: Option<Verbatim>,
+    /// Its id; at random if none is given. The same request again under one id finds the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<TaskId>,
+    /// Makes the request repeatable for 24 hours, and as long as its task is open. At most 256 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<IdempotencyKey>,
+    /// From when a worker may have it, counted from now: at most a year.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Duration>,
+    /// `delay` in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_seconds: Option<DurationSeconds>,
+    /// `delay` in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<DurationMilliseconds>,
+    /// From when a worker may have it, instead of `delay`: RFC 3339 with any offset, at most a year ahead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<Instant>,
+    /// The time it has in all, from scheduling: it ends at that deadline whatever attempts are left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Timeout>,
+    /// `timeout` in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<TimeoutSeconds>,
+    /// `timeout` in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<TimeoutMilliseconds>,
+    /// `global` (default), or `per_attempt`: then `timeout` counts from each claim, and is final.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_scope: Option<TimeoutScopeWord>,
+    /// How long each attempt may wait for a worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule_to_start_timeout: Option<Timeout>,
+    /// The same in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule_to_start_timeout_seconds: Option<TimeoutSeconds>,
+    /// The same in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule_to_start_timeout_ms: Option<TimeoutMilliseconds>,
+    /// How long each attempt may run, from its claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_to_close_timeout: Option<Timeout>,
+    /// The same in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_to_close_timeout_seconds: Option<TimeoutSeconds>,
+    /// The same in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_to_close_timeout_ms: Option<TimeoutMilliseconds>,
+    /// How long an attempt may go without a heartbeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_timeout: Option<Timeout>,
+    /// The same in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_timeout_seconds: Option<TimeoutSeconds>,
+    /// The same in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_timeout_ms: Option<TimeoutMilliseconds>,
+    /// What the timeouts of an attempt do: `retry` (default) while attempts are left, or `terminal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<OnTimeoutWord>,
+    /// Whether a timeout counts as an error (default). If not, it ends in `cancelled`, which is never retried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_on_timeout: Option<bool>,
+    /// How it is tried again; by default it isn't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// At most 16, with names of 1 to 64 and values of at most 256 characters, 4 KiB in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
+    /// Steep's heartbeat timeout.
+    #[serde(rename = "maxInactivity", skip_serializing_if = "Option::is_none")]
+    pub max_inactivity: Option<SteepTimeout>,
+    /// Steep's start-to-close timeout.
+    #[serde(rename = "maxRuntime", skip_serializing_if = "Option::is_none")]
+    pub max_runtime: Option<SteepTimeout>,
+    /// Steep's timeout over all attempts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<SteepTimeout>,
+    /// Steep's name for `retry`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<Retry>,
+    /// The trace that it belongs to, instead of the header of that name: W3C's trace context. What isn't one is ignored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+}
+
+impl ScheduleRequest {
+    /// A request with nothing but what it needs.
+    pub const fn new(queue: QueueName, kind: TaskKind) -> Self {
+        Self {
+            queue,
+            kind,
+            input: None,
+            id: None,
+            idempotency_key: None,
+            delay: None,
+            delay_seconds: None,
+            delay_ms: None,
+            run_at: None,
+            timeout: None,
+            timeout_seconds: None,
+            timeout_ms: None,
+            timeout_scope: None,
+            schedule_to_start_timeout: None,
+            schedule_to_start_timeout_seconds: None,
+            schedule_to_start_timeout_ms: None,
+            start_to_close_timeout: None,
+            start_to_close_timeout_seconds: None,
+            start_to_close_timeout_ms: None,
+            heartbeat_timeout: None,
+            heartbeat_timeout_seconds: None,
+            heartbeat_timeout_ms: None,
+            on_timeout: None,
+            error_on_timeout: None,
+            retry: None,
+            labels: None,
+            max_inactivity: None,
+            max_runtime: None,
+            deadline: None,
+            retries: None,
+            traceparent: None,
+        }
+    }
+}
+
+/// Many requests at once, at most 100.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ScheduleBatchRequest {
+    /// The requests.
+    pub tasks: Vec<ScheduleRequest>,
+}

@@ -1,0 +1,163 @@
+//! Schemas of the types that write themselves. Their bounds come from where they are checked, so that the document can't
+//! say others.
+
+use std::borrow::Cow;
+
+use tickover_core::duration::Millis;
+use tickover_core::retry::{MAX_CODE_CHARS, MAX_CODES, MAX_LISTED_DELAYS};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, SchemaType};
+use utoipa::openapi::{
+    Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, OneOfBuilder, Ref, RefOr, Schema, SchemaFormat,
+    Type,
+};
+use utoipa::{Number, PartialSchema, ToSchema};
+
+use tickover_core::limits::{LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX};
+
+use crate::request::{Codes, Delay};
+use crate::{
+    Attempts, ClaimCount, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant, Interval, Labels,
+    Lease, LeaseToken, Length, Milliseconds, PageLimit, Progress, RunCount, RunTimeout, Said, Seconds, Span,
+    Timeout, Verbatim, Wait, Word, Words,
+};
+
+fn of(kind: Type) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(kind)
+}
+
+fn whole(least: usize, most: usize) -> Object {
+    of(Type::Integer).minimum(Some(Number::UInt(least))).maximum(Some(Number::UInt(most))).build()
+}
+
+fn list(entries: impl Into<ArrayItems>, least: usize, most: usize) -> Array {
+    ArrayBuilder::new().items(entries).min_items(Some(least)).max_items(Some(most)).build()
+}
+
+fn ms(span: Millis) -> usize {
+    usize::try_from(span.as_u64()).unwrap_or(usize::MAX)
+}
+
+/// Types whose schema needs no other.
+macro_rules! schemas {
+    ($($of:ty, $schema:expr;)*) => {$(
+        impl PartialSchema for $of {
+            fn schema() -> RefOr<Schema> {
+                RefOr::T(Schema::from($schema))
+            }
+        }
+
+        impl ToSchema for $of {}
+    )*};
+}
+
+schemas! {
+    Instant, of(Type::String).format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)));
+    Length, of(Type::String).description(Some("A length of time.")).examples(["1h 30m"]);
+    Duration, span::<Self>("A length of time: at most a year.");
+    Timeout, span::<Self>("A length of time: longer than zero, at most a year.");
+    RunTimeout, span::<Self>("A length of time: 1 s to a year.");
+    Interval, span::<Self>("Whole seconds: 1 s to a year.");
+    Lease, span::<Self>("A length of time: 1 s to 12 h.");
+    Wait, span::<Self>("A length of time: at most 20 s.");
+    ClaimCount, whole(Self::LEAST, Self::MOST);
+    PageLimit, whole(Self::LEAST, Self::MOST);
+    RunCount, whole(Self::LEAST, Self::MOST);
+    Progress, of(Type::Number).minimum(Some(Number::Float(0.0))).maximum(Some(Number::Float(1.0)));
+    Attempts, of(Type::Integer).minimum(Some(Number::Int(-1))).maximum(Some(Number::UInt(0xffff_ffff)))
+        .description(Some("Attempts, the first included: 0 to skip the task, -1 for no limit."));
+    IdempotencyKey, text(Self::MOST);
+    LeaseToken, text(Self::MOST);
+    FailureCode, text(Self::MOST);
+    CronText, text(Self::MOST);
+    Cursor, text(Self::MOST);
+    Verbatim, ObjectBuilder::new().schema_type(SchemaType::AnyValue)
+        .description(Some("Any JSON. It is kept as it was sent."));
+    Labels, of(Type::Object).max_properties(Some(LABELS_MAX))
+        .property_names(Some(of(Type::String).min_length(Some(1)).max_length(Some(LABEL_NAME_MAX))))
+        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::from(
+            of(Type::String).max_length(Some(LABEL_VALUE_MAX)),
+        )))));
+    Codes, list(of(Type::String).min_length(Some(1)).max_length(Some(MAX_CODE_CHARS)), 0, MAX_CODES);
+}
+
+/// The server counts bytes: as many characters at most.
+fn text(most: Option<usize>) -> ObjectBuilder {
+    of(Type::String).min_length(Some(1)).max_length(most)
+}
+
+fn span<S: Span>(description: &str) -> OneOfBuilder {
+    let form = "One or more of `<integer><unit>` with units `ms`, `s`, `m`, `h`, `d` and their long forms, or whole \
+                milliseconds.";
+    OneOfBuilder::new()
+        .description(Some(format!("{description}\n\n{form}")))
+        .examples([serde_json::json!("1h 30m"), serde_json::json!(5_400_000)])
+        .item(of(Type::String).description(Some("In words.")))
+        .item(whole(ms(S::LEAST), ms(S::MOST)))
+}
+
+impl PartialSchema for Delay {
+    fn schema() -> RefOr<Schema> {
+        let one = || Ref::from_schema_name(Duration::name());
+        OneOfBuilder::new()
+            .description(Some("One delay, or a list of them whose last one repeats."))
+            .item(one())
+            .item(list(one(), 1, MAX_LISTED_DELAYS))
+            .into()
+    }
+}
+
+impl ToSchema for Delay {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((Duration::name().into_owned(), Duration::schema()));
+    }
+}
+
+impl<S: Span> PartialSchema for Seconds<S> {
+    fn schema() -> RefOr<Schema> {
+        whole(ms(S::LEAST).div_ceil(1_000), ms(S::MOST) / 1_000).into()
+    }
+}
+
+impl<S: Span + ToSchema> ToSchema for Seconds<S> {
+    fn name() -> Cow<'static, str> {
+        format!("{}Seconds", S::name()).into()
+    }
+}
+
+impl<S: Span> PartialSchema for Milliseconds<S> {
+    fn schema() -> RefOr<Schema> {
+        whole(ms(S::LEAST), ms(S::MOST)).into()
+    }
+}
+
+impl<S: Span + ToSchema> ToSchema for Milliseconds<S> {
+    fn name() -> Cow<'static, str> {
+        format!("{}Milliseconds", S::name()).into()
+    }
+}
+
+impl<T: Words> PartialSchema for Word<T> {
+    fn schema() -> RefOr<Schema> {
+        of(Type::String).enum_values(Some(T::ALL.iter().map(Words::as_word))).into()
+    }
+}
+
+impl<T: Words> ToSchema for Word<T> {
+    fn name() -> Cow<'static, str> {
+        T::NAME.into()
+    }
+}
+
+impl<T: Words> PartialSchema for Said<T> {
+    fn schema() -> RefOr<Schema> {
+        let words: Vec<_> = T::ALL.iter().map(|value| format!("`{}`", value.as_word())).collect();
+        let description = format!("One of {}. A newer server may have others.", words.join(", "));
+        of(Type::String).description(Some(description)).into()
+    }
+}
+
+impl<T: Words> ToSchema for Said<T> {
+    fn name() -> Cow<'static, str> {
+        format!("{}Word", T::NAME).into()
+    }
+}

@@ -1,0 +1,115 @@
+//! Texts that aren't names, and labels.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error, MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use tickover_core::cron::expression::EXPRESSION_MAX;
+use tickover_core::error::Reject;
+use tickover_core::limits::{
+    self, ERROR_CODE_MAX, IDEMPOTENCY_KEY_MAX, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX,
+};
+use tickover_core::payload::Json;
+
+/// Texts that mustn't be empty. Their greatest lengths are in bytes of UTF-8 and checked by the service, which answers
+/// with the limit's name.
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident, $expected:literal, $most:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+        pub struct $name(pub String);
+
+        impl $name {
+            /// Most bytes of UTF-8, if there is a limit.
+            pub const MOST: Option<usize> = $most;
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                if text.is_empty() {
+                    return Err(D::Error::invalid_value(Unexpected::Other("nothing"), &$expected));
+                }
+                Ok(Self(text))
+            }
+        }
+    )*};
+}
+
+texts! {
+    /// Makes a request repeatable. At most 256 bytes.
+    IdempotencyKey, "a text that is not empty", Some(IDEMPOTENCY_KEY_MAX);
+    /// The token that a claim gave. It is opaque.
+    LeaseToken, "the token that the claim gave", None;
+    /// What sort of error it is. At most 64 bytes.
+    FailureCode, "a code that is not empty", Some(ERROR_CODE_MAX);
+    /// A cron expression. At most 80 bytes.
+    CronText, "a cron expression", Some(EXPRESSION_MAX);
+    /// Where a page begins: from the answer with the page before. It is opaque.
+    Cursor, "the cursor of an earlier answer", None;
+}
+
+/// Labels: at most 16, with names of 1 to 64 and values of at most 256 characters, 4 KiB in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Labels(pub BTreeMap<String, String>);
+
+impl Labels {
+    /// The labels as they are stored, in the order of their names: their order in the request makes no difference.
+    pub fn to_json(&self) -> Result<Option<Json>, Reject> {
+        limits::check("labels", self.0.len(), LABELS_MAX)?;
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let text = serde_json::to_string(&self.0).map_err(|error| Reject::field("labels", error))?;
+        Ok(Json::parse(text))
+    }
+}
+
+impl<'de> Deserialize<'de> for Labels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Labels;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
+                let mut labels = BTreeMap::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    let value = map.next_value_seed(ValueOf(&name))?;
+                    labels.insert(name, value);
+                }
+                Ok(Labels(labels))
+            }
+        }
+
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+/// The value of a label, with whose place an error about its name is told.
+struct ValueOf<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for ValueOf<'_> {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        let too = |length: usize, expected: String| {
+            D::Error::invalid_value(Unexpected::Other(&format!("{length} characters")), &expected.as_str())
+        };
+        let length = self.0.chars().count();
+        if !(1..=LABEL_NAME_MAX).contains(&length) {
+            return Err(too(length, format!("a name of 1 to {LABEL_NAME_MAX} characters")));
+        }
+        let text = String::deserialize(deserializer)?;
+        let length = text.chars().count();
+        if length > LABEL_VALUE_MAX {
+            return Err(too(length, format!("a string of at most {LABEL_VALUE_MAX} characters")));
+        }
+        Ok(text)
+    }
+}

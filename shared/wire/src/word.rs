@@ -1,0 +1,223 @@
+//! Values that are one of a few words.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use tickover_core::cron::plan::{Missed, Overlap};
+use tickover_core::cron::run::Skip;
+use tickover_core::execution::command::StartPolicy;
+use tickover_core::execution::{DeadlineKind, ExecutionStatus, ParentClosePolicy};
+use tickover_core::retry::Jitter;
+use tickover_core::task::Status;
+use tickover_core::timeout::TimeoutKind;
+
+use crate::answer::{AttemptOutcome, CancelOutcome, CauseCategory, CronStatus, Health, RunState, WaitKind};
+use crate::request::{OnTimeout, TimeoutScope};
+
+/// A type whose values are written as words.
+pub trait Words: Copy + Eq + fmt::Debug + 'static {
+    /// Its name in the API's document.
+    const NAME: &'static str;
+    /// All values, in the order in which people are shown them.
+    const ALL: &'static [Self];
+
+    /// How a value is written.
+    fn as_word(&self) -> &'static str;
+
+    /// The value that is written like this.
+    fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|value| value.as_word() == word)
+    }
+}
+
+/// A word in a request: one that isn't known is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word<T>(pub T);
+
+/// A word in an answer. One that isn't known is kept: a newer server may have more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said<T> {
+    /// A word that this build knows.
+    Known(T),
+    /// Another one.
+    Other(String),
+}
+
+impl<T: Words> Said<T> {
+    /// The value, if this build knows it.
+    pub fn known(&self) -> Option<T> {
+        match self {
+            Self::Known(value) => Some(*value),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// The word.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Known(value) => value.as_word(),
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl<T> From<T> for Word<T> {
+    fn from(value: T) -> Self {
+        Self(value)
+    }
+}
+
+impl<T: Words> From<T> for Said<T> {
+    fn from(value: T) -> Self {
+        Self::Known(value)
+    }
+}
+
+impl<T: Words> fmt::Display for Said<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl<T: Words> Serialize for Word<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.as_word())
+    }
+}
+
+impl<T: Words> Serialize for Said<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de, T: Words> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOf<T>(PhantomData<T>);
+
+        impl<T: Words> Visitor<'_> for OneOf<T> {
+            type Value = T;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let words: Vec<_> = T::ALL.iter().map(|value| format!("\"{}\"", value.as_word())).collect();
+                formatter.write_str(&words.join(" or "))
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<T, E> {
+                T::of_word(word).ok_or_else(|| E::invalid_value(Unexpected::Str(word), &self))
+            }
+        }
+
+        deserializer.deserialize_str(OneOf(PhantomData)).map(Self)
+    }
+}
+
+impl<'de, T: Words> Deserialize<'de> for Said<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        Ok(T::of_word(&word).map_or(Self::Other(word), Self::Known))
+    }
+}
+
+/// Words of types that the core has, by their names there.
+macro_rules! of_core {
+    ($($of:ty, $name:literal, $all:expr, $word:expr;)*) => {$(
+        impl Words for $of {
+            const NAME: &'static str = $name;
+            const ALL: &'static [Self] = &$all;
+
+            fn as_word(&self) -> &'static str {
+                let word: fn($of) -> &'static str = $word;
+                word(*self)
+            }
+        }
+    )*};
+}
+
+of_core! {
+    Status, "TaskStatus", Self::ALL, Status::as_str;
+    ExecutionStatus, "ExecutionStatus", Self::ALL, ExecutionStatus::as_str;
+    TimeoutKind, "TimeoutKind",
+        [Self::ScheduleToClose, Self::ScheduleToStart, Self::Heartbeat, Self::StartToClose], TimeoutKind::as_str;
+    DeadlineKind, "DeadlineKind", [Self::Execution, Self::Run], DeadlineKind::as_str;
+    Overlap, "Overlap", Self::ALL, Overlap::as_str;
+    Missed, "Missed", Self::ALL, Missed::as_str;
+    Skip, "SkipReason", [Self::Overlap, Self::Missed, Self::Full, Self::Dropped], Skip::as_str;
+    Jitter, "Jitter", [Self::None, Self::Full], |jitter| match jitter {
+        Jitter::None => "none",
+        Jitter::Full => "full",
+    };
+    StartPolicy, "StartPolicy", [Self::UseExisting, Self::Reject], |policy| match policy {
+        StartPolicy::UseExisting => "use_existing",
+        StartPolicy::Reject => "reject_duplicate",
+    };
+    ParentClosePolicy, "ParentClosePolicy", [Self::Abandon, Self::RequestCancel, Self::Terminate], |policy| {
+        match policy {
+            ParentClosePolicy::Abandon => "abandon",
+            ParentClosePolicy::RequestCancel => "request_cancel",
+            ParentClosePolicy::Terminate => "terminate",
+        }
+    };
+}
+
+/// Aliases, which the document's derivation can name.
+macro_rules! aliases {
+    ($of:ident: $($name:ident = $words:ty;)*) => {$(
+        #[doc = concat!("[`", stringify!($of), "`] of these words.")]
+        pub type $name = $of<$words>;
+    )*};
+}
+
+aliases! {
+    Word:
+    OverlapWord = Overlap;
+    MissedWord = Missed;
+    StartPolicyWord = StartPolicy;
+    JitterWord = Jitter;
+    TimeoutScopeWord = TimeoutScope;
+    OnTimeoutWord = OnTimeout;
+}
+
+aliases! {
+    Said:
+    SaidTaskStatus = Status;
+    SaidExecutionStatus = ExecutionStatus;
+    SaidTimeoutKind = TimeoutKind;
+    SaidDeadlineKind = DeadlineKind;
+    SaidOverlap = Overlap;
+    SaidMissed = Missed;
+    SaidParentClose = ParentClosePolicy;
+    SaidAttemptOutcome = AttemptOutcome;
+    SaidCancelOutcome = CancelOutcome;
+    SaidHealth = Health;
+    SaidWaitKind = WaitKind;
+    SaidCauseCategory = CauseCategory;
+    SaidCronStatus = CronStatus;
+    SaidRunState = RunState;
+}
+
+/// An enumeration that only the API has.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $value:ident = $word:literal,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$of])* $value,)*
+        }
+
+        impl $crate::Words for $name {
+            const NAME: &'static str = stringify!($name);
+            const ALL: &'static [Self] = &[$(Self::$value),*];
+
+            fn as_word(&self) -> &'static str {
+                match self {
+                    $(Self::$value => $word,)*
+                }
+            }
+        }
+    )*};
+}
+
+pub(crate) use words;
