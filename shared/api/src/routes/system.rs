@@ -8,7 +8,7 @@ use tickover_service::Service;
 use crate::answer::Answer;
 use crate::openapi;
 use crate::problem::Problem;
-use crate::view::HealthAnswer;
+use tickover_wire::answer::{Health, HealthAnswer};
 
 /// Say that the server answers.
 ///
@@ -22,8 +22,8 @@ use crate::view::HealthAnswer;
 )]
 pub(super) async fn health(State(service): State<Service>) -> Result<Answer, Problem> {
     let unreadable = service.unreadable();
-    let status = if unreadable.is_empty() { "ok" } else { "degraded" };
-    Answer::ok(&HealthAnswer { status, unreadable })
+    let status = if unreadable.is_empty() { Health::Ok } else { Health::Degraded };
+    Answer::ok(&HealthAnswer { status: status.into(), unreadable })
 }
 
 /// This document.
