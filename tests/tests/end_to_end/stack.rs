@@ -36,7 +36,6 @@ pub(crate) struct Stack {
 impl Stack {
     /// The stack, which `cargo xtask e2e` has deployed.
     pub(crate) async fn deployed() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "a name for tests is no configuration of the service")]
         let name =
             std::env::var(STACK).unwrap_or_else(|error| panic!("{STACK}: {error}. Run `cargo xtask e2e`"));
         let http = Client::builder().no_proxy().build().unwrap();
