@@ -1,4 +1,4 @@
-//! What the service needs from the world. Adapters implement these; the conformance suite holds them to it.
+//! What the service needs from the world. Adapters implement these; `tests/tests/conformance` holds them to it.
 
 use async_trait::async_trait;
 use futures::future::join_all;

@@ -307,16 +307,3 @@ impl Store for MemoryStore {
         Ok(self.records().keys.get(digest).cloned())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::conformance::store as conformance;
-
-    #[tokio::test]
-    async fn conforms() {
-        conformance::run(|| async { Arc::new(MemoryStore::new()) as Arc<dyn Store> }).await;
-    }
-}

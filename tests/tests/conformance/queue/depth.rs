@@ -3,7 +3,7 @@
 use tickover_core::duration::Millis;
 
 use super::{ABSENT, LONG, Outcome, Subject, ensure, name};
-use crate::ports::{Depth, Outgoing, QueueError};
+use tickover_service::ports::{Depth, Outgoing, QueueError};
 
 /// How long a queue's counts may lag behind. SQS says a minute.
 const LAG: Millis = Millis::from_secs(60);

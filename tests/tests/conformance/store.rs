@@ -18,27 +18,18 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use crate::ports::{Store, StoreError};
 use executions::{found, joins, journals, moved, started, updated, woken};
 use fixture::World;
+use tickover_service::ports::{Store, StoreError};
 
-/// What a case does with a store.
+/// What a case does with a store that nothing has been written to. It panics, or returns the store's own error, if the
+/// store doesn't conform.
 type Check = fn(Arc<dyn Store>) -> BoxFuture<'static, Result<(), StoreError>>;
 
 /// One thing that every store does.
-#[derive(Clone, Copy, Debug)]
-pub struct Case {
-    /// What it does.
-    pub name: &'static str,
+struct Case {
+    name: &'static str,
     check: Check,
-}
-
-impl Case {
-    /// Checks it on a store that nothing has been written to. Panics, or returns the store's own error, if the
-    /// store doesn't do it.
-    pub async fn check(&self, store: Arc<dyn Store>) -> Result<(), StoreError> {
-        (self.check)(store).await
-    }
 }
 
 macro_rules! cases {
@@ -47,8 +38,7 @@ macro_rules! cases {
     };
 }
 
-/// All cases.
-pub const CASES: &[Case] = cases![
+const CASES: &[Case] = cases![
     create::a_new_task_is_read_as_it_was_written,
     create::every_outcome_is_read_as_it_was_written,
     create::an_id_in_use_conflicts_with_its_task,
@@ -136,7 +126,7 @@ pub const CASES: &[Case] = cases![
 /// # Panics
 ///
 /// At the end, naming the cases that failed, if any did.
-pub async fn run<M, F>(make: M)
+pub(crate) async fn run<M, F>(make: M)
 where
     M: Fn() -> F,
     F: Future<Output = Arc<dyn Store>>,
@@ -144,7 +134,7 @@ where
     let mut failed = Vec::new();
     for case in CASES {
         let store = make().await;
-        match AssertUnwindSafe(case.check(store)).catch_unwind().await {
+        match AssertUnwindSafe((case.check)(store)).catch_unwind().await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => failed.push(format!("{}: {error}", case.name)),
             Err(_) => failed.push(format!("{}: see its panic above", case.name)),

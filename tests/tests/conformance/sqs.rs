@@ -6,11 +6,12 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName;
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
-use tickover_service::conformance::queue as suite;
 use tickover_service::ports::{Outgoing, Queue, QueueError};
 use tickover_service::system::SystemClock;
 use tickover_sqs::{SqsQueue, create_queue};
 use tickover_tests::emulator;
+
+use crate::queue as suite;
 
 async fn client() -> Client {
     Client::new(&emulator::aws_config().await)
@@ -22,7 +23,7 @@ async fn made(client: &Client, prefix: &str) -> anyhow::Result<String> {
 }
 
 #[tokio::test]
-async fn sqs_keeps_the_contract_of_a_queue() -> anyhow::Result<()> {
+async fn the_queue_of_sqs_conforms() -> anyhow::Result<()> {
     let client = client().await;
     let mut urls = BTreeMap::new();
     for name in suite::queue_names() {

@@ -3,21 +3,19 @@
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
-use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::execution::{Execution, ExecutionState, fixture};
 
-use super::super::fixture::{NOW, SHARD, World, later};
-use super::fixture::{closed, conflicting, every_state, execution_id};
-use crate::ports::StoreError;
+use super::fixture::{closed, conflicting, execution_id};
+use crate::store::fixture::{NOW, SHARD, World, later};
+use tickover_service::ports::StoreError;
 
-pub(in super::super) async fn a_new_execution_is_read_as_it_was_written(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn a_new_execution_is_read_as_it_was_written(world: World) -> Result<(), StoreError> {
     assert_eq!(world.store.execution(&execution_id("plain")).await?, None);
     for execution in [world.execution("plain"), world.full_execution("full")] {
         let written = world.start(execution).await?;
         assert_eq!(world.found(&written).await?, written);
     }
-    for (number, state) in every_state().into_iter().enumerate() {
+    for (number, state) in fixture::every_state(NOW).into_iter().enumerate() {
         let is_open = !matches!(state, ExecutionState::Ended(_));
         let due = is_open.then_some(Due { at: later(60), kind: DueKind::Instant, shard: SHARD });
         let written = Execution { state, due, ..world.full_execution(&format!("state-{number}")) };
@@ -27,16 +25,14 @@ pub(in super::super) async fn a_new_execution_is_read_as_it_was_written(
     Ok(())
 }
 
-pub(in super::super) async fn an_id_in_use_conflicts_with_its_execution(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn an_id_in_use_conflicts_with_its_execution(world: World) -> Result<(), StoreError> {
     let first = world.start(world.full_execution("twice")).await?;
     assert_eq!(conflicting(world.started("twice").await), Some(first.clone()));
     assert_eq!(world.found(&first).await?, first);
     Ok(())
 }
 
-pub(in super::super) async fn starting_again_by_the_same_decision_counts_as_done(
+pub(crate) async fn starting_again_by_the_same_decision_counts_as_done(
     world: World,
 ) -> Result<(), StoreError> {
     let written = world.started("again").await?;
@@ -45,7 +41,7 @@ pub(in super::super) async fn starting_again_by_the_same_decision_counts_as_done
     Ok(())
 }
 
-pub(in super::super) async fn an_executions_id_is_free_at_the_very_end_of_retention(
+pub(crate) async fn an_executions_id_is_free_at_the_very_end_of_retention(
     world: World,
 ) -> Result<(), StoreError> {
     let old = world.started("reused").await?;
@@ -65,7 +61,7 @@ pub(in super::super) async fn an_executions_id_is_free_at_the_very_end_of_retent
     Ok(())
 }
 
-pub(in super::super) async fn a_task_and_an_execution_of_one_id_are_two_records(
+pub(crate) async fn a_task_and_an_execution_of_one_id_are_two_records(
     world: World,
 ) -> Result<(), StoreError> {
     let task = world.scheduled("both").await?;

@@ -5,7 +5,7 @@
 use tickover_core::duration::Millis;
 
 use super::{LONG, Outcome, Subject, ensure};
-use crate::ports::QueueError;
+use tickover_service::ports::QueueError;
 
 pub(super) async fn deleting_twice_is_no_error(subject: &Subject<'_>) -> Outcome {
     subject.send(&["a"], Millis::ZERO).await?;

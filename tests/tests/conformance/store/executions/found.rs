@@ -5,9 +5,9 @@ use tickover_core::execution::Execution;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::id::{ExecutionId, RecordId};
 
-use super::super::fixture::{NOW, SHARD, World, id, later, present};
 use super::fixture::{execution_id, parent_of, running, slot, workflow};
-use crate::ports::{DueRange, Listing, StoreError};
+use crate::store::fixture::{NOW, SHARD, World, id, later, present};
+use tickover_service::ports::{DueRange, Listing, StoreError};
 
 /// More pages than any case fills: a cursor that leads nowhere ends in a failure, not in a loop.
 const PAGES_MAX: usize = 50;
@@ -34,7 +34,7 @@ impl World {
     }
 }
 
-pub(in super::super) async fn many_executions_are_read_at_once_without_the_absent_ones(
+pub(crate) async fn many_executions_are_read_at_once_without_the_absent_ones(
     world: World,
 ) -> Result<(), StoreError> {
     let mut written = Vec::new();
@@ -53,7 +53,7 @@ pub(in super::super) async fn many_executions_are_read_at_once_without_the_absen
     Ok(())
 }
 
-pub(in super::super) async fn executions_are_listed_by_workflow_the_latest_first(
+pub(crate) async fn executions_are_listed_by_workflow_the_latest_first(
     world: World,
 ) -> Result<(), StoreError> {
     for (id, secs) in [("b", 2), ("e", 5), ("a", 1), ("d", 4), ("c", 3)] {
@@ -82,7 +82,7 @@ pub(in super::super) async fn executions_are_listed_by_workflow_the_latest_first
     Ok(())
 }
 
-pub(in super::super) async fn a_long_list_of_executions_is_one_list_in_pages_of_any_size(
+pub(crate) async fn a_long_list_of_executions_is_one_list_in_pages_of_any_size(
     world: World,
 ) -> Result<(), StoreError> {
     let mut expected = Vec::new();
@@ -100,7 +100,7 @@ pub(in super::super) async fn a_long_list_of_executions_is_one_list_in_pages_of_
     Ok(())
 }
 
-pub(in super::super) async fn a_cursor_of_another_workflow_or_listing_is_refused(
+pub(crate) async fn a_cursor_of_another_workflow_or_listing_is_refused(
     world: World,
 ) -> Result<(), StoreError> {
     for (id, secs) in [("a", 1), ("b", 2), ("c", 3)] {
@@ -123,9 +123,7 @@ pub(in super::super) async fn a_cursor_of_another_workflow_or_listing_is_refused
     Ok(())
 }
 
-pub(in super::super) async fn what_is_due_comes_in_order_whatever_its_kind(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn what_is_due_comes_in_order_whatever_its_kind(world: World) -> Result<(), StoreError> {
     for secs in [30, 10, 50] {
         let execution = world.execution(&format!("e-{secs}"));
         let due = Some(Due { at: later(secs), kind: DueKind::Instant, shard: SHARD });
@@ -150,9 +148,7 @@ pub(in super::super) async fn what_is_due_comes_in_order_whatever_its_kind(
     Ok(())
 }
 
-pub(in super::super) async fn lists_of_tasks_hold_nothing_of_executions(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn lists_of_tasks_hold_nothing_of_executions(world: World) -> Result<(), StoreError> {
     let execution = world.started("both").await?;
     let key = SegmentKey { incarnation: execution.incarnation, run: 1, number: 1, mark: world.nonce() };
     let segment = Segment { before: None, entries: vec![] };

@@ -20,7 +20,7 @@ use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 
-use crate::ports::{Current, Store, StoreError};
+use tickover_service::ports::{Current, Store, StoreError};
 
 /// When everything happens: far ahead, so that no store deletes by age what a case has just written.
 pub(super) const NOW: Timestamp = Timestamp::from_millis(4_000_000_000_250);

@@ -4,7 +4,7 @@ use tickover_core::due::{Due, DueKind};
 use tickover_core::task::Task;
 
 use super::fixture::{NOW, SHARD, World, conflicting, later};
-use crate::ports::{DueRange, StoreError};
+use tickover_service::ports::{DueRange, StoreError};
 
 const TO: Due = Due { at: NOW, kind: DueKind::Recheck, shard: SHARD };
 

@@ -9,7 +9,7 @@ use tickover_core::task::Task;
 use tickover_core::timeout::{AttemptTimeout, OnTimeout, Timeouts};
 
 use super::fixture::{NOW, SHARD, World, conflicting, deadline, later, look, place, present, retried};
-use crate::ports::StoreError;
+use tickover_service::ports::StoreError;
 
 pub(super) async fn every_step_of_a_life_is_read_as_it_was_written(world: World) -> Result<(), StoreError> {
     let mut task = world.schedule(Schedule { retry: retried(2), ..world.request("life") }).await?;

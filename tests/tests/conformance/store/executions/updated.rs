@@ -3,18 +3,18 @@
 use futures::future::join_all;
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
-use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::execution::{Execution, ExecutionState, fixture};
 use tickover_core::queue::QueueRecord;
 
-use super::super::fixture::{NOW, SHARD, World, later, queue};
-use super::fixture::{closed, conflicting, every_state, running, updating, waiting, wake};
-use crate::ports::StoreError;
+use super::fixture::{closed, conflicting, running, updating, waiting, wake};
+use crate::store::fixture::{NOW, SHARD, World, later, queue};
+use tickover_service::ports::StoreError;
 
-pub(in super::super) async fn every_change_of_an_execution_is_read_as_it_was_written(
+pub(crate) async fn every_change_of_an_execution_is_read_as_it_was_written(
     world: World,
 ) -> Result<(), StoreError> {
     let mut current = world.started("life").await?;
-    for state in every_state() {
+    for state in fixture::every_state(NOW) {
         // Whatever there is comes and goes: also what a restart takes off a record that had ended.
         let full = world.full_execution("life");
         let is_open = !matches!(state, ExecutionState::Ended(_));
@@ -31,7 +31,7 @@ pub(in super::super) async fn every_change_of_an_execution_is_read_as_it_was_wri
     Ok(())
 }
 
-pub(in super::super) async fn a_stale_version_conflicts_with_the_current_execution(
+pub(crate) async fn a_stale_version_conflicts_with_the_current_execution(
     world: World,
 ) -> Result<(), StoreError> {
     let pending = world.started("stale").await?;
@@ -41,9 +41,7 @@ pub(in super::super) async fn a_stale_version_conflicts_with_the_current_executi
     Ok(())
 }
 
-pub(in super::super) async fn a_later_execution_of_the_same_id_is_left_alone(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn a_later_execution_of_the_same_id_is_left_alone(world: World) -> Result<(), StoreError> {
     let old = world.started("name").await?;
     world.ended(&old).await?;
     let new = world.execution("name");
@@ -54,7 +52,7 @@ pub(in super::super) async fn a_later_execution_of_the_same_id_is_left_alone(
     Ok(())
 }
 
-pub(in super::super) async fn an_execution_that_never_was_conflicts_with_nothing(
+pub(crate) async fn an_execution_that_never_was_conflicts_with_nothing(
     world: World,
 ) -> Result<(), StoreError> {
     let unwritten = world.execution("unwritten");
@@ -63,7 +61,7 @@ pub(in super::super) async fn an_execution_that_never_was_conflicts_with_nothing
     Ok(())
 }
 
-pub(in super::super) async fn a_change_by_the_same_decision_counts_as_done_until_others_have_decided(
+pub(crate) async fn a_change_by_the_same_decision_counts_as_done_until_others_have_decided(
     world: World,
 ) -> Result<(), StoreError> {
     let pending = world.started("again").await?;
@@ -81,7 +79,7 @@ pub(in super::super) async fn a_change_by_the_same_decision_counts_as_done_until
     Ok(())
 }
 
-pub(in super::super) async fn an_executions_instant_that_would_be_found_too_late_conflicts(
+pub(crate) async fn an_executions_instant_that_would_be_found_too_late_conflicts(
     world: World,
 ) -> Result<(), StoreError> {
     let hinted = world.started("late").await?;
@@ -98,7 +96,7 @@ pub(in super::super) async fn an_executions_instant_that_would_be_found_too_late
     Ok(())
 }
 
-pub(in super::super) async fn an_executions_place_moved_by_a_tick_is_left_unless_a_new_one_is_written(
+pub(crate) async fn an_executions_place_moved_by_a_tick_is_left_unless_a_new_one_is_written(
     world: World,
 ) -> Result<(), StoreError> {
     let hinted = world.started("moved").await?;
@@ -115,9 +113,7 @@ pub(in super::super) async fn an_executions_place_moved_by_a_tick_is_left_unless
     Ok(())
 }
 
-pub(in super::super) async fn of_changes_of_an_execution_at_once_one_wins(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn of_changes_of_an_execution_at_once_one_wins(world: World) -> Result<(), StoreError> {
     let pending = world.started("race").await?;
     let tries = (0..16).map(|_| world.turned(&pending, running()));
     let (mut winners, mut losers) = (Vec::new(), 0);
@@ -133,7 +129,7 @@ pub(in super::super) async fn of_changes_of_an_execution_at_once_one_wins(
     Ok(())
 }
 
-pub(in super::super) async fn an_execution_and_other_records_are_written_together_or_not_at_all(
+pub(crate) async fn an_execution_and_other_records_are_written_together_or_not_at_all(
     world: World,
 ) -> Result<(), StoreError> {
     let pending = world.started("together").await?;

@@ -1,5 +1,4 @@
-//! The store's conformance suite over `DynamoDB`'s semantics: in this process, in memory and in a file, and
-//! over the network; and what only this adapter can be asked.
+//! The store over `DynamoDB`'s semantics: in this process, in memory and in a file, and over the network.
 #![expect(clippy::expect_used, reason = "what a test expects and doesn't find is its failure")]
 
 mod executions;
@@ -23,9 +22,10 @@ use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 use tickover_dynamodb::{DynamoStore, Table, TableError, Usage};
 use tickover_embedded::dynamodb::Embedded;
-use tickover_service::conformance::store as conformance;
 use tickover_service::ports::{Store, StoreError};
 use tickover_tests::emulator;
+
+use crate::store as suite;
 
 const NOW: Timestamp = Timestamp::from_millis(4_000_000_000_000);
 
@@ -37,7 +37,7 @@ async fn store(client: &Client, table: &str) -> Arc<DynamoStore> {
 
 #[tokio::test]
 async fn the_embedded_store_in_memory_conforms() {
-    conformance::run(|| async {
+    suite::run(|| async {
         let embedded = Embedded::memory().expect("a database in memory");
         store(&embedded.client(), "tickover").await as Arc<dyn Store>
     })
@@ -49,7 +49,7 @@ async fn the_embedded_store_in_a_file_conforms() {
     let folder = tempfile::tempdir().expect("a folder");
     let embedded = Embedded::file(&folder.path().join("tickover.db")).expect("a database in a file");
     let tables = AtomicUsize::new(0);
-    conformance::run(|| async {
+    suite::run(|| async {
         let table = format!("tickover-{}", tables.fetch_add(1, Ordering::Relaxed));
         store(&embedded.client(), &table).await as Arc<dyn Store>
     })
@@ -59,8 +59,7 @@ async fn the_embedded_store_in_a_file_conforms() {
 #[tokio::test]
 async fn the_store_over_the_network_conforms() {
     let client = Client::new(&emulator::aws_config().await);
-    conformance::run(|| async { store(&client, &emulator::unique("conformance")).await as Arc<dyn Store> })
-        .await;
+    suite::run(|| async { store(&client, &emulator::unique("conformance")).await as Arc<dyn Store> }).await;
 }
 
 #[tokio::test]

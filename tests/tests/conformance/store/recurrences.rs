@@ -13,7 +13,7 @@ use tickover_core::recurrence::{Recurrence, decide};
 use tickover_core::time::Timestamp;
 
 use super::fixture::{NOW, SHARD, World, conflicting, json, later, parsed, queue};
-use crate::ports::{DueRange, StoreError};
+use tickover_service::ports::{DueRange, StoreError};
 
 fn name(text: &str) -> RecurrenceId {
     parsed(RecurrenceId::parse(text))

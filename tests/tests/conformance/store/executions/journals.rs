@@ -1,14 +1,14 @@
 //! The sealed parts of journals.
 
 use tickover_core::decision::Write;
-use tickover_core::execution::Execution;
 use tickover_core::execution::journal::{Entry, Happened, SEGMENT_BYTES, Segment, SegmentKey};
+use tickover_core::execution::{Execution, fixture};
 use tickover_core::id::Nonce;
 use tickover_core::payload::Payload;
 
-use super::super::fixture::{NOW, World, json, later};
-use super::fixture::{every_entry, execution_id, step};
-use crate::ports::StoreError;
+use super::fixture::{execution_id, step};
+use crate::store::fixture::{NOW, World, json, later};
+use tickover_service::ports::StoreError;
 
 fn key(world: &World, of: &Execution, run: u32, number: u32) -> SegmentKey {
     SegmentKey { incarnation: of.incarnation, run, number, mark: world.nonce() }
@@ -19,13 +19,13 @@ fn noted(text: &str, before: Option<Nonce>) -> Segment {
     Segment { before, entries: vec![Entry { at: NOW, what }] }
 }
 
-pub(in super::super) async fn segments_are_read_by_number_and_foreign_ones_with_them(
+pub(crate) async fn segments_are_read_by_number_and_foreign_ones_with_them(
     world: World,
 ) -> Result<(), StoreError> {
     let execution = world.execution("sealed");
     let (id, incarnation) = (&execution.id, execution.incarnation);
     assert_eq!(world.store.segments(id, incarnation, 1).await?, []);
-    let full = Segment { before: None, entries: every_entry() };
+    let full = Segment { before: None, entries: fixture::every_entry(NOW) };
     let mut written = vec![(key(&world, &execution, 1, 1), full)];
     for number in 2..=11 {
         let before = written.last().map(|(key, _)| key.mark);
@@ -48,7 +48,7 @@ pub(in super::super) async fn segments_are_read_by_number_and_foreign_ones_with_
     Ok(())
 }
 
-pub(in super::super) async fn segments_are_told_apart_by_run_incarnation_and_execution(
+pub(crate) async fn segments_are_told_apart_by_run_incarnation_and_execution(
     world: World,
 ) -> Result<(), StoreError> {
     let [one, two] = ["e-1", "e-2"].map(|id| world.execution(id));
@@ -70,9 +70,7 @@ pub(in super::super) async fn segments_are_told_apart_by_run_incarnation_and_exe
     Ok(())
 }
 
-pub(in super::super) async fn a_journal_larger_than_one_answer_is_read_whole(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn a_journal_larger_than_one_answer_is_read_whole(world: World) -> Result<(), StoreError> {
     let execution = world.execution("large");
     let mut written = Vec::new();
     for number in 1..=5 {
@@ -87,9 +85,7 @@ pub(in super::super) async fn a_journal_larger_than_one_answer_is_read_whole(
     Ok(())
 }
 
-pub(in super::super) async fn a_segment_is_kept_longer_or_is_gone_already(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn a_segment_is_kept_longer_or_is_gone_already(world: World) -> Result<(), StoreError> {
     let execution = world.started("done").await?;
     let (id, incarnation) = (&execution.id, execution.incarnation);
     let written = [1, 2].map(|run| (key(&world, &execution, run, 1), noted("kept", None)));

@@ -4,9 +4,9 @@ use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::Execution;
 
-use super::super::fixture::{NOW, SHARD, World, later};
 use super::fixture::{conflicting, running};
-use crate::ports::{DueRange, StoreError};
+use crate::store::fixture::{NOW, SHARD, World, later};
+use tickover_service::ports::{DueRange, StoreError};
 
 const TO: Due = Due { at: NOW, kind: DueKind::Recheck, shard: SHARD };
 
@@ -18,9 +18,7 @@ impl World {
     }
 }
 
-pub(in super::super) async fn moving_an_executions_place_leaves_the_rest_of_it(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn moving_an_executions_place_leaves_the_rest_of_it(world: World) -> Result<(), StoreError> {
     let hinted = world.start(world.full_execution("moved")).await?;
     let moved = world.moved_to(&hinted, TO).await?;
     assert_eq!(world.found(&moved).await?, moved);
@@ -34,9 +32,7 @@ pub(in super::super) async fn moving_an_executions_place_leaves_the_rest_of_it(
     Ok(())
 }
 
-pub(in super::super) async fn an_executions_place_that_has_moved_conflicts(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn an_executions_place_that_has_moved_conflicts(world: World) -> Result<(), StoreError> {
     let hinted = world.started("raced").await?;
     let first = Due { at: later(3_000), ..TO };
     let moved = world.moved_to(&hinted, first).await?;
@@ -47,9 +43,7 @@ pub(in super::super) async fn an_executions_place_that_has_moved_conflicts(
     Ok(())
 }
 
-pub(in super::super) async fn an_execution_decided_on_since_keeps_its_place(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn an_execution_decided_on_since_keeps_its_place(world: World) -> Result<(), StoreError> {
     let hinted = world.started("decided").await?;
     let taken = world.turned(&hinted, running()).await?;
     assert_eq!(conflicting(world.moved_to(&hinted, TO).await), Some(taken.clone()));

@@ -1,4 +1,4 @@
-//! What every queue must do, as named cases that an adapter's tests run with [`check`].
+//! What every queue must do, as named cases that each adapter runs with [`check`].
 //!
 //! The cases ask for no more than SQS promises: no order, whole seconds, depths that are right in the end. What
 //! they wait for, they wait for by the clock given, so that a virtual one makes them instantaneous. Two things
@@ -18,10 +18,10 @@ use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::time::Timestamp;
 
-use crate::ports::{Clock, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{Clock, Outgoing, Queue, QueueError, Received};
 
 /// A queue that must not exist where the cases run.
-pub const ABSENT: &str = "conformance-absent";
+pub(crate) const ABSENT: &str = "conformance-absent";
 
 /// Longer than any case takes.
 const LONG: Millis = Millis::from_secs(120);
@@ -46,7 +46,7 @@ type Outcome = Result<(), Failure>;
 macro_rules! ensure {
     ($condition:expr, $($observed:tt)+) => {
         if !$condition {
-            return Err($crate::conformance::queue::Failure::Observed(format!($($observed)+)));
+            return Err($crate::queue::Failure::Observed(format!($($observed)+)));
         }
     };
 }
@@ -90,7 +90,7 @@ const CASES: &[Case] = cases![
 
 /// The cases that failed, and why.
 #[derive(Debug)]
-pub struct Failures(Vec<(&'static str, Failure)>);
+pub(crate) struct Failures(Vec<(&'static str, Failure)>);
 
 impl fmt::Display for Failures {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,12 +102,12 @@ impl fmt::Display for Failures {
 impl std::error::Error for Failures {}
 
 /// The queues that [`check`] needs, one a case. Each must be empty, and there already unless opening makes it.
-pub fn queue_names() -> Vec<QueueName> {
+pub(crate) fn queue_names() -> Vec<QueueName> {
     CASES.iter().map(Case::queue).collect()
 }
 
 /// Runs all cases at the same time, each on a queue of its own. Takes a few seconds by the clock.
-pub async fn check(queue: &dyn Queue, clock: &dyn Clock) -> Result<(), Failures> {
+pub(crate) async fn check(queue: &dyn Queue, clock: &dyn Clock) -> Result<(), Failures> {
     let outcomes = join_all(CASES.iter().map(async |case| {
         let subject = Subject { queue, clock, name: case.queue() };
         subject.queue.open(&subject.name).await?;

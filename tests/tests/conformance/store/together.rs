@@ -7,7 +7,7 @@ use tickover_core::id::Fingerprint;
 use tickover_core::queue::{KeyRecord, QueueRecord};
 
 use super::fixture::{NOW, SHARD, World, conflicting, id, later, present, queue};
-use crate::ports::StoreError;
+use tickover_service::ports::StoreError;
 
 const DIGEST: Fingerprint = Fingerprint::from_bytes([3; 16]);
 

@@ -4,9 +4,9 @@ use futures::future::try_join_all;
 use tickover_core::decision::Write;
 use tickover_core::execution::{Execution, ExecutionState};
 
-use super::super::fixture::{NOW, World};
 use super::fixture::{closed, conflicting, execution_id, running, waiting, wake};
-use crate::ports::StoreError;
+use crate::store::fixture::{NOW, World};
+use tickover_service::ports::StoreError;
 
 /// Puts it to sleep if it has been woken just so often.
 fn sleep(world: &World, before: &Execution, seen: u64) -> (Execution, [Write; 1]) {
@@ -17,9 +17,7 @@ fn sleep(world: &World, before: &Execution, seen: u64) -> (Execution, [Write; 1]
     (after, [write])
 }
 
-pub(in super::super) async fn a_wake_changes_the_count_and_nothing_else(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn a_wake_changes_the_count_and_nothing_else(world: World) -> Result<(), StoreError> {
     let full = world.start(world.full_execution("full")).await?;
     world.store.commit(&[wake(&full)]).await?;
     assert_eq!(world.found(&full).await?, Execution { wakes: full.wakes + 1, ..full.clone() });
@@ -34,7 +32,7 @@ pub(in super::super) async fn a_wake_changes_the_count_and_nothing_else(
     Ok(())
 }
 
-pub(in super::super) async fn wakes_at_once_all_count(world: World) -> Result<(), StoreError> {
+pub(crate) async fn wakes_at_once_all_count(world: World) -> Result<(), StoreError> {
     let execution = world.started("many").await?;
     let writes = [wake(&execution)];
     try_join_all((0..16).map(|_| world.store.commit(&writes))).await?;
@@ -42,7 +40,7 @@ pub(in super::super) async fn wakes_at_once_all_count(world: World) -> Result<()
     Ok(())
 }
 
-pub(in super::super) async fn decisions_leave_the_count_of_wakes(world: World) -> Result<(), StoreError> {
+pub(crate) async fn decisions_leave_the_count_of_wakes(world: World) -> Result<(), StoreError> {
     let pending = world.started("counted").await?;
     world.store.commit(&[wake(&pending)]).await?;
     let after = Execution { wakes: 7, ..world.next_version(&pending) };
@@ -51,9 +49,7 @@ pub(in super::super) async fn decisions_leave_the_count_of_wakes(world: World) -
     Ok(())
 }
 
-pub(in super::super) async fn one_that_was_woken_unseen_does_not_go_to_sleep(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn one_that_was_woken_unseen_does_not_go_to_sleep(world: World) -> Result<(), StoreError> {
     let taken = world.turned(&world.started("woken").await?, running()).await?;
     world.store.commit(&[wake(&taken)]).await?;
     let woken = Execution { wakes: 1, ..taken.clone() };
@@ -69,7 +65,7 @@ pub(in super::super) async fn one_that_was_woken_unseen_does_not_go_to_sleep(
     Ok(())
 }
 
-pub(in super::super) async fn one_that_is_closed_or_gone_or_another_is_not_woken(
+pub(crate) async fn one_that_is_closed_or_gone_or_another_is_not_woken(
     world: World,
 ) -> Result<(), StoreError> {
     let nobody = world.execution("nobody");

@@ -5,11 +5,11 @@ use tickover_core::execution::journal::JOIN_MAX;
 use tickover_core::execution::{Parent, Slot};
 use tickover_core::id::Nonce;
 
-use super::super::fixture::{World, later};
 use super::fixture::{parent_of, slot};
-use crate::ports::StoreError;
+use crate::store::fixture::{World, later};
+use tickover_service::ports::StoreError;
 
-pub(in super::super) async fn a_place_is_counted_once_however_often_it_is_marked(
+pub(crate) async fn a_place_is_counted_once_however_often_it_is_marked(
     world: World,
 ) -> Result<(), StoreError> {
     let parent = parent_of("fan-out", world.incarnation());
@@ -19,9 +19,7 @@ pub(in super::super) async fn a_place_is_counted_once_however_often_it_is_marked
     Ok(())
 }
 
-pub(in super::super) async fn joins_are_told_apart_by_all_that_they_are_of(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn joins_are_told_apart_by_all_that_they_are_of(world: World) -> Result<(), StoreError> {
     let parent = parent_of("fan-out", world.incarnation());
     let others = [
         (parent.clone(), slot(0)),
@@ -40,9 +38,7 @@ pub(in super::super) async fn joins_are_told_apart_by_all_that_they_are_of(
     Ok(())
 }
 
-pub(in super::super) async fn of_places_marked_at_once_exactly_one_is_the_last(
-    world: World,
-) -> Result<(), StoreError> {
+pub(crate) async fn of_places_marked_at_once_exactly_one_is_the_last(world: World) -> Result<(), StoreError> {
     let parent = parent_of("fan-out", world.incarnation());
     let marks = (0..JOIN_MAX).map(|place| world.store.join(&parent, slot(place), later(60)));
     let mut counts = try_join_all(marks).await?;

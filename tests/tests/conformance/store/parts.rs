@@ -10,7 +10,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
 use super::fixture::{NOW, World, conflicting, id, json, later, present, queue};
-use crate::ports::{DueEntry, DueRange, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, StoreError};
 
 const DIGEST: Fingerprint = Fingerprint::from_bytes([5; 16]);
 

@@ -7,7 +7,7 @@ use tickover_core::retry::{Delay, Jitter, RetryPolicy};
 use tickover_core::timeout::{AttemptTimeout, OnTimeout, Timeouts};
 
 use super::fixture::{NOW, World, conflicting, deadline, json, look, present, retried};
-use crate::ports::StoreError;
+use tickover_service::ports::StoreError;
 
 pub(super) async fn a_new_task_is_read_as_it_was_written(world: World) -> Result<(), StoreError> {
     let request = world.request("full");

@@ -8,7 +8,7 @@ use tickover_core::queue::QueueRecord;
 use tickover_core::time::Timestamp;
 
 use super::fixture::{NOW, SHARD, World, deadline, id, json, later, look, place, present, queue};
-use crate::ports::{DueRange, Listing, Page, StoreError};
+use tickover_service::ports::{DueRange, Listing, Page, StoreError};
 
 /// More pages than any case fills: a cursor that leads nowhere ends in a failure, not in a loop.
 const PAGES_MAX: usize = 200;

@@ -8,16 +8,15 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::journal::{Entry, Happened, Segment, SegmentKey};
-use tickover_core::execution::{Closed, Execution, ExecutionOutcome, ExecutionState, Parent, Slot};
+use tickover_core::execution::{Closed, Execution, ExecutionOutcome, ExecutionState, Parent, Slot, fixture};
 use tickover_core::id::{BlobId, Nonce};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::DynamoStore;
 use tickover_embedded::dynamodb::Embedded;
 use tickover_service::ports::{Store as _, StoreError};
-use tickover_tests::handmade;
 
-use crate::{NOW, TABLE, store};
+use super::{NOW, TABLE, store};
 
 type Item = HashMap<String, AttributeValue>;
 
@@ -31,7 +30,7 @@ struct One {
 async fn one() -> One {
     let client = Embedded::memory().expect("a database in memory").client();
     let store = store(&client, TABLE).await;
-    let execution = handmade::execution("e", 1, NOW).expect("names");
+    let execution = fixture::pending(NOW);
     let write = Write::CreateExecution { execution: Box::new(execution.clone()), now: NOW };
     store.commit(&[write]).await.expect("it is written");
     One { client, store, execution }
@@ -74,13 +73,13 @@ fn closed() -> Closed {
 #[tokio::test]
 async fn an_execution_of_a_newer_build_is_refused_by_every_read_and_write_and_stays_as_it_is() {
     let one = one().await;
-    let mut newer = one.item("exec#e", "exec").await;
+    let mut newer = one.item("exec#order-7", "exec").await;
     newer.insert("v".to_owned(), AttributeValue::N("2".to_owned()));
     let request = one.client.put_item().table_name(TABLE).set_item(Some(newer.clone()));
     request.send().await.expect("it is written");
 
     let before = &one.execution;
-    let again = handmade::execution("e", 2, NOW).expect("names");
+    let again = Execution { nonce: Nonce::from_bytes([2; 8]), ..before.clone() };
     let create = Write::CreateExecution { execution: Box::new(again), now: NOW };
     let to = Due { at: NOW, kind: DueKind::Recheck, shard: 0 };
     let rearm = Write::RearmExecution { execution: Box::new(before.clone()), to };
@@ -94,9 +93,9 @@ async fn an_execution_of_a_newer_build_is_refused_by_every_read_and_write_and_st
         one.store.commit(&[one.wake()]).await,
     ] {
         let Err(StoreError::Corrupt { reason }) = refused else { panic!("{refused:?}") };
-        assert_eq!(reason, "execution e is stored in format 2, where this build reads 1");
+        assert_eq!(reason, "execution order-7 is stored in format 2, where this build reads 1");
     }
-    assert_eq!(one.item("exec#e", "exec").await, newer);
+    assert_eq!(one.item("exec#order-7", "exec").await, newer);
 }
 
 #[tokio::test]
@@ -137,7 +136,7 @@ async fn a_hundred_places_of_a_fan_out_are_one_unit_each() {
         assert_eq!(marked, place + 1);
     }
     assert_units(one.store.usage().since(before).write_units, 100.0);
-    let pk = format!("join#e#{}#1#{}#9", parent.incarnation, Nonce::from_bytes([2; 8]));
+    let pk = format!("join#order-7#{}#1#{}#9", parent.incarnation, Nonce::from_bytes([2; 8]));
     assert_eq!(one.item(&pk, "join").await["ttl"], AttributeValue::N(NOW.as_secs_ceil().to_string()));
 }
 
@@ -162,8 +161,8 @@ async fn what_belongs_to_an_execution_has_an_end_that_is_only_moved_later() {
 
     let blob = format!("blob#{}", at(NOW).id);
     let items = [
-        ("exec#e", format!("seg#{incarnation}#00000001#000001#{mark}")),
-        ("exec#e", format!("seg#{incarnation}#00000002#000001#{mark}")),
+        ("exec#order-7", format!("seg#{incarnation}#00000001#000001#{mark}")),
+        ("exec#order-7", format!("seg#{incarnation}#00000002#000001#{mark}")),
         (blob.as_str(), "blob".to_owned()),
     ];
     for (pk, sk) in &items {
@@ -179,7 +178,7 @@ async fn what_belongs_to_an_execution_has_an_end_that_is_only_moved_later() {
     for (pk, sk) in &items {
         assert_eq!(one.item(pk, sk).await["ttl"], AttributeValue::N("4000000001".to_owned()), "{sk}");
     }
-    assert_eq!(one.item("exec#e", "exec").await.get("ttl"), None);
+    assert_eq!(one.item("exec#order-7", "exec").await.get("ttl"), None);
 }
 
 fn assert_units(units: f64, expected: f64) {
