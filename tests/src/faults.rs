@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, TaskId, WorkflowName,
 };
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::recurrence::Recurrence;
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
@@ -133,12 +133,12 @@ impl Store for LosesAnswers {
         self.answer(answer)
     }
 
-    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
-        self.inner.recurrence(id).await
+    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
+        self.inner.cron(id).await
     }
 
-    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
-        self.inner.recurrences(limit, cursor).await
+    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
+        self.inner.crons(limit, cursor).await
     }
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {

@@ -229,37 +229,37 @@ async fn tasks_end_are_listed_cancelled_and_retried_over_http() {
 }
 
 #[tokio::test]
-async fn recurring_schedules_are_made_and_steered_the_same_over_http_and_without_a_network() {
+async fn crons_are_made_and_steered_the_same_over_http_and_without_a_network() {
     let shop = Shop::open_with(|env| env.step::<charge>().workflow(fulfil)).await;
     let order = || Order { number: 7 };
     let daily = |client: &Client| {
         let start = client.start(&fulfil, order()).label("team", "blue").memo(vec![1.5]).delay("1s");
-        let made = client.recurrence("daily").unwrap().create(start).cron("@daily").run_ids("d-{occurrence}");
+        let made = client.cron("daily").unwrap().create(start).cron("@daily").run_ids("d-{occurrence}");
         made.time_zone("Europe/Berlin").missed(Missed::RunOnce).jitter("1m").paused(false).into_future()
     };
     let hourly = |client: &Client, letters: &str| {
         let task = client.schedule(charge(order())).timeout("1h").label("letters", letters);
-        let made = client.recurrence("hourly").unwrap().replace(task).every("1h");
+        let made = client.cron("hourly").unwrap().replace(task).every("1h");
         made.overlap(Overlap::TerminateOther).max_runs(3).into_future()
     };
     let direct = shop.env.client();
     assert_eq!(daily(&shop.client).await.unwrap(), daily(direct).await.unwrap());
     shop.env.advance("1s").await.unwrap();
     assert_eq!(hourly(&shop.client, "many").await.unwrap(), hourly(direct, "many").await.unwrap());
-    let first = shop.client.list_recurrences().limit(1).await.unwrap();
-    assert_eq!(first, direct.list_recurrences().limit(1).await.unwrap());
-    let rest = shop.client.list_recurrences().cursor(first.cursor.unwrap()).await.unwrap();
-    assert_eq!((rest.recurrences.len(), rest.recurrences[0].id.as_str()), (1, "hourly"));
+    let first = shop.client.list_crons().limit(1).await.unwrap();
+    assert_eq!(first, direct.list_crons().limit(1).await.unwrap());
+    let rest = shop.client.list_crons().cursor(first.cursor.unwrap()).await.unwrap();
+    assert_eq!((rest.crons.len(), rest.crons[0].id.as_str()), (1, "hourly"));
 
     shop.env.advance("26h").await.unwrap();
     for (id, started, state) in [("daily", 1, RunState::Open), ("hourly", 3, RunState::Started)] {
-        let over_http = shop.client.recurrence(id).unwrap();
+        let over_http = shop.client.cron(id).unwrap();
         let found = over_http.describe().await.unwrap();
-        assert_eq!(found, direct.recurrence(id).unwrap().describe().await.unwrap());
+        assert_eq!(found, direct.cron(id).unwrap().describe().await.unwrap());
         assert_eq!((found.started, found.runs[0].state), (started, state), "{id}");
     }
 
-    let daily = shop.client.recurrence("daily").unwrap();
+    let daily = shop.client.cron("daily").unwrap();
     assert!(daily.pause().await.unwrap().paused_at.is_some());
     assert!(daily.resume().await.unwrap().next_at.is_some());
     let run = daily.trigger().await.unwrap();

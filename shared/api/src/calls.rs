@@ -8,22 +8,19 @@ pub mod executions;
 
 mod call;
 mod claim;
+mod crons;
 mod operate;
 mod queues;
 mod read;
-mod recurrences;
 mod report;
 mod schedule;
 
 pub use call::Call;
 pub use claim::{claim, claim_by_id};
+pub use crons::{create_cron, cron, crons, delete_cron, pause_cron, replace_cron, resume_cron, trigger_cron};
 pub use operate::{cancel, retry};
 pub use queues::{pause, queue, queues, resume};
 pub use read::{describe, list};
-pub use recurrences::{
-    create_recurrence, delete_recurrence, pause_recurrence, recurrence, recurrences, replace_recurrence,
-    resume_recurrence, trigger_recurrence,
-};
 pub use report::{complete, complete_batch, fail, heartbeat, release};
 pub use schedule::{schedule, schedule_batch};
 

@@ -26,7 +26,7 @@ mod bounds;
         (name = "workers", description = "Claim tasks and report on them."),
         (name = "executions", description = "Start, read and operate executions of workflows."),
         (name = "queues", description = "See and pause queues."),
-        (name = "schedules", description = "Work that recurs."),
+        (name = "crons", description = "Work started again and again, by a cron expression or at an interval."),
         (name = "system", description = "The server itself."),
     ),
     components(schemas(Problem)),
@@ -146,7 +146,7 @@ mod tests {
             ("ReleaseRequest", parse::RELEASE_FIELDS),
             ("CancelRequest", parse::CANCEL_FIELDS),
             ("StartRequest", parse::START_FIELDS),
-            ("RecurrenceRequest", parse::RECURRENCE_FIELDS),
+            ("CronRequest", parse::CRON_FIELDS),
             ("RerunRequest", parse::RERUN_FIELDS),
             ("EventRequest", parse::EVENT_FIELDS),
         ] {
@@ -173,7 +173,7 @@ mod tests {
     fn what_is_in_a_path_or_a_request_has_a_bound_unless_it_is_known_to_have_none() {
         const FREE: [&str; 5] = [
             "FailError.message",
-            "RecurrenceRequest.time_zone",
+            "CronRequest.time_zone",
             "RetryObject.backoff",
             "SteepRetries.exponentialBackoff",
             "run_at",
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_words_in_the_document_are_those_that_the_server_reads() {
-        use tickover_core::recurrence::plan::{Missed, Overlap};
+        use tickover_core::cron::plan::{Missed, Overlap};
         let document: Value = serde_json::from_str(TEXT).unwrap();
         for (schema, words) in [
             ("Overlap", Overlap::ALL.map(Overlap::as_str).to_vec()),

@@ -3,17 +3,18 @@
 //! Payloads are never parsed further than to see that they are JSON: they stay the text they came as.
 
 mod claim;
+mod crons;
 mod execution;
 mod field;
 mod object;
 mod operate;
 mod query;
-mod recurrences;
 mod report;
 mod schedule;
 mod timeouts;
 
 pub(crate) use claim::{CLAIM_FIELDS, claim};
+pub(crate) use crons::{CRON_FIELDS, cron, cron_id};
 #[cfg(test)]
 pub(crate) use execution::START_POLICIES;
 pub(crate) use execution::TIMEOUT_MIN;
@@ -25,7 +26,6 @@ pub(crate) use field::Field;
 pub(crate) use object::Object;
 pub(crate) use operate::{CANCEL_FIELDS, cancel};
 pub(crate) use query::{LIMIT_MAX, list_query, page_query};
-pub(crate) use recurrences::{RECURRENCE_FIELDS, recurrence, recurrence_id};
 #[cfg(test)]
 pub(crate) use report::ERROR_FIELDS;
 pub(crate) use report::{

@@ -143,7 +143,7 @@ impl From<Reject> for Problem {
     fn from(reject: Reject) -> Self {
         let (status, title) = match &reject {
             Reject::InvalidRequest { .. } => (400, "Invalid request"),
-            Reject::NotFound | Reject::NoExecution | Reject::NoSchedule => (404, "Not found"),
+            Reject::NotFound | Reject::NoExecution | Reject::NoCron => (404, "Not found"),
             Reject::UnknownQueue { .. } => (404, "Unknown queue"),
             Reject::UnknownStep { .. } => (404, "Unknown step"),
             Reject::LeaseLost | Reject::TurnLost => (409, "Lease lost"),
@@ -164,7 +164,7 @@ impl From<Reject> for Problem {
             },
             Reject::NotFound
             | Reject::NoExecution
-            | Reject::NoSchedule
+            | Reject::NoCron
             | Reject::UnknownQueue { .. }
             | Reject::UnknownStep { .. }
             | Reject::LeaseLost

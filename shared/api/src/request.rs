@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+mod crons;
 mod execution;
 mod policy;
-mod recurrences;
 mod report;
 mod words;
 
+pub use crons::CronRequest;
 pub use execution::{EventRequest, RerunRequest, StartRequest};
 pub use policy::{
     Delay, Duration, Interval, Lease, RetryObject, RetryPolicy, RunTimeout, SteepRetries, SteepTimeout,
     SteepTimeoutObject, Timeout, Wait,
 };
-pub use recurrences::RecurrenceRequest;
 pub use report::{
     CancelRequest, ClaimRequest, CompleteBatchEntry, CompleteBatchRequest, CompleteRequest, FailError,
     FailRequest, HeartbeatRequest, Nothing, ReleaseRequest,

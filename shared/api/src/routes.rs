@@ -1,15 +1,17 @@
 //! Every route: where a request goes, and what the `OpenAPI` document says of it. Nothing is decided here.
 
+mod crons;
 mod events;
 mod executions;
+mod old_names;
 mod queues;
-mod recurrences;
 mod system;
 mod tasks;
 mod workers;
 
 use axum::Router;
 use axum::handler::Handler;
+use axum::middleware;
 use axum::routing::on;
 use pastey::paste;
 use tickover_service::Service;
@@ -31,7 +33,12 @@ fn route<D: Path, H: Handler<T, Service>, T: 'static>(
     handler: &H,
 ) -> Router<Service> {
     D::methods().iter().fold(router, |router, method| {
-        router.route(&D::path(), on(method.to_method_filter(), handler.clone()))
+        let served = on(method.to_method_filter(), handler.clone());
+        let router = match old_names::path(&D::path()) {
+            Some(old) => router.route(&old, served.clone().layer(middleware::from_fn(old_names::answer))),
+            None => router,
+        };
+        router.route(&D::path(), served)
     })
 }
 
@@ -85,14 +92,14 @@ routes!(
     events::events,
     events::offer,
     events::drain,
-    recurrences::create,
-    recurrences::list,
-    recurrences::describe,
-    recurrences::replace,
-    recurrences::delete,
-    recurrences::pause,
-    recurrences::resume,
-    recurrences::trigger,
+    crons::create,
+    crons::list,
+    crons::describe,
+    crons::replace,
+    crons::delete,
+    crons::pause,
+    crons::resume,
+    crons::trigger,
     system::health,
     system::document,
 );

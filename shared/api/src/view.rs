@@ -2,9 +2,9 @@
 
 mod answers;
 mod attempt;
+mod crons;
 mod execution;
 mod queue;
-mod recurrences;
 mod task;
 mod verbatim;
 
@@ -13,14 +13,12 @@ pub use answers::{
     QueueAnswer, QueuesAnswer, TaskAnswer,
 };
 pub use attempt::{AttemptView, ErrorView};
+pub use crons::{CronAnswer, CronView, CronsAnswer, DeletedAnswer, RunView, TriggerAnswer};
 pub use execution::{
     CauseView, DrainAnswer, EventView, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer,
     ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, FailingView, OfferAnswer, ParentView,
     TimelineAnswer, TimelineEntryView, WaitView, timeline,
 };
 pub use queue::QueueView;
-pub use recurrences::{
-    DeletedAnswer, RecurrenceAnswer, RecurrenceView, RecurrencesAnswer, RunView, TriggerAnswer,
-};
 pub use task::{ClaimedView, NextView, TaskView};
 pub use verbatim::Verbatim;

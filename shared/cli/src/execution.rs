@@ -28,6 +28,9 @@ pub(crate) use answer::Single;
 pub(crate) use events::{EventArgs, offer};
 pub(crate) use start::{StartArgs, run as start};
 
+/// How many remote steps are looked at to explain what an execution waits for.
+const TASKS_LOOKED_AT: usize = 10;
+
 /// Most executions on one page of the API.
 const PAGE_MAX: usize = 500;
 
@@ -196,13 +199,10 @@ async fn stands(id: &str, client: &Client, now: Timestamp) -> anyhow::Result<Opt
             let reason = task_explained::reason(&task, now);
             Ok(Some(format!("{}, as kind {}: {reason}", task.status, task.kind)))
         }
-        Err(error) if error.code() == Some("not_found") => Ok(None),
+        Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
-
-/// How many remote steps are looked at to explain what an execution waits for.
-const TASKS_LOOKED_AT: usize = 10;
 
 async fn operate(
     id: &ExecutionId,

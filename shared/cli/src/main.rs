@@ -7,12 +7,12 @@
 
 mod client;
 mod cost;
+mod cron;
 mod demo;
 mod dev;
 mod execution;
 mod explain;
 mod operate;
-mod recur;
 mod schedule;
 mod show;
 mod task;
@@ -82,9 +82,9 @@ enum Command {
     Cancel(operate::CancelArgs),
     /// Give a task that ended without a result another life
     Retry(operate::RetryArgs),
-    /// Recurring schedules: make, list, show, pause, resume, trigger, delete
-    #[command(subcommand)]
-    Recur(recur::RecurCommand),
+    /// Crons, which start work again and again: make, list, show, pause, resume, trigger, delete
+    #[command(subcommand, alias = "recur")]
+    Cron(cron::CronCommand),
     /// Say why a task or an execution is in its state, what happens next, and when
     Explain(operate::ExplainArgs),
     /// Reckon what a workload costs on AWS, a month
@@ -118,7 +118,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Describe(args) => operate::describe(args, &client(cli.endpoint)?).await?,
         Command::List(args) => operate::list(args, &client(cli.endpoint)?).await?,
         Command::Cancel(args) => operate::cancel(args, &client(cli.endpoint)?).await?,
-        Command::Recur(command) => recur::run(command, &client(cli.endpoint)?).await?,
+        Command::Cron(command) => cron::run(command, &client(cli.endpoint)?).await?,
         Command::Retry(args) => operate::retry(args, &client(cli.endpoint)?).await?,
         Command::Explain(args) => operate::explain(args, &client(cli.endpoint)?).await?,
     }

@@ -75,17 +75,16 @@ enum Found {
 
 /// The task of this id, or else the execution.
 async fn find(id: &TaskId, client: &Client) -> Result<Found, CallError> {
-    let is_missing = |error: &CallError| error.code() == Some("not_found");
     let missing = match client.describe(id).await {
         Ok(task) => return Ok(Found::Task(task)),
-        Err(error) if is_missing(&error) => error,
+        Err(error) if error.is_not_found() => error,
         Err(error) => return Err(error),
     };
     // Executions' ids are shorter.
     let Ok(execution) = ExecutionId::parse(id.as_str()) else { return Err(missing) };
     match (execution::read(&execution, client).await, missing) {
         (Ok(execution), _) => Ok(Found::Execution(execution)),
-        (Err(error), CallError::Refused { status, code, retry_after, .. }) if is_missing(&error) => {
+        (Err(error), CallError::Refused { status, code, retry_after, .. }) if error.is_not_found() => {
             let detail = "there is no task and no execution with this id".to_owned();
             Err(CallError::Refused { status, code, detail, retry_after })
         }

@@ -152,7 +152,7 @@ pub struct Heartbeat {
     pub lease: LeaseId,
     /// How far it is, from 0 to 1.
     pub progress: Option<f64>,
-    /// Whether it renews the lease, or is only a word of the attempt's.
+    /// Whether it renews the lease; otherwise it only reports progress.
     pub renews: bool,
 }
 

@@ -1,5 +1,6 @@
 //! What a decision asks its caller to do, in this order: blobs, writes, effects, reply.
 
+use crate::cron::Cron;
 use crate::due::Due;
 use crate::error::Reject;
 use crate::execution::journal::SegmentKey;
@@ -9,7 +10,6 @@ use crate::hint::Hint;
 use crate::id::{ExecutionId, Fingerprint, Incarnation, Nonce, QueueName};
 use crate::payload::{BlobRef, Json};
 use crate::queue::{KeyRecord, QueueRecord};
-use crate::recurrence::Recurrence;
 use crate::task::Task;
 use crate::tick::TickRecord;
 use crate::time::Timestamp;
@@ -129,9 +129,9 @@ pub enum Write {
         record: TickRecord,
     },
     /// Only if there is no schedule of this id, or still the very record that this one replaces.
-    PutRecurrence {
+    PutCron {
         /// The new record.
-        record: Box<Recurrence>,
+        record: Box<Cron>,
         /// The decision that wrote the one it replaces.
         replaces: Option<Nonce>,
     },

@@ -17,9 +17,9 @@ pub enum Reject {
     /// No such execution, or its retention has passed.
     #[error("there is no execution with this id")]
     NoExecution,
-    /// No such recurring schedule.
+    /// No such cron.
     #[error("there is no schedule with this id")]
-    NoSchedule,
+    NoCron,
     /// The execution had ended before.
     #[error("the execution has already ended: it is {status}", status = .status.as_str())]
     ExecutionClosed {
@@ -96,7 +96,7 @@ impl Reject {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::InvalidRequest { .. } => "invalid_request",
-            Self::NotFound | Self::NoExecution | Self::NoSchedule => "not_found",
+            Self::NotFound | Self::NoExecution | Self::NoCron => "not_found",
             Self::UnknownStep { .. } => "unknown_step",
             Self::UnknownQueue { .. } => "unknown_queue",
             Self::LeaseLost | Self::TurnLost => "lease_lost",

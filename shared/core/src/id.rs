@@ -151,8 +151,8 @@ name!(
     limits::EVENT_ID_MAX
 );
 name!(
-    /// A recurring schedule's id.
-    RecurrenceId,
+    /// A cron's id.
+    CronId,
     limits::EXECUTION_ID_MAX
 );
 
@@ -203,8 +203,8 @@ pub enum RecordId {
     Task(TaskId),
     /// An execution.
     Execution(ExecutionId),
-    /// A recurring schedule.
-    Recurrence(RecurrenceId),
+    /// A cron.
+    Cron(CronId),
     /// A queue that was resumed and owes hints to what was parked.
     Queue(QueueName),
 }
@@ -227,7 +227,7 @@ impl RecordId {
         match self {
             Self::Task(id) => id.as_str(),
             Self::Execution(id) => id.as_str(),
-            Self::Recurrence(id) => id.as_str(),
+            Self::Cron(id) => id.as_str(),
             Self::Queue(name) => name.as_str(),
         }
     }

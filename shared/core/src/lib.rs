@@ -5,6 +5,7 @@
 //! [`decision::Decision`] out, each write conditional on the record that was decided on.
 
 pub mod command;
+pub mod cron;
 pub mod decide;
 pub mod decision;
 pub mod due;
@@ -21,7 +22,6 @@ pub mod payload;
 mod place;
 pub mod policy;
 pub mod queue;
-pub mod recurrence;
 pub mod retry;
 pub mod size;
 pub mod task;

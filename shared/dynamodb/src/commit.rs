@@ -228,7 +228,7 @@ fn part(write: &Write) -> Part {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
-        | Write::PutRecurrence { .. } => Part::Decided,
+        | Write::PutCron { .. } => Part::Decided,
     }
 }
 

@@ -3,9 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::execution::journal::SegmentKey;
 use tickover_core::execution::{Parent, Slot};
-use tickover_core::id::{
-    BlobId, ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, RecurrenceId, TaskId,
-};
+use tickover_core::id::{BlobId, CronId, ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
 
 use crate::attribute::{PK, SK};
 use crate::item::Item;
@@ -18,7 +16,7 @@ const BLOB: &str = "blob";
 const QUEUE: &str = "queue";
 const KEY: &str = "key";
 const TICK: &str = "tick";
-const RECURRENCE: &str = "cron";
+const CRON: &str = "cron";
 
 /// The sort key of every task.
 pub(crate) const TASK_SK: &str = TASK;
@@ -66,8 +64,8 @@ impl Key {
         Self::of(KEY, &digest.to_string())
     }
 
-    pub(crate) fn recurrence(id: &RecurrenceId) -> Self {
-        Self::of(RECURRENCE, id.as_str())
+    pub(crate) fn cron(id: &CronId) -> Self {
+        Self::of(CRON, id.as_str())
     }
 
     /// There is one record of all ticks.
@@ -119,8 +117,8 @@ pub(crate) fn queue_name(pk: &str) -> Option<QueueName> {
 }
 
 /// The id in a schedule's partition key; `None` if it is another record's.
-pub(crate) fn recurrence_id(pk: &str) -> Option<RecurrenceId> {
-    RecurrenceId::parse(suffix(pk, RECURRENCE)?).ok()
+pub(crate) fn cron_id(pk: &str) -> Option<CronId> {
+    CronId::parse(suffix(pk, CRON)?).ok()
 }
 
 fn suffix<'a>(pk: &'a str, what: &str) -> Option<&'a str> {

@@ -12,6 +12,7 @@ pub mod usage;
 
 mod attribute;
 mod commit;
+mod cron;
 mod cursor;
 mod execution;
 mod expression;
@@ -23,7 +24,6 @@ mod list;
 mod page;
 mod read;
 mod record;
-mod recurrence;
 mod row;
 #[cfg(test)]
 mod scripted;

@@ -38,8 +38,8 @@ pub(crate) enum List<'a> {
     Dead,
     /// A workflow's executions, the latest started first.
     Executions(&'a WorkflowName),
-    /// Recurring schedules, the earliest made first.
-    Recurrences,
+    /// Crons, the earliest made first.
+    Crons,
     /// Queues that have a record, in no order.
     Queues,
 }
@@ -60,7 +60,7 @@ impl List<'_> {
         match self {
             Self::Dead => "dead".to_owned(),
             Self::Executions(workflow) => format!("{WORKFLOW}{workflow}"),
-            Self::Recurrences => "cron".to_owned(),
+            Self::Crons => "cron".to_owned(),
             Self::Queues => "queue".to_owned(),
         }
     }
@@ -81,7 +81,7 @@ impl List<'_> {
     const fn is_latest_first(self) -> bool {
         match self {
             Self::Dead | Self::Executions(_) => true,
-            Self::Recurrences | Self::Queues => false,
+            Self::Crons | Self::Queues => false,
         }
     }
 

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use tickover_core::due::DueKind;
-use tickover_core::id::{ExecutionId, QueueName, RecordId, RecurrenceId, TaskId, WorkflowName};
+use tickover_core::id::{CronId, ExecutionId, QueueName, RecordId, TaskId, WorkflowName};
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
 
@@ -11,7 +11,7 @@ use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, PK, SK};
 use crate::cursor::{self, Walk};
 use crate::error::Failure;
 use crate::item::{Item, kind_named, millis, number, shard_value, string};
-use crate::key::{TASK_SK, execution_id, queue_name, recurrence_id, task_id};
+use crate::key::{TASK_SK, cron_id, execution_id, queue_name, task_id};
 use crate::list::List;
 use crate::store::DynamoStore;
 
@@ -70,12 +70,12 @@ impl DynamoStore {
     }
 
     /// Ids of schedules, in the order in which they were made.
-    pub(crate) async fn recurrence_page(
+    pub(crate) async fn cron_page(
         &self,
         limit: usize,
         cursor: Option<&str>,
-    ) -> Result<Page<RecurrenceId>, StoreError> {
-        self.list_ids(List::Recurrences, limit, cursor, recurrence_id).await
+    ) -> Result<Page<CronId>, StoreError> {
+        self.list_ids(List::Crons, limit, cursor, cron_id).await
     }
 
     /// The names of all queues that have a record.
@@ -175,9 +175,9 @@ fn due_entry(item: &Item) -> Option<DueEntry> {
     let pk = string(item, PK)?;
     let task = || task_id(pk).map(RecordId::from);
     let execution = || execution_id(pk).map(RecordId::from);
-    let recurrence = || recurrence_id(pk).map(RecordId::Recurrence);
+    let cron = || cron_id(pk).map(RecordId::Cron);
     let queue = || queue_name(pk).map(RecordId::Queue);
-    let record = task().or_else(execution).or_else(recurrence).or_else(queue)?;
+    let record = task().or_else(execution).or_else(cron).or_else(queue)?;
     let due_at = Timestamp::from_millis(number(item, DUE_AT)?);
     // A kind that only a newer build knows must not hide the entry, or the shard's other ones: reading the
     // record will say what is wrong with it.

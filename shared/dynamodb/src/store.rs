@@ -3,26 +3,26 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, TaskId, WorkflowName,
 };
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::recurrence::Recurrence;
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
+use crate::cron::to_cron;
 use crate::error::Failure;
 use crate::execution::to_execution;
 use crate::item::{Item, to_task};
 use crate::key::Key;
 use crate::read::Consistency;
-use crate::recurrence::to_recurrence;
 use crate::row::{of_blob, to_blob, to_key, to_queue, to_tick};
 use crate::usage::{Meter, Usage};
 
@@ -161,14 +161,14 @@ impl Store for DynamoStore {
         self.mark_place(parent, slot, expires_at).await
     }
 
-    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
-        self.read(Key::recurrence(id), Consistency::Strong).await?.map(to_recurrence).transpose()
+    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
+        self.read(Key::cron(id), Consistency::Strong).await?.map(to_cron).transpose()
     }
 
-    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
-        let Page { items: ids, next } = self.recurrence_page(limit, cursor).await?;
-        let items = self.read_all(ids.iter().map(Key::recurrence)).await?;
-        let mut found: Vec<Recurrence> = items.into_iter().map(to_recurrence).collect::<Result<_, _>>()?;
+    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
+        let Page { items: ids, next } = self.cron_page(limit, cursor).await?;
+        let items = self.read_all(ids.iter().map(Key::cron)).await?;
+        let mut found: Vec<Cron> = items.into_iter().map(to_cron).collect::<Result<_, _>>()?;
         found.sort_unstable_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
         Ok(Page { items: found, next })
     }

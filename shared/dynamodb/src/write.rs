@@ -6,20 +6,20 @@
 mod record;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::id::{Fingerprint, Nonce};
 use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::recurrence::Recurrence;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{Current, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_KIND, PK, TTL, row, task as field};
+use crate::cron::of_cron;
 use crate::execution::{of_execution, to_execution};
 use crate::expression::{Placeholders, Statement, assignment};
 use crate::item::{Item, kind_name, millis, number, of_task, seconds, string, to_task};
 use crate::key::Key;
-use crate::recurrence::of_recurrence;
 use crate::row::{of_key, of_queue, of_tick};
 
 /// The statement for a write.
@@ -39,7 +39,7 @@ pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
         Write::PutKey { record, replaces } => put_key(record, replaces.as_ref()),
         Write::PutQueue { record } => put_queue(record),
         Write::PutTick { record } => put_tick(record),
-        Write::PutRecurrence { record, replaces } => put_recurrence(record, *replaces),
+        Write::PutCron { record, replaces } => put_cron(record, *replaces),
         Write::ExtendBlob { at } => Ok(extend(Key::blob(&at.id), at.expires_at)),
         Write::ExtendSegment { id, key, expires_at } => Ok(extend(Key::segment(id, key), *expires_at)),
         Write::ExtendKey { key, expires_at } => Ok(extend_key(key, *expires_at)),
@@ -67,7 +67,7 @@ pub(crate) fn is_as_wanted(write: &Write, old: &Item) -> bool {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
-        | Write::PutRecurrence { .. }
+        | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => return false,
@@ -87,7 +87,7 @@ pub(crate) fn nonce(write: &Write) -> Option<Nonce> {
         Write::PutKey { record, .. } => Some(record.nonce),
         Write::PutQueue { record } => Some(record.nonce),
         Write::PutTick { record } => Some(record.nonce),
-        Write::PutRecurrence { record, .. } => Some(record.nonce),
+        Write::PutCron { record, .. } => Some(record.nonce),
         Write::Rearm { .. }
         | Write::RearmExecution { .. }
         | Write::Wake { .. }
@@ -112,7 +112,7 @@ pub(crate) fn current(write: &Write, old: Option<&Item>) -> Option<Result<Curren
         Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
-        | Write::PutRecurrence { .. }
+        | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,
@@ -152,7 +152,7 @@ fn put_tick(record: &TickRecord) -> Result<Statement, StoreError> {
 
 /// - `attribute_not_exists(pk)` for the first: nobody has made a schedule of this id;
 /// - `non = :replaced` for later ones: it is still the very record that was decided on.
-fn put_recurrence(record: &Recurrence, replaces: Option<Nonce>) -> Result<Statement, StoreError> {
+fn put_cron(record: &Cron, replaces: Option<Nonce>) -> Result<Statement, StoreError> {
     let mut with = Placeholders::default();
     let condition = match replaces {
         None => format!("attribute_not_exists({})", with.name(PK)),
@@ -161,7 +161,7 @@ fn put_recurrence(record: &Recurrence, replaces: Option<Nonce>) -> Result<Statem
             format!("{} = {nonce}", with.name(field::NONCE))
         }
     };
-    Ok(Statement::put(of_recurrence(record)?, condition, with))
+    Ok(Statement::put(of_cron(record)?, condition, with))
 }
 
 fn follows(version: u64, with: &mut Placeholders) -> String {

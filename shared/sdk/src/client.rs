@@ -4,6 +4,7 @@
 //! the same. It owns no rule: what a call means is decided where it arrives.
 
 mod calls;
+mod cron;
 mod description;
 mod direct;
 mod error;
@@ -15,7 +16,6 @@ mod json;
 mod list;
 mod outcome;
 mod patience;
-mod recurrence;
 mod request;
 mod start;
 mod task;
@@ -31,6 +31,9 @@ use tickover_service::Service;
 use tickover_service::config::Surroundings;
 use tickover_service::transact::Prepared;
 
+pub use cron::{
+    CronDescription, CronHandle, CronRun, CronStatus, CronTarget, Crons, DefineCron, ListCrons, RunState,
+};
 pub use description::Description;
 pub use error::{ClientError, ExecutionError, TaskError};
 pub use event::{Event, Offer, Offered};
@@ -41,17 +44,13 @@ pub use list::{Executions, ListExecutions};
 pub use outcome::Outcome;
 #[cfg(feature = "test")]
 pub(crate) use outcome::null;
-pub use recurrence::{
-    DefineRecurrence, ListRecurrences, RecurrenceDescription, RecurrenceHandle, RecurrenceRun,
-    RecurrenceStatus, Recurrences, Recurring, RunState,
-};
 pub use start::StartExecution;
 pub use task::{
     Attempt, AttemptOutcome, ListTasks, Next, ScheduleTask, TaskDescription, TaskHandle, TaskOutcome, Tasks,
 };
+pub use tickover_core::cron::plan::{Missed, Overlap};
 pub use tickover_core::execution::{DeadlineKind, ExecutionStatus};
-pub use tickover_core::id::{ExecutionId, RecurrenceId, TaskId};
-pub use tickover_core::recurrence::plan::{Missed, Overlap};
+pub use tickover_core::id::{CronId, ExecutionId, TaskId};
 pub use tickover_core::retry::MaxAttempts;
 pub use tickover_core::task::Status as TaskStatus;
 pub use tickover_core::timeout::TimeoutKind;
@@ -254,33 +253,33 @@ impl Client {
         ListTasks::new(self.clone())
     }
 
-    /// The recurring schedule with this id. Nothing is asked yet: it need not exist.
+    /// The cron with this id. Nothing is asked yet: it need not exist.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    /// let weekly = client.recurrence("weekly-report")?;
+    /// let weekly = client.cron("weekly-report")?;
     /// weekly.create(client.task::<()>("report", "sales")).cron("0 9 * * MON").await?;
     /// weekly.trigger().await?; // one at once
     /// # Ok(())
     /// # }
     /// ```
-    pub fn recurrence(&self, id: impl Into<String>) -> Result<RecurrenceHandle, ClientError> {
-        let id = RecurrenceId::parse(id).map_err(|problem| ClientError::invalid("id", problem))?;
-        Ok(RecurrenceHandle::new(self.clone(), id))
+    pub fn cron(&self, id: impl Into<String>) -> Result<CronHandle, ClientError> {
+        let id = CronId::parse(id).map_err(|problem| ClientError::invalid("id", problem))?;
+        Ok(CronHandle::new(self.clone(), id))
     }
 
-    /// Recurring schedules.
+    /// Crons.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    /// for schedule in client.list_recurrences().await?.recurrences {
+    /// for schedule in client.list_crons().await?.crons {
     ///     println!("{} is {:?}", schedule.id, schedule.status);
     /// }
     /// # Ok(())
     /// # }
     /// ```
-    pub fn list_recurrences(&self) -> ListRecurrences {
-        ListRecurrences::new(self.clone())
+    pub fn list_crons(&self) -> ListCrons {
+        ListCrons::new(self.clone())
     }
 
     /// Sends the hints of work that [`StartExecution::prepare`] has prepared, after its writes were committed. If

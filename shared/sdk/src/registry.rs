@@ -227,7 +227,8 @@ impl Registry {
         steps: impl Iterator<Item = (&'static str, Vec<StateType>)>,
     ) -> Result<(), RegistryError> {
         for (step, states) in steps {
-            let missing = |state: &&StateType| !self.states.has(**state) && !self.unneeded.contains(state);
+            let missing =
+                |state: &&StateType| self.states.check(**state).is_err() && !self.unneeded.contains(state);
             if let Some(state) = states.iter().find(missing) {
                 return Err(RegistryError::MissingState { step, state: *state });
             }

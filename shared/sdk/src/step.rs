@@ -25,6 +25,7 @@ pub use handler::{Attempt, Fallible, StepHandler};
 pub(crate) use info::Pulse;
 pub use info::{StepInfo, step_info};
 pub use outcome::{StepError, StepResult};
+pub(crate) use state::MISSING_STATE;
 pub use state::{LinkedStep, MissingState, StateType, States};
 
 use crate::codec;

@@ -7,6 +7,7 @@
 pub mod claim;
 pub mod config;
 pub mod cost;
+pub mod crons;
 pub mod describe;
 pub mod drive;
 pub mod error;
@@ -18,7 +19,6 @@ pub mod operate;
 mod parked;
 pub mod ports;
 pub mod queues;
-pub mod recurrences;
 pub mod routes;
 pub mod schedule;
 pub mod skew;

@@ -31,7 +31,7 @@ const EXECUTIONS_ENDED: &str = "tickover_executions_ended_total";
 const EXECUTION_TIMEOUTS: &str = "tickover_execution_timeouts_total";
 const TURNS: &str = "tickover_turns_total";
 const STEPS_ENDED: &str = "tickover_steps_ended_total";
-const OCCURRENCES: &str = "tickover_schedule_occurrences_total";
+const OCCURRENCES: &str = "tickover_cron_occurrences_total";
 const STORE_CONFLICTS: &str = "tickover_store_conflicts_total";
 const TICKS: &str = "tickover_ticks_total";
 const TICK_RECORDS: &str = "tickover_tick_records_total";
@@ -68,10 +68,7 @@ const COUNTERS: [(&str, &str); 19] = [
     (EXECUTION_TIMEOUTS, "Deadlines of executions and runs enforced, by kind."),
     (TURNS, "Turns of executions taken by workers."),
     (STEPS_ENDED, "Steps of executions that ended, by outcome."),
-    (
-        OCCURRENCES,
-        "Occurrences of recurring schedules, by what they came to: started, refused, or why skipped.",
-    ),
+    (OCCURRENCES, "Occurrences of crons, by what they came to: started, refused, or why skipped."),
     (STORE_CONFLICTS, "Decisions taken again because others changed the record meanwhile."),
     (TICKS, "Ticks: done or out_of_time."),
     (TICK_RECORDS, "Records that ticks dealt with, by what they did."),
@@ -218,7 +215,7 @@ pub(crate) fn step_ended(queue: &QueueName, outcome: &'static str) {
     counter!(STEPS_ENDED, "queue" => label(queue), "outcome" => outcome).increment(1);
 }
 
-/// An occurrence of a recurring schedule came to this.
+/// An occurrence of a cron came to this.
 pub(crate) fn occurrence(result: &'static str) {
     counter!(OCCURRENCES, "result" => result).increment(1);
 }

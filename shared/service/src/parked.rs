@@ -197,7 +197,7 @@ impl Service {
             match entry.record {
                 RecordId::Task(id) => tasks.push(id),
                 RecordId::Execution(id) => executions.push(id),
-                RecordId::Recurrence(_) | RecordId::Queue(_) => {}
+                RecordId::Cron(_) | RecordId::Queue(_) => {}
             }
         }
         self.unpark_tasks(queue, &tasks).await?;

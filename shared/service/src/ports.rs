@@ -2,17 +2,17 @@
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecordId, RecurrenceId, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, RecordId, TaskId, WorkflowName,
 };
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::recurrence::Recurrence;
 use tickover_core::task::{Status, Task};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
@@ -203,11 +203,11 @@ pub trait Store: Send + Sync {
     /// its places are marked now. Marking one again changes nothing.
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError>;
 
-    /// A recurring schedule by id, read consistently. It may have been deleted: the caller looks.
-    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError>;
+    /// A cron by id, read consistently. It may have been deleted: the caller looks.
+    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError>;
 
-    /// Recurring schedules, in the order in which they were made.
-    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError>;
+    /// Crons, in the order in which they were made.
+    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError>;
 
     /// A queue's record.
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError>;

@@ -134,6 +134,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn of_workers_that_begin_at_once_one_says_it_for_all() {
+        let place = Place::new();
+        let queue = QueueName::parse("orders").unwrap();
+        place.service.open_queue(&queue).await.unwrap();
+        // Another process, which has read before the first has written.
+        let other = Service::new(place.service.ports.clone(), Limits::default());
+        assert_eq!(other.route_of(&workflow()).await, None);
+        let routes: Routes = [(workflow(), queue.clone())].into();
+        place.service.announce_routes(&routes).await.unwrap();
+        let version = async || place.service.fresh_record(&queue).await.unwrap().unwrap().version;
+        let before = version().await;
+        other.announce_routes(&routes).await.unwrap();
+        assert_eq!(version().await, before);
+    }
+
+    #[tokio::test]
     async fn what_is_known_is_not_written_again() {
         let place = Place::new();
         place.announce("orders").await;

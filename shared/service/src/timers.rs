@@ -196,7 +196,7 @@ impl Service {
                 let look = Look::Timer { at: timer.at, due_at };
                 Box::pin(self.look_at_execution(id, KnownExecution::Unread, look, stop_at)).await?
             }
-            RecordId::Recurrence(id) => Box::pin(self.settle_recurrence(id)).await?,
+            RecordId::Cron(id) => Box::pin(self.settle_cron(id)).await?,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, stop_at)).await?,
         };
         Ok(match reply {

@@ -72,7 +72,7 @@ impl Change {
             | Write::PutKey { .. }
             | Write::PutQueue { .. }
             | Write::PutTick { .. }
-            | Write::PutRecurrence { .. }
+            | Write::PutCron { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendSegment { .. }
             | Write::ExtendKey { .. } => None,

@@ -141,7 +141,7 @@ fn record_of(write: &Write) -> Option<RecordId> {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
-        | Write::PutRecurrence { .. }
+        | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,
@@ -180,7 +180,7 @@ fn record_before(write: &Write) -> Option<Write> {
         | Write::Wake { .. }
         | Write::PutKey { .. }
         | Write::PutTick { .. }
-        | Write::PutRecurrence { .. }
+        | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,

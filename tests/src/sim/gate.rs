@@ -131,7 +131,7 @@ impl Gate {
                 | Write::Wake { .. }
                 | Write::PutKey { .. }
                 | Write::PutQueue { .. }
-                | Write::PutRecurrence { .. }
+                | Write::PutCron { .. }
                 | Write::ExtendBlob { .. }
                 | Write::ExtendSegment { .. }
                 | Write::ExtendKey { .. } => {}

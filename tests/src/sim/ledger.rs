@@ -156,7 +156,7 @@ impl Ledger {
                 let before = self.queue_due(&name);
                 Some(Known::Queue(name, before))
             }
-            RecordId::Recurrence(_) => None,
+            RecordId::Cron(_) => None,
         }
     }
 
@@ -237,7 +237,7 @@ fn name(at: Timestamp, id: &RecordId) -> String {
     let sort = match id {
         RecordId::Execution(_) => 'e',
         RecordId::Queue(_) => 'q',
-        RecordId::Recurrence(_) => 'r',
+        RecordId::Cron(_) => 'r',
         RecordId::Task(_) => 't',
     };
     format!("{:020}/{sort}/{id}", at.as_millis())
@@ -255,7 +255,7 @@ fn record_of(write: &Write) -> Option<RecordId> {
         Write::PutQueue { record } => Some(RecordId::Queue(record.name.clone())),
         Write::PutKey { .. }
         | Write::PutTick { .. }
-        | Write::PutRecurrence { .. }
+        | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecordId, RecurrenceId, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, RecordId, TaskId, WorkflowName,
 };
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::recurrence::Recurrence;
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
@@ -233,12 +233,12 @@ impl Store for SimStore {
         if self.0.loses_answer() { Err(unavailable()) } else { Ok(marked) }
     }
 
-    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
-        self.read(self.0.world.ledger.store.recurrence(id)).await
+    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
+        self.read(self.0.world.ledger.store.cron(id)).await
     }
 
-    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
-        self.read(self.0.world.ledger.store.recurrences(limit, cursor)).await
+    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
+        self.read(self.0.world.ledger.store.crons(limit, cursor)).await
     }
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {

@@ -117,7 +117,7 @@ impl Stores {
             | Write::Rearm { .. }
             | Write::RearmExecution { .. }
             | Write::Wake { .. }
-            | Write::PutRecurrence { .. }
+            | Write::PutCron { .. }
             | Write::PutQueue { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendSegment { .. }
@@ -296,7 +296,7 @@ fn task_of(write: &Write) -> Option<&TaskId> {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
-        | Write::PutRecurrence { .. }
+        | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,

@@ -9,7 +9,7 @@ use crate::support::{Api, send};
 
 const ROUTES: [&str; 41] = [
     "delete /v1/executions/{id}/events/{name}",
-    "delete /v1/schedules/{id}",
+    "delete /v1/crons/{id}",
     "get /healthz",
     "get /openapi.json",
     "get /v1/executions",
@@ -18,8 +18,8 @@ const ROUTES: [&str; 41] = [
     "get /v1/executions/{id}/timeline",
     "get /v1/queues",
     "get /v1/queues/{queue}",
-    "get /v1/schedules",
-    "get /v1/schedules/{id}",
+    "get /v1/crons",
+    "get /v1/crons/{id}",
     "get /v1/tasks",
     "get /v1/tasks/{id}",
     "post /v1/executions",
@@ -34,10 +34,10 @@ const ROUTES: [&str; 41] = [
     "post /v1/queues/{queue}/claim",
     "post /v1/queues/{queue}/pause",
     "post /v1/queues/{queue}/resume",
-    "post /v1/schedules",
-    "post /v1/schedules/{id}/pause",
-    "post /v1/schedules/{id}/resume",
-    "post /v1/schedules/{id}/trigger",
+    "post /v1/crons",
+    "post /v1/crons/{id}/pause",
+    "post /v1/crons/{id}/resume",
+    "post /v1/crons/{id}/trigger",
     "post /v1/tasks",
     "post /v1/tasks/batch",
     "post /v1/tasks/complete",
@@ -48,7 +48,7 @@ const ROUTES: [&str; 41] = [
     "post /v1/tasks/{id}/heartbeat",
     "post /v1/tasks/{id}/release",
     "post /v1/tasks/{id}/retry",
-    "put /v1/schedules/{id}",
+    "put /v1/crons/{id}",
 ];
 
 fn operations(document: &Value) -> Vec<(String, String)> {
@@ -65,8 +65,8 @@ async fn the_document_has_every_route_and_every_documented_route_answers() {
     let api = Api::start().await;
     api.schedule("t", json!({})).await;
     api.post("/v1/executions", json!({"workflow": "w", "id": "t"})).await.ok(201);
-    let recurring = json!({"id": "t", "every": "1h", "task": {"queue": "q", "kind": "k"}});
-    api.post("/v1/schedules", recurring).await.ok(201);
+    let cron = json!({"id": "t", "every": "1h", "task": {"queue": "q", "kind": "k"}});
+    api.post("/v1/crons", cron).await.ok(201);
     let document = api.get("/openapi.json").await.ok(200);
     assert_eq!(document["openapi"], "3.1.0");
     let found: BTreeSet<_> =
@@ -194,17 +194,17 @@ async fn answers_of_a_whole_life_are_as_the_document_says() {
     call("/v1/queues/q", "/v1/queues/{queue}", None).await;
     call("/v1/queues/q/pause", "/v1/queues/{queue}/pause", Some(json!({}))).await;
     call("/v1/queues/q/resume", "/v1/queues/{queue}/resume", Some(json!({}))).await;
-    let recurring = json!({
+    let cron = json!({
         "id": "s", "cron": "0 9 * * *", "time_zone": "Europe/Berlin", "jitter": "1m", "max_runs": 5,
         "task": {"queue": "q", "kind": "k", "input": [1.50]},
     });
-    call("/v1/schedules", "/v1/schedules", Some(recurring)).await;
-    call("/v1/schedules", "/v1/schedules", Some(json!({"every": "1h"}))).await;
-    call("/v1/schedules/s/trigger", "/v1/schedules/{id}/trigger", Some(json!({}))).await;
-    call("/v1/schedules/s/pause", "/v1/schedules/{id}/pause", Some(json!({}))).await;
-    call("/v1/schedules/s", "/v1/schedules/{id}", None).await;
-    call("/v1/schedules/s/resume", "/v1/schedules/{id}/resume", Some(json!({}))).await;
-    call("/v1/schedules", "/v1/schedules", None).await;
+    call("/v1/crons", "/v1/crons", Some(cron)).await;
+    call("/v1/crons", "/v1/crons", Some(json!({"every": "1h"}))).await;
+    call("/v1/crons/s/trigger", "/v1/crons/{id}/trigger", Some(json!({}))).await;
+    call("/v1/crons/s/pause", "/v1/crons/{id}/pause", Some(json!({}))).await;
+    call("/v1/crons/s", "/v1/crons/{id}", None).await;
+    call("/v1/crons/s/resume", "/v1/crons/{id}/resume", Some(json!({}))).await;
+    call("/v1/crons", "/v1/crons", None).await;
     call("/healthz", "/healthz", None).await;
 }
 

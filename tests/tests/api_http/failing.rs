@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::json;
+use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, TaskId, WorkflowName,
 };
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::recurrence::Recurrence;
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
@@ -94,11 +94,11 @@ impl Store for Failing {
         Err(self.0.clone())
     }
 
-    async fn recurrence(&self, _: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
+    async fn cron(&self, _: &CronId) -> Result<Option<Cron>, StoreError> {
         Err(self.0.clone())
     }
 
-    async fn recurrences(&self, _: usize, _: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
+    async fn crons(&self, _: usize, _: Option<&str>) -> Result<Page<Cron>, StoreError> {
         Err(self.0.clone())
     }
 

@@ -55,12 +55,12 @@ async fn a_time_that_makes_no_sense_is_refused_by_the_name_it_was_given_under() 
 }
 
 #[tokio::test]
-async fn a_recurring_schedule_gives_it_to_each_of_its_executions() {
+async fn a_cron_gives_it_to_each_of_its_executions() {
     let api = Api::start().await;
     let execution = json!({"workflow": "w", "execution_timeout": "1h", "on_failure_timeout": "90s"});
     let schedule = json!({"id": "s", "every": "1h", "execution": execution});
-    api.post("/v1/schedules", schedule).await.ok(201);
-    let run = api.post("/v1/schedules/s/trigger", json!({})).await.ok(200);
+    api.post("/v1/crons", schedule).await.ok(201);
+    let run = api.post("/v1/crons/s/trigger", json!({})).await.ok(200);
     let id = run["run"].as_str().unwrap();
     let started = api.get(&format!("/v1/executions/{id}")).await.ok(200);
     assert_eq!(started["execution"]["on_failure_timeout"], "1m 30s");

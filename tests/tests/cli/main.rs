@@ -1,11 +1,11 @@
 //! The command-line tool as people and scripts use it: the real binary, against the real local server.
 #![expect(clippy::expect_used, reason = "a test's helpers may fail it")]
 
+mod cron;
 mod executions;
 mod failures;
 mod leases;
 mod operator;
-mod recur;
 mod results;
 mod scene;
 mod stopping;

@@ -3,12 +3,12 @@
 //! Indexes may lag behind on AWS; the cases expect them not to, as in emulators and in memory.
 
 mod create;
+mod crons;
 mod executions;
 mod fixture;
 mod lists;
 mod parts;
 mod rearm;
-mod recurrences;
 mod together;
 mod update;
 
@@ -115,10 +115,10 @@ const CASES: &[Case] = cases![
     found::a_cursor_of_another_workflow_or_listing_is_refused,
     found::what_is_due_comes_in_order_whatever_its_kind,
     found::lists_of_tasks_hold_nothing_of_executions,
-    recurrences::every_change_of_a_schedule_is_read_as_it_was_written,
-    recurrences::a_schedule_is_made_once_and_changed_only_as_it_was_seen,
-    recurrences::a_schedule_is_due_at_its_place_until_it_has_none,
-    recurrences::schedules_are_listed_in_the_order_in_which_they_were_made,
+    crons::every_change_of_a_cron_is_read_as_it_was_written,
+    crons::a_cron_is_made_once_and_changed_only_as_it_was_seen,
+    crons::a_cron_is_due_at_its_place_until_it_has_none,
+    crons::crons_are_listed_in_the_order_in_which_they_were_made,
 ];
 
 /// Runs all cases, each on a store that `make` gives it, empty and its own.

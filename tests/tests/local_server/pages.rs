@@ -64,7 +64,7 @@ async fn a_page_of_another_site_is_refused_whatever_it_declares_and_its_prefligh
         server.send(&schedule, TASK).await.problem(403, "foreign_origin");
         let read = ["GET /v1/tasks HTTP/1.1", "host: localhost", from];
         server.send(&read, "").await.problem(403, "foreign_origin");
-        for path in ["/v1/schedules/s", "/v1/executions/e/events/n"] {
+        for path in ["/v1/crons/s", "/v1/executions/e/events/n"] {
             let delete = format!("DELETE {path} HTTP/1.1");
             server.send(&[&delete, "host: localhost", from], "").await.problem(403, "foreign_origin");
         }
@@ -133,9 +133,9 @@ async fn whatever_has_a_body_says_that_it_is_json() {
     let server = with_a_task().await;
     let schedule = r#"{"every": "1h", "task": {"queue": "q", "kind": "k"}}"#;
     for (line, body) in [
-        ("PUT /v1/schedules/s HTTP/1.1", schedule),
-        ("PUT /v1/schedules/s HTTP/1.1", ""),
-        ("DELETE /v1/schedules/s HTTP/1.1", "{}"),
+        ("PUT /v1/crons/s HTTP/1.1", schedule),
+        ("PUT /v1/crons/s HTTP/1.1", ""),
+        ("DELETE /v1/crons/s HTTP/1.1", "{}"),
         ("DELETE /v1/executions/e/events/n HTTP/1.1", "{}"),
     ] {
         for media_type in ["content-type: text/plain", "x-none: 1"] {
@@ -144,8 +144,8 @@ async fn whatever_has_a_body_says_that_it_is_json() {
         }
     }
     let json = "content-type: application/json";
-    server.send(&["PUT /v1/schedules/s HTTP/1.1", "host: localhost", json], schedule).await.ok(201);
-    let delete = "DELETE /v1/schedules/s HTTP/1.1";
+    server.send(&["PUT /v1/crons/s HTTP/1.1", "host: localhost", json], schedule).await.ok(201);
+    let delete = "DELETE /v1/crons/s HTTP/1.1";
     server.send(&[delete, "host: localhost", json], r#"{"a": 1}"#).await.problem(400, "invalid_request");
     server.send(&[delete, "host: localhost"], "").await.ok(200);
     server.stop().await;

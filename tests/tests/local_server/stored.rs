@@ -19,7 +19,7 @@ async fn records_that_cannot_be_read_are_named_and_all_others_served() {
         server.post("/v1/tasks", &task).await.ok(201);
         server.post("/v1/executions", &json!({"workflow": "w", "id": id}).to_string()).await.ok(201);
         let schedule = json!({"id": id, "every": "1h", "task": {"queue": "q", "kind": "k"}}).to_string();
-        server.post("/v1/schedules", &schedule).await.ok(201);
+        server.post("/v1/crons", &schedule).await.ok(201);
     }
     server.stop().await;
     let database = Embedded::file(&path).unwrap();
@@ -46,6 +46,6 @@ async fn records_that_cannot_be_read_are_named_and_all_others_served() {
     assert_eq!(server.post("/v1/queues/q/claim", "{}").await.ok(200)["tasks"][0]["id"], "whole");
     server.get("/v1/tasks/broken").await.problem(500, "corrupt_record");
     server.get("/v1/executions/whole").await.ok(200);
-    server.get("/v1/schedules/whole").await.ok(200);
+    server.get("/v1/crons/whole").await.ok(200);
     server.stop().await;
 }

@@ -78,11 +78,9 @@ async fn no_request_leaves_what_it_holds_in_the_log_however_wrong_it_is() {
         "id": "none", "lease": SECRET, "output": SECRET, "error": {"code": "smtp", "message": SECRET}, "progress": 1,
     });
     let mut bodies = vec![SECRET.to_owned(), format!("{{\"input\": {SECRET}}}"), format!("\"{SECRET}")];
-    for (path, kind, request) in [
-        ("/v1/tasks", "task", &task),
-        ("/v1/executions", "execution", &execution),
-        ("/v1/schedules", "x", &task),
-    ] {
+    for (path, kind, request) in
+        [("/v1/tasks", "task", &task), ("/v1/executions", "execution", &execution), ("/v1/crons", "x", &task)]
+    {
         for body in spoilt(request) {
             caller.post(path, body.clone()).await;
             bodies.push(json!({"v": 1, "type": kind, "body": body}).to_string());

@@ -1,9 +1,9 @@
 //! The bounds in the document, taken from where the server takes them: a number that stands in the document has no
 //! second home in the types of requests.
 
+use tickover_core::cron::expression::EXPRESSION_MAX;
 use tickover_core::duration::Millis;
 use tickover_core::limits::{self, LEASE_RANGE, Limits, SPAN_MAX, WAIT_MAX};
-use tickover_core::recurrence::cron::EXPRESSION_MAX;
 use tickover_core::retry;
 use utoipa::Number;
 use utoipa::openapi::path::{Operation, Parameter};
@@ -54,11 +54,11 @@ const NAMED_SPANS: [(&str, &str, Millis); 11] = [
     ("StartRequest", "run_timeout", TIMEOUT_MIN),
     ("StartRequest", "on_failure_timeout", TIMEOUT_MIN),
     ("StartRequest", "delay", Millis::ZERO),
-    ("RecurrenceRequest", "every", Millis::from_secs(1)),
-    ("RecurrenceRequest", "jitter", Millis::ZERO),
+    ("CronRequest", "every", Millis::from_secs(1)),
+    ("CronRequest", "jitter", Millis::ZERO),
 ];
 
-/// All other fields of requests that have a bound. The ids in a recurring schedule's requests are templates, which may
+/// All other fields of requests that have a bound. The ids in a cron's requests are templates, which may
 /// be longer than ids; those are in its description.
 const FIELDS: [(&str, &str, Bound); 24] = [
     ("ScheduleRequest", "queue", Bound::Name(limits::QUEUE_NAME_MAX)),
@@ -72,9 +72,9 @@ const FIELDS: [(&str, &str, Bound); 24] = [
     ("StartRequest", "labels", Bound::Labels),
     ("EventRequest", "event_id", Bound::Name(limits::EVENT_ID_MAX)),
     ("RerunRequest", "steps", Bound::Step(limits::STEP_NAME_MAX)),
-    ("RecurrenceRequest", "id", Bound::Name(limits::EXECUTION_ID_MAX)),
-    ("RecurrenceRequest", "cron", Bound::Text(EXPRESSION_MAX)),
-    ("RecurrenceRequest", "max_runs", Bound::Whole(1, 0xffff_ffff)),
+    ("CronRequest", "id", Bound::Name(limits::EXECUTION_ID_MAX)),
+    ("CronRequest", "cron", Bound::Text(EXPRESSION_MAX)),
+    ("CronRequest", "max_runs", Bound::Whole(1, 0xffff_ffff)),
     ("ClaimRequest", "worker", Bound::Name(limits::WORKER_MAX)),
     ("ClaimRequest", "max", Bound::Whole(1, limits::CLAIM_MAX)),
     ("CompleteRequest", "lease", Bound::Some),
@@ -96,7 +96,7 @@ const PARAMETERS: [(&str, &str, Bound); 11] = [
     ("/v1/executions/{id}/events", "name", Bound::Name(limits::EVENT_NAME_MAX)),
     ("/v1/executions/{id}/steps", "name", Bound::Step(limits::STEP_NAME_MAX)),
     ("/v1/executions", "workflow", Bound::Name(limits::WORKFLOW_MAX)),
-    ("/v1/schedules", "id", Bound::Name(limits::EXECUTION_ID_MAX)),
+    ("/v1/crons", "id", Bound::Name(limits::EXECUTION_ID_MAX)),
     ("/v1", "limit", Bound::Whole(1, LIMIT_MAX)),
     ("/v1", "status", Bound::Some),
     ("/v1", "cursor", Bound::Some),

@@ -85,6 +85,11 @@ impl CallError {
         }
     }
 
+    /// Whether there is nothing of that id.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.code() == Some("not_found")
+    }
+
     /// Whether the attempt is over for this worker: it holds the task no more.
     pub(crate) fn ends_attempt(&self) -> bool {
         let over = ["lease_lost", "already_terminal", "deadline_exceeded", "not_found"];

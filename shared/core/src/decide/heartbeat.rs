@@ -1,4 +1,4 @@
-//! heartbeat: the worker is alive. It renews the heartbeat timeout and, unless it only tells of progress, the lease, never
+//! heartbeat: the worker is alive. It renews the heartbeat timeout and, unless it only reports progress, the lease, never
 //! another instant.
 
 use crate::command::{Context, Heartbeat};

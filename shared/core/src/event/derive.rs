@@ -22,7 +22,7 @@ pub fn records(write: &Write) -> Option<(Option<&Task>, &Task)> {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
-        | Write::PutRecurrence { .. }
+        | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,

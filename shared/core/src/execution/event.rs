@@ -151,7 +151,7 @@ pub fn records(write: &Write) -> Option<(Option<&Execution>, &Execution)> {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
-        | Write::PutRecurrence { .. }
+        | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,

@@ -3,17 +3,17 @@
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionStatus;
-use tickover_core::id::{EventId, EventName, ExecutionId, RecurrenceId, StepName, TaskId, WorkflowName};
+use tickover_core::id::{CronId, EventId, EventName, ExecutionId, StepName, TaskId, WorkflowName};
 use tickover_core::payload::Json;
+use tickover_service::crons::CronRequest;
 use tickover_service::executions::StartRequest;
 use tickover_service::ports::TaskFilter;
-use tickover_service::recurrences::RecurrenceRequest;
 use tickover_service::schedule::ScheduleRequest;
 use tickover_service::transact::Prepared;
 
 use super::{
-    ClientError, Description, Ended, Event, Executions, Offered, RecurrenceDescription, Recurrences,
-    TaskDescription, Tasks, TimelineEntry,
+    ClientError, CronDescription, Crons, Description, Ended, Event, Executions, Offered, TaskDescription,
+    Tasks, TimelineEntry,
 };
 
 /// The calls. Each is sent once, or as often as is safe.
@@ -63,26 +63,18 @@ pub(super) trait Calls: Send + Sync {
 
     async fn retry_task(&self, id: &TaskId) -> Result<TaskDescription, ClientError>;
 
-    async fn define(
-        &self,
-        request: RecurrenceRequest,
-        replace: bool,
-    ) -> Result<RecurrenceDescription, ClientError>;
+    async fn define(&self, request: CronRequest, replace: bool) -> Result<CronDescription, ClientError>;
 
-    async fn recurrence(&self, id: &RecurrenceId) -> Result<RecurrenceDescription, ClientError>;
+    async fn cron(&self, id: &CronId) -> Result<CronDescription, ClientError>;
 
-    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Recurrences, ClientError>;
+    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Crons, ClientError>;
 
-    async fn hold_recurrence(
-        &self,
-        id: &RecurrenceId,
-        hold: Hold,
-    ) -> Result<RecurrenceDescription, ClientError>;
+    async fn hold_cron(&self, id: &CronId, hold: Hold) -> Result<CronDescription, ClientError>;
 
     /// The id of the run that was started.
-    async fn trigger(&self, id: &RecurrenceId) -> Result<String, ClientError>;
+    async fn trigger(&self, id: &CronId) -> Result<String, ClientError>;
 
-    async fn delete_recurrence(&self, id: &RecurrenceId) -> Result<(), ClientError>;
+    async fn delete_cron(&self, id: &CronId) -> Result<(), ClientError>;
 
     /// Returns after this long.
     async fn sleep(&self, span: Millis);
@@ -112,7 +104,7 @@ pub(super) enum End {
     Terminate,
 }
 
-/// Whether an execution or a recurring schedule may go on.
+/// Whether an execution or a cron may go on.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Hold {
     Pause,

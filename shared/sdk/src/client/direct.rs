@@ -5,20 +5,20 @@ use tickover_core::decision::CancelReply;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, ExecutionOutcome};
-use tickover_core::id::{EventName, ExecutionId, RecurrenceId, TaskId};
+use tickover_core::id::{CronId, EventName, ExecutionId, TaskId};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::Task;
+use tickover_service::crons::{CronRequest, DescribedCron};
 use tickover_service::executions::StartRequest;
 use tickover_service::ports::TaskFilter;
-use tickover_service::recurrences::{DescribedRecurrence, RecurrenceRequest};
 use tickover_service::schedule::ScheduleRequest;
 use tickover_service::transact::Prepared;
 use tickover_service::{Service, ServiceError, describe};
 
 use super::calls::{Again, Calls, End, Hold, List, NewEvent};
 use super::{
-    ClientError, Description, Ended, Event, Executions, Offered, RecurrenceDescription, Recurrences,
-    TaskDescription, Tasks, TimelineEntry,
+    ClientError, CronDescription, Crons, Description, Ended, Event, Executions, Offered, TaskDescription,
+    Tasks, TimelineEntry,
 };
 
 /// A client without a network.
@@ -164,47 +164,39 @@ impl Calls for Direct {
         Ok(self.of_task(self.service.retry(id).await?))
     }
 
-    async fn define(
-        &self,
-        request: RecurrenceRequest,
-        replace: bool,
-    ) -> Result<RecurrenceDescription, ClientError> {
+    async fn define(&self, request: CronRequest, replace: bool) -> Result<CronDescription, ClientError> {
         let made = if replace {
-            self.service.replace_recurrence(request).await?
+            self.service.replace_cron(request).await?
         } else {
-            self.service.create_recurrence(request).await?
+            self.service.create_cron(request).await?
         };
-        Ok(DescribedRecurrence::inline(made.record).into())
+        Ok(DescribedCron::inline(made.record).into())
     }
 
-    async fn recurrence(&self, id: &RecurrenceId) -> Result<RecurrenceDescription, ClientError> {
-        Ok(self.service.describe_recurrence(id).await?.into())
+    async fn cron(&self, id: &CronId) -> Result<CronDescription, ClientError> {
+        Ok(self.service.describe_cron(id).await?.into())
     }
 
-    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Recurrences, ClientError> {
-        let page = self.service.list_recurrences(limit, cursor).await?;
-        let recurrences = page.items.into_iter().map(RecurrenceDescription::from).collect();
-        Ok(Recurrences { recurrences, cursor: page.next })
+    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Crons, ClientError> {
+        let page = self.service.list_crons(limit, cursor).await?;
+        let crons = page.items.into_iter().map(CronDescription::from).collect();
+        Ok(Crons { crons, cursor: page.next })
     }
 
-    async fn hold_recurrence(
-        &self,
-        id: &RecurrenceId,
-        hold: Hold,
-    ) -> Result<RecurrenceDescription, ClientError> {
+    async fn hold_cron(&self, id: &CronId, hold: Hold) -> Result<CronDescription, ClientError> {
         let record = match hold {
-            Hold::Pause => self.service.pause_recurrence(id).await?,
-            Hold::Resume => self.service.resume_recurrence(id).await?,
+            Hold::Pause => self.service.pause_cron(id).await?,
+            Hold::Resume => self.service.resume_cron(id).await?,
         };
-        Ok(DescribedRecurrence::inline(record).into())
+        Ok(DescribedCron::inline(record).into())
     }
 
-    async fn trigger(&self, id: &RecurrenceId) -> Result<String, ClientError> {
-        Ok(self.service.trigger_recurrence(id).await?.1)
+    async fn trigger(&self, id: &CronId) -> Result<String, ClientError> {
+        Ok(self.service.trigger_cron(id).await?.1)
     }
 
-    async fn delete_recurrence(&self, id: &RecurrenceId) -> Result<(), ClientError> {
-        Ok(self.service.delete_recurrence(id).await?)
+    async fn delete_cron(&self, id: &CronId) -> Result<(), ClientError> {
+        Ok(self.service.delete_cron(id).await?)
     }
 
     async fn sleep(&self, span: Millis) {

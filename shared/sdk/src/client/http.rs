@@ -13,16 +13,16 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::StartPolicy;
-use tickover_core::id::{EventName, ExecutionId, RecurrenceId, TaskId};
+use tickover_core::id::{CronId, EventName, ExecutionId, TaskId};
+use tickover_service::crons::CronRequest;
 use tickover_service::executions::StartRequest;
 use tickover_service::ports::TaskFilter;
-use tickover_service::recurrences::RecurrenceRequest;
 use tickover_service::schedule::ScheduleRequest;
 use tickover_service::transact::Prepared;
 
 use super::calls::{Again, Calls, End, Hold, List, NewEvent};
 use super::{
-    Client, ClientError, Description, Ended, Event, Executions, Offered, RecurrenceDescription, Recurrences,
+    Client, ClientError, CronDescription, Crons, Description, Ended, Event, Executions, Offered,
     TaskDescription, Tasks, TimelineEntry, request,
 };
 
@@ -37,8 +37,8 @@ const TRY_PAUSE: Millis = Millis::new(200);
 const EXECUTIONS: &str = "executions";
 /// Where tasks are.
 const TASKS: &str = "tasks";
-/// Where recurring schedules are.
-const RECURRENCES: &str = "schedules";
+/// Where crons are.
+const CRONS: &str = "crons";
 /// Characters of a foreign answer that an error repeats.
 const EXCERPT_CHARS: usize = 200;
 
@@ -296,51 +296,43 @@ impl Calls for Http {
         answer.task.describe()
     }
 
-    async fn define(
-        &self,
-        definition: RecurrenceRequest,
-        replace: bool,
-    ) -> Result<RecurrenceDescription, ClientError> {
-        let body = wire::recurrence(&definition);
+    async fn define(&self, definition: CronRequest, replace: bool) -> Result<CronDescription, ClientError> {
+        let body = wire::cron(&definition);
         let (method, url) = match &definition.id {
-            Some(id) if replace => (Method::PUT, self.url(&[RECURRENCES, id.as_str()])),
-            Some(_) | None => (Method::POST, self.url(&[RECURRENCES])),
+            Some(id) if replace => (Method::PUT, self.url(&[CRONS, id.as_str()])),
+            Some(_) | None => (Method::POST, self.url(&[CRONS])),
         };
         let send = |http: &reqwest::Client| http.request(method.clone(), url.clone()).json(&body);
-        let answer: wire::OneRecurrence = self.call(send).await?;
+        let answer: wire::OneCron = self.call(send).await?;
         Ok(answer.schedule)
     }
 
-    async fn recurrence(&self, id: &RecurrenceId) -> Result<RecurrenceDescription, ClientError> {
-        let url = self.url(&[RECURRENCES, id.as_str()]);
-        let answer: wire::OneRecurrence = self.call(|http| http.get(url.clone())).await?;
+    async fn cron(&self, id: &CronId) -> Result<CronDescription, ClientError> {
+        let url = self.url(&[CRONS, id.as_str()]);
+        let answer: wire::OneCron = self.call(|http| http.get(url.clone())).await?;
         Ok(answer.schedule)
     }
 
-    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Recurrences, ClientError> {
-        let mut url = self.url(&[RECURRENCES]);
+    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Crons, ClientError> {
+        let mut url = self.url(&[CRONS]);
         add_page(&mut url, limit, cursor);
         self.call(|http| http.get(url.clone())).await
     }
 
-    async fn hold_recurrence(
-        &self,
-        id: &RecurrenceId,
-        hold: Hold,
-    ) -> Result<RecurrenceDescription, ClientError> {
-        let url = self.url(&[RECURRENCES, id.as_str(), hold.as_str()]);
-        let answer: wire::OneRecurrence = self.call(|http| http.post(url.clone()).json(&json!({}))).await?;
+    async fn hold_cron(&self, id: &CronId, hold: Hold) -> Result<CronDescription, ClientError> {
+        let url = self.url(&[CRONS, id.as_str(), hold.as_str()]);
+        let answer: wire::OneCron = self.call(|http| http.post(url.clone()).json(&json!({}))).await?;
         Ok(answer.schedule)
     }
 
-    async fn trigger(&self, id: &RecurrenceId) -> Result<String, ClientError> {
-        let url = self.url(&[RECURRENCES, id.as_str(), "trigger"]);
+    async fn trigger(&self, id: &CronId) -> Result<String, ClientError> {
+        let url = self.url(&[CRONS, id.as_str(), "trigger"]);
         let triggered: wire::Triggered = self.call_once(self.sender.post(url).json(&json!({}))).await?;
         Ok(triggered.run)
     }
 
-    async fn delete_recurrence(&self, id: &RecurrenceId) -> Result<(), ClientError> {
-        let url = self.url(&[RECURRENCES, id.as_str()]);
+    async fn delete_cron(&self, id: &CronId) -> Result<(), ClientError> {
+        let url = self.url(&[CRONS, id.as_str()]);
         let _: serde::de::IgnoredAny = self.call_once(self.sender.delete(url)).await?;
         Ok(())
     }

@@ -3,9 +3,9 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use tickover_core::cron::plan::{Missed, Overlap};
 use tickover_core::duration::Millis;
 use tickover_core::payload::Json;
-use tickover_core::recurrence::plan::{Missed, Overlap};
 use tickover_core::time::Timestamp;
 
 /// A payload, `null` included: only what is absent is nothing.

@@ -1,4 +1,4 @@
-//! Requests as the HTTP API reads them. A recurring schedule keeps what it starts in this form, whichever way it came.
+//! Requests as the HTTP API reads them. A cron keeps what it starts in this form, whichever way it came.
 
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -24,7 +24,7 @@ use crate::codec;
 use crate::error::{Failure, failure_of};
 use crate::options::{Place, StepOptions};
 use crate::registry::{ErasedStep, StepFailed};
-use crate::step::{Run, States, Step, StepError};
+use crate::step::{MISSING_STATE, Run, States, Step, StepError};
 use crate::turn::need::{Attempted, Inline, Need, Runner, Stage};
 use crate::turn::state::{ClaimProblem, Shared, State, Verdict};
 
@@ -81,7 +81,13 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
             Standing::Ended { .. } | Standing::Remote | Standing::Child { .. } => Ok(Need::Outcome { name }),
             Standing::Fresh | Standing::Begun { .. } | Standing::Failed { .. } => {
                 match self.step.options.place.clone() {
-                    Place::Inline => self.inline(name, state),
+                    Place::Inline => {
+                        if let Some(missing) = self.missing_state(state) {
+                            state.verdict.get_or_insert(Verdict::Stuck(missing));
+                            return Look::Over;
+                        }
+                        self.inline(name, state)
+                    }
                     Place::Remote { queue } => {
                         let left = state.facts.deadline_at.map(|at| at.since(now));
                         let queue = queue.unwrap_or_else(|| state.facts.queue.clone());
@@ -128,8 +134,17 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
         }
     }
 
+    /// Why it can't begin on this worker: it asks for a state that there is none of.
+    fn missing_state(&self, state: &State) -> Option<task::Failure> {
+        let facts = &state.facts;
+        if facts.mocks.contains_key(&self.step.kind) {
+            return None;
+        }
+        let missing = self.step.states.iter().find_map(|wanted| facts.states.check(*wanted).err())?;
+        Some(task::Failure::new(MISSING_STATE, format!("step `{}`: {missing}", self.step.name)))
+    }
+
     fn inline(&self, name: StepName, state: &State) -> Result<Need, StepError<E>> {
-        let is_mocked = state.facts.mocks.contains_key(&self.step.kind);
         let runner = match (state.facts.mocks.get(&self.step.kind), &self.step.run) {
             (Some(mock), _) => mocked(mock.clone(), self.step.input()?),
             (None, Some(run)) => erased(Arc::clone(run), state.facts.states.clone()),
@@ -147,7 +162,6 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
             shown: self.step.name.clone(),
             policy: policy_of(options),
             noted_first: options.at_most_once || options.durable_timeout,
-            lacks_state: !is_mocked && self.step.states.iter().any(|wanted| !state.facts.states.has(*wanted)),
             runner,
             stage: Stage::Unknown,
             progress: None,
@@ -199,14 +213,11 @@ fn timeouts_of(options: &StepOptions, left: Option<Millis>) -> Timeouts {
 fn erased<T: Stored, E: Stored + Display>(run: Run<T, E>, states: States) -> Runner {
     Arc::new(move |info| {
         let (run, states) = (Arc::clone(&run), states.clone());
-        let name = info.name.clone();
         info.scope(async move {
             let attempt = match run(&states) {
                 Ok(attempt) => attempt,
-                Err(missing) => {
-                    let text = format!("step `{name}`: {missing}");
-                    return Attempted::Stuck(task::Failure::new("missing_state", text));
-                }
+                // Only one that didn't say that it asks for it.
+                Err(missing) => return unwritable(MISSING_STATE, &missing.to_string()),
             };
             match attempt.await {
                 Ok(output) => codec::encode(&output).map_or_else(

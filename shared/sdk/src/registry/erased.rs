@@ -16,7 +16,7 @@ use crate::Ctx;
 use crate::codec;
 use crate::error::{Cause, Error, Failure, failure_of};
 use crate::options::{StepOptions, WorkflowOptions};
-use crate::step::{Attempt, StateType, States, StepHandler};
+use crate::step::{Attempt, MISSING_STATE, StateType, States, StepHandler};
 use crate::workflow::Workflow;
 
 type RunBody = dyn Fn(Ctx, &Json) -> BoxFuture<'static, Result<Json, Error>> + Send + Sync;
@@ -163,7 +163,7 @@ fn run_step<S: StepHandler>(
         // Another worker may have it.
         Ok(Err(missing)) => {
             let message = format!("step `{}`: {missing}", S::NAME);
-            let retryable = StepFailed { retryable: true, ..StepFailed::terminal("missing_state", message) };
+            let retryable = StepFailed { retryable: true, ..StepFailed::terminal(MISSING_STATE, message) };
             return refused(retryable);
         }
         Err(error) => {

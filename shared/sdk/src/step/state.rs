@@ -25,6 +25,9 @@ pub struct StateType {
 )]
 pub struct MissingState(StateType);
 
+/// The code of a step's failure, or of the reason why an execution is stuck, for want of a state.
+pub(crate) const MISSING_STATE: &str = "missing_state";
+
 /// A step of this program that asks for states: what a worker checks before it begins.
 #[doc(hidden)]
 #[derive(Debug)]
@@ -52,8 +55,9 @@ impl States {
         Arc::make_mut(&mut self.0).insert(StateType::of::<T>(), Arc::new(value)).is_none()
     }
 
-    pub(crate) fn has(&self, wanted: StateType) -> bool {
-        self.0.contains_key(&wanted)
+    /// Whether there is a value of a type.
+    pub(crate) fn check(&self, wanted: StateType) -> Result<(), MissingState> {
+        if self.0.contains_key(&wanted) { Ok(()) } else { Err(MissingState(wanted)) }
     }
 }
 

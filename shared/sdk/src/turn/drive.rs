@@ -385,6 +385,7 @@ impl Driver {
                 let events: Vec<Entry> = self.shared.lock().replay.free_events();
                 self.close(Ending::ContinueAsNew { input, events }).await
             }
+            Verdict::Stuck(failure) => Err(Halt::Stuck(failure)),
             Verdict::Unreadable(failure) => {
                 self.stop_steps();
                 self.settle_jobs().await?;

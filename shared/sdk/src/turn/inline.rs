@@ -50,8 +50,6 @@ enum How {
     TimedOut(Timestamp),
     /// The run, the execution or the invocation ends: the driver sees to it.
     OutOfTime,
-    /// It couldn't begin.
-    Stuck(task::Failure),
     Broken(ServiceError),
 }
 
@@ -106,7 +104,6 @@ impl Attempt {
                 Err(error) => How::Broken(error),
             },
             Attempted::Unwritable(failure) => How::refused(&failure),
-            Attempted::Stuck(failure) => How::Stuck(failure),
             Attempted::Failed { error: text, failure } => match service.keep(text.clone()).await {
                 Ok(error) => How::Failed { error, text, failure, is_final: false },
                 Err(ServiceError::Rejected(reject)) => {
@@ -211,7 +208,6 @@ impl Driver {
         // How the step has ended, or the attempt that another one follows.
         let ending = match how {
             How::Broken(error) => return Err(error.into()),
-            How::Stuck(failure) => return Err(Halt::Stuck(failure)),
             How::OutOfTime => return Ok(()),
             How::Done(output, text) => {
                 if let Some(output) = &output {

@@ -120,8 +120,6 @@ pub(crate) struct Inline {
     pub(crate) policy: StepPolicy,
     /// Whether an attempt is written down before it runs.
     pub(crate) noted_first: bool,
-    /// Whether its worker lacks a state that it asks for, so that it can't begin.
-    pub(crate) lacks_state: bool,
     pub(crate) runner: Runner,
     pub(crate) stage: Stage,
     /// How far the last attempt that told said it had come.
@@ -186,6 +184,4 @@ pub(crate) enum Attempted {
     Failed { error: Json, failure: task::Failure },
     /// With something that no other attempt would change: what it gave can't be written.
     Unwritable(task::Failure),
-    /// It couldn't begin, for a reason that has nothing to do with its argument.
-    Stuck(task::Failure),
 }

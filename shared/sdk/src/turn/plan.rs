@@ -147,7 +147,9 @@ impl Driver {
             }
             Stage::Retry { .. } | Stage::Due { .. } | Stage::Running(_) | Stage::Ended => return false,
         };
-        inline.progress = standing.progress();
+        if let Standing::Begun { progress, .. } | Standing::Failed { progress, .. } = &standing {
+            inline.progress = *progress;
+        }
         let (outcome, attempts) = match inline.policy.next(&standing, now) {
             Next::Run { attempt, first_at, timeout_at } => {
                 if !self.fits(inline, now) {
@@ -155,8 +157,7 @@ impl Driver {
                     return false;
                 }
                 inline.stage = Stage::Due { attempt, first_at };
-                // One that can't begin is no attempt.
-                if inline.noted_first && !inline.lacks_state {
+                if inline.noted_first {
                     // It counts the failures before it.
                     inline.unwritten = None;
                     let (name, progress) = (inline.name.clone(), inline.progress);

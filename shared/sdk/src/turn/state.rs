@@ -185,6 +185,8 @@ pub(crate) enum Verdict {
     Failed(Error),
     /// A stored result doesn't fit; the execution waits for an operator.
     Unreadable(task::Failure),
+    /// The worker lacks something that the code needs; another worker, or the next deployment, may have it.
+    Stuck(task::Failure),
 }
 
 impl State {

@@ -1,7 +1,7 @@
 //! How far a step says it has come: kept over attempts, and seen from outside.
 
 use tickover::prelude::*;
-use tickover::{Registry, StepInfo};
+use tickover::{Registry, StepInfo, Worker, WorkerSettings};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
 use tickover_core::id::StepName;
@@ -66,6 +66,30 @@ async fn a_remote_attempt_is_seen_underway_and_the_next_one_goes_on_from_it() {
     assert_eq!(scene.inside(scene.until(&worker, seen)).await, (Some(0.125), Some(0.25)));
     let ended = scene.inside(scene.finish(&worker, "there")).await;
     assert_eq!(ended.output::<serde_json::Value>(), 0.75);
+}
+
+#[tokio::test]
+async fn where_leases_end_with_the_worker_progress_does_not_renew_them() {
+    let scene = Scene::new();
+    let settings =
+        WorkerSettings { heartbeat: false, lease: Millis::from_secs(60), ..WorkerSettings::default() };
+    let registry = Registry::new().with(imports).with_step::<import>();
+    let worker = Worker::new(scene.service.clone(), registry, settings).unwrap();
+    scene.start(&imports, "fixed", &true).await;
+    let seen = async {
+        let mut seen = vec![];
+        for seconds in [5, 10] {
+            scene.clock.sleep_until(scene.clock.now().plus(Millis::from_secs(seconds))).await;
+            let execution = scene.service.execution(&execution_id("fixed")).await.unwrap().unwrap().execution;
+            let task = remote_id(&execution, &StepName::parse("import").unwrap());
+            let task = scene.service.describe(&task).await.unwrap().task;
+            seen.push((task.progress, task.running().unwrap().lease_expires_at));
+        }
+        seen
+    };
+    let seen = scene.inside(scene.until(&worker, seen)).await;
+    assert_eq!([seen[0].0, seen[1].0], [None, Some(0.125)]);
+    assert_eq!(seen[0].1, seen[1].1);
 }
 
 static LIVES: Count = Count::new();

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::future::{Either, join3, pending, select};
 use tickover::{Millis, Registry, Worker, WorkerSettings};
+use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, ExecutionId, Fingerprint, Incarnation, QueueName, RecurrenceId, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, TaskId, WorkflowName,
 };
 use tickover_core::limits::Limits;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::recurrence::Recurrence;
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
@@ -202,12 +202,12 @@ impl Store for Lying {
         self.inner.join(parent, slot, expires_at).await
     }
 
-    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
-        self.inner.recurrence(id).await
+    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
+        self.inner.cron(id).await
     }
 
-    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
-        self.inner.recurrences(limit, cursor).await
+    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
+        self.inner.crons(limit, cursor).await
     }
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {

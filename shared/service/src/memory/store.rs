@@ -12,17 +12,16 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, RecordId, RecurrenceId, TaskId,
-    WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, RecordId, TaskId, WorkflowName,
 };
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::recurrence::Recurrence;
 use tickover_core::task::{Outcome, Task};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
@@ -47,7 +46,7 @@ pub struct MemoryStore {
 struct Records {
     tasks: BTreeMap<TaskId, Task>,
     executions: BTreeMap<ExecutionId, Execution>,
-    recurrences: BTreeMap<RecurrenceId, Recurrence>,
+    crons: BTreeMap<CronId, Cron>,
     segments: BTreeMap<(ExecutionId, SegmentKey), Kept<Segment>>,
     joins: BTreeMap<Join, Kept<BTreeSet<u16>>>,
     blobs: BTreeMap<BlobId, Kept<Json>>,
@@ -112,14 +111,13 @@ impl Records {
     fn due_places(&self, range: DueRange) -> Vec<Place> {
         let tasks = self.tasks.values().map(|task| (RecordId::from(task.id.clone()), task.due));
         let executions = self.executions.values().map(|one| (RecordId::from(one.id.clone()), one.due));
-        let recurrences =
-            self.recurrences.values().map(|one| (RecordId::Recurrence(one.id.clone()), one.due));
+        let crons = self.crons.values().map(|one| (RecordId::Cron(one.id.clone()), one.due));
         let queues = self.queues.values().map(|one| (RecordId::Queue(one.name.clone()), one.due()));
         let is_within = |due: &Due| due.shard == range.shard && (range.from..=range.until).contains(&due.at);
         let place = |(record, due): (RecordId, Option<Due>)| {
             due.filter(is_within).map(|due| Place { at: due.at, record })
         };
-        tasks.chain(executions).chain(recurrences).chain(queues).filter_map(place).collect()
+        tasks.chain(executions).chain(crons).chain(queues).filter_map(place).collect()
     }
 
     /// A record's entry in the due index.
@@ -127,7 +125,7 @@ impl Records {
         let due = match &record {
             RecordId::Task(id) => self.tasks.get(id)?.due?,
             RecordId::Execution(id) => self.executions.get(id)?.due?,
-            RecordId::Recurrence(id) => self.recurrences.get(id)?.due?,
+            RecordId::Cron(id) => self.crons.get(id)?.due?,
             RecordId::Queue(name) => self.queues.get(name)?.due()?,
         };
         Some(DueEntry { record, due_at: due.at, kind: due.kind })
@@ -206,7 +204,7 @@ impl Store for MemoryStore {
         let Page { items, next } = page(places, &name(listing), order, limit, cursor)?;
         let task = |record| match record {
             RecordId::Task(id) => Some(id),
-            RecordId::Execution(_) | RecordId::Recurrence(_) | RecordId::Queue(_) => None,
+            RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(task).collect(), next })
     }
@@ -234,7 +232,7 @@ impl Store for MemoryStore {
         let Page { items, next } = page(places.collect(), &listing, Order::Descending, limit, cursor)?;
         let execution = |record| match record {
             RecordId::Execution(id) => Some(id),
-            RecordId::Task(_) | RecordId::Recurrence(_) | RecordId::Queue(_) => None,
+            RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(execution).collect(), next })
     }
@@ -274,21 +272,20 @@ impl Store for MemoryStore {
         Ok(u16::try_from(kept.value.len()).unwrap_or(u16::MAX))
     }
 
-    async fn recurrence(&self, id: &RecurrenceId) -> Result<Option<Recurrence>, StoreError> {
-        Ok(self.records().recurrences.get(id).cloned())
+    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
+        Ok(self.records().crons.get(id).cloned())
     }
 
-    async fn recurrences(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Recurrence>, StoreError> {
+    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
         let records = self.records();
-        let live = records.recurrences.values().filter(|one| !one.is_deleted());
-        let places =
-            live.map(|one| Place { at: one.created_at, record: RecordId::Recurrence(one.id.clone()) });
-        let Page { items, next } = page(places.collect(), "schedules", Order::Ascending, limit, cursor)?;
-        let recurrence = |record| match record {
-            RecordId::Recurrence(id) => records.recurrences.get(&id).cloned(),
+        let live = records.crons.values().filter(|one| !one.is_deleted());
+        let places = live.map(|one| Place { at: one.created_at, record: RecordId::Cron(one.id.clone()) });
+        let Page { items, next } = page(places.collect(), "crons", Order::Ascending, limit, cursor)?;
+        let cron = |record| match record {
+            RecordId::Cron(id) => records.crons.get(&id).cloned(),
             RecordId::Task(_) | RecordId::Execution(_) | RecordId::Queue(_) => None,
         };
-        Ok(Page { items: items.into_iter().filter_map(recurrence).collect(), next })
+        Ok(Page { items: items.into_iter().filter_map(cron).collect(), next })
     }
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {

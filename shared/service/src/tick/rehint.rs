@@ -113,19 +113,19 @@ impl Service {
                 let everything = DueRange::until(shard, Timestamp::from_millis(i64::MAX));
                 let page =
                     self.patiently(|| self.ports.store.due(everything, PAGE, cursor.as_deref())).await?;
-                let (mut ids, mut executions, mut recurring) = (Vec::new(), Vec::new(), Vec::new());
+                let (mut ids, mut executions, mut crons) = (Vec::new(), Vec::new(), Vec::new());
                 for entry in page.items {
                     match entry.record {
                         RecordId::Task(id) => ids.push(id),
                         RecordId::Execution(id) => executions.push(id),
                         // Its walks count as lost soon, and the tick sends their messages.
                         RecordId::Queue(_) => {}
-                        // Nothing of what recurs is in a queue but the timer of its next occurrence.
-                        RecordId::Recurrence(id) => {
-                            let found = self.patiently(|| self.ports.store.recurrence(&id)).await;
+                        // Nothing of a cron is in a queue but the timer of its next occurrence.
+                        RecordId::Cron(id) => {
+                            let found = self.patiently(|| self.ports.store.cron(&id)).await;
                             if self.readable(&format!("schedule {id}"), found)?.is_some() {
-                                let (record, at) = (RecordId::Recurrence(id), entry.due_at);
-                                recurring.push(Timer { record, at, due_at: at });
+                                let (record, at) = (RecordId::Cron(id), entry.due_at);
+                                crons.push(Timer { record, at, due_at: at });
                             }
                         }
                     }
@@ -146,8 +146,8 @@ impl Service {
                     [turn(execution, now), turn_timer(execution, now), self.going_on(execution)]
                 });
                 let is_soon = |timer: &Timer| timer.at <= now.plus(TIMER_HORIZON);
-                let recurring = recurring.into_iter().filter(is_soon).map(Effect::Timer);
-                let effects: Vec<_> = of_tasks.chain(of_executions).flatten().chain(recurring).collect();
+                let crons = crons.into_iter().filter(is_soon).map(Effect::Timer);
+                let effects: Vec<_> = of_tasks.chain(of_executions).flatten().chain(crons).collect();
                 sent += u64::try_from(effects.len()).unwrap_or(u64::MAX);
                 self.publish(effects).await;
                 cursor = page.next;

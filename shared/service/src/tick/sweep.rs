@@ -105,7 +105,7 @@ impl Service {
             for entry in lot.iter() {
                 match &entry.record {
                     RecordId::Task(id) => tasks.push(id.clone()),
-                    other @ (RecordId::Execution(_) | RecordId::Recurrence(_) | RecordId::Queue(_)) => {
+                    other @ (RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_)) => {
                         others.push(other.clone());
                     }
                 }
@@ -138,7 +138,7 @@ impl Service {
         report.looked_at = 1;
         let settled = match &record {
             RecordId::Execution(id) => Box::pin(self.settle_execution(id, job)).await,
-            RecordId::Recurrence(id) => Box::pin(self.settle_recurrence(id)).await,
+            RecordId::Cron(id) => Box::pin(self.settle_cron(id)).await,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, job.stop_at)).await,
             RecordId::Task(_) => Ok(DueReply::Nothing),
         };

@@ -93,7 +93,7 @@ impl<'a> Standing<'a> {
             Item::Segment(id, key) => Some(format!("segment {} of run {} of {id}", key.number, key.run)),
             Item::Join(join) => Some(format!("a join item of {}", join.0)),
             Item::Key(_) => Some("an idempotency key".to_owned()),
-            Item::Task(_) | Item::Execution(_) | Item::Recurrence(_) => None,
+            Item::Task(_) | Item::Execution(_) | Item::Cron(_) => None,
         });
         what.map(|what| Violation::new(Invariant::Expiry, run.ended_at, format!("{what} stays for good")))
             .collect()

@@ -145,11 +145,11 @@ fn progress_is_remembered_over_attempts_until_another_one_is_told() {
 }
 
 #[test]
-fn a_word_about_progress_is_a_sign_of_life_and_leaves_the_lease_as_it_is() {
-    let word = Heartbeat { lease: lease("a"), progress: Some(0.5), renews: false };
+fn a_progress_report_is_a_sign_of_life_and_leaves_the_lease_as_it_is() {
+    let report = Heartbeat { lease: lease("a"), progress: Some(0.5), renews: false };
     let scene = task().scheduled().claim("a");
     let ends_at = scene.running().lease_expires_at;
-    let scene = scene.at("20s").tell(&Command::Heartbeat(word));
+    let scene = scene.at("20s").tell(&Command::Heartbeat(report));
     assert_eq!((scene.running().lease_expires_at, scene.record().progress), (ends_at, Some(0.5)));
     assert!(scene.heartbeat("a").running().lease_expires_at > ends_at);
 }

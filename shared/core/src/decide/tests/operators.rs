@@ -194,7 +194,7 @@ fn extension(write: &Write) -> Option<&crate::payload::BlobRef> {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
-        | Write::PutRecurrence { .. }
+        | Write::PutCron { .. }
         | Write::CreateExecution { .. }
         | Write::UpdateExecution { .. }
         | Write::RearmExecution { .. }

@@ -87,7 +87,9 @@ impl Life {
             }
             Step::ClaimAgain(whose) => claim(self.lease(*whose), Millis::from_secs(60)),
             Step::Heartbeat(whose, progress) => {
-                Command::Heartbeat(Heartbeat { lease: self.lease(*whose), progress: *progress, renews: true })
+                // Some only report progress.
+                let renews = progress.is_none_or(|progress| progress < 0.5);
+                Command::Heartbeat(Heartbeat { lease: self.lease(*whose), progress: *progress, renews })
             }
             Step::Complete(whose, bytes) => {
                 let output = (*bytes > 0).then(|| text(*bytes));

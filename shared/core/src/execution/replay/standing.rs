@@ -105,21 +105,6 @@ impl Standing {
         }
     }
 
-    /// How far a step in place said it had come, from 0 to 1.
-    pub const fn progress(&self) -> Option<f64> {
-        match self {
-            Self::Begun { progress, .. } | Self::Failed { progress, .. } => *progress,
-            Self::Fresh
-            | Self::Remote
-            | Self::Child { .. }
-            | Self::Ended { .. }
-            | Self::Captured(_)
-            | Self::Until(_)
-            | Self::Fired
-            | Self::Waited(_) => None,
-        }
-    }
-
     /// Whether nothing is known of it.
     pub const fn is_fresh(&self) -> bool {
         matches!(self, Self::Fresh)

@@ -6,19 +6,19 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tickover_core::cron::plan::When;
 use tickover_core::duration::Millis;
 use tickover_core::execution::{DeadlineKind, ExecutionStatus};
-use tickover_core::id::{ExecutionId, RecurrenceId};
+use tickover_core::id::{CronId, ExecutionId};
 use tickover_core::payload::Json;
-use tickover_core::recurrence::plan::When;
 use tickover_core::time::Timestamp;
-use tickover_service::recurrences::{RecurrenceRequest, RecurringWork};
+use tickover_service::crons::{CronRequest, CronWork};
 
 use crate::client::calls::NewEvent;
 use crate::client::json;
 use crate::client::outcome::cause;
 use crate::client::request::raw;
-use crate::client::{ClientError, Description, Ended, Event, Outcome, RecurrenceDescription, TimelineEntry};
+use crate::client::{ClientError, CronDescription, Description, Ended, Event, Outcome, TimelineEntry};
 use crate::error::Failure;
 pub(super) use task::{OneTask, TaskPage, TaskView};
 
@@ -36,11 +36,11 @@ pub(super) fn offer(event: &NewEvent) -> Offering<'_> {
     Offering { payload: raw(event.payload.as_ref()), event_id }
 }
 
-/// A recurring schedule.
+/// A cron.
 #[derive(Serialize)]
-pub(super) struct Recurrence<'a> {
+pub(super) struct Cron<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a RecurrenceId>,
+    id: Option<&'a CronId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cron: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,16 +60,16 @@ pub(super) struct Recurrence<'a> {
     paused: Option<bool>,
 }
 
-pub(super) fn recurrence(request: &RecurrenceRequest) -> Recurrence<'_> {
+pub(super) fn cron(request: &CronRequest) -> Cron<'_> {
     let (cron, every) = match &request.plan.when {
         When::Cron(cron) => (Some(cron), None),
         When::Every(interval) => (None, Some(interval.span())),
     };
     let (task, execution) = match &request.work {
-        RecurringWork::Task(_, given) => (Some(given), None),
-        RecurringWork::Execution(_, given) => (None, Some(given)),
+        CronWork::Task(_, given) => (Some(given), None),
+        CronWork::Execution(_, given) => (None, Some(given)),
     };
-    Recurrence {
+    Cron {
         id: request.id.as_ref(),
         cron: cron.map(|cron| cron.expression()),
         time_zone: cron.map(|cron| cron.time_zone()),
@@ -172,10 +172,10 @@ pub(super) struct Timeline {
     pub(super) entries: Vec<TimelineEntry>,
 }
 
-/// One recurring schedule.
+/// One cron.
 #[derive(Deserialize)]
-pub(super) struct OneRecurrence {
-    pub(super) schedule: RecurrenceDescription,
+pub(super) struct OneCron {
+    pub(super) schedule: CronDescription,
 }
 
 /// What was triggered.

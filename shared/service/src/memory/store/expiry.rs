@@ -2,7 +2,7 @@
 
 use tickover_core::execution::ExecutionState;
 use tickover_core::execution::journal::SegmentKey;
-use tickover_core::id::{BlobId, ExecutionId, Fingerprint, RecurrenceId, TaskId};
+use tickover_core::id::{BlobId, CronId, ExecutionId, Fingerprint, TaskId};
 use tickover_core::time::Timestamp;
 
 use super::{Join, MemoryStore, Records};
@@ -14,8 +14,8 @@ pub enum Item {
     Task(TaskId),
     /// An execution's record.
     Execution(ExecutionId),
-    /// A recurring schedule's record.
-    Recurrence(RecurrenceId),
+    /// A cron's record.
+    Cron(CronId),
     /// A segment of an execution's journal.
     Segment(ExecutionId, SegmentKey),
     /// A join item.
@@ -60,28 +60,20 @@ impl Records {
             };
             (Item::Execution(execution.id.clone()), at)
         });
-        let recurrences =
-            self.recurrences.values().map(|one| (Item::Recurrence(one.id.clone()), one.expires_at()));
+        let crons = self.crons.values().map(|one| (Item::Cron(one.id.clone()), one.expires_at()));
         let segments =
             self.segments.iter().map(|((id, key), kept)| (Item::Segment(id.clone(), *key), kept.expires_at));
         let joins = self.joins.iter().map(|(join, kept)| (Item::Join(join.clone()), kept.expires_at));
         let blobs = self.blobs.iter().map(|(id, kept)| (Item::Blob(*id), kept.expires_at));
         let keys = self.keys.iter().map(|(digest, key)| (Item::Key(*digest), Some(key.expires_at)));
-        tasks
-            .chain(executions)
-            .chain(recurrences)
-            .chain(segments)
-            .chain(joins)
-            .chain(blobs)
-            .chain(keys)
-            .collect()
+        tasks.chain(executions).chain(crons).chain(segments).chain(joins).chain(blobs).chain(keys).collect()
     }
 
     fn delete(&mut self, item: &Item) {
         match item {
             Item::Task(id) => drop(self.tasks.remove(id)),
             Item::Execution(id) => drop(self.executions.remove(id)),
-            Item::Recurrence(id) => drop(self.recurrences.remove(id)),
+            Item::Cron(id) => drop(self.crons.remove(id)),
             Item::Segment(id, key) => drop(self.segments.remove(&(id.clone(), *key))),
             Item::Join(join) => drop(self.joins.remove(join)),
             Item::Blob(id) => drop(self.blobs.remove(id)),

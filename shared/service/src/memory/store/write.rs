@@ -133,7 +133,7 @@ impl Records {
             | Write::PutKey { .. }
             | Write::PutQueue { .. }
             | Write::PutTick { .. }
-            | Write::PutRecurrence { .. }
+            | Write::PutCron { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendSegment { .. }
             | Write::ExtendKey { .. } => None,
@@ -195,8 +195,8 @@ impl Records {
                 let follows = stored.map_or(0, |stored| stored.version) + 1 == record.version;
                 Condition::marked(follows, stored.map(|stored| stored.nonce), record.nonce)
             }
-            Write::PutRecurrence { record, replaces } => {
-                let written_by = self.recurrences.get(&record.id).map(|stored| stored.nonce);
+            Write::PutCron { record, replaces } => {
+                let written_by = self.crons.get(&record.id).map(|stored| stored.nonce);
                 Condition::marked(written_by == *replaces, written_by, record.nonce)
             }
             Write::PutTick { record } => {
@@ -249,8 +249,8 @@ impl Records {
                 self.queues.insert(record.name.clone(), record.clone());
             }
             Write::PutTick { record } => self.tick = Some(record.clone()),
-            Write::PutRecurrence { record, .. } => {
-                self.recurrences.insert(record.id.clone(), (**record).clone());
+            Write::PutCron { record, .. } => {
+                self.crons.insert(record.id.clone(), (**record).clone());
             }
             Write::ExtendBlob { at } => {
                 if let Some(kept) = self.blobs.get_mut(&at.id) {

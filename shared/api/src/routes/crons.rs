@@ -1,0 +1,157 @@
+//! Crons.
+
+use axum::extract::State;
+use tickover_service::Service;
+
+use crate::answer::Answer;
+use crate::calls;
+use crate::http::{JsonBody, Name, NoBody, QueryPairs};
+use crate::openapi::{CallProblems, ReadProblems};
+use crate::problem::Problem;
+use crate::request::{CronRequest, Nothing};
+use crate::view::{CronAnswer, CronsAnswer, DeletedAnswer, TriggerAnswer};
+
+/// Make a cron.
+///
+/// `id` makes the call repeatable: the same request again is answered with the cron it made the first time.
+#[utoipa::path(
+    post,
+    path = "/v1/crons",
+    operation_id = "create_cron",
+    tag = "crons",
+    request_body = CronRequest,
+    responses(
+        (status = 201, description = "The cron is made.", body = CronAnswer),
+        (status = 200, description = "The same request had made it before.", body = CronAnswer),
+        CallProblems,
+    ),
+)]
+pub(super) async fn create(State(service): State<Service>, body: JsonBody) -> Result<Answer, Problem> {
+    calls::create_cron(&service, &body.0).await
+}
+
+/// List crons.
+#[utoipa::path(
+    get,
+    path = "/v1/crons",
+    operation_id = "list_crons",
+    tag = "crons",
+    params(
+        ("cursor" = Option<String>, Query, description = "The `cursor` of the page before."),
+        ("limit" = Option<u16>, Query, description = "Schedules on a page: 1 to 500, 50 by default.",
+            minimum = 1, maximum = 500),
+    ),
+    responses((status = 200, description = "A page of crons.", body = CronsAnswer), ReadProblems),
+)]
+pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> Result<Answer, Problem> {
+    calls::crons(&service, &query.0).await
+}
+
+/// Describe a cron: what it starts, what comes next, and where its last runs stand.
+#[utoipa::path(
+    get,
+    path = "/v1/crons/{id}",
+    operation_id = "describe_cron",
+    tag = "crons",
+    params(("id" = String, Path, description = "The cron's id.")),
+    responses((status = 200, description = "The cron.", body = CronAnswer), ReadProblems),
+)]
+pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result<Answer, Problem> {
+    calls::cron(&service, &id.0).await
+}
+
+/// Make or replace a cron.
+///
+/// What it has started goes on, and what it has counted stays. What waits for an open run's end is dropped where
+/// its instants or its runs' ids change.
+#[utoipa::path(
+    put,
+    path = "/v1/crons/{id}",
+    operation_id = "replace_cron",
+    tag = "crons",
+    params(("id" = String, Path, description = "The cron's id.")),
+    request_body = CronRequest,
+    responses(
+        (status = 201, description = "The cron is made.", body = CronAnswer),
+        (status = 200, description = "The cron is as asked for.", body = CronAnswer),
+        CallProblems,
+    ),
+)]
+pub(super) async fn replace(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::replace_cron(&service, &id.0, &body.0).await
+}
+
+/// Delete a cron. What it has started is left alone.
+#[utoipa::path(
+    delete,
+    path = "/v1/crons/{id}",
+    operation_id = "delete_cron",
+    tag = "crons",
+    params(("id" = String, Path, description = "The cron's id.")),
+    responses((status = 200, description = "The cron is deleted.", body = DeletedAnswer), CallProblems),
+)]
+pub(super) async fn delete(State(service): State<Service>, id: Name, _: NoBody) -> Result<Answer, Problem> {
+    calls::delete_cron(&service, &id.0).await
+}
+
+/// Pause a cron.
+///
+/// Nothing of it starts by plan until it is resumed, and what would have started is not made up for.
+#[utoipa::path(
+    post,
+    path = "/v1/crons/{id}/pause",
+    operation_id = "pause_cron",
+    tag = "crons",
+    params(("id" = String, Path, description = "The cron's id.")),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "The cron is paused.", body = CronAnswer), CallProblems),
+)]
+pub(super) async fn pause(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::pause_cron(&service, &id.0, &body.0).await
+}
+
+/// Resume a cron with its next occurrence.
+#[utoipa::path(
+    post,
+    path = "/v1/crons/{id}/resume",
+    operation_id = "resume_cron",
+    tag = "crons",
+    params(("id" = String, Path, description = "The cron's id.")),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "The cron goes on.", body = CronAnswer), CallProblems),
+)]
+pub(super) async fn resume(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::resume_cron(&service, &id.0, &body.0).await
+}
+
+/// Start a run of a cron now.
+///
+/// It starts beside whatever is open, whatever the overlap policy says; it doesn't count as a planned one.
+#[utoipa::path(
+    post,
+    path = "/v1/crons/{id}/trigger",
+    operation_id = "trigger_cron",
+    tag = "crons",
+    params(("id" = String, Path, description = "The cron's id.")),
+    request_body = Option<Nothing>,
+    responses((status = 200, description = "The run is started.", body = TriggerAnswer), CallProblems),
+)]
+pub(super) async fn trigger(
+    State(service): State<Service>,
+    id: Name,
+    body: JsonBody,
+) -> Result<Answer, Problem> {
+    calls::trigger_cron(&service, &id.0, &body.0).await
+}

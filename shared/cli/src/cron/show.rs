@@ -1,0 +1,121 @@
+//! Crons as people read them.
+
+use std::fmt::Write as _;
+
+use comfy_table::{Table, presets};
+use tickover_core::time::Timestamp;
+
+use super::answer::{Cron, Run};
+
+/// A cron with everything that is known of it.
+pub(super) fn cron(cron: &Cron) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        // Writing to a string can't fail.
+        let _ = writeln!(text, "{name:<16}{value}");
+    };
+    line("cron", &cron.id);
+    line("status", &cron.status);
+    line("when", &when(cron));
+    line("overlap", &cron.overlap);
+    line("missed", &cron.missed);
+    if let Some(jitter) = &cron.jitter {
+        line("jitter", jitter);
+    }
+    line("started", &started(cron));
+    if cron.waiting > 0 {
+        line("waiting", &cron.waiting.to_string());
+    }
+    let next_start = cron.next_start_at.filter(|at| Some(*at) != cron.next_at);
+    for (name, at) in [
+        ("created", cron.created_at),
+        ("paused since", cron.paused_at),
+        ("finished at", cron.finished_at),
+        ("next", cron.next_at),
+        ("starts at", next_start),
+    ] {
+        if let Some(at) = at {
+            line(name, &at.to_rfc3339());
+        }
+    }
+    for (name, work) in [("task", &cron.task), ("execution", &cron.execution)] {
+        if let Some(work) = work {
+            line(name, work.get());
+        }
+    }
+    if !cron.runs.is_empty() {
+        let _ = writeln!(text, "\n{}", runs(&cron.runs));
+    }
+    text
+}
+
+/// Many crons, one in a row.
+pub(super) fn table(crons: &[Cron]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["cron", "status", "when", "overlap", "started", "next"]);
+    for cron in crons {
+        table.add_row([
+            cron.id.clone(),
+            cron.status.clone(),
+            when(cron),
+            cron.overlap.clone(),
+            started(cron),
+            cron.next_at.map(Timestamp::to_rfc3339).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn runs(runs: &[Run]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["occurrence", "run", "state", "status"]);
+    for run in runs {
+        let manual = if run.manual { " (triggered)" } else { "" };
+        let reason = run.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        table.add_row([
+            format!("{}{manual}", run.at),
+            run.id.clone(),
+            format!("{}{reason}", run.state),
+            run.status.clone().unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn when(cron: &Cron) -> String {
+    match (&cron.cron, &cron.every) {
+        (Some(expression), _) => format!("{expression} ({})", cron.time_zone.as_deref().unwrap_or("UTC")),
+        (None, Some(every)) => format!("every {every}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn started(cron: &Cron) -> String {
+    match cron.max_runs {
+        Some(most) => format!("{} of {most}", cron.started),
+        None => cron.started.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cron_shows_what_applies_and_nothing_else() {
+        let json = r#"{"id":"s1","status":"active","cron":"0 9 * * *","time_zone":"Europe/Berlin","overlap":"skip",
+            "missed":"run_once","started":2,"waiting":0,"next_at":"2026-01-31T08:00:00.000Z",
+            "next_start_at":"2026-01-31T08:00:00.000Z","task":{"queue": "q"},
+            "runs":[{"at":"2026-01-30T08:00:00.000Z","id":"s1-20260130T080000Z","manual":false,"state":"skipped",
+            "reason":"overlap"}]}"#;
+        let shown = cron(&serde_json::from_str(json).unwrap());
+        for part in ["0 9 * * * (Europe/Berlin)", "run_once", r#"{"queue": "q"}"#, "skipped: overlap"] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+        for part in ["waiting", "starts at", "paused", "jitter", "triggered"] {
+            assert!(!shown.contains(part), "{part} in {shown}");
+        }
+    }
+}

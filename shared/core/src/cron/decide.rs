@@ -1,0 +1,66 @@
+//! The one entrance to every decision on a cron. It dispatches, and puts records into their places.
+
+mod advance;
+mod define;
+mod operate;
+
+use super::command::Command;
+use super::decision::{Change, Decision, Reply};
+use super::place;
+use super::run::{Occurrence, Stop};
+use super::{Cron, HISTORY};
+use crate::command::Context;
+use crate::error::Reject;
+
+/// Decides what a command does to a cron, or to the absence of one.
+///
+/// A record that was deleted may be given: its successor is written over it.
+pub fn decide(record: Option<&Cron>, command: &Command, context: &Context<'_>) -> Decision {
+    let live = record.filter(|record| !record.is_deleted());
+    let known = |decide: &dyn Fn(&Cron) -> Decision| {
+        live.map_or_else(|| Decision::refuse(None, Reject::NoCron), decide)
+    };
+    match command {
+        Command::Create(definition) => define::create(record, definition, context),
+        Command::Replace(definition) => define::replace(record, definition, context),
+        Command::Pause => known(&|record| operate::pause(record, context)),
+        Command::Resume => known(&|record| operate::resume(record, context)),
+        Command::Trigger => known(&|record| operate::trigger(record, context)),
+        Command::Delete => known(&|record| operate::delete(record, context)),
+        Command::Due { ended } => known(&|record| advance::due(record, ended, context)),
+        Command::Started { results } => known(&|record| advance::started(record, results, context)),
+    }
+}
+
+/// The decision to write `after`, if it differs from what is there.
+fn settle(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &Context<'_>) -> Decision {
+    forget_old_runs(&mut after);
+    let kept = place::keep_request(&mut after, context.now);
+    let (due, timer_at) = place::settle(before, &after, context.now, context.limits);
+    after.due = due;
+    let (stops, starts) = (to_stop(&after), after.starting_runs().collect());
+    if before == Some(&after) {
+        return Decision { stops, starts, ..Decision::unchanged(before, Ok(reply)) };
+    }
+    after.version = before.map_or(1, |before| before.version + 1);
+    after.nonce = context.nonce;
+    let record = Some(after.clone());
+    let write = Change { before: before.cloned().map(Box::new), after: Box::new(after), kept };
+    Decision { blobs: vec![], write: Some(write), timer_at, stops, starts, record, outcome: Ok(reply) }
+}
+
+/// The runs that are to be stopped. As long as they aren't known to have ended, they are with every look.
+fn to_stop(after: &Cron) -> Vec<(Occurrence, Stop)> {
+    after.runs.iter().filter_map(|run| run.state.stop().map(|stop| (run.occurrence, stop))).collect()
+}
+
+/// Keeps the last of the runs that nobody follows.
+fn forget_old_runs(after: &mut Cron) {
+    let over = after.runs.iter().filter(|run| !run.state.is_live()).count();
+    let mut surplus = over.saturating_sub(HISTORY);
+    after.runs.retain(|run| {
+        let forgotten = surplus > 0 && !run.state.is_live();
+        surplus -= usize::from(forgotten);
+        !forgotten
+    });
+}

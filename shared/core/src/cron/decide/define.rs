@@ -1,0 +1,161 @@
+//! create and replace: a cron becomes what somebody asked for.
+
+use super::settle;
+use crate::command::Context;
+use crate::cron::command::Definition;
+use crate::cron::decision::{Decision, Reply};
+use crate::cron::place::KEPT_FOR;
+use crate::cron::run::{IdTemplate, RunState, Skip};
+use crate::cron::{Cron, FORMAT, State};
+use crate::decision::NewBlob;
+use crate::error::Reject;
+use crate::id::Incarnation;
+use crate::limits::CONTROL_RECORD_BYTES;
+use crate::payload::{BlobRef, Json, Payload};
+use crate::policy::PolicyError;
+use crate::size;
+use crate::time::Timestamp;
+
+/// Bytes kept free for what a life adds to the record: the runs it follows and remembers, what waits, and its place.
+const GROWTH_BYTES: usize = 330;
+pub(super) fn create(record: Option<&Cron>, definition: &Definition, context: &Context<'_>) -> Decision {
+    // Our own creation, its answer lost: the caller still hears that it was new.
+    let ours = record.is_some_and(|record| record.incarnation == definition.incarnation);
+    match record.filter(|record| !record.is_deleted()) {
+        Some(record) if ours => Decision::unchanged(Some(record), Ok(Reply::Made { existed: false })),
+        Some(record) if record.fingerprint == definition.fingerprint => {
+            Decision::unchanged(Some(record), Ok(Reply::Made { existed: true }))
+        }
+        Some(record) => Decision::refuse(Some(record), Reject::IdConflict),
+        None => make(record, definition, context),
+    }
+}
+
+pub(super) fn replace(record: Option<&Cron>, definition: &Definition, context: &Context<'_>) -> Decision {
+    let Some(current) = record.filter(|record| !record.is_deleted()) else {
+        return make(record, definition, context);
+    };
+    if current.incarnation == definition.incarnation {
+        return Decision::unchanged(Some(current), Ok(Reply::Made { existed: false }));
+    }
+    let paused = definition.paused.unwrap_or(matches!(current.state, State::Paused { .. }));
+    if current.starting_runs().next().is_some() {
+        // They were written down for the request as it was, and under ids made as they were.
+        let starts = current.starting_runs().collect();
+        return Decision { starts, ..Decision::unchanged(Some(current), Ok(Reply::StartFirst)) };
+    }
+    let fresh = match blank(definition, current.incarnation, context) {
+        Ok(fresh) => fresh,
+        Err(reject) => return Decision::refuse(Some(current), reject),
+    };
+    let mut after = current.clone();
+    if current.fingerprint != definition.fingerprint {
+        redefine(&mut after, &fresh.0, context);
+    }
+    set_paused(&mut after, paused, context.now);
+    let mut decision = settle(Some(current), after, Reply::Made { existed: true }, context);
+    if current.fingerprint != definition.fingerprint {
+        decision.blobs = fresh.1;
+    }
+    decision
+}
+
+fn make(gone: Option<&Cron>, definition: &Definition, context: &Context<'_>) -> Decision {
+    let (mut after, blobs) = match blank(definition, definition.incarnation, context) {
+        Ok(made) => made,
+        Err(reject) => return Decision::refuse(None, reject),
+    };
+    set_paused(&mut after, definition.paused == Some(true), context.now);
+    let mut decision = settle(gone, after, Reply::Made { existed: false }, context);
+    decision.blobs = blobs;
+    decision
+}
+
+/// A cron that nothing has happened to, and its payload if that needs an item of its own.
+fn blank(
+    definition: &Definition,
+    incarnation: Incarnation,
+    context: &Context<'_>,
+) -> Result<(Cron, Vec<NewBlob>), Reject> {
+    let in_plan = |error: PolicyError| {
+        Reject::field(error.path, format_args!("expected {}, found `{}`", error.expected, error.found))
+    };
+    definition.plan.check().map_err(in_plan)?;
+    let template = definition.template.clone().unwrap_or_else(|| IdTemplate::of(&definition.id));
+    template.check(&definition.target).map_err(in_plan)?;
+    let anchor = Timestamp::from_millis(context.now.as_millis().div_euclid(1_000) * 1_000);
+    let next = definition.plan.next_after(context.now, anchor, incarnation);
+    let next = next.ok_or_else(|| Reject::field("cron", "expected an instant to come, found none"))?;
+    let mut made = Cron {
+        format: FORMAT,
+        id: definition.id.clone(),
+        incarnation,
+        version: 1,
+        nonce: context.nonce,
+        created_at: context.now,
+        fingerprint: definition.fingerprint,
+        target: definition.target.clone(),
+        template: definition.template.clone(),
+        request: Payload::Inline(Json::string("")),
+        plan: definition.plan.clone(),
+        anchor,
+        state: State::Active(next),
+        started: 0,
+        waiting: None,
+        runs: vec![],
+        due: None,
+    };
+    let blobs = place_request(&mut made, definition, context);
+    Ok((made, blobs))
+}
+
+fn place_request(made: &mut Cron, definition: &Definition, context: &Context<'_>) -> Vec<NewBlob> {
+    let room = (CONTROL_RECORD_BYTES - GROWTH_BYTES).saturating_sub(size::of(made));
+    let body = definition.request.clone();
+    if body.len() <= room {
+        made.request = Payload::Inline(body);
+        return vec![];
+    }
+    let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    let at = BlobRef { id: definition.blob_id, bytes, expires_at: context.now.plus(KEPT_FOR) };
+    made.request = Payload::Blob(at.clone());
+    vec![NewBlob { at, body }]
+}
+
+/// Gives a cron another definition; what has happened to it stays.
+fn redefine(after: &mut Cron, fresh: &Cron, context: &Context<'_>) {
+    let same_runs = after.target == fresh.target && after.template == fresh.template;
+    if !same_runs {
+        // What runs was asked for otherwise, and goes by other ids: it is nothing that the new runs could overlap.
+        for run in after.runs.iter_mut().filter(|run| run.state.is_live()) {
+            run.state = RunState::Done;
+        }
+    }
+    let same_instants = after.plan.when == fresh.plan.when;
+    if !same_instants {
+        after.anchor = fresh.anchor;
+    }
+    if !same_instants || !same_runs {
+        super::operate::drop_waiting(after, Skip::Dropped);
+    }
+    after.fingerprint = fresh.fingerprint;
+    after.target = fresh.target.clone();
+    after.template.clone_from(&fresh.template);
+    after.request = fresh.request.clone();
+    let same_plan = after.plan == fresh.plan;
+    after.plan = fresh.plan.clone();
+    match &after.state {
+        State::Active(_) | State::Finished { .. } if same_plan => {}
+        State::Active(_) | State::Finished { .. } => super::operate::go_on(after, context.now),
+        State::Paused { .. } | State::Deleted { .. } => {}
+    }
+}
+
+fn set_paused(after: &mut Cron, paused: bool, now: Timestamp) {
+    match (&after.state, paused) {
+        (State::Active(_), true) => super::operate::stop_planning(after, now),
+        (State::Paused { .. }, false) => super::operate::go_on(after, now),
+        (State::Active(_) | State::Finished { .. } | State::Deleted { .. }, _)
+        | (State::Paused { .. }, true) => {}
+    }
+}

@@ -1,0 +1,73 @@
+//! pause, resume, trigger, delete: what operators do to a cron.
+
+use super::settle;
+use crate::command::Context;
+use crate::cron::decision::{Decision, Reply};
+use crate::cron::run::{Occurrence, Run, RunState, Skip};
+use crate::cron::{Cron, LIVE_MAX, State};
+use crate::duration::Millis;
+use crate::limits;
+use crate::time::Timestamp;
+
+pub(super) fn pause(record: &Cron, context: &Context<'_>) -> Decision {
+    let mut after = record.clone();
+    stop_planning(&mut after, context.now);
+    settle(Some(record), after, Reply::Done, context)
+}
+
+pub(super) fn resume(record: &Cron, context: &Context<'_>) -> Decision {
+    let mut after = record.clone();
+    if matches!(after.state, State::Paused { .. }) {
+        go_on(&mut after, context.now);
+    }
+    settle(Some(record), after, Reply::Done, context)
+}
+
+/// A run out of plan: it starts beside whatever is open, and those after it see that it is.
+pub(super) fn trigger(record: &Cron, context: &Context<'_>) -> Decision {
+    let live = record.runs.iter().filter(|run| run.state.is_live()).count();
+    if let Err(reject) = limits::check("open_runs", live + 1, LIVE_MAX) {
+        return Decision::refuse(Some(record), reject);
+    }
+    let mut occurrence = Occurrence { at: context.now, manual: true };
+    while record.runs.iter().any(|run| run.occurrence == occurrence) {
+        occurrence.at = occurrence.at.plus(Millis::new(1));
+    }
+    let mut after = record.clone();
+    after.runs.push(Run { occurrence, state: RunState::Starting });
+    settle(Some(record), after, Reply::Triggered(occurrence), context)
+}
+
+pub(super) fn delete(record: &Cron, context: &Context<'_>) -> Decision {
+    let mut after = record.clone();
+    after.state = State::Deleted { expires_at: context.now };
+    after.waiting = None;
+    after.runs = vec![];
+    settle(Some(record), after, Reply::Done, context)
+}
+
+/// Nothing is started by plan from now on, and what waits isn't either.
+pub(super) fn stop_planning(after: &mut Cron, now: Timestamp) {
+    match &after.state {
+        State::Active(_) => {
+            drop_waiting(after, Skip::Dropped);
+            after.state = State::Paused { since: now };
+        }
+        State::Paused { .. } | State::Finished { .. } | State::Deleted { .. } => {}
+    }
+}
+
+/// Goes on with the first occurrence to come, if there may be any.
+pub(super) fn go_on(after: &mut Cron, from: Timestamp) {
+    let may_start = after.plan.max_runs.is_none_or(|max| after.started < max.get());
+    let next = after.plan.next_after(from, after.anchor, after.incarnation).filter(|_| may_start);
+    after.state = next.map_or(State::Finished { at: from }, State::Active);
+}
+
+/// Gives up what waits, of which the first is remembered.
+pub(super) fn drop_waiting(after: &mut Cron, why: Skip) {
+    if let Some(waiting) = after.waiting.take() {
+        let occurrence = Occurrence::planned(waiting.first);
+        after.runs.push(Run { occurrence, state: RunState::Skipped(why) });
+    }
+}

@@ -1,0 +1,79 @@
+//! When somebody has to look at a cron: at its next occurrence, and again and again at what it waits for.
+
+use super::Cron;
+use crate::due::{Due, DueKind, TIMER_HORIZON, shard_of_name};
+use crate::duration::Millis;
+use crate::limits::Limits;
+use crate::payload::{BlobRef, Payload};
+use crate::time::{Timestamp, earliest};
+
+/// How long after it began to wait a cron looks for the first time whether it still has to.
+const LOOK_FIRST: Millis = Millis::from_secs(5);
+/// As far apart as the looks get.
+const LOOK_LAST: Millis = Millis::from_secs(300);
+
+/// How long the payload of a cron's request is kept, from when it was last seen to. So one that nothing points to
+/// any more goes by itself.
+pub(super) const KEPT_FOR: Millis = Millis::from_days(120);
+/// It is kept on once no more than this is left.
+const KEPT_LEAST: Millis = Millis::from_days(60);
+
+/// Has the payload of a request kept longer, if it is time.
+pub(super) fn keep_request(after: &mut Cron, now: Timestamp) -> Option<BlobRef> {
+    let is_due = keep_at(after).is_some_and(|at| at <= now);
+    match &mut after.request {
+        Payload::Blob(at) if is_due => {
+            at.expires_at = now.plus(KEPT_FOR);
+            Some(at.clone())
+        }
+        Payload::Blob(_) | Payload::Inline(_) => None,
+    }
+}
+
+/// When it is.
+fn keep_at(after: &Cron) -> Option<Timestamp> {
+    let request = after.request.blob().filter(|_| !after.is_deleted())?;
+    Some(request.expires_at.minus(KEPT_LEAST))
+}
+
+/// The place of a record in the due index, and when a timer has to come if it is a new one.
+pub(super) fn settle(
+    before: Option<&Cron>,
+    after: &Cron,
+    now: Timestamp,
+    limits: &Limits,
+) -> (Option<Due>, Option<Timestamp>) {
+    let current = before.and_then(|before| before.due);
+    let Some(at) = look_at(after, now) else { return (None, None) };
+    // What is due already stays where it is: moving it would cost two index writes.
+    if let Some(current) = current.filter(|current| current.at == at || (current.at <= now && at <= now)) {
+        return (Some(current), None);
+    }
+    let shard =
+        current.map_or_else(|| shard_of_name(after.id.as_str(), limits.due_shards), |current| current.shard);
+    let soon = at > now && at <= now.plus(TIMER_HORIZON);
+    let kind = if soon { DueKind::Armed } else { DueKind::Instant };
+    (Some(Due { at, kind, shard }), soon.then_some(at))
+}
+
+/// When to look at it next.
+fn look_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
+    if after.is_deleted() {
+        return None;
+    }
+    if after.starting_runs().next().is_some() {
+        // At once: should whoever is about to start them be gone, the tick does it.
+        return Some(now);
+    }
+    earliest([after.next().map(|next| next.starts_at), look_again_at(after, now), keep_at(after)])
+}
+
+/// When to see whether what it waits for has ended. The longer it has been waiting, the longer it waits.
+fn look_again_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
+    // It stops others for the run that it has started last.
+    let is_stopping = after.runs.iter().any(|run| run.state.stop().is_some());
+    let last = after.runs.iter().filter(|run| run.state.is_live()).map(|run| run.occurrence.at).max();
+    let since = after.waiting.map(|waiting| waiting.since).or(last.filter(|_| is_stopping))?;
+    let waited = Millis::new(now.since(since).as_u64() / 2);
+    Some(now.plus(waited.clamp(LOOK_FIRST, LOOK_LAST)))
+}

@@ -1,0 +1,9 @@
+//! Scenes of crons' lives. Each goes through [`decide()`](super::decide()) as the service does.
+
+mod calendar;
+mod crashes;
+mod fixture;
+mod life;
+mod missed;
+mod overlap;
+mod size;

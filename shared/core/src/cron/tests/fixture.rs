@@ -1,0 +1,259 @@
+//! A cron, the clock, and the world in which its runs are started, open and ended.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use crate::command::Context;
+use crate::cron::command::{Command, Definition, StartResult};
+use crate::cron::decision::{Decision, Reply};
+use crate::cron::expression::CronExpression;
+use crate::cron::plan::{Interval, Missed, Overlap, Plan, When};
+use crate::cron::run::{IdTemplate, Occurrence, RunState, Stop, Target};
+use crate::cron::{Cron, decide};
+use crate::duration::Millis;
+use crate::error::Reject;
+use crate::id::{BlobId, CronId, Fingerprint, Incarnation, Nonce, QueueName, TaskKind};
+use crate::limits::Limits;
+use crate::payload::Json;
+use crate::time::Timestamp;
+
+/// More looks than any scene needs: one that goes on forever fails.
+const LOOKS_MAX: usize = 5_000;
+
+/// An instant of the first of January 2026, or of another day.
+pub(super) fn t(text: &str) -> Timestamp {
+    let full = if text.contains('T') { text.to_owned() } else { format!("2026-01-01T{text}Z") };
+    Timestamp::parse_rfc3339(&full).unwrap()
+}
+
+pub(super) fn span(text: &str) -> Millis {
+    Millis::parse(text).unwrap()
+}
+
+pub(super) fn every(text: &str) -> When {
+    When::Every(Interval::new(span(text)).unwrap())
+}
+
+pub(super) fn cron(expression: &str, zone: &str) -> When {
+    When::Cron(Box::new(CronExpression::parse(expression, zone).unwrap()))
+}
+
+pub(super) fn task_target() -> Target {
+    Target::Task { queue: QueueName::parse("mail").unwrap(), kind: TaskKind::parse("report").unwrap() }
+}
+
+/// What is asked for, before it is.
+pub(super) fn definition(when: When) -> Definition {
+    Definition {
+        id: CronId::parse("report").unwrap(),
+        incarnation: Incarnation::from_bytes([1; 8]),
+        target: task_target(),
+        template: None,
+        request: Json::parse("{}").unwrap(),
+        plan: Plan {
+            when,
+            overlap: Overlap::Skip,
+            missed: Missed::Skip,
+            jitter: Millis::ZERO,
+            max_runs: None,
+        },
+        paused: None,
+        fingerprint: Fingerprint::from_bytes([2; 16]),
+        blob_id: BlobId::from_bytes([3; 16]),
+    }
+}
+
+/// How a run fares in the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Open,
+    Ended,
+}
+
+/// A cron in its world.
+#[derive(Clone)]
+pub(super) struct Scene {
+    pub(super) record: Option<Cron>,
+    pub(super) now: Timestamp,
+    pub(super) limits: Limits,
+    /// The runs that exist, by the ids they were started with.
+    pub(super) world: BTreeMap<String, Fate>,
+    /// Starts, repeated ones included.
+    pub(super) starts: u32,
+    pub(super) stops: Vec<(String, Stop)>,
+    pub(super) refuses: bool,
+    /// Whether runs don't end when they are ended.
+    pub(super) deaf: bool,
+    nonces: u64,
+}
+
+impl Scene {
+    /// Nothing yet, at midnight.
+    pub(super) fn new() -> Self {
+        Self {
+            record: None,
+            now: t("00:00:00"),
+            limits: Limits::default(),
+            world: BTreeMap::new(),
+            starts: 0,
+            stops: vec![],
+            refuses: false,
+            deaf: false,
+            nonces: 0,
+        }
+    }
+
+    /// A cron made at midnight.
+    pub(super) fn of(when: When, change: impl FnOnce(&mut Plan)) -> Self {
+        let mut asked = definition(when);
+        change(&mut asked.plan);
+        let mut scene = Self::new();
+        assert_eq!(scene.ask(&Command::Create(Box::new(asked))), Ok(Reply::Made { existed: false }));
+        scene
+    }
+
+    pub(super) fn overlapping(overlap: Overlap) -> Self {
+        Self::of(every("1h"), |plan| plan.overlap = overlap)
+    }
+
+    pub(super) fn decide(&mut self, command: &Command) -> Decision {
+        self.nonces += 1;
+        let nonce = Nonce::from_bytes(self.nonces.to_be_bytes());
+        let context = Context { now: self.now, nonce, limits: &self.limits };
+        let decision = decide(self.record.as_ref(), command, &context);
+        if let Some(at) = decision.timer_at {
+            let place = decision.record.as_ref().and_then(|record| record.due).map(|due| due.at);
+            assert!(place == Some(at) && at > self.now, "a timer stands for the place");
+        }
+        decision
+    }
+
+    /// Writes what was decided, which must be on the record as it stands.
+    pub(super) fn write(&mut self, decision: &Decision) {
+        if let Some(change) = &decision.write {
+            assert_eq!(change.before.as_deref(), self.record.as_ref());
+            assert_eq!(change.after.version, self.record.as_ref().map_or(0, |record| record.version) + 1);
+            self.record = Some((*change.after).clone());
+        }
+    }
+
+    /// Decides, writes, and answers; nothing is started.
+    pub(super) fn ask(&mut self, command: &Command) -> Result<Reply, Reject> {
+        let decision = self.decide(command);
+        self.write(&decision);
+        decision.outcome
+    }
+
+    /// Which open runs have ended, as a look into the world tells.
+    pub(super) fn ended(&self) -> Vec<Occurrence> {
+        let record = self.record();
+        let is_over = |run: &Occurrence| self.world.get(&record.run_id(run)) != Some(&Fate::Open);
+        record.open_runs().filter(is_over).collect()
+    }
+
+    /// Stops and starts what was decided; ids that exist already are left as they are.
+    pub(super) fn carry_out(&mut self, decision: &Decision) -> Vec<(Occurrence, StartResult)> {
+        let record = self.record().clone();
+        for (run, stop) in &decision.stops {
+            let id = record.run_id(run);
+            if *stop == Stop::Terminate && !self.deaf {
+                self.world.insert(id.clone(), Fate::Ended);
+            }
+            self.stops.push((id, *stop));
+        }
+        let mut results = vec![];
+        for run in &decision.starts {
+            self.starts += 1;
+            if self.refuses {
+                results.push((*run, StartResult::Refused { code: "unknown_queue" }));
+                continue;
+            }
+            self.world.entry(record.run_id(run)).or_insert(Fate::Open);
+            results.push((*run, StartResult::Started));
+        }
+        results
+    }
+
+    /// Looks at it as the tick does, until there is no more to do.
+    pub(super) fn look(mut self) -> Self {
+        for _ in 0..LOOKS_MAX {
+            let decision = self.decide(&Command::Due { ended: self.ended() });
+            self.write(&decision);
+            let results = self.carry_out(&decision);
+            let mut again = decision.outcome == Ok(Reply::Looked { again: true });
+            if !results.is_empty() {
+                again = self.ask(&Command::Started { results }) == Ok(Reply::Looked { again: true });
+            }
+            if !again {
+                return self;
+            }
+        }
+        panic!("it never comes to rest: {:?}", self.record);
+    }
+
+    /// Goes on to an instant and looks there.
+    pub(super) fn at(mut self, text: &str) -> Self {
+        self.now = t(text);
+        self.look()
+    }
+
+    /// Goes on to an instant, and on the way looks whenever the cron is due.
+    pub(super) fn until(mut self, text: &str) -> Self {
+        let end = t(text);
+        for _ in 0..LOOKS_MAX {
+            let due = self.record().due.map(|due| due.at).filter(|at| *at <= end);
+            let Some(due) = due else {
+                self.now = end;
+                return self;
+            };
+            self.now = due.max(self.now);
+            self = self.look();
+        }
+        panic!("it is due too often: {:?}", self.record);
+    }
+
+    /// All open runs end.
+    pub(super) fn end_all(mut self) -> Self {
+        for fate in self.world.values_mut() {
+            *fate = Fate::Ended;
+        }
+        self
+    }
+
+    pub(super) fn asked(mut self, command: &Command) -> Self {
+        self.ask(command).unwrap();
+        self
+    }
+
+    pub(super) fn record(&self) -> &Cron {
+        self.record.as_ref().unwrap()
+    }
+
+    /// The instants of the runs that exist, as their names say: `01:00:00`.
+    pub(super) fn started(&self) -> Vec<String> {
+        self.world.keys().map(|id| clock(id.strip_prefix("report-").unwrap())).collect()
+    }
+
+    /// Its remembered runs: instant and state.
+    pub(super) fn runs(&self) -> Vec<(String, RunState)> {
+        let of = |run: &crate::cron::run::Run| (clock(&run.occurrence.name()), run.state.clone());
+        self.record().runs.iter().map(of).collect()
+    }
+
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        self.record().due.map(|due| due.at)
+    }
+}
+
+fn clock(name: &str) -> String {
+    let time = &name[9..15];
+    format!("{}:{}:{}", &time[..2], &time[2..4], &time[4..])
+}
+
+pub(super) fn max_runs(count: u32) -> Option<NonZeroU32> {
+    NonZeroU32::new(count)
+}
+
+pub(super) fn template(text: &str) -> IdTemplate {
+    IdTemplate::parse(text, &task_target()).unwrap()
+}

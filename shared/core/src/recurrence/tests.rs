@@ -1,9 +1,0 @@
-//! Scenes of schedules' lives. Each goes through [`decide()`](super::decide()) as the service does.
-
-mod calendar;
-mod crashes;
-mod fixture;
-mod life;
-mod missed;
-mod overlap;
-mod size;

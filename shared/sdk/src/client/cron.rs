@@ -1,0 +1,109 @@
+//! A cron, and what can be done to it.
+
+mod define;
+mod description;
+mod list;
+
+use tickover_core::id::CronId;
+
+pub use define::{CronTarget, DefineCron};
+pub use description::{CronDescription, CronRun, CronStatus, RunState};
+pub use list::{Crons, ListCrons};
+
+use super::calls::Hold;
+use super::{Client, ClientError};
+
+/// A cron. Cheap to clone; dropping it changes nothing.
+#[derive(Clone, Debug)]
+pub struct CronHandle {
+    client: Client,
+    id: CronId,
+}
+
+impl CronHandle {
+    pub(super) const fn new(client: Client, id: CronId) -> Self {
+        Self { client, id }
+    }
+
+    /// Its id.
+    pub const fn id(&self) -> &CronId {
+        &self.id
+    }
+
+    /// Makes it, to start this task or execution each time. The same again finds it; where there is another one of its
+    /// id, it is refused with `id_conflict`.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// use tickover::client::Overlap;
+    ///
+    /// let report = client.task::<()>("report", "sales").queue("reports").retry("fixed(3, 1m)");
+    /// let nightly = client.cron("nightly-report")?;
+    /// let made = nightly.create(report).cron("0 3 * * *").time_zone("Europe/Berlin").overlap(Overlap::BufferOne);
+    /// println!("the next one is at {:?}", made.await?.next_at);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn create(&self, work: impl Into<CronTarget>) -> DefineCron {
+        DefineCron::new(self.clone(), work.into(), false)
+    }
+
+    /// Makes it, or makes it what is asked for now. What it has started goes on.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::workflow]
+    /// # async fn billing(_: Ctx, _: ()) -> Result<()> { Ok(()) }
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let hourly = client.cron("billing")?;
+    /// hourly.replace(client.start(&billing, ())).every("1h").jitter("5m").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn replace(&self, work: impl Into<CronTarget>) -> DefineCron {
+        DefineCron::new(self.clone(), work.into(), true)
+    }
+
+    /// What comes next, and where its last runs stand.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// for run in client.cron("billing")?.describe().await?.runs {
+    ///     println!("{} of {} is {:?}", run.id, run.at.to_rfc3339(), run.status);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn describe(&self) -> Result<CronDescription, ClientError> {
+        self.client.calls.cron(&self.id).await
+    }
+
+    /// Starts nothing more by plan until it is resumed; what would have started is not made up for.
+    pub async fn pause(&self) -> Result<CronDescription, ClientError> {
+        self.client.calls.hold_cron(&self.id, Hold::Pause).await
+    }
+
+    /// Goes on with the next occurrence.
+    pub async fn resume(&self) -> Result<CronDescription, ClientError> {
+        self.client.calls.hold_cron(&self.id, Hold::Resume).await
+    }
+
+    /// Starts a run now, beside whatever is open, and gives the id of its task or execution. It doesn't count as a
+    /// planned one.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let run = client.cron("billing")?.trigger().await?;
+    /// client.handle::<()>(run)?.result().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn trigger(&self) -> Result<String, ClientError> {
+        self.client.calls.trigger(&self.id).await
+    }
+
+    /// Forgets it. What it has started is left alone.
+    pub async fn delete(&self) -> Result<(), ClientError> {
+        self.client.calls.delete_cron(&self.id).await
+    }
+}

@@ -1,0 +1,60 @@
+//! Lists of crons.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+
+use serde::Deserialize;
+
+use super::CronDescription;
+use crate::client::list::LIMIT_DEFAULT;
+use crate::client::request::page;
+use crate::client::{Client, ClientError};
+
+/// A page of a list that is asked for when it is awaited.
+#[must_use = "nothing is asked before it is awaited"]
+#[derive(Debug)]
+pub struct ListCrons {
+    client: Client,
+    limit: usize,
+    cursor: Option<String>,
+}
+
+/// A page of a list. It may have fewer entries than asked for, even none, and still not be the last.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Crons {
+    /// The crons, in the order in which they were made.
+    #[serde(rename = "crons")]
+    pub crons: Vec<CronDescription>,
+    /// Where the next page begins; absent at the end.
+    pub cursor: Option<String>,
+}
+
+impl ListCrons {
+    pub(in crate::client) const fn new(client: Client) -> Self {
+        Self { client, limit: LIMIT_DEFAULT, cursor: None }
+    }
+
+    /// At most so many: 1 to 500, 50 by default.
+    pub const fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// From where an earlier page ended.
+    pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
+        self.cursor = Some(cursor.into());
+        self
+    }
+}
+
+impl IntoFuture for ListCrons {
+    type Output = Result<Crons, ClientError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let Self { client, limit, cursor } = self;
+            client.calls.crons(page(limit)?, cursor.as_deref()).await
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! A cron's runs in the world: started, stopped, looked up.
+
+use std::collections::BTreeMap;
+
+use tickover_core::cron::Cron;
+use tickover_core::cron::command::StartResult;
+use tickover_core::cron::run::{Occurrence, Stop, Target};
+use tickover_core::id::{ExecutionId, TaskId};
+
+use super::request::{RunRequest, Stored};
+use super::{DescribedCron, DescribedRun};
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// Where a run's task or execution stands.
+#[derive(Clone, Copy)]
+struct Standing {
+    status: &'static str,
+    is_open: bool,
+}
+
+impl Service {
+    /// Makes the task or execution of a run, or finds it made. An error is one that may be gone later.
+    pub(super) async fn start_run(
+        &self,
+        record: &Cron,
+        request: &Stored,
+        occurrence: &Occurrence,
+    ) -> Result<StartResult, ServiceError> {
+        let made = match request.run(&record.target, record.run_id(occurrence)) {
+            Ok(RunRequest::Task(task, _)) => self.schedule(task).await.map(|_| ()),
+            Ok(RunRequest::Execution(start, _)) => self.start(start).await.map(|_| ()),
+            Err(reject) => Err(reject.into()),
+        };
+        match made {
+            Ok(()) => Ok(StartResult::Started),
+            Err(ServiceError::Rejected(reject)) => {
+                let run = record.run_id(occurrence);
+                let remedy =
+                    "its cron says the code with the run; replace the cron with a request that is accepted";
+                tracing::error!(cron = %record.id, %run, code = reject.code(), remedy, "a run was refused");
+                Ok(StartResult::Refused { code: reject.code() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Stops a run. One that has ended, or is gone, needs no stopping.
+    pub(super) async fn stop_run(
+        &self,
+        record: &Cron,
+        occurrence: &Occurrence,
+        how: Stop,
+    ) -> Result<(), ServiceError> {
+        let id = record.run_id(occurrence);
+        // Ids are checked when the cron is made: one that isn't an id was never started.
+        let stopped = match &record.target {
+            Target::Task { .. } => {
+                let Ok(id) = TaskId::parse(id) else { return Ok(()) };
+                self.cancel(&id, how == Stop::Terminate).await.map(|_| ())
+            }
+            Target::Execution { .. } => {
+                let Ok(id) = ExecutionId::parse(id) else { return Ok(()) };
+                match how {
+                    Stop::Cancel => self.cancel_execution(&id).await.map(|_| ()),
+                    Stop::Terminate => self.terminate(&id).await.map(|_| ()),
+                }
+            }
+        };
+        match stopped {
+            Ok(()) | Err(ServiceError::Rejected(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Which of a cron's open runs have ended. One that isn't there any more has.
+    pub(super) async fn ended_runs(&self, record: &Cron) -> Result<Vec<Occurrence>, ServiceError> {
+        let open: Vec<Occurrence> = record.open_runs().collect();
+        if open.is_empty() {
+            return Ok(open);
+        }
+        let standings = self.standings(record, &open).await?;
+        let is_open = |run: &Occurrence| standings.get(run).is_some_and(|standing| standing.is_open);
+        Ok(open.into_iter().filter(|run| !is_open(run)).collect())
+    }
+
+    /// The runs that a cron remembers, and where they stand.
+    pub(super) async fn describe_runs(&self, record: &Cron) -> Result<Vec<DescribedRun>, ServiceError> {
+        let all: Vec<Occurrence> = record.runs.iter().map(|run| run.occurrence).collect();
+        let standings = self.standings(record, &all).await?;
+        let status = |run: &DescribedRun| standings.get(&run.occurrence).map(|standing| standing.status);
+        let runs = DescribedCron::inline(record.clone()).runs.into_iter();
+        Ok(runs.map(|run| DescribedRun { status: status(&run), ..run }).collect())
+    }
+
+    async fn standings(
+        &self,
+        record: &Cron,
+        runs: &[Occurrence],
+    ) -> Result<BTreeMap<Occurrence, Standing>, ServiceError> {
+        let mut by_id = BTreeMap::new();
+        let ids: Vec<String> = runs.iter().map(|run| record.run_id(run)).collect();
+        match &record.target {
+            Target::Task { .. } => {
+                let ids: Vec<TaskId> = ids.iter().filter_map(|id| TaskId::parse(id).ok()).collect();
+                let tasks = self.load_each(&ids).await?.0;
+                let now = self.now();
+                for task in tasks.into_iter().filter(|task| !task.is_gone(now)) {
+                    let status = task.status();
+                    let standing = Standing { status: status.as_str(), is_open: status.is_live() };
+                    by_id.insert(task.id.to_string(), standing);
+                }
+            }
+            Target::Execution { .. } => {
+                let ids: Vec<ExecutionId> = ids.iter().filter_map(|id| ExecutionId::parse(id).ok()).collect();
+                let found = self.patiently(|| self.ports.store.executions(&ids)).await?;
+                let now = self.now();
+                for execution in found.into_iter().filter(|execution| !execution.is_gone(now)) {
+                    let status = execution.status();
+                    let standing = Standing { status: status.as_str(), is_open: status.is_live() };
+                    by_id.insert(execution.id.to_string(), standing);
+                }
+            }
+        }
+        let of = |run: &Occurrence| by_id.get(&record.run_id(run)).map(|standing| (*run, *standing));
+        Ok(runs.iter().filter_map(of).collect())
+    }
+}

@@ -1,0 +1,80 @@
+//! What a cron's runs have come to is logged and counted, once it is written down.
+//!
+//! That somebody asked for a run makes no difference here: it is started or refused like any other.
+
+use tickover_core::cron::Cron;
+use tickover_core::cron::decision::Change;
+use tickover_core::cron::run::{Occurrence, RunState, Skip};
+use tickover_core::time::Timestamp;
+
+use crate::metric;
+use crate::telemetry::field;
+
+/// What an occurrence came to.
+#[derive(Clone, Copy)]
+enum Came {
+    Started,
+    Skipped(Skip),
+    Refused,
+}
+
+impl Came {
+    fn of(state: &RunState) -> Option<Self> {
+        match state {
+            RunState::Starting => None,
+            RunState::Open | RunState::Stopping(_) | RunState::Done => Some(Self::Started),
+            RunState::Skipped(why) => Some(Self::Skipped(*why)),
+            RunState::Refused(_) => Some(Self::Refused),
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Skipped(why) => why.as_str(),
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// Tells what a write has brought about.
+pub(super) fn tell(change: &Change, now: Timestamp) {
+    let before = change.before.as_deref();
+    for run in &change.after.runs {
+        let Some(came) = Came::of(&run.state) else { continue };
+        if came_before(before, &run.occurrence) {
+            continue;
+        }
+        metric::occurrence(came.as_str());
+        log(&change.after, &run.occurrence, came, now);
+    }
+}
+
+/// Whether it had come to something already: what is known of it afterwards is about its end.
+fn came_before(before: Option<&Cron>, occurrence: &Occurrence) -> bool {
+    let runs = before.map_or(&[][..], |before| before.runs.as_slice());
+    runs.iter().any(|run| run.occurrence == *occurrence && Came::of(&run.state).is_some())
+}
+
+fn log(record: &Cron, occurrence: &Occurrence, came: Came, now: Timestamp) {
+    macro_rules! line {
+        ($level:expr, $text:expr) => {
+            tracing::event!(
+                $level,
+                cron = %record.id,
+                run = %record.run_id(occurrence),
+                { field::OUTCOME } = came.as_str(),
+                { field::LATENESS_MS } = now.since(occurrence.at).as_u64(),
+                $text
+            )
+        };
+    }
+    match came {
+        Came::Started => line!(tracing::Level::INFO, "run started"),
+        Came::Skipped(Skip::Overlap | Skip::Dropped) => line!(tracing::Level::INFO, "run skipped"),
+        // Nothing was there to start it in time, or more come than can be dealt with.
+        Came::Skipped(Skip::Missed | Skip::Full) => line!(tracing::Level::WARN, "run skipped"),
+        // Why is a line of its own, with the code.
+        Came::Refused => {}
+    }
+}

@@ -1,0 +1,62 @@
+//! What can't be a cron is refused, and told by the name of the field.
+
+use serde_json::{Value, json};
+use tickover_tests::http::Caller;
+
+use super::{body, make};
+
+async fn refused(caller: &Caller, asked: Value) -> (u16, Value) {
+    let (status, answer) = caller.post("/v1/crons", asked).await;
+    (status.as_u16(), answer)
+}
+
+#[tokio::test]
+async fn every_wrong_field_is_named_with_what_belongs_there() {
+    let caller = Caller::default();
+    let task = |fields: Value| {
+        let mut task = json!({"queue": "work", "kind": "work"});
+        task.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        json!({"every": "1h", "task": task})
+    };
+    for (fields, field, told) in [
+        (json!({}), "cron", "required"),
+        (json!({"cron": "61 * * * *"}), "cron", "in the field minute numbers from 0 to 59"),
+        (json!({"cron": "MON * * * *"}), "cron", "names belong in month and day of week"),
+        (json!({"cron": "0 MON-FRI * * *"}), "cron", "in the field hour numbers from 0 to 23"),
+        (json!({"cron": "* * *"}), "cron", "five fields"),
+        (json!({"cron": "0 0 30 2 *"}), "cron", "some date fits"),
+        (json!({"cron": "0 9 * * *", "time_zone": "Mars/Olympus"}), "time_zone", "Mars/Olympus"),
+        (json!({"cron": "0 9 * * *", "every": "1h"}), "every", "cron"),
+        (json!({"every": "1h", "time_zone": "UTC"}), "time_zone", "cron"),
+        (json!({"every": "500ms"}), "every", "from 1s"),
+        (json!({"every": "1500ms"}), "every", "whole seconds"),
+        (json!({"every_seconds": 0}), "every_seconds", "zero"),
+        (json!({"every": "1h", "overlap": "never"}), "overlap", "buffer_one"),
+        (json!({"every": "1h", "missed": "all"}), "missed", "run_once"),
+        (json!({"every": "1h", "max_runs": 0}), "max_runs", "from 1"),
+        (json!({"every": "1h", "jitter": "2 years"}), "jitter", "2 years"),
+        (json!({"every": "1h", "colour": 1}), "colour", "unknown field"),
+        (task(json!({"id": "fixed"})), "task.id", "{occurrence}"),
+        (task(json!({"id": "a b {occurrence}"})), "task.id", "A-Z"),
+        (task(json!({"idempotency_key": "k"})), "task.idempotency_key", "not allowed"),
+        (task(json!({"run_at": "2026-01-01T00:00:00Z"})), "task.run_at", "not allowed"),
+        (task(json!({"queue": null})), "task.queue", "required"),
+        (json!({"every": "1h", "execution": {"workflow": "w"}}), "execution", "task"),
+    ] {
+        let (status, problem) = refused(&caller, body("s", fields.clone())).await;
+        assert_eq!((status, &problem["field"]), (400, &json!(field)), "{fields}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(told), "{told} in {problem}");
+    }
+    let (status, problem) = refused(&caller, json!({"every": "1h"})).await;
+    assert_eq!((status, &problem["field"]), (400, &json!("task")));
+}
+
+#[tokio::test]
+async fn more_triggered_runs_than_are_followed_are_refused_with_the_limit() {
+    let caller = Caller::default();
+    make(&caller, "s", json!({"every": "1h"})).await;
+    for _ in 0..3 {
+        caller.ok("/v1/crons/s/trigger", json!({})).await;
+    }
+    assert_eq!(caller.refused("/v1/crons/s/trigger", json!({})).await, (413, "limit_exceeded".to_owned()));
+}
