@@ -31,7 +31,6 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// One Rust file.
 struct Source {
     /// From the root of the workspace.
     path: PathBuf,

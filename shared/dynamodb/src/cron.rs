@@ -13,7 +13,6 @@ use crate::key::{self, Key};
 use crate::list::List;
 use crate::record::{from_item, to_item};
 
-/// The whole item of a cron.
 pub(crate) fn of_cron(record: &Cron) -> Result<Item, StoreError> {
     let mut item = to_item(record)
         .map_err(|_| corrupt(format!("the record of cron {} can't be serialised", record.id)))?;

@@ -20,10 +20,8 @@ const PK_MAX: usize = 256;
 pub(crate) enum Walk {
     /// Over a shard of the due index.
     Due {
-        /// The shard.
         shard: u16,
     },
-    /// Over the table.
     Table,
 }
 

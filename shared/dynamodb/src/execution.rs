@@ -18,7 +18,6 @@ use crate::record::{self, from_item, to_item};
 /// The fields of an execution that its item has elsewhere.
 const KNOWN: [&str; 4] = [field::ID, field::DUE, own::WORKFLOW, own::CREATED_AT];
 
-/// The whole item of an execution.
 pub(crate) fn of_execution(execution: &Execution) -> Result<Item, StoreError> {
     let id = &execution.id;
     let mut item = to_item(execution)

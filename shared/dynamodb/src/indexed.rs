@@ -30,7 +30,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether both are one entry, which at most holds something else.
+    /// Whether both have the same keys, whatever else they hold.
     pub fn is_same_place(&self, other: &Self) -> bool {
         (&self.key, &self.at) == (&other.key, &other.at)
     }

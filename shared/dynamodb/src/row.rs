@@ -73,7 +73,6 @@ impl ResumingRow {
     }
 }
 
-/// The item of a queue's record.
 pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
     let Key { pk, sk } = Key::queue(&record.name);
     let row = QueueRow {
@@ -99,7 +98,6 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
     Ok(item)
 }
 
-/// Reads a queue's record.
 pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
     let name: Option<QueueName> = string(&item, PK).and_then(key::queue_name);
     let name = name.ok_or_else(|| corrupt("an item that should be a queue has another key".to_owned()))?;
@@ -113,7 +111,6 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
     Ok(QueueRecord { name, version, nonce, paused, parked, resuming, watermark, marked_at, workflows })
 }
 
-/// The row of all ticks.
 #[derive(Serialize, Deserialize)]
 struct TickRow {
     pk: String,
@@ -128,7 +125,6 @@ struct TickRow {
     behind: Vec<(u16, Timestamp)>,
 }
 
-/// The item of the ticks' record.
 pub(crate) fn of_tick(record: &TickRecord) -> Result<Item, StoreError> {
     let Key { pk, sk } = Key::tick();
     let pairs = |map: &BTreeMap<u16, Timestamp>| map.iter().map(|(shard, at)| (*shard, *at)).collect();
@@ -138,7 +134,6 @@ pub(crate) fn of_tick(record: &TickRecord) -> Result<Item, StoreError> {
         .map_err(|_| corrupt("the record of the ticks can't be serialised".to_owned()))
 }
 
-/// Reads the ticks' record.
 pub(crate) fn to_tick(item: Item) -> Result<TickRecord, StoreError> {
     check_format(&item, FORMAT, "record of the ticks")?;
     let row: TickRow =
@@ -148,7 +143,6 @@ pub(crate) fn to_tick(item: Item) -> Result<TickRecord, StoreError> {
     Ok(TickRecord { version: ver, nonce: non, timers_until: until, fanned, behind })
 }
 
-/// An idempotency key's row.
 #[derive(Serialize, Deserialize)]
 struct KeyRow {
     pk: String,
@@ -162,7 +156,6 @@ struct KeyRow {
     ttl: i64,
 }
 
-/// The item of an idempotency key's record.
 pub(crate) fn of_key(record: &KeyRecord) -> Result<Item, StoreError> {
     let Key { pk, sk } = Key::idempotency(&record.key);
     let row = KeyRow {
@@ -179,7 +172,6 @@ pub(crate) fn of_key(record: &KeyRecord) -> Result<Item, StoreError> {
     to_item(&row).map_err(|_| corrupt(format!("the record of key {} can't be serialised", record.key)))
 }
 
-/// Reads an idempotency key's record.
 pub(crate) fn to_key(digest: &Fingerprint, item: Item) -> Result<KeyRecord, StoreError> {
     check_format(&item, FORMAT, &format!("key {digest}"))?;
     let row: KeyRow =
@@ -203,7 +195,6 @@ pub(crate) fn of_blob(at: &BlobRef, body: &Json) -> Item {
     item
 }
 
-/// Reads a payload.
 pub(crate) fn to_blob(id: &BlobId, mut item: Item) -> Result<Json, StoreError> {
     check_format(&item, FORMAT, &format!("payload {id}"))?;
     let Some(AttributeValue::S(body)) = item.remove(field::BODY) else {

@@ -59,7 +59,6 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// The table's name.
     pub fn table(&self) -> &str {
         &self.table
     }

@@ -1,4 +1,4 @@
-//! Writes as parts of a transaction that somebody else sends.
+//! Writes as parts of a transaction that the user's own code sends.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use tickover_core::decision::Write;

@@ -22,7 +22,6 @@ use crate::item::{Item, kind_name, millis, number, of_task, seconds, string, to_
 use crate::key::Key;
 use crate::row::{of_key, of_queue, of_tick};
 
-/// The statement for a write.
 pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
     match write {
         Write::CreateTask { task, now } => Ok(record::create(of_task(task)?, *now)),
@@ -175,7 +174,7 @@ fn follows(version: u64, with: &mut Placeholders) -> String {
 }
 
 /// - `attribute_exists(pk)`: an update would otherwise make an item that holds nothing but its expiry;
-/// - `AND ttl < :ttl`: somebody who was held up must not take back what others have given it since.
+/// - `AND ttl < :ttl`: a late write must not shorten what a later one has set.
 fn extend(key: Key, expires_at: Timestamp) -> Statement {
     let mut with = Placeholders::default();
     let exists = format!("attribute_exists({})", with.name(PK));

@@ -29,9 +29,7 @@ const VALUE_LOGGER: (&str, LevelFilter) = ("metrics_cloudwatch_embedded", LevelF
 pub struct App {
     /// The service over `DynamoDB` and SQS.
     pub service: Service,
-    /// How it is configured.
     pub config: Arc<Config>,
-    /// What it measures.
     pub metrics: Metrics,
 }
 
@@ -53,7 +51,7 @@ impl BootError {
 }
 
 /// Reads the environment, sets up logs and metrics, and builds the service over AWS, reached from wherever this is.
-/// Unlike Lambda's, such a machine's clock is anybody's: it has been measured when this returns.
+/// Outside of Lambda a clock may be wrong, so it is compared with AWS's before this returns.
 pub async fn app() -> Result<App, BootError> {
     let (app, store) = over(aws::anywhere).await?;
     if let Err(error) = store.tick_record().await {
@@ -120,8 +118,8 @@ fn log_panic(location: Option<&Location<'_>>) {
     tracing::error!(location, "panicked");
 }
 
-/// What was asked for, with a flood kept out of the logs, and where it is more than `info` payloads as well. Whoever
-/// names one of those crates still gets what he asks for.
+/// The directives asked for, without the noisy crates, and without those that log payloads where `debug` or `trace` is
+/// asked for. A directive that names such a crate still counts.
 fn without_noise(asked: &Targets) -> Targets {
     let levels = asked.iter().map(|(_, level)| level).chain(asked.default_level());
     let is_verbose = levels.max().is_some_and(|level| level > LevelFilter::INFO);

@@ -52,6 +52,7 @@
 //!
 //! This crate owns what users write: [`macro@step`], [`macro@workflow`] and the types around them. Rules and
 //! records belong to the crates below it.
+#![warn(missing_docs)]
 
 #[cfg(test)]
 extern crate self as tickover;

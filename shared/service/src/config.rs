@@ -81,7 +81,6 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Reads the process's environment.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub fn from_env() -> Self {
         Self::read(|name| std::env::var(name).ok())
@@ -109,13 +108,11 @@ fn listed(text: &str) -> Vec<String> {
 }
 
 impl Config {
-    /// Reads the process's environment.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub fn from_env() -> Result<Self, ConfigError> {
         Self::read(|name| std::env::var(name).ok())
     }
 
-    /// Reads any environment.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let mut reader = Reader { lookup, problems: vec![] };
         let defaults = Limits::default();

@@ -45,14 +45,11 @@ pub enum Actor {
     Batch(u8),
 }
 
-/// Something that happened.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// When, by the world's clock.
     pub at: Timestamp,
-    /// Who did it.
     pub actor: Actor,
-    /// What.
     pub what: What,
 }
 
@@ -61,16 +58,12 @@ pub struct Event {
 pub enum What {
     /// A call began.
     Called {
-        /// Its number.
         call: u64,
-        /// What was asked.
         request: Request,
     },
     /// A call ended. One whose process died never does.
     Answered {
-        /// Its number.
         call: u64,
-        /// What was said.
         answer: Answer,
     },
     /// The rules were asked.
@@ -81,14 +74,11 @@ pub enum What {
     OfExecution(Box<Happening>),
     /// Something happened to a message.
     Message {
-        /// Of which queue.
         queue: QueueName,
         /// What happened.
         fate: Fate,
-        /// What the message says.
         note: Note,
     },
-    /// Something went wrong.
     Fault(Fault),
 }
 
@@ -123,15 +113,12 @@ pub enum Request {
     Claim(QueueName),
     /// Take tasks and turns from a queue.
     Work(QueueName),
-    /// Something about an execution.
     OfExecution(Asked),
     /// Take this task.
     ClaimById(TaskId),
     /// A worker's report on what it holds.
     Report(Held, Report),
-    /// End a task.
     Cancel(TaskId),
-    /// Revive a task.
     Retry(TaskId),
     /// Stop or resume handing out a queue's tasks.
     Pause(QueueName, bool),
@@ -144,7 +131,6 @@ pub enum Request {
 /// A task in a worker's hands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Which.
     pub task: TaskId,
     /// Which of those that had this id.
     pub incarnation: Incarnation,
@@ -154,7 +140,6 @@ pub struct Held {
     pub token: String,
 }
 
-/// What a worker reports.
 #[derive(Clone, Debug)]
 pub enum Report {
     /// Still at it.
@@ -163,7 +148,6 @@ pub enum Report {
     Complete(Json),
     /// It went wrong.
     Fail {
-        /// How.
         error: Failure,
         /// Whether trying again can help.
         retryable: bool,
@@ -181,7 +165,6 @@ pub enum Answer {
     Claimed(Vec<Held>),
     /// The caller holds these tasks and these turns.
     Taken(Vec<Held>, Vec<HeldTurn>),
-    /// Something about an execution.
     OfExecution(Told),
     /// The lease holds until then.
     Renewed {
@@ -208,7 +191,6 @@ pub enum Answer {
 /// A task that a client was told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Its id.
     pub task: TaskId,
     /// Which of those that had this id.
     pub incarnation: Incarnation,
@@ -227,9 +209,7 @@ pub struct Decided {
     pub nonce: Nonce,
     /// The record that it was taken on.
     pub seen: Option<Box<Task>>,
-    /// What was asked.
     pub command: Command,
-    /// The answer.
     pub outcome: Result<Reply, Reject>,
     /// What others were to be told.
     pub effects: Vec<Effect>,
@@ -238,9 +218,7 @@ pub struct Decided {
 /// A change of one record.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// As it was.
     pub before: Option<Task>,
-    /// As it is.
     pub after: Task,
 }
 
@@ -266,7 +244,6 @@ pub enum Fate {
 pub enum Note {
     /// That a task waits.
     Hint {
-        /// Which.
         task: TaskId,
         /// Which of those that had this id.
         incarnation: Incarnation,
@@ -275,7 +252,6 @@ pub enum Note {
     },
     /// That an execution's turn may begin.
     Turn {
-        /// Which.
         execution: ExecutionId,
         /// Which of those that had this id.
         incarnation: Incarnation,
@@ -295,7 +271,6 @@ impl Note {
         }
     }
 
-    /// Reads a message.
     pub fn of(body: &str) -> Self {
         if let Ok(Hint { task, .. }) = Hint::parse(body) {
             return Self::Hint { task: task.id, incarnation: task.incarnation, version: task.version };
@@ -316,13 +291,9 @@ impl Note {
 pub enum Deleted {
     /// A task's, an execution's or a schedule's record.
     Record,
-    /// A segment of a journal.
     Segment(SegmentKey),
-    /// A join item.
     Join,
-    /// A payload.
     Blob(BlobId),
-    /// An idempotency key's record.
     Key,
 }
 
@@ -335,7 +306,6 @@ pub enum Midst {
     HandingOver,
 }
 
-/// Something that went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The process died; it is started anew after that long.
@@ -378,7 +348,6 @@ pub enum Fault {
     StormOver,
 }
 
-/// The history of a run.
 #[derive(Debug, Default)]
 pub struct History(Mutex<Vec<Event>>);
 
@@ -393,7 +362,6 @@ impl History {
         self.events().len()
     }
 
-    /// Whether nothing has happened.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

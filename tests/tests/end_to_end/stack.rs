@@ -26,7 +26,6 @@ pub(crate) const SOON: Duration = Duration::from_secs(90);
 pub(crate) struct Stack {
     /// Its name, with which the names of all it has begin.
     pub(crate) name: String,
-    /// Its queues.
     pub(crate) sqs: Sqs,
     http: Client,
     /// How the emulator tells one HTTP API from another.

@@ -9,7 +9,6 @@ use crate::item::tests::{item_bytes, written};
 /// As many digits as an instant has for the next centuries.
 const NOW: Timestamp = Timestamp::from_millis(1_999_999_999_999);
 
-/// One that waits for a worker.
 pub(crate) fn pending() -> Execution {
     Execution { due: Some(Due { at: NOW, kind: DueKind::Backstop, shard: 3 }), ..fixture::pending(NOW) }
 }
