@@ -96,7 +96,7 @@ mod tests {
     use tickover_core::time::Timestamp;
 
     use super::*;
-    use crate::execution::tests::pending;
+    use crate::item::execution::tests::pending;
 
     #[test]
     fn what_the_indexes_hold_follows_from_the_writes_as_they_are_sent() {

@@ -1,7 +1,12 @@
-//! A task's control record as an item, and back.
+//! A task's control record as an item, and back; in the modules below, every other sort of item.
 //!
 //! An item is the record's own serialised form, except that the id lies in the key and the place in the due
-//! index in attributes of its own. Payload items and other records are in [`crate::row`].
+//! index in attributes of its own.
+
+pub(crate) mod cron;
+pub(crate) mod execution;
+mod record;
+pub(crate) mod row;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,8 +19,8 @@ use tickover_service::ports::StoreError;
 
 use crate::attribute::{self, DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK, TTL, task as field};
 use crate::key::{self, Key};
-use crate::list::List;
-use crate::record::{self, from_item, to_item};
+use crate::page::list::List;
+use record::{from_item, to_item};
 
 /// An item as the SDK has it.
 pub(crate) type Item = HashMap<String, AttributeValue>;

@@ -15,12 +15,12 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::{Current, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_KIND, PK, TTL, row, task as field};
-use crate::cron::of_cron;
-use crate::execution::{of_execution, to_execution};
 use crate::expression::{Placeholders, Statement, assignment};
+use crate::item::cron::of_cron;
+use crate::item::execution::{of_execution, to_execution};
+use crate::item::row::{of_key, of_queue, of_tick};
 use crate::item::{Item, kind_name, millis, number, of_task, seconds, string, to_task};
 use crate::key::Key;
-use crate::row::{of_key, of_queue, of_tick};
 
 pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
     match write {

@@ -9,8 +9,8 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
 use crate::attribute::{DUE_AT, DUE_KIND, FORMAT, PK, execution as own, task as field};
-use crate::execution;
 use crate::expression::{Placeholders, Statement, assignment, difference};
+use crate::item::execution;
 use crate::item::{self, Item, due_attributes, kind_name, millis};
 use crate::key::Key;
 

@@ -8,10 +8,10 @@ use tickover_core::cron::{Cron, FORMAT};
 use tickover_service::ports::StoreError;
 
 use crate::attribute::{LIST_AT, LIST_KEY, PK, TTL, task as field};
+use crate::item::record::{from_item, to_item};
 use crate::item::{Item, check_format, corrupt, due_attributes, millis, read_due, seconds, string};
 use crate::key::{self, Key};
-use crate::list::List;
-use crate::record::{from_item, to_item};
+use crate::page::list::List;
 
 pub(crate) fn of_cron(record: &Cron) -> Result<Item, StoreError> {
     let mut item = to_item(record)

@@ -10,7 +10,7 @@ use tickover_service::ports::StoreError;
 use crate::attribute::{DUE_AT, DUE_SHARD, PK, SK};
 use crate::item::{Item, number, shard_value, string};
 use crate::key::Key;
-use crate::list::Place;
+use crate::page::list::Place;
 
 /// Longest partition key of ours, with room to spare.
 const PK_MAX: usize = 256;

@@ -10,10 +10,10 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
 use crate::attribute::{LIST_AT, LIST_KEY, PK, TTL, execution as own, task as field};
+use crate::item::record::{self, from_item, to_item};
 use crate::item::{Item, check_format, corrupt, due_attributes, millis, number, read_due, seconds, string};
 use crate::key::{self, Key};
-use crate::list::{List, workflow_in};
-use crate::record::{self, from_item, to_item};
+use crate::page::list::{List, workflow_in};
 
 /// The fields of an execution that its item has elsewhere.
 const KNOWN: [&str; 4] = [field::ID, field::DUE, own::WORKFLOW, own::CREATED_AT];

@@ -13,10 +13,10 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
 use crate::attribute::{self, PK, row as field};
+use crate::item::record::{from_item, to_item};
 use crate::item::{Item, check_format, corrupt, due_attributes, read_due, seconds, string};
 use crate::key::{self, Key};
-use crate::list::List;
-use crate::record::{from_item, to_item};
+use crate::page::list::List;
 
 /// Version of the rows' formats. Readers refuse another one and never rewrite it.
 const FORMAT: u8 = 1;

@@ -17,9 +17,9 @@ use tickover_core::id::WorkflowName;
 use tickover_service::ports::StoreError;
 
 use crate::attribute::{LIST_AT, LIST_INDEX, LIST_KEY, PK};
-use crate::cursor;
 use crate::item::{Item, number, string};
 use crate::page::LIMIT_MAX;
+use crate::page::cursor;
 use crate::store::DynamoStore;
 use lane::Lane;
 
