@@ -128,7 +128,7 @@ pub enum Write {
         /// The new record.
         record: TickRecord,
     },
-    /// Only if there is no schedule of this id, or still the very record that this one replaces.
+    /// Only if there is no cron of this id, or still the very record that this one replaces.
     PutCron {
         /// The new record.
         record: Box<Cron>,

@@ -149,7 +149,7 @@ fn put_tick(record: &TickRecord) -> Result<Statement, StoreError> {
     Ok(Statement::put(of_tick(record)?, condition, with))
 }
 
-/// - `attribute_not_exists(pk)` for the first: nobody has made a schedule of this id;
+/// - `attribute_not_exists(pk)` for the first: nobody has made a cron of this id;
 /// - `non = :replaced` for later ones: it is still the very record that was decided on.
 fn put_cron(record: &Cron, replaces: Option<Nonce>) -> Result<Statement, StoreError> {
     let mut with = Placeholders::default();
