@@ -66,7 +66,6 @@ pub use example::outcome;
 pub use run::Run;
 
 use crate::client::{Client, ClientError, StartExecution};
-use crate::error::Failure;
 use crate::options::IntoMillis;
 use crate::registry::Registry;
 use crate::workflow::Workflow;

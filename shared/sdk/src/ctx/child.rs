@@ -102,9 +102,9 @@ impl<O: Stored> Child<O> {
     /// # async fn parcel(ctx: Ctx, number: u32) -> Result<u32> { ctx.sleep("transport", "2d").await?; Ok(number) }
     /// #[tickover::workflow]
     /// async fn order(ctx: Ctx, number: u32) -> Result<u32> {
-    ///     let parcel = ctx.child(&parcel, format!("parcel-{number}"), &number).start().await?;
+    ///     let child = ctx.child(&parcel, format!("parcel-{number}"), &number).start().await?;
     ///     ctx.sleep("invoice", "1h").await?; // while the child goes on
-    ///     Ok(parcel.result().await?)
+    ///     Ok(child.result().await?)
     /// }
     /// # assert_eq!(tickover::test::outcome((order, parcel), &order, 7), 7);
     /// ```
