@@ -18,7 +18,7 @@ impl TestEnv {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
     /// let env = TestEnv::new().workflow(nap);
-    /// let run = env.start(&nap, ()).await.unwrap(); // the first write
+    /// let run = env.start(&nap, ()).await.unwrap(); // writes as well
     /// env.kill_after_write(env.writes() + 1);
     /// assert_eq!((run.result().await.unwrap(), env.deaths()), (7, 1));
     /// # }
@@ -89,9 +89,10 @@ impl TestEnv {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
     /// let env = TestEnv::new().workflow(nap);
-    /// assert_eq!(env.writes(), 0);
     /// let run = env.start(&nap, ()).await.unwrap();
-    /// assert_eq!(env.writes(), 1); // the start
+    /// let before = env.writes();
+    /// run.result().await.unwrap();
+    /// assert!(env.writes() > before);
     /// # }
     /// ```
     pub fn writes(&self) -> u64 {
