@@ -1,5 +1,7 @@
 //! Configuration from the environment: the one place that reads it. Every problem is reported, all at once.
 
+mod aws;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -8,6 +10,8 @@ use tickover_core::id::QueueName;
 use tickover_core::limits::{LEASE_RANGE, Limits, SPAN_MAX};
 
 use crate::telemetry::{self, Targets};
+
+pub use aws::AwsEnvironment;
 
 const TABLE: &str = "TICKOVER_TABLE";
 const QUEUES: &str = "TICKOVER_QUEUES";
