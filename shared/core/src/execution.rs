@@ -5,7 +5,7 @@
 mod attempts;
 mod closing;
 pub mod command;
-pub mod decide;
+mod decide;
 pub mod decision;
 pub mod due;
 mod entries;
@@ -33,6 +33,7 @@ use crate::trace::TraceContext;
 use journal::{Entry, Sealed};
 
 pub use attempts::{GRACE, UnderWay};
+pub use decide::decide;
 pub use keeping::{Progress, ahead_of_journal, missing_time};
 pub use parent::{Parent, ParentClosePolicy, Slot};
 pub use status::ExecutionStatus;

@@ -2,6 +2,15 @@
 //!
 //! The short serialised names are a wire format: the record is stored, and travels in hints, in this shape.
 
+pub mod command;
+pub(crate) mod decide;
+pub mod decision;
+pub mod due;
+pub mod event;
+pub mod hint;
+pub mod next;
+mod transition;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +24,8 @@ use crate::retry::RetryPolicy;
 use crate::time::Timestamp;
 use crate::timeout::{TimeoutKind, Timeouts};
 use crate::trace::TraceContext;
+
+pub use decide::decide;
 
 /// The version of the stored format. Readers refuse another one loudly and never rewrite it.
 pub const FORMAT: u8 = 1;

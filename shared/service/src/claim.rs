@@ -6,13 +6,13 @@ mod hinted;
 mod messages;
 
 pub use tickover_core::command::Company;
-use tickover_core::command::{Claim, Command, HintedRecord};
-use tickover_core::decision::{ClaimReply, Reply};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::{LeaseId, QueueName, TaskId, WorkerName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::Task;
+use tickover_core::task::command::{Claim, Command, HintedRecord};
+use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::time::{Timestamp, earliest};
 
 use crate::drive::{Driven, Known};

@@ -6,15 +6,17 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use tickover_core::command::{Command, Context};
-use tickover_core::decision::{Decision, Effect, Reply};
+use tickover_core::command::Context;
+use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::message::TurnHint;
-use tickover_core::hint::Hint;
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_core::task::Task;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::{Decision, Reply};
+use tickover_core::task::hint::Hint;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Wake;
 

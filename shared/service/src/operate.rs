@@ -1,10 +1,10 @@
 //! What operators do to tasks: cancel and retry.
 
-use tickover_core::command::Command;
-use tickover_core::decision::{CancelReply, Reply};
 use tickover_core::error::Reject;
 use tickover_core::id::TaskId;
 use tickover_core::task::Task;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::{CancelReply, Reply};
 
 use crate::drive::Known;
 use crate::error::ServiceError;

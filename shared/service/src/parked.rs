@@ -6,13 +6,13 @@
 //! begins it again. A walk in trouble sends a fresh message from the place that it has come to.
 
 use futures::stream::{self, StreamExt as _};
-use tickover_core::command::Command;
 use tickover_core::decision::DueReply;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::ExecutionCommand;
 use tickover_core::id::{ExecutionId, QueueName, RecordId, TaskId};
 use tickover_core::queue::QueueRecord;
 use tickover_core::task::Task;
+use tickover_core::task::command::Command;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Resume, Wake};
 

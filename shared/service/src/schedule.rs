@@ -2,8 +2,7 @@
 
 use futures::stream::{self, StreamExt as _};
 use sha2::{Digest as _, Sha256};
-use tickover_core::command::{Command, Key, Schedule, Start};
-use tickover_core::decision::{Effect, Reply};
+use tickover_core::decision::Effect;
 use tickover_core::error::Reject;
 use tickover_core::id::{Fingerprint, QueueName, TaskId, TaskKind};
 use tickover_core::limits::{self, IDEMPOTENCY_KEY_MAX};
@@ -11,6 +10,8 @@ use tickover_core::payload::Json;
 use tickover_core::queue::KeyRecord;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Task;
+use tickover_core::task::command::{Command, Key, Schedule, Start};
+use tickover_core::task::decision::Reply;
 use tickover_core::timeout::Timeouts;
 use tickover_core::trace::TraceContext;
 

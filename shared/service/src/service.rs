@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use tickover_core::command::{Command, Context};
-use tickover_core::decide::decide;
-use tickover_core::decision::Decision;
+use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::{CodeTerms, ExecutionCommand};
@@ -13,6 +11,9 @@ use tickover_core::execution::decision::ExecutionDecision;
 use tickover_core::id::{BlobId, ExecutionId, Incarnation, LeaseId, Nonce, TaskId, WorkflowName};
 use tickover_core::limits::Limits;
 use tickover_core::task::Task;
+use tickover_core::task::command::Command;
+use tickover_core::task::decide;
+use tickover_core::task::decision::Decision;
 use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 
@@ -36,17 +37,17 @@ pub struct Ports {
 
 /// Who decides what a command does to a task.
 pub trait Rules: Send + Sync {
-    /// As [`tickover_core::decide::decide`], which is what every deployment uses.
+    /// As [`tickover_core::task::decide`], which is what every deployment uses.
     fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision;
 
-    /// As [`tickover_core::execution::decide::decide`], which is what every deployment uses.
+    /// As [`tickover_core::execution::decide`], which is what every deployment uses.
     fn decide_execution(
         &self,
         execution: Option<&Execution>,
         command: &ExecutionCommand,
         context: &Context<'_>,
     ) -> ExecutionDecision {
-        tickover_core::execution::decide::decide(execution, command, context)
+        tickover_core::execution::decide(execution, command, context)
     }
 }
 

@@ -5,10 +5,11 @@
 //! too early is sent again with what remains; one that comes twice finds nothing to do the second time.
 
 use futures::stream::{self, StreamExt as _};
-use tickover_core::command::Command;
-use tickover_core::decision::{DueReply, Reply};
+use tickover_core::decision::DueReply;
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, RecordId};
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Reply;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Handover, Sweep, Timer, Wake, WakeError};
 

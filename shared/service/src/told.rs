@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
-use tickover_core::event::{events, records};
 use tickover_core::execution::{ExecutionState, event as of_executions};
 use tickover_core::id::QueueName;
 use tickover_core::task::Task;
+use tickover_core::task::event::{events, records};
 use tickover_core::time::Timestamp;
 
 use crate::ports::Outgoing;

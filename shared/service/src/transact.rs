@@ -3,12 +3,14 @@
 //! The caller asks for the writes, commits them together with their own, and announces the work then. Without that
 //! announcement nothing is lost: the record has its place in the due index like any other, and the tick finds it.
 
-use tickover_core::command::{Command, Context, Key};
-use tickover_core::decision::{Decision, Effect, NewBlob, Reply, Write};
+use tickover_core::command::Context;
+use tickover_core::decision::{Effect, NewBlob, Write};
 use tickover_core::error::Reject;
 use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply};
 use tickover_core::id::{ExecutionId, TaskId};
 use tickover_core::task::Task;
+use tickover_core::task::command::{Command, Key};
+use tickover_core::task::decision::{Decision, Reply};
 use tickover_core::time::Timestamp;
 
 use crate::error::ServiceError;

@@ -1,12 +1,14 @@
 //! What is asked of the rules, and what they answer, in the model's terms.
 
-use tickover_core::command::{Claim, Command, Company, Complete, Fail, Heartbeat, HintedRecord};
-use tickover_core::decision::{ClaimReply, Decision, Effect, Reply};
+use tickover_core::command::Company;
+use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::{BlobId, Incarnation, LeaseId};
 use tickover_core::payload::Json;
 use tickover_core::queue::QueueView;
+use tickover_core::task::command::{Claim, Command, Complete, Fail, Heartbeat, HintedRecord};
+use tickover_core::task::decision::{ClaimReply, Decision, Reply};
 use tickover_core::task::{Failure, State as TaskState, Task};
 use tickover_core::time::Timestamp;
 

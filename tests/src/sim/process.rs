@@ -4,8 +4,7 @@ pub mod execution;
 
 use std::sync::Arc;
 
-use tickover_core::command::{Command, Context};
-use tickover_core::decision::Decision;
+use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
@@ -13,6 +12,8 @@ use tickover_core::execution::command::ExecutionCommand;
 use tickover_core::execution::decision::ExecutionDecision;
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::task::Task;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Decision;
 use tickover_core::time::Timestamp;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use tickover_service::lease::LeaseToken;

@@ -1,7 +1,7 @@
 //! What operators do to tasks.
 
-use tickover_core::decision::CancelReply;
 use tickover_core::task::Task;
+use tickover_core::task::decision::CancelReply;
 use tickover_service::Service;
 use tickover_service::describe::Described;
 

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::decision::Write;
 use crate::duration::Millis;
-use crate::event::FORMAT;
-use crate::event::wire;
 use crate::execution::{DeadlineKind, Execution, ExecutionOutcome, ExecutionState, ExecutionStatus};
 use crate::id::{ExecutionId, Incarnation, QueueName, WorkflowName};
+use crate::task::event::FORMAT;
+use crate::task::event::wire;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 

@@ -1,10 +1,6 @@
 use std::num::NonZeroU32;
 
-use tickover_core::command::{
-    Claim, Command, Company, Complete, Context, Fail, Heartbeat, Key as IdempotencyKey, Schedule, Start,
-};
-use tickover_core::decide::decide;
-use tickover_core::decision::Reply;
+use tickover_core::command::{Company, Context};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::JOIN_MAX;
 use tickover_core::execution::{Parent, Slot};
@@ -19,6 +15,11 @@ use tickover_core::payload::Json;
 use tickover_core::queue::QueueView;
 use tickover_core::retry::{Delay, Jitter, MAX_CODES_BYTES, MAX_LISTED_DELAYS, MaxAttempts, RetryPolicy};
 use tickover_core::size;
+use tickover_core::task::command::{
+    Claim, Command, Complete, Fail, Heartbeat, Key as IdempotencyKey, Schedule, Start,
+};
+use tickover_core::task::decide;
+use tickover_core::task::decision::Reply;
 use tickover_core::task::{Failure, Status};
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_core::trace::TraceContext;

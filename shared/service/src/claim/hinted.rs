@@ -1,12 +1,12 @@
 //! Claiming by a message that somebody else received and will delete: what Lambda does for a function.
 
-use tickover_core::command::HintedRecord;
-use tickover_core::decision::ClaimReply;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::hint::Hint;
 use tickover_core::id::QueueName;
 use tickover_core::limits::QUEUE_DELAY_MAX;
+use tickover_core::task::command::HintedRecord;
+use tickover_core::task::decision::ClaimReply;
+use tickover_core::task::hint::Hint;
 
 use super::messages::{RECEIVES_MAX, arrives_at, unknown_after};
 use super::{ClaimRequest, ClaimedTask, Company, Terms};

@@ -1,13 +1,13 @@
 //! The messages behind claims: what each leads to, and what becomes of it then.
 
 use futures::future::{join, join_all};
-use tickover_core::command::HintedRecord;
-use tickover_core::decision::ClaimReply;
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
-use tickover_core::hint::Hint;
 use tickover_core::id::QueueName;
 use tickover_core::limits::QUEUE_DELAY_MAX;
+use tickover_core::task::command::HintedRecord;
+use tickover_core::task::decision::ClaimReply;
+use tickover_core::task::hint::Hint;
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 

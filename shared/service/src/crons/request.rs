@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tickover_core::command::{Context, Start};
+use tickover_core::command::Context;
 use tickover_core::cron::Cron;
 use tickover_core::cron::command::Definition;
 use tickover_core::cron::run::{IdTemplate, Occurrence, Target};
@@ -19,6 +19,7 @@ use tickover_core::id::{CronId, ExecutionId, QueueName, TaskId};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::policy::PolicyError;
 use tickover_core::retry::RetryPolicy;
+use tickover_core::task::command::Start;
 use tickover_core::timeout::Timeouts;
 
 use super::{CronRequest, CronWork};

@@ -1,6 +1,5 @@
 //! What operators do to executions.
 
-use tickover_core::decision::CancelReply;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{ExecutionCommand, Rerun};
@@ -8,6 +7,7 @@ use tickover_core::execution::decision::ExecutionReply;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, UNDO_PREFIX};
 use tickover_core::execution::{Execution, missing_time};
 use tickover_core::id::{ExecutionId, StepName};
+use tickover_core::task::decision::CancelReply;
 
 use super::drive::KnownExecution;
 use crate::error::ServiceError;

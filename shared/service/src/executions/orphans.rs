@@ -4,11 +4,11 @@
 //! from the journal ever ends it. So whoever is about to start it looks at its parent first, and so does each
 //! heartbeat of an attempt that runs.
 
-use tickover_core::command::Command;
 use tickover_core::decision::Effect;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Execution, Parent, ParentClosePolicy};
 use tickover_core::id::StepName;
+use tickover_core::task::command::Command;
 use tickover_core::task::{State, Task};
 
 use super::drive::CALLERS_PATIENCE;

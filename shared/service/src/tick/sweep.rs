@@ -2,13 +2,14 @@
 
 use futures::future::join;
 use futures::stream::{self, StreamExt as _};
-use tickover_core::command::Command;
-use tickover_core::decision::{DueReply, Reply};
-use tickover_core::due::asks_its_queue;
+use tickover_core::decision::DueReply;
 use tickover_core::execution::due as of_execution;
 use tickover_core::id::{ExecutionId, RecordId, TaskId};
 use tickover_core::queue::QueueView;
 use tickover_core::task::Task;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Reply;
+use tickover_core::task::due::asks_its_queue;
 use tickover_core::time::Timestamp;
 
 use super::{Job, TickReport};

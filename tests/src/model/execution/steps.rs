@@ -7,7 +7,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::command::{
     Close, CodeTerms, Ending, ExecutionCommand, Offer, Start, StartPolicy, Suspend, Take,
 };
-use tickover_core::execution::decide::decide;
+use tickover_core::execution::decide;
 use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply, TakeReply};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionTimeouts};

@@ -4,7 +4,7 @@ use tickover_core::command::{Company, Context};
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Close, ExecutionCommand, Offer, Record, Suspend, Take};
-use tickover_core::execution::decide::decide;
+use tickover_core::execution::decide;
 use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Progress};

@@ -1,12 +1,14 @@
 //! Bugs in what is decided.
 
 use futures::FutureExt as _;
-use tickover_core::command::{Claim, Command, Company, Complete, Context, Fail};
-use tickover_core::decision::{ClaimReply, Decision, DueReply, Effect, Reply, Write};
+use tickover_core::command::{Company, Context};
+use tickover_core::decision::{DueReply, Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::hint::Hint;
 use tickover_core::payload::Payload;
+use tickover_core::task::command::{Claim, Command, Complete, Fail};
+use tickover_core::task::decision::{ClaimReply, Decision, Reply};
+use tickover_core::task::hint::Hint;
 use tickover_core::task::{Ended, Failure, Outcome, State, Task};
 use tickover_core::timeout::TimeoutKind;
 use tickover_service::ports::{Outgoing, Queue as _};
@@ -24,7 +26,7 @@ pub fn decide(
     command: &Command,
     context: &Context<'_>,
 ) -> Decision {
-    let core = |command: &Command, context: &Context<'_>| tickover_core::decide(task, command, context);
+    let core = |command: &Command, context: &Context<'_>| tickover_core::task::decide(task, command, context);
     let Some(bug) = world.bug else { return core(command, context) };
     if bug == Bug::HintBeforeCommit {
         return rashly(world, actor, core(command, context));
@@ -41,7 +43,8 @@ pub fn decide(
 /// Decides on a task that is there, with a bug.
 fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
     let Before { task, command, context } = *before;
-    let core = |command: &Command, context: &Context<'_>| tickover_core::decide(Some(task), command, context);
+    let core =
+        |command: &Command, context: &Context<'_>| tickover_core::task::decide(Some(task), command, context);
     match bug {
         Bug::FenceNotCompared => core(&before.with_the_holders_lease(), context),
         Bug::HintWithoutIncarnation => core(&before.with_this_incarnation(), context),

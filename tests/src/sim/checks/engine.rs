@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tickover_core::command::Command;
-use tickover_core::decision::{ClaimReply, Reply};
 use tickover_core::execution::command::ExecutionCommand;
 use tickover_core::execution::decision::{ExecutionReply, TakeReply};
 use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::execution::{Closed, ExecutionOutcome};
 use tickover_core::id::{Incarnation, TaskId};
 use tickover_core::payload::Payload;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::time::Timestamp;
 
 use super::execution::{Step, Stories as Executions};

@@ -4,9 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tickover_core::command::{Claim, Command, Company, Complete, Context, Fail, Schedule, Start};
-use tickover_core::decide::decide;
-use tickover_core::decision::{Decision, Write};
+use tickover_core::command::{Company, Context};
+use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
 use tickover_core::id::{
@@ -16,6 +15,9 @@ use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
 use tickover_core::queue::QueueView;
 use tickover_core::retry::{MaxAttempts, RetryPolicy};
+use tickover_core::task::command::{Claim, Command, Complete, Fail, Schedule, Start};
+use tickover_core::task::decide;
+use tickover_core::task::decision::Decision;
 use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{LifeTimeout, Timeouts};

@@ -1,11 +1,11 @@
 //! Decisions on tasks that exist, each under its condition.
 
 use futures::future::join_all;
-use tickover_core::command::{Command, Heartbeat, Schedule};
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::task::Task;
+use tickover_core::task::command::{Command, Heartbeat, Schedule};
 use tickover_core::timeout::{AttemptTimeout, OnTimeout, Timeouts};
 
 use super::fixture::{NOW, SHARD, World, conflicting, deadline, later, look, place, present, retried};

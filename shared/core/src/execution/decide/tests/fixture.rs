@@ -16,7 +16,9 @@ use crate::id::{
 use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};
 
-pub(super) use crate::decide::tests::fixture::{BUSY, EMPTY, blob, claimed_up_to, json, lease, span, t};
+pub(super) use crate::task::decide::tests::fixture::{
+    BUSY, EMPTY, blob, claimed_up_to, json, lease, span, t,
+};
 pub(super) use check::Ledger;
 pub(super) use scene::Scene;
 

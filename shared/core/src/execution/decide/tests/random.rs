@@ -14,7 +14,7 @@ use crate::decision::Effect;
 use crate::execution::command::{
     Close, CodeTerms, End, Ending, ExecutionCommand as Command, Offer, Record, Rerun, Suspend, Take,
 };
-use crate::execution::decide::decide;
+use crate::execution::decide;
 use crate::execution::decision::ExecutionReply as Reply;
 use crate::execution::due::visible_at;
 use crate::execution::journal::{Entry, Happened, pending_events};
