@@ -33,7 +33,9 @@ use crate::trace::TraceContext;
 use journal::{Entry, Sealed};
 
 pub use attempts::{GRACE, UnderWay};
+pub use command::Command;
 pub use decide::decide;
+pub use decision::{Decision, Reply};
 pub use keeping::{Progress, ahead_of_journal, missing_time};
 pub use parent::{Parent, ParentClosePolicy, Slot};
 pub use status::ExecutionStatus;

@@ -25,7 +25,9 @@ use crate::time::Timestamp;
 use crate::timeout::{TimeoutKind, Timeouts};
 use crate::trace::TraceContext;
 
+pub use command::Command;
 pub use decide::decide;
+pub use decision::{Decision, Reply};
 
 /// The version of the stored format. Readers refuse another one loudly and never rewrite it.
 pub const FORMAT: u8 = 1;

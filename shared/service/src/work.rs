@@ -168,12 +168,7 @@ impl Service {
         if !token.is_of(&task) {
             return Err(Reject::LeaseLost.into());
         }
-        let driven = self.drive(id, Known::Record(Box::new(task)), command).await?;
-        match (driven.task, driven.outcome) {
-            (Some(task), Ok(reply)) => Ok((task, reply)),
-            (_, Err(reject)) => Err(reject.into()),
-            (None, Ok(_)) => Err(Reject::NotFound.into()),
-        }
+        Ok(self.drive(id, Known::Record(Box::new(task)), command).await?.outcome?)
     }
 
     /// The message is the lease's shadow: it stays hidden as long.

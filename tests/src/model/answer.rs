@@ -125,8 +125,8 @@ impl Ask {
 
 /// What the service does after each answer.
 fn then(decision: &Decision) -> Then {
-    let state = decision.task.as_ref().map(|task| &task.state);
-    match (&decision.outcome, state) {
+    let state = decision.record().map(|task| &task.state);
+    match (decision.reply(), state) {
         (Ok(Reply::Claim(ClaimReply::Claimed)), _) => Then::Work,
         (Ok(Reply::Claim(ClaimReply::Held)), Some(TaskState::Running(running))) => {
             Then::Leave { until: running.lease_expires_at }
@@ -143,7 +143,7 @@ fn then(decision: &Decision) -> Then {
                 Reply::Claim(ClaimReply::Held | ClaimReply::Suspect)
                 | Reply::Unparked { .. }
                 | Reply::Scheduled { .. }
-                | Reply::Cancel(_)
+                | Reply::Cancel { .. }
                 | Reply::Revived
                 | Reply::Due(_),
             )

@@ -112,7 +112,7 @@ pub(super) fn pour(world: &World, count: usize) {
             nonce,
             seen: None,
             command,
-            outcome: decision.outcome,
+            outcome: decision.reply().cloned().map_err(Clone::clone),
             effects: decision.effects,
         };
         world.note(Actor::Client(1), What::Decided(Box::new(decided)));

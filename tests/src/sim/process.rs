@@ -7,13 +7,9 @@ use std::sync::Arc;
 use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::Execution;
-use tickover_core::execution::command::ExecutionCommand;
-use tickover_core::execution::decision::ExecutionDecision;
+use tickover_core::execution::{Command as ExecutionCommand, Decision as ExecutionDecision, Execution};
 use tickover_core::id::{QueueName, TaskId};
-use tickover_core::task::Task;
-use tickover_core::task::command::Command;
-use tickover_core::task::decision::Decision;
+use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use tickover_service::lease::LeaseToken;
@@ -223,10 +219,15 @@ struct Observed {
 }
 
 impl Rules for Observed {
-    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+    fn decide_task(
+        &self,
+        task: Option<&Task>,
+        command: &task::Command,
+        context: &Context<'_>,
+    ) -> task::Decision {
         if self.world.is_runaway() {
             // Whoever goes round for ever at one instant never comes to a gate.
-            return Decision::refuse(task, Reject::NotFound);
+            return task::Decision::refuse(task, Reject::NotFound);
         }
         let decision = bugs::decide(&self.world, self.actor, task, command, context);
         let decided = Decided {
@@ -235,7 +236,7 @@ impl Rules for Observed {
             nonce: context.nonce,
             seen: task.cloned().map(Box::new),
             command: command.clone(),
-            outcome: decision.outcome.clone(),
+            outcome: decision.reply().cloned().map_err(Clone::clone),
             effects: decision.effects.clone(),
         };
         self.world.note(self.actor, What::Decided(Box::new(decided)));
@@ -258,7 +259,7 @@ impl Rules for Observed {
             nonce: context.nonce,
             seen: execution.cloned().map(Box::new),
             command: command.clone(),
-            outcome: decision.outcome.clone(),
+            outcome: decision.reply().cloned().map_err(Clone::clone),
             effects: decision.effects.clone(),
         };
         self.world.note(self.actor, What::OfExecution(Box::new(Happening::Decided(ruling))));

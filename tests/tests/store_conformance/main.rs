@@ -100,7 +100,7 @@ async fn one() -> One {
     let store = store(&client, TABLE).await;
     let decision = scheduled(None);
     store.commit(&decision.writes).await.expect("it is written");
-    One { client, store, task: decision.task.expect("it is there") }
+    One { client, store, task: decision.outcome.expect("it is there").0 }
 }
 
 fn decided(task: Option<&Task>, command: &Command, nonce: u8) -> Decision {

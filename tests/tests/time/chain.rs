@@ -26,7 +26,7 @@ const DECISION: Millis = Millis::new(20);
 struct Slow(Arc<LeapClock>);
 
 impl Rules for Slow {
-    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+    fn decide_task(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
         if matches!(command, Command::Due(_)) {
             self.0.advance(DECISION);
         }

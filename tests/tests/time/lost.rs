@@ -77,7 +77,7 @@ const KINDS: [Kind; 16] = [
 struct Mute(Arc<AtomicBool>);
 
 impl Rules for Mute {
-    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+    fn decide_task(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
         let mut decision = tickover_core::task::decide(task, command, context);
         if self.0.load(Ordering::SeqCst) {
             decision.effects.retain(|effect| !matches!(effect, Effect::Tell(_)));

@@ -30,7 +30,7 @@ pub enum Undone {
 
 /// Something asked of an execution.
 #[derive(Clone, Debug)]
-pub enum ExecutionCommand {
+pub enum Command {
     /// Make it.
     Start(Box<Start>),
     /// Take its next turn.
@@ -283,7 +283,7 @@ pub struct Rerun {
     pub preserved: Vec<Entry>,
 }
 
-impl ExecutionCommand {
+impl Command {
     /// What a turn brings with it to be written down; nothing with any other command.
     pub fn entries(&self) -> &[Entry] {
         match self {

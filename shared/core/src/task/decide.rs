@@ -105,7 +105,7 @@ fn update_placed(
         after: Box::new(after.clone()),
         due_no_later_than,
     };
-    Decision { blobs: vec![], writes: vec![write], effects, task: Some(after), outcome }
+    Decision { writes: vec![write], effects, ..Decision::of(after, outcome) }
 }
 
 /// The hint for a task that became pending by this decision, unless it starts too late for a queue to wait.
@@ -174,7 +174,7 @@ fn standing<'a>(task: &'a Task, lease: &LeaseId) -> Standing<'a> {
 /// The same report again. If nobody has claimed the task since, its hint may have been lost between the commit
 /// and the send: this caller's repetition sends it again. So does it the word to a parent.
 fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
-    let mut decision = Decision::unchanged(Some(task), Ok(Reply::Closed { duplicate: true }));
+    let mut decision = Decision::unchanged(task, Ok(Reply::Closed { duplicate: true }));
     let was_last = task.history.last().is_some_and(|past| past.lease.as_ref() == Some(lease));
     if was_last && waits_for_a_hint(task) {
         decision.effects.push(dispatch(task));

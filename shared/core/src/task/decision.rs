@@ -1,36 +1,11 @@
-//! What a decision on a task asks its caller to do, in this order: blobs, writes, effects, reply.
+//! What a task's commands are answered.
 
-use crate::decision::{DueReply, Effect, NewBlob, Write};
-use crate::error::Reject;
+use crate::decision::DueReply;
 use crate::task::Task;
 use crate::time::Timestamp;
 
-/// All that follows from a command.
-#[derive(Clone, Debug)]
-pub struct Decision {
-    /// Payload items to write first, so that no record ever points to nothing.
-    pub blobs: Vec<NewBlob>,
-    /// Writes to commit together, each under its condition. None means that nothing changes.
-    pub writes: Vec<Write>,
-    /// What to tell others, only after the commit.
-    pub effects: Vec<Effect>,
-    /// The task as it stands after the writes.
-    pub task: Option<Task>,
-    /// The answer. A refusal may come with writes: an expiry noticed on the way is recorded all the same.
-    pub outcome: Result<Reply, Reject>,
-}
-
-impl Decision {
-    /// A refusal that changes nothing.
-    pub fn refuse(task: Option<&Task>, reject: Reject) -> Self {
-        Self::unchanged(task, Err(reject))
-    }
-
-    /// An answer that changes nothing.
-    pub fn unchanged(task: Option<&Task>, outcome: Result<Reply, Reject>) -> Self {
-        Self { blobs: vec![], writes: vec![], effects: vec![], task: task.cloned(), outcome }
-    }
-}
+/// All that follows from a command on a task.
+pub type Decision = crate::decision::Decision<Task, Reply>;
 
 /// A successful answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,8 +24,11 @@ pub enum Reply {
         /// Whether it had been closed by this same lease before.
         duplicate: bool,
     },
-    /// What became of a cancellation.
-    Cancel(CancelReply),
+    /// The task has ended, or its worker is told that it should.
+    Cancel {
+        /// Whether that is new.
+        changed: bool,
+    },
     /// The task is pending again.
     Revived,
     /// What became of the wish to send a parked task's hint.
@@ -80,15 +58,4 @@ pub enum ClaimReply {
     Parked,
     /// Nothing will ever come of this message: it is to be deleted.
     Spent,
-}
-
-/// What became of a cancellation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CancelReply {
-    /// The task has ended.
-    Cancelled,
-    /// Its worker will be told.
-    Requested,
-    /// It had ended before.
-    AlreadyFinished,
 }

@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 use crate::timeout::TimeoutKind;
 use crate::trace::TraceContext;
 
-pub use derive::{events, records};
+pub use derive::events;
 
 /// The version of the format, `v` in every event. Another one means other fields.
 pub const FORMAT: u8 = 1;

@@ -34,8 +34,7 @@ fn decided(task: Option<&Task>, command: &Command, now: Timestamp) -> Task {
     let limits = Limits::default();
     let context = Context { now, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits };
     let decision = decide(task, command, &context);
-    decision.outcome.unwrap_or_else(|reject| panic!("{command:?}: {reject}"));
-    decision.task.unwrap()
+    decision.outcome.unwrap_or_else(|refusal| panic!("{command:?}: {refusal:?}")).0
 }
 
 fn schedule() -> Schedule {
@@ -222,8 +221,8 @@ fn largest_task(largest: Schedule) -> Task {
     let limits = Limits::default();
     let context = Context { now: NOW, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits };
     let decision = decide(None, &Command::Schedule(Box::new(largest)), &context);
-    assert_eq!(decision.outcome, Ok(Reply::Scheduled { existed: false }));
-    decision.task.unwrap()
+    assert_eq!(decision.reply(), Ok(&Reply::Scheduled { existed: false }));
+    decision.outcome.unwrap().0
 }
 
 /// The states of a life: failed attempts, one that runs, and every end of it.

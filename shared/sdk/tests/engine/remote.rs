@@ -178,7 +178,7 @@ async fn stamped(ctx: Ctx, (): ()) -> Result<u32> {
 struct Frozen(Arc<ManualClock>);
 
 impl Rules for Frozen {
-    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+    fn decide_task(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
         if matches!(command, Command::Claim(_)) {
             self.0.advance(Millis::from_secs(100));
         }

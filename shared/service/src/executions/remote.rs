@@ -85,9 +85,9 @@ impl Service {
             trace: self.carried(execution.trace),
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
         }));
-        let driven = self.drive_quietly(&id, Known::Absent, &command).await?;
-        driven.outcome?;
-        Ok(driven.effects)
+        let decision = self.drive_quietly(&id, Known::Absent, &command).await?;
+        decision.outcome?;
+        Ok(decision.effects)
     }
 
     /// Ends remote steps that nobody waits for any more; those that have ended stay as they are.

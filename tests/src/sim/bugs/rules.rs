@@ -194,7 +194,7 @@ impl<'a> Before<'a> {
     }
 
     fn replace_result(&self, decision: Decision) -> Decision {
-        match (self.command, &decision.outcome) {
+        match (self.command, decision.reply()) {
             (Command::Complete(complete), Ok(Reply::Closed { duplicate: true })) => {
                 let output = complete.output.clone().map(Payload::Inline);
                 self.rewritten(Outcome::Completed { output }, Reply::Closed { duplicate: true })
@@ -216,22 +216,16 @@ impl<'a> Before<'a> {
             after: Box::new(after.clone()),
             due_no_later_than: None,
         };
-        Decision {
-            blobs: vec![],
-            writes: vec![write],
-            effects: vec![],
-            task: Some(after),
-            outcome: Ok(reply),
-        }
+        Decision { writes: vec![write], ..Decision::of(after, Ok(reply)) }
     }
 
     fn move_deadline(&self, decision: Decision) -> Decision {
-        let renewed = decision.outcome == Ok(Reply::Renewed);
+        let renewed = decision.reply() == Ok(&Reply::Renewed);
         self.with_fresh_deadline(decision, renewed)
     }
 
     fn renew_deadline(&self, decision: Decision) -> Decision {
-        let claimed = decision.outcome == Ok(Reply::Claim(ClaimReply::Claimed));
+        let claimed = decision.reply() == Ok(&Reply::Claim(ClaimReply::Claimed));
         self.with_fresh_deadline(decision, claimed)
     }
 
@@ -245,8 +239,8 @@ impl<'a> Before<'a> {
     }
 
     fn hint_anyway(&self, mut decision: Decision) -> Decision {
-        let looked = decision.outcome == Ok(Reply::Due(DueReply::Rearmed));
-        if let Some(task) = decision.task.as_ref().filter(|_| looked) {
+        let looked = decision.reply() == Ok(&Reply::Due(DueReply::Rearmed));
+        if let Some(task) = decision.record().filter(|_| looked) {
             let hint = Box::new(Hint::of(task));
             decision.effects.push(Effect::Dispatch { hint, at: self.context.now });
         }
@@ -254,7 +248,7 @@ impl<'a> Before<'a> {
     }
 
     fn keep_place(&self, mut decision: Decision) -> Decision {
-        let claimed = decision.outcome == Ok(Reply::Claim(ClaimReply::Claimed));
+        let claimed = decision.reply() == Ok(&Reply::Claim(ClaimReply::Claimed));
         if claimed {
             for write in &mut decision.writes {
                 if let Write::UpdateTask { due_no_later_than, .. } = write {
@@ -271,7 +265,7 @@ impl<'a> Before<'a> {
 
     fn inline_result(&self, mut decision: Decision) -> Decision {
         let Command::Complete(complete) = self.command else { return decision };
-        decision.blobs.clear();
+        decision.parts.clear();
         let output = complete.output.clone().map(Payload::Inline);
         edited(decision, |after| {
             if let State::Ended(Ended { outcome: Outcome::Completed { output: stored }, .. }) =
@@ -285,7 +279,7 @@ impl<'a> Before<'a> {
 
 /// The same decision about a record that comes out differently.
 fn edited(mut decision: Decision, edit: impl Fn(&mut Task)) -> Decision {
-    decision.task.iter_mut().for_each(&edit);
+    decision.record_mut().into_iter().for_each(&edit);
     for write in &mut decision.writes {
         if let Write::UpdateTask { after, .. } = write {
             edit(after);

@@ -8,7 +8,7 @@ use crate::task::{Ending, Failure, Outcome, State, Task};
 
 pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
     if claim.hint.is_some_and(|hint| hint.incarnation != task.incarnation) {
-        return Decision::unchanged(Some(task), Ok(Reply::Claim(ClaimReply::Spent)));
+        return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Spent)));
     }
     let settled = transition::settle(task, context);
     let now = context.now;
@@ -21,10 +21,10 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
             keep(task, settled, ClaimReply::Spent, context)
         }
         State::Running(running) if running.lease == claim.lease => {
-            Decision::unchanged(Some(task), reply(ClaimReply::Claimed))
+            Decision::unchanged(task, reply(ClaimReply::Claimed))
         }
         State::Running(running) if running.lease_expires_at > now => {
-            Decision::unchanged(Some(task), reply(ClaimReply::Held))
+            Decision::unchanged(task, reply(ClaimReply::Held))
         }
         State::Running(_) => take_over(task, claim, context),
         // A newer hint was sent when it became pending. Were both kept, each attempt that timed out would leave
@@ -51,7 +51,7 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
 /// Its queue is paused: the hint that led here is deleted, and resuming the queue sends another one.
 fn park(task: &Task, current: &Task, context: &Context<'_>) -> Decision {
     if current.parked {
-        return Decision::unchanged(Some(task), Ok(Reply::Claim(ClaimReply::Parked)));
+        return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Parked)));
     }
     let after = Task { parked: true, ..current.clone() };
     super::update(task, after, context, Ok(Reply::Claim(ClaimReply::Parked)))
@@ -60,7 +60,7 @@ fn park(task: &Task, current: &Task, context: &Context<'_>) -> Decision {
 fn keep(task: &Task, settled: Option<Task>, outcome: ClaimReply, context: &Context<'_>) -> Decision {
     match settled {
         Some(after) => super::update(task, after, context, Ok(Reply::Claim(outcome))),
-        None => Decision::unchanged(Some(task), Ok(Reply::Claim(outcome))),
+        None => Decision::unchanged(task, Ok(Reply::Claim(outcome))),
     }
 }
 
@@ -78,7 +78,7 @@ fn take_over(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
     } else if claim.paused {
         return park(task, task, context);
     } else if claim.company.is_shared() {
-        return Decision::unchanged(Some(task), Ok(Reply::Claim(ClaimReply::Suspect)));
+        return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Suspect)));
     } else {
         transition::start_attempt(&mut after, claim, context.now);
     }

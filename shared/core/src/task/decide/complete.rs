@@ -1,7 +1,7 @@
 //! complete: the worker's result. The first one stands.
 
 use crate::command::Context;
-use crate::decision::NewBlob;
+use crate::decision::NewPart;
 use crate::error::Reject;
 use crate::payload::{BlobRef, Json, Payload};
 use crate::task::command::Complete;
@@ -41,28 +41,24 @@ fn close(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
     transition::end_attempt(&mut after, Ending::Completed, None, context.now);
     let output = complete.output.clone().map(Payload::Inline);
     transition::finish(&mut after, Outcome::Completed { output }, context);
-    let mut blobs = Vec::new();
+    let mut parts = Vec::new();
     if let Some(body) = complete.output.as_ref().filter(|_| !super::fits(&after)) {
-        let blob = closing_blob(task, complete.blob_id, body, context);
-        transition::finish(
-            &mut after,
-            Outcome::Completed { output: Some(Payload::Blob(blob.at.clone())) },
-            context,
-        );
-        blobs.push(blob);
+        let at = closing_blob(task, complete.blob_id, body, context);
+        let output = Some(Payload::Blob(at.clone()));
+        transition::finish(&mut after, Outcome::Completed { output }, context);
+        parts.push(NewPart::Blob { at, body: body.clone() });
     }
     let decision = super::update(task, after, context, Ok(Reply::Closed { duplicate: false }));
-    Decision { blobs, ..decision }
+    Decision { parts, ..decision }
 }
 
-/// A payload written at the close, kept a little longer than the record.
+/// Where a payload goes that is written at the close. It is kept a little longer than the record.
 pub(super) fn closing_blob(
     task: &Task,
     id: crate::id::BlobId,
     body: &Json,
     context: &Context<'_>,
-) -> NewBlob {
+) -> BlobRef {
     let expires_at = context.now.plus(context.limits.kept(task.parent.is_some())).plus(MARGIN);
-    let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at };
-    NewBlob { at, body: body.clone() }
+    BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at }
 }

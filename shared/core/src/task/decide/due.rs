@@ -23,10 +23,10 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
         return moved(task, after, DueReply::TimedOut, context);
     }
     let (Some(due), Some(latest)) = (task.due, latest(task, context.now, context.limits)) else {
-        return Decision::unchanged(Some(task), reply(DueReply::Nothing));
+        return Decision::unchanged(task, reply(DueReply::Nothing));
     };
     if due.at > context.now {
-        return Decision::unchanged(Some(task), reply(DueReply::Nothing));
+        return Decision::unchanged(task, reply(DueReply::Nothing));
     }
     if let Some(decision) = keep_parts(task, context) {
         return decision;
@@ -51,7 +51,7 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
             unparked(task, Placement::Latest, context, reply)
         }
         State::Pending(_) | State::Running(_) => look_for_hint(task, due, queue, context),
-        State::Ended(_) => Decision::unchanged(Some(task), reply(DueReply::Nothing)),
+        State::Ended(_) => Decision::unchanged(task, reply(DueReply::Nothing)),
     }
 }
 
@@ -70,7 +70,7 @@ fn look_for_hint(task: &Task, due: Due, queue: &QueueView, context: &Context<'_>
             let mut after = task.clone();
             after.hinted_at = Some(now);
             let mut decision = moved(task, after, DueReply::Dispatched, context);
-            let hint = decision.task.as_ref().map(super::dispatch);
+            let hint = decision.record().map(super::dispatch);
             decision.effects.extend(hint);
             decision
         }
@@ -82,11 +82,9 @@ fn rearm(task: &Task, to: Due, now: Timestamp) -> Decision {
     let mut after = task.clone();
     after.due = Some(to);
     Decision {
-        blobs: vec![],
         writes: vec![Write::Rearm { task: Box::new(task.clone()), to }],
         effects: timer.into_iter().collect(),
-        task: Some(after),
-        outcome: Ok(Reply::Due(DueReply::Rearmed)),
+        ..Decision::of(after, Ok(Reply::Due(DueReply::Rearmed)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! fail: the attempt went wrong. Whether there is another is the policy's to say.
 
 use crate::command::Context;
+use crate::decision::NewPart;
 use crate::payload::{BlobRef, Json};
 use crate::task::command::Fail;
 use crate::task::decision::{Decision, Reply};
@@ -30,9 +31,10 @@ fn close(task: &Task, fail: &Fail, context: &Context<'_>) -> Decision {
         return decision;
     }
     // The record has no room for the whole message.
-    let blob = closing_blob(task, fail.blob_id, &Json::string(&fail.error.message), context);
-    let decision = end(task, fail, Some(blob.at.clone()), context);
-    Decision { blobs: vec![blob], ..decision }
+    let body = Json::string(&fail.error.message);
+    let at = closing_blob(task, fail.blob_id, &body, context);
+    let decision = end(task, fail, Some(at.clone()), context);
+    Decision { parts: vec![NewPart::Blob { at, body }], ..decision }
 }
 
 fn end(task: &Task, fail: &Fail, message: Option<BlobRef>, context: &Context<'_>) -> Decision {
@@ -47,7 +49,7 @@ fn end(task: &Task, fail: &Fail, message: Option<BlobRef>, context: &Context<'_>
 /// Whether the task has failed for good, with less than its worker said. What is retried keeps the short
 /// message only.
 fn is_cut(decision: &Decision, fail: &Fail) -> bool {
-    let ended = decision.task.as_ref().and_then(Task::ended);
+    let ended = decision.record().and_then(Task::ended);
     ended.is_some_and(|ended| match &ended.outcome {
         Outcome::Failed { error, .. } => error.message.len() < fail.error.message.len(),
         Outcome::Completed { .. }

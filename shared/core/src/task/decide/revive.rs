@@ -19,7 +19,7 @@ pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
     let Some(ended) = current.ended() else {
         if is_revived(task) {
             // The same call again: perhaps its hint was lost, so it is sent once more.
-            let mut decision = Decision::unchanged(Some(task), Ok(Reply::Revived));
+            let mut decision = Decision::unchanged(task, Ok(Reply::Revived));
             decision.effects.push(super::dispatch(task));
             return decision;
         }

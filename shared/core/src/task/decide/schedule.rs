@@ -1,7 +1,7 @@
 //! schedule: a new task, or the one that is there already.
 
 use crate::command::Context;
-use crate::decision::{NewBlob, Write};
+use crate::decision::{NewPart, Write};
 use crate::error::Reject;
 use crate::id::BlobId;
 use crate::limits::{self, SPAN_MAX};
@@ -35,7 +35,7 @@ fn repeat(task: &Task, schedule: &Schedule) -> Decision {
     if !ours && task.fingerprint != schedule.fingerprint {
         return Decision::refuse(Some(task), Reject::IdConflict);
     }
-    let mut decision = Decision::unchanged(Some(task), Ok(Reply::Scheduled { existed: !ours }));
+    let mut decision = Decision::unchanged(task, Ok(Reply::Scheduled { existed: !ours }));
     if is_untouched(task) {
         // Nobody ever claimed it: perhaps its hint was lost, and a second one does no harm.
         decision.effects.push(super::dispatch(task));
@@ -59,7 +59,7 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     if available_at.since(now) > SPAN_MAX {
         return Decision::refuse(None, Reject::field("run_at", "must be at most a year ahead"));
     }
-    let (mut task, blobs) = spill(blank(schedule, available_at, context), schedule, context);
+    let (mut task, parts) = spill(blank(schedule, available_at, context), schedule, context);
     if task.retry.max_attempts == MaxAttempts::Skip {
         transition::finish(&mut task, Outcome::Skipped, context);
     }
@@ -84,8 +84,8 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     };
     effects.extend(timer);
     effects.extend(super::word_to_parent(&task));
-    let outcome = Ok(Reply::Scheduled { existed: false });
-    Decision { blobs, writes, effects, task: Some(task), outcome }
+    let answer = Ok(Reply::Scheduled { existed: false });
+    Decision { parts, writes, effects, ..Decision::of(task, answer) }
 }
 
 fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) -> Task {
@@ -132,7 +132,7 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
 }
 
 /// Puts input and labels into the record where they fit, the larger one aside first where they don't.
-fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, Vec<NewBlob>) {
+fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, Vec<NewPart>) {
     let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
     let [input_id, labels_id] = schedule.blob_ids;
     let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
@@ -146,20 +146,20 @@ fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, V
         (false, false) => (false, false),
     };
     let expires_at = payload_expiry(&task, context);
-    let mut blobs = Vec::new();
+    let mut parts = Vec::new();
     let mut place = |json: &Option<Json>, inline: bool, id: BlobId| {
         json.clone().map(|body| {
             if inline {
                 return Payload::Inline(body);
             }
             let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at };
-            blobs.push(NewBlob { at: at.clone(), body });
+            parts.push(NewPart::Blob { at: at.clone(), body });
             Payload::Blob(at)
         })
     };
     task.input = place(&schedule.input, input_inline, input_id);
     task.labels = place(&schedule.labels, labels_inline, labels_id);
-    (task, blobs)
+    (task, parts)
 }
 
 /// When an idempotency key's record may go: never while its task can be open, if that has a deadline.

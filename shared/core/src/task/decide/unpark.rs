@@ -13,7 +13,7 @@ pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
         return super::update(task, after, context, reply(false));
     }
     if !task.parked {
-        return Decision::unchanged(Some(task), reply(false));
+        return Decision::unchanged(task, reply(false));
     }
     unparked(task, Placement::KeepOrLower, context, reply(true))
 }
@@ -28,7 +28,7 @@ pub(super) fn unparked(
     let after = Task { parked: false, hinted_at: Some(context.now), ..task.clone() };
     let mut decision = super::update_placed(task, after, placement, context, outcome);
     let is_sent = decision.effects.iter().any(|effect| matches!(effect, Effect::Dispatch { .. }));
-    let hint = decision.task.as_ref().filter(|_| !is_sent).map(super::dispatch);
+    let hint = decision.record().filter(|_| !is_sent).map(super::dispatch);
     decision.effects.extend(hint);
     decision
 }

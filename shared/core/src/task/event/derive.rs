@@ -2,32 +2,11 @@
 
 use super::{EndedAttempt, Event, Expiry, FORMAT, What};
 use crate::command::Context;
-use crate::decision::Write;
 use crate::limits::Limits;
 use crate::task::transition;
 use crate::task::{Ended, Ending, Outcome, PastAttempt, State, Task};
 use crate::time::Timestamp;
 use crate::timeout::TimeoutKind;
-
-/// The record that a write changes, before and after; before is absent where the write makes it.
-pub fn records(write: &Write) -> Option<(Option<&Task>, &Task)> {
-    match write {
-        Write::CreateTask { task, .. } => Some((None, task)),
-        Write::UpdateTask { before, after, .. } => Some((Some(before), after)),
-        Write::Rearm { .. }
-        | Write::CreateExecution { .. }
-        | Write::UpdateExecution { .. }
-        | Write::RearmExecution { .. }
-        | Write::Wake { .. }
-        | Write::PutKey { .. }
-        | Write::PutQueue { .. }
-        | Write::PutTick { .. }
-        | Write::PutCron { .. }
-        | Write::ExtendBlob { .. }
-        | Write::ExtendSegment { .. }
-        | Write::ExtendKey { .. } => None,
-    }
-}
 
 /// What happened in the write of `after` over `before`, in order; nothing for a renewed lease or a second look.
 ///

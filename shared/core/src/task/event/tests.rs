@@ -1,6 +1,6 @@
-use super::{Event, What, events, records};
+use super::{Event, What, events};
 use crate::task::Status;
-use crate::task::decide::tests::fixture::{Scene, t, task};
+use crate::task::decide::tests::fixture::{Scene, t, task, written};
 use crate::timeout::OnTimeout::{Cancel, Retry, Terminal};
 
 /// One event of each type, one a line, from when the format was first used.
@@ -8,8 +8,7 @@ const GOLDEN: &str = include_str!("../../../golden/event-v1.jsonl");
 
 /// What the scene's last step told, at that time.
 fn told(scene: &Scene, now: &str) -> Vec<Event> {
-    let records = scene.decision().writes.iter().filter_map(records);
-    records.flat_map(|(before, after)| events(before, after, t(now))).collect()
+    written(scene.decision()).flat_map(|(before, after)| events(before, after, t(now))).collect()
 }
 
 #[track_caller]

@@ -112,12 +112,12 @@ impl World {
 
     /// Writes what a decision asks for, and returns the task as it stands then.
     pub(super) async fn carry_out(&self, decision: Decision) -> Result<Task, StoreError> {
-        for blob in &decision.blobs {
-            self.store.put_blob(&blob.at, &blob.body).await?;
+        for part in &decision.parts {
+            self.store.put_part(part).await?;
         }
-        assert!(!decision.writes.is_empty(), "the rules refuse: {:?}", decision.outcome);
+        assert!(!decision.writes.is_empty(), "the rules refuse: {:?}", decision.reply());
         self.store.commit(&decision.writes).await?;
-        Ok(present(decision.task))
+        Ok(present(decision.record().cloned()))
     }
 
     /// Decides on a task and writes what comes of it.

@@ -5,6 +5,7 @@
 mod check;
 mod scene;
 
+use crate::decision::{Change, Write};
 use crate::duration::Millis;
 use crate::execution::Parent;
 use crate::id::{BlobId, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind};
@@ -13,6 +14,7 @@ use crate::payload::Json;
 use crate::queue::{QueueView, Standing};
 use crate::retry::{Delay, MaxAttempts, RetryPolicy};
 use crate::task::command::{Key, Schedule, Start};
+use crate::task::{Decision, Task};
 use crate::time::Timestamp;
 use crate::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 
@@ -187,4 +189,12 @@ impl Plan {
     pub(crate) fn scheduled(self) -> Scene {
         Scene::of(self).schedule_repeated()
     }
+}
+
+/// The tasks that a decision writes, before and after.
+pub(crate) fn written(decision: &Decision) -> impl Iterator<Item = (Option<&Task>, &Task)> {
+    decision.writes.iter().filter_map(Write::change).map(|change| match change {
+        Change::Task(before, after) => (before, after),
+        Change::Execution(..) | Change::Cron(..) => panic!("no write of a task: {change:?}"),
+    })
 }

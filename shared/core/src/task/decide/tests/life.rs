@@ -5,7 +5,7 @@ use crate::error::Reject;
 use crate::limits::Limits;
 use crate::queue::KeyRecord;
 use crate::task::command::{Command, Complete};
-use crate::task::decision::{CancelReply, ClaimReply, Reply};
+use crate::task::decision::{ClaimReply, Reply};
 use crate::task::{Ending, HeldKey, Outcome, Status};
 use crate::timeout::{OnTimeout, TimeoutKind};
 
@@ -124,7 +124,7 @@ fn a_waiting_task_is_cancelled_at_once() {
     task()
         .scheduled()
         .cancel()
-        .replies(Reply::Cancel(CancelReply::Cancelled))
+        .replies(Reply::Cancel { changed: true })
         .ended_as(&Outcome::Cancelled { timeout: None })
         .sends_nothing();
 }
@@ -143,8 +143,8 @@ fn what_needs_a_task_is_told_when_there_is_none() {
     let context = crate::command::Context { now: t("0s"), nonce, limits: &limits };
     for command in [Command::Retry, Command::Cancel { force: true }, Command::Release { lease: lease("a") }] {
         let decision = crate::task::decide(None, &command, &context);
-        assert_eq!(decision.outcome, Err(Reject::NotFound));
-        assert!(decision.task.is_none() && decision.writes.is_empty());
+        assert_eq!(decision.reply(), Err(&Reject::NotFound));
+        assert!(decision.record().is_none() && decision.writes.is_empty());
     }
 }
 
@@ -325,7 +325,7 @@ fn a_start_more_than_a_year_ahead_is_refused() {
     let context = crate::command::Context { now: t("0s"), nonce, limits: &limits };
     let plan = task().starting_in("365d 1ms");
     let decision = crate::task::decide(None, &Command::Schedule(Box::new(plan.schedule)), &context);
-    assert_eq!(decision.outcome.unwrap_err().code(), "invalid_request");
+    assert_eq!(decision.reply().unwrap_err().code(), "invalid_request");
     assert!(decision.writes.is_empty() && decision.effects.is_empty());
     task().starting_in("365d").scheduled().replies(NEW);
 }

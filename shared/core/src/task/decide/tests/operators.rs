@@ -4,27 +4,26 @@ use crate::decision::Write;
 use crate::error::Reject;
 use crate::limits::Limits;
 use crate::payload::Payload;
-use crate::task::decision::{CancelReply, Reply};
+use crate::task::decision::Reply;
 use crate::task::{Ending, Outcome, Status};
 use crate::timeout::{OnTimeout, TimeoutKind};
 
 use super::fixture::{Scene, t, task};
 use super::life::{ACCEPTED, CLAIMED, DUPLICATE, SPENT};
 
-const CANCELLED: Reply = Reply::Cancel(CancelReply::Cancelled);
-const REQUESTED: Reply = Reply::Cancel(CancelReply::Requested);
-const TOO_LATE: Reply = Reply::Cancel(CancelReply::AlreadyFinished);
+const CANCELLED: Reply = Reply::Cancel { changed: true };
+const NOTHING_NEW: Reply = Reply::Cancel { changed: false };
 const ON_REQUEST: Outcome = Outcome::Cancelled { timeout: None };
 
 // ---- cancel
 
 #[test]
 fn cancelling_a_running_task_asks_its_worker() {
-    let scene = task().scheduled().claim("a").cancel().replies(REQUESTED).is(Status::Running).sends_nothing();
+    let scene = task().scheduled().claim("a").cancel().replies(CANCELLED).is(Status::Running).sends_nothing();
     assert!(scene.running().cancel_requested);
     let scene = scene.heartbeat("a").replies(Reply::Renewed);
     assert!(scene.running().cancel_requested);
-    scene.cancel().replies(REQUESTED).changes_nothing();
+    scene.cancel().replies(NOTHING_NEW).changes_nothing();
 }
 
 #[test]
@@ -52,7 +51,13 @@ fn cancelling_what_has_ended_changes_nothing() {
         (task().scheduled().cancel(), Status::Cancelled),
         (task().attempts(0).scheduled(), Status::Skipped),
     ] {
-        scene.cancel().replies(TOO_LATE).changes_nothing().cancel_by_force().replies(TOO_LATE).is(status);
+        scene
+            .cancel()
+            .replies(NOTHING_NEW)
+            .changes_nothing()
+            .cancel_by_force()
+            .replies(NOTHING_NEW)
+            .is(status);
     }
 }
 

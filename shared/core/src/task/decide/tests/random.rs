@@ -126,14 +126,14 @@ impl Life {
         let known = self.record.as_ref().filter(|task| !task.is_gone(self.now) || is_own(task));
         check(known, &decision);
         told::check(&decision, self.now);
-        match (known, &decision.task) {
+        match (known, decision.record()) {
             (Some(before), Some(after)) => self.check_step(before, command, &decision, after),
             (Some(_), None) => panic!("a task was forgotten"),
             (None, Some(after)) => assert_eq!(after.created_at, self.now),
             (None, None) => {}
         }
         if !decision.writes.is_empty() {
-            self.record.clone_from(&decision.task);
+            self.record = decision.record().cloned();
         }
         let repeated = crate::task::decide(self.record.as_ref(), command, &context);
         check_repetition(command, &decision, &repeated);

@@ -165,9 +165,10 @@ fn a_long_message_is_cut_in_the_record_and_kept_whole_beside_it_once_the_task_ha
         panic!("{:?}", scene.outcome())
     };
     assert!(long.starts_with(&error.message) && error.message.len() == 240);
-    let [blob] = scene.decision().blobs.as_slice() else { panic!("{:?}", scene.decision().blobs) };
-    assert_eq!(blob.at, *at);
-    assert_eq!(serde_json::from_str::<String>(blob.body.as_str()).unwrap(), long);
+    let blobs = scene.decision().blobs();
+    let [blob] = blobs.as_slice() else { panic!("{:?}", scene.decision().blobs()) };
+    assert_eq!(blob.0, at);
+    assert_eq!(serde_json::from_str::<String>(blob.1.as_str()).unwrap(), long);
     assert!(at.expires_at > scene.record().ended().unwrap().expires_at);
     task().attempts(2).scheduled().claim("a").fail_with("a", "broken", &long).sends_hint_for("0s");
 }

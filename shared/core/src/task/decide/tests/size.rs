@@ -149,7 +149,7 @@ fn told_whole(scene: &Scene, message: &str) {
     let Outcome::Failed { error, message: aside } = scene.outcome() else { panic!("{:?}", scene.outcome()) };
     match aside {
         None => assert_eq!(error.message, message),
-        Some(_) => assert_eq!(scene.decision().blobs[0].body, Json::string(message)),
+        Some(_) => assert_eq!(*scene.decision().blobs()[0].1, Json::string(message)),
     }
 }
 
@@ -198,16 +198,15 @@ fn an_input_that_fits_is_inline_and_a_larger_one_is_written_aside() {
         match scene.record().input.as_ref().unwrap() {
             Payload::Inline(body) => {
                 assert_eq!(body.as_str(), text(bytes));
-                assert_eq!(scene.decision().blobs, []);
+                assert_eq!(scene.decision().blobs(), []);
                 assert!(inline == 0 || inline == bytes - 1, "inline again after one that wasn't");
                 inline = bytes;
             }
             Payload::Blob(at) => {
-                let [blob] = scene.decision().blobs.as_slice() else {
-                    panic!("{:?}", scene.decision().blobs)
-                };
-                assert_eq!((&blob.at, blob.body.as_str()), (at, text(bytes).as_str()));
-                assert_eq!(blob.at.id, super::fixture::blob("input"));
+                let blobs = scene.decision().blobs();
+                let [blob] = blobs.as_slice() else { panic!("{:?}", scene.decision().blobs()) };
+                assert_eq!((blob.0, blob.1.as_str()), (at, text(bytes).as_str()));
+                assert_eq!(blob.0.id, super::fixture::blob("input"));
             }
         }
     }
@@ -227,7 +226,7 @@ fn of_input_and_labels_the_larger_goes_aside_first() {
         let scene = task().input(input).labels(labels).scheduled();
         assert_eq!((is_inline(&scene.record().input), is_inline(&scene.record().labels)), inline);
         let aside = usize::from(!inline.0) + usize::from(!inline.1);
-        assert_eq!(scene.decision().blobs.len(), aside);
+        assert_eq!(scene.decision().blobs().len(), aside);
     }
 }
 
@@ -236,11 +235,11 @@ fn an_output_that_fits_is_inline_and_a_larger_one_is_written_aside_and_outlives_
     let done = |bytes| complete(claim(task().scheduled(), "a"), "a", Some(json(&text(bytes))));
     let scene = done(300);
     assert_eq!(*scene.outcome(), Outcome::Completed { output: Some(Payload::Inline(json(&text(300)))) });
-    assert_eq!(scene.decision().blobs, []);
+    assert_eq!(scene.decision().blobs(), []);
     let scene = done(2_000);
     let Outcome::Completed { output: Some(Payload::Blob(at)) } = scene.outcome() else { panic!() };
-    assert_eq!(scene.decision().blobs[0].at, *at);
-    assert_eq!(scene.decision().blobs[0].body.as_str(), text(2_000));
+    assert_eq!(scene.decision().blobs()[0].0, at);
+    assert_eq!(scene.decision().blobs()[0].1.as_str(), text(2_000));
     assert!(at.expires_at > scene.record().ended().unwrap().expires_at);
 }
 

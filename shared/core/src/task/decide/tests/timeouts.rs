@@ -2,7 +2,7 @@
 
 use crate::decision::DueReply;
 use crate::error::Reject;
-use crate::task::decision::{CancelReply, ClaimReply, Reply};
+use crate::task::decision::{ClaimReply, Reply};
 use crate::task::{Ending, Outcome, Status};
 use crate::timeout::OnTimeout::{self, Cancel, Retry, Terminal};
 use crate::timeout::TimeoutKind::{self, Heartbeat, ScheduleToClose, ScheduleToStart, StartToClose};
@@ -250,13 +250,13 @@ fn ended_by_its_own_time(scene: Scene) {
 #[test]
 fn a_cancellation_that_comes_too_late_records_the_timeout() {
     let scene = task().deadline("10s").scheduled().at("10s").cancel();
-    scene.replies(Reply::Cancel(CancelReply::AlreadyFinished)).is(Status::TimedOut).writes_the_task();
+    scene.replies(Reply::Cancel { changed: false }).is(Status::TimedOut).writes_the_task();
 }
 
 #[test]
 fn a_cancellation_of_an_attempt_that_timed_out_ends_the_task_instead_of_trying_again() {
     let scene = task().attempts(2).heartbeats("10s", Retry).scheduled().claim("a").at("10s").cancel();
-    scene.replies(Reply::Cancel(CancelReply::Cancelled)).is(Status::Cancelled).sends_nothing();
+    scene.replies(Reply::Cancel { changed: true }).is(Status::Cancelled).sends_nothing();
 }
 
 #[test]

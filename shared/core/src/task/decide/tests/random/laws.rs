@@ -12,13 +12,13 @@ use crate::timeout::TimeoutKind;
 
 impl Life {
     pub(super) fn check_step(&self, before: &Task, command: &Command, decision: &Decision, after: &Task) {
-        let revived = decision.outcome == Ok(Reply::Revived);
+        let revived = decision.reply() == Ok(&Reply::Revived);
         assert_eq!(after.incarnation, before.incarnation);
         if before.ended().is_some() && !revived {
             assert_eq!(after, before, "an ended task changed");
             // Whoever says it again, or begins it again, may have missed the word.
             let again =
-                matches!(decision.outcome, Ok(Reply::Closed { duplicate: true } | Reply::Scheduled { .. }));
+                matches!(decision.reply(), Ok(Reply::Closed { duplicate: true } | Reply::Scheduled { .. }));
             let word = after.parent.clone().filter(|_| again).map(Effect::Tell);
             assert_eq!(decision.effects, Vec::from_iter(word));
         }
@@ -55,13 +55,13 @@ impl Life {
             | Command::Unpark
             | Command::Timer { .. }
             | Command::Due(_) => {
-                let after = decision.task.as_ref().map(Task::status);
+                let after = decision.record().map(Task::status);
                 assert!(before.status() == Status::Completed || after != Some(Status::Completed));
                 return;
             }
         };
         let holds = before.running().is_some_and(|running| running.lease == lease);
-        match &decision.outcome {
+        match decision.reply() {
             Ok(Reply::Renewed | Reply::Closed { duplicate: false }) => assert!(holds, "a stale lease wrote"),
             Ok(Reply::Closed { duplicate: true }) => {
                 assert!(before.past_attempt(&lease).is_some(), "a repetition of nothing");
@@ -70,7 +70,7 @@ impl Life {
             Ok(other) => panic!("not an answer to a worker: {other:?}"),
             Err(Reject::DeadlineExceeded { .. } | Reject::LeaseLost | Reject::AlreadyTerminal { .. }) => {
                 let time_is_left = visible_at(before).is_none_or(|at| at > self.now);
-                assert!(!(holds && time_is_left), "the owner was refused: {:?}", decision.outcome);
+                assert!(!(holds && time_is_left), "the owner was refused: {:?}", decision.reply());
             }
             Err(other) => panic!("not a refusal of a worker: {other:?}"),
         }
@@ -79,9 +79,9 @@ impl Life {
     /// I5: before its instant nothing expires, from it on nothing else succeeds.
     fn check_expiry(&self, before: &Task, decision: &Decision, after: &Task) {
         let expired = visible_at(before).is_some_and(|at| at <= self.now);
-        let revived = decision.outcome == Ok(Reply::Revived);
+        let revived = decision.reply() == Ok(&Reply::Revived);
         if expired {
-            match &decision.outcome {
+            match decision.reply() {
                 Ok(Reply::Renewed | Reply::Closed { duplicate: false }) => panic!("too late, and accepted"),
                 Ok(Reply::Claim(ClaimReply::Claimed)) => assert_eq!(decision.writes.len(), 1),
                 _ => {}
@@ -122,7 +122,7 @@ impl Life {
         if !hints.is_empty() {
             assert!(after.status().is_live());
         }
-        if decision.outcome == Ok(Reply::Due(DueReply::Dispatched)) && before.state == after.state {
+        if decision.reply() == Ok(&Reply::Due(DueReply::Dispatched)) && before.state == after.state {
             let needed_at = match &before.state {
                 State::Pending(pending) => pending.unread_since.unwrap_or(pending.available_at),
                 State::Running(running) => running.lease_expires_at,
@@ -149,14 +149,14 @@ pub(super) fn check_repetition(command: &Command, first: &Decision, again: &Deci
         | Command::Cancel { .. } => {
             assert_eq!(again.writes, []);
             assert_eq!(again.outcome.is_ok(), first.outcome.is_ok(), "{:?}", again.outcome);
-            if first.outcome == Ok(Reply::Claim(ClaimReply::Claimed)) {
+            if first.reply() == Ok(&Reply::Claim(ClaimReply::Claimed)) {
                 assert_eq!(again.outcome, first.outcome);
             }
         }
         Command::Heartbeat(_) => {
             // Which refusal it is may change: the record forgets its oldest attempts.
             assert_eq!(again.outcome.is_ok(), first.outcome.is_ok(), "{:?}", again.outcome);
-            let states = [first, again].map(|decision| decision.task.as_ref().map(|task| &task.state));
+            let states = [first, again].map(|decision| decision.record().map(|task| &task.state));
             assert_eq!(states[0], states[1]);
         }
         Command::Retry | Command::Unpark => assert_eq!(again.writes, []),
@@ -164,7 +164,7 @@ pub(super) fn check_repetition(command: &Command, first: &Decision, again: &Deci
             assert!(hints(first).is_empty() || hints(again).is_empty(), "one tick sent two hints");
         }
         Command::Timer { .. } => {
-            let timed_out = first.outcome == Ok(Reply::Due(DueReply::TimedOut));
+            let timed_out = first.reply() == Ok(&Reply::Due(DueReply::TimedOut));
             assert!(!timed_out || again.outcome != first.outcome, "timed out twice");
         }
     }

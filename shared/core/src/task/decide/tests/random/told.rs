@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::task::Task;
+use crate::task::decide::tests::fixture::written;
 use crate::task::decision::Decision;
-use crate::task::event::{Event, What, events, records};
+use crate::task::event::{Event, What, events};
 use crate::time::Timestamp;
 
 /// Holds what would be told of a decision to what the decision changes.
 pub(super) fn check(decision: &Decision, now: Timestamp) {
-    for (before, after) in decision.writes.iter().filter_map(records) {
+    for (before, after) in written(decision) {
         check_write(before, after, now);
     }
 }
