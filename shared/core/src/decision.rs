@@ -3,10 +3,11 @@
 use crate::cron::Cron;
 use crate::due::Due;
 use crate::error::Reject;
+use crate::execution::Execution;
 use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
-use crate::execution::{Execution, Parent};
 use crate::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
+use crate::parent::Parent;
 use crate::payload::{BlobRef, Json};
 use crate::queue::{KeyRecord, QueueRecord};
 use crate::task::Task;

@@ -3,14 +3,15 @@
 use crate::command::Company;
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
-use crate::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Parent, Progress, Stuck, UnderWay};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Progress, Stuck, UnderWay};
+use crate::failure::Failure;
 use crate::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, StepName,
     WorkerName, WorkflowName,
 };
+use crate::parent::Parent;
 use crate::payload::{Json, Payload};
 use crate::queue::QueueView;
-use crate::task::Failure;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 

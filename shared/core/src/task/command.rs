@@ -2,12 +2,12 @@
 
 use crate::command::Company;
 use crate::duration::Millis;
-use crate::execution::Parent;
+use crate::failure::Failure;
 use crate::id::{BlobId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind, WorkerName};
+use crate::parent::Parent;
 use crate::payload::Json;
 use crate::queue::{KeyRecord, QueueView};
 use crate::retry::RetryPolicy;
-use crate::task::Failure;
 use crate::time::Timestamp;
 use crate::timeout::Timeouts;
 use crate::trace::TraceContext;

@@ -2,10 +2,11 @@
 
 use crate::command::Context;
 use crate::duration::Millis;
+use crate::failure::Failure;
 use crate::limits::{self, ATTEMPT_ERROR_BYTES, ATTEMPTS_KEPT, CONTROL_RECORD_BYTES, ERROR_BYTES};
 use crate::size;
 use crate::task::command::Claim;
-use crate::task::{Ended, Ending, Failure, Outcome, PastAttempt, Pending, Running, State, Task};
+use crate::task::{Ended, Ending, Outcome, PastAttempt, Pending, Running, State, Task};
 use crate::time::{Timestamp, earliest};
 use crate::timeout::{OnTimeout, TimeoutKind};
 

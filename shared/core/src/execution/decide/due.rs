@@ -6,7 +6,7 @@ use crate::due::{Due, START_LEAD};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::due::{hint_needed_at, is_told, latest, recheck_at, starts_later, waits_since};
 use crate::execution::update::{turn, update_placed};
-use crate::execution::{Execution, ExecutionState, Ready, Waiting, attempts, closing, entries};
+use crate::execution::{Execution, ExecutionState, Ready, Waiting, attempts, closing, entries, size};
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::place::{self, Look, Placement};
 use crate::queue::QueueView;
@@ -63,7 +63,7 @@ pub(super) fn lost_in_an_attempt(execution: &Execution, context: &Context<'_>) -
     attempts::is_overdue(execution, context.now).then(|| {
         let mut after = execution.clone();
         closing::give_back(&mut after, context.now, context.now);
-        entries::note_if_it_fits(&mut after, entries::TURN_LOST, context);
+        size::note_if_it_fits(&mut after, entries::TURN_LOST, context);
         after
     })
 }

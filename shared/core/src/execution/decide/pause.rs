@@ -4,7 +4,7 @@ use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::{settled_or_unchanged, turn, update};
-use crate::execution::{Execution, ExecutionState, Ready, Waiting, closing, due, entries};
+use crate::execution::{Execution, ExecutionState, Ready, Waiting, closing, due, entries, size};
 
 pub(super) fn pause(execution: &Execution, context: &Context<'_>) -> Decision {
     change(execution, context, |current| {
@@ -53,7 +53,7 @@ fn go_on(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
         ExecutionState::Running(turn) if turn.lease_expires_at <= context.now => {
             execution.idle_turns = closing::idle_turns(execution);
             closing::give_back(execution, context.now, context.now);
-            entries::note_if_it_fits(execution, entries::TURN_LOST, context);
+            size::note_if_it_fits(execution, entries::TURN_LOST, context);
         }
         // Work may have become ready that wasn't begun: whatever it waits for, a turn has a look.
         ExecutionState::Waiting(waiting) => {

@@ -8,9 +8,9 @@ use crate::execution::journal::{Entry, Happened};
 use crate::execution::update::{settled_or_unchanged, update};
 use crate::execution::{
     Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, Stuck, Turn, attempts, closing, due,
-    entries,
+    entries, size,
 };
-use crate::task::Failure;
+use crate::failure::Failure;
 
 /// How much too early the hint of a wait's or a lease's end may come. One that comes earlier is none of it, but left from
 /// something that has been seen to: kept until the end, one more would be left by each.
@@ -109,7 +109,7 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Decision 
         under_way: vec![],
     });
     if execution.turn().is_some() {
-        entries::note_if_it_fits(&mut after, entries::TURN_LOST, context);
+        size::note_if_it_fits(&mut after, entries::TURN_LOST, context);
     }
     update(execution, after, context, Ok(Reply::Take(TakeReply::Taken)))
 }

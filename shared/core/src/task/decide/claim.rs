@@ -1,10 +1,11 @@
 //! claim: a worker takes a task, a waiting one or one whose worker was lost.
 
 use crate::command::Context;
+use crate::failure::Failure;
 use crate::task::command::Claim;
 use crate::task::decision::{ClaimReply, Decision, Reply};
 use crate::task::transition;
-use crate::task::{Ending, Failure, Outcome, State, Task};
+use crate::task::{Ending, Outcome, State, Task};
 
 pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
     if claim.hint.is_some_and(|hint| hint.incarnation != task.incarnation) {

@@ -5,12 +5,13 @@ use crate::command::Company;
 use crate::execution::command::{CodeTerms, Command, Ending, Take, Undone};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::{
-    Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Parent, Progress, Slot, Stuck,
+    Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Progress, Stuck,
 };
+use crate::failure::Failure;
 use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, WorkerName, WorkflowName};
 use crate::limits;
+use crate::parent::{Parent, Slot};
 use crate::payload::Payload;
-use crate::task::Failure;
 use crate::trace::TraceContext;
 
 use super::fixture::{Plan, Scene, done, event, execution, json, lease, remote, span};

@@ -7,8 +7,8 @@ use crate::execution::ExecutionStatus as Status;
 use crate::execution::command::{CodeTerms, Command, Take, Undone};
 use crate::execution::decision::{Reply, TakeReply};
 use crate::execution::{ExecutionOutcome, Stuck};
+use crate::failure::Failure;
 use crate::id::Incarnation;
-use crate::task::Failure;
 
 use super::fixture::{EMPTY, Scene, done, execution, lease, span, t};
 use super::life::{SPENT, TAKEN};

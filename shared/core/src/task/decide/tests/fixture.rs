@@ -7,9 +7,9 @@ mod scene;
 
 use crate::decision::{Change, Write};
 use crate::duration::Millis;
-use crate::execution::Parent;
 use crate::id::{BlobId, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind};
 use crate::limits::Limits;
+use crate::parent::Parent;
 use crate::payload::Json;
 use crate::queue::{QueueView, Standing};
 use crate::retry::{Delay, MaxAttempts, RetryPolicy};

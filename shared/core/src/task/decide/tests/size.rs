@@ -4,13 +4,14 @@
 use std::num::NonZeroU32;
 
 use crate::command::Company;
-use crate::execution::{Parent, Slot};
+use crate::failure::Failure;
 use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, TaskId, TaskKind, WorkerName};
 use crate::limits;
+use crate::parent::{Parent, Slot};
 use crate::payload::{Json, Payload};
 use crate::retry::{self, Delay, Jitter, MaxAttempts, RetryPolicy};
 use crate::task::command::{Claim, Command, Complete, Fail, Heartbeat};
-use crate::task::{Failure, Outcome, Status};
+use crate::task::{Outcome, Status};
 use crate::timeout::OnTimeout;
 use crate::trace::TraceContext;
 

@@ -9,8 +9,8 @@ use crate::execution::command::Command;
 use crate::execution::command::Undone;
 use crate::execution::journal::Entry;
 use crate::execution::{ExecutionOutcome, Stuck};
+use crate::failure::Failure;
 use crate::id::{EventId, EventName};
-use crate::task::Failure;
 
 /// How the clock goes before a step.
 #[derive(Clone, Copy, Debug)]
