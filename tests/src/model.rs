@@ -21,13 +21,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use answer::{Answer, Question};
 use stateright::{Model, Property};
-use tickover_core::command::{Command, Context, Schedule, Start};
-use tickover_core::decision::Decision;
+use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, TaskKind};
 use tickover_core::limits::Limits;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Task;
+use tickover_core::task::command::{Command, Schedule, Start};
+use tickover_core::task::decision::Decision;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 

@@ -38,7 +38,7 @@ pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
         Write::PutKey { record, replaces } => put_key(record, replaces.as_ref()),
         Write::PutQueue { record } => put_queue(record),
         Write::PutTick { record } => put_tick(record),
-        Write::PutCron { record, replaces } => put_cron(record, *replaces),
+        Write::PutCron { before, after } => put_cron(after, before.as_ref().map(|before| before.nonce)),
         Write::ExtendBlob { at } => Ok(extend(Key::blob(&at.id), at.expires_at)),
         Write::ExtendSegment { id, key, expires_at } => Ok(extend(Key::segment(id, key), *expires_at)),
         Write::ExtendKey { key, expires_at } => Ok(extend_key(key, *expires_at)),
@@ -86,7 +86,7 @@ pub(crate) fn nonce(write: &Write) -> Option<Nonce> {
         Write::PutKey { record, .. } => Some(record.nonce),
         Write::PutQueue { record } => Some(record.nonce),
         Write::PutTick { record } => Some(record.nonce),
-        Write::PutCron { record, .. } => Some(record.nonce),
+        Write::PutCron { after, .. } => Some(after.nonce),
         Write::Rearm { .. }
         | Write::RearmExecution { .. }
         | Write::Wake { .. }

@@ -9,11 +9,9 @@ mod request;
 mod runs;
 mod tell;
 
-use tickover_core::cron::Cron;
-use tickover_core::cron::command::Command;
-use tickover_core::cron::decision::Reply;
 use tickover_core::cron::plan::Plan;
 use tickover_core::cron::run::{IdTemplate, Occurrence, RunState};
+use tickover_core::cron::{Command, Cron, Reply};
 use tickover_core::error::Reject;
 use tickover_core::id::CronId;
 use tickover_core::payload::Json;
@@ -23,6 +21,8 @@ use crate::executions::StartRequest;
 use crate::ports::Page;
 use crate::schedule::ScheduleRequest;
 use crate::service::Service;
+
+pub(crate) use tell::tell;
 
 /// A request for a cron, parsed.
 #[derive(Clone, Debug)]
@@ -108,15 +108,9 @@ impl Service {
     /// Starts a run now, whatever the plan says: the cron, and the id of the run.
     pub async fn trigger_cron(&self, id: &CronId) -> Result<(Cron, String), ServiceError> {
         let (record, reply) = self.ask_cron(id, &Command::Trigger).await?;
-        match reply {
-            Reply::Triggered(occurrence) => {
-                let run = record.run_id(&occurrence);
-                Ok((record, run))
-            }
-            Reply::Made { .. } | Reply::Done | Reply::StartFirst | Reply::Looked { .. } => {
-                Err(ServiceError::Contended)
-            }
-        }
+        let Reply::Triggered(occurrence) = reply else { return Err(ServiceError::Contended) };
+        let run = record.run_id(&occurrence);
+        Ok((record, run))
     }
 
     /// Forgets a cron. What it has started is left alone.

@@ -34,7 +34,7 @@ use tickover_core::trace::TraceContext;
 
 pub(crate) use close::Look;
 pub use describe::Described;
-pub(crate) use drive::{CALLERS_PATIENCE, KnownExecution};
+pub(crate) use drive::CALLERS_PATIENCE;
 pub use events::{Offered, PendingEvent, PendingEvents};
 pub use outcome::EndedStep;
 pub use remote::remote_id;

@@ -5,10 +5,10 @@
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use tickover_core::duration::Millis;
-use tickover_core::event::{EndedAttempt, Event, Expiry, What};
 use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::QueueName;
 use tickover_core::queue::Standing;
+use tickover_core::task::event::{EndedAttempt, Event, Expiry, What};
 use tickover_core::task::{Status, Task};
 use tickover_core::time::Timestamp;
 

@@ -6,19 +6,17 @@
 //! begins it again. A walk in trouble sends a fresh message from the place that it has come to.
 
 use futures::stream::{self, StreamExt as _};
-use tickover_core::command::Command;
 use tickover_core::decision::DueReply;
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::execution;
 use tickover_core::id::{ExecutionId, QueueName, RecordId, TaskId};
 use tickover_core::queue::QueueRecord;
-use tickover_core::task::Task;
+use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Resume, Wake};
 
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::KnownExecution;
 use crate::ports::{DueEntry, DueRange, Outgoing, StoreError};
 use crate::service::Service;
 use crate::telemetry::field;
@@ -213,7 +211,7 @@ impl Service {
         let driven: Vec<_> = stream::iter(parked)
             .map(|task: Task| async move {
                 let id = task.id.clone();
-                self.drive_quietly(&id, Known::Record(Box::new(task)), &Command::Unpark).await
+                self.drive_quietly(&id, Known::Record(Box::new(task)), &task::Command::Unpark).await
             })
             .buffer_unordered(RECORDS_AT_ONCE)
             .collect()
@@ -250,8 +248,8 @@ impl Service {
             }
             Err(error) => return Err(error.into()),
         };
-        let known = KnownExecution::Record(Box::new(execution));
-        match Box::pin(self.drive_execution(id, known, &ExecutionCommand::Unpark)).await {
+        let known = Known::Record(Box::new(execution));
+        match Box::pin(self.drive_execution(id, known, &execution::Command::Unpark)).await {
             Err(error) if error.is_retryable() => Err(error),
             Err(error) => {
                 tracing::error!({ field::EXECUTION_ID } = %id, %error, "a parked execution left alone");

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use futures::future::join_all;
 use tickover_core::cron::Cron;
-use tickover_core::decision::Write;
+use tickover_core::decision::{NewPart, Write};
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
@@ -126,6 +126,16 @@ pub trait Store: Send + Sync {
     /// Commits these writes together or not at all. A write that is found applied already, by its nonce, counts
     /// as done: so every commit can be repeated after a lost answer.
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError>;
+
+    /// Writes an item that a record is about to point to.
+    async fn put_part(&self, part: &NewPart) -> Result<(), StoreError> {
+        match part {
+            NewPart::Blob { at, body } => self.put_blob(at, body).await,
+            NewPart::Segment { of, key, segment, expires_at } => {
+                self.put_segment(of, key, segment, *expires_at).await
+            }
+        }
+    }
 
     /// Writes a payload under a key that nobody else has.
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError>;

@@ -3,9 +3,9 @@
 
 use std::io::IsTerminal as _;
 
-use tickover_core::event::{Event, What};
 use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::WorkerName;
+use tickover_core::task::event::{Event, What};
 use tickover_core::time::Timestamp;
 pub use tracing_subscriber::filter::Targets;
 use tracing_subscriber::filter::{LevelFilter, ParseError};

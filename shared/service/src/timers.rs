@@ -5,17 +5,18 @@
 //! too early is sent again with what remains; one that comes twice finds nothing to do the second time.
 
 use futures::stream::{self, StreamExt as _};
-use tickover_core::command::Command;
-use tickover_core::decision::{DueReply, Reply};
+use tickover_core::decision::DueReply;
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, RecordId};
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Reply;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Handover, Sweep, Timer, Wake, WakeError};
 
 use crate::claim::WAITED_OUT;
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::{KnownExecution, Look};
+use crate::executions::Look;
 use crate::metric;
 use crate::service::Service;
 use crate::tick::{TickReport, outgoing};
@@ -179,16 +180,13 @@ impl Service {
         let due_at = timer.due_at;
         let reply = match &timer.record {
             RecordId::Task(id) => {
-                let driven = self.drive(id, Known::Unread, &Command::Timer { due_at }).await?;
-                match driven.outcome {
-                    Ok(Reply::Due(reply)) => reply,
-                    // Ended, moved on, or gone.
-                    Ok(_) | Err(_) => DueReply::Nothing,
-                }
+                let decision = self.drive(id, Known::Unread, &Command::Timer { due_at }).await?;
+                // Where there is none, it has gone meanwhile.
+                if let Ok((_, Reply::Due(reply))) = decision.outcome { reply } else { DueReply::Nothing }
             }
             RecordId::Execution(id) => {
                 let look = Look::Timer { at: timer.at, due_at };
-                Box::pin(self.look_at_execution(id, KnownExecution::Unread, look, stop_at)).await?
+                Box::pin(self.look_at_execution(id, Known::Unread, look, stop_at)).await?
             }
             RecordId::Cron(id) => Box::pin(self.settle_cron(id)).await?,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, stop_at)).await?,

@@ -1,12 +1,12 @@
 //! What workers report: signs of life, results, errors, and tasks given back.
 
-use tickover_core::command::{Command, Complete, Fail, Heartbeat};
-use tickover_core::decision::Reply;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::TaskId;
 use tickover_core::limits::{self, ERROR_CODE_MAX};
 use tickover_core::payload::{Json, cut_to_fit};
+use tickover_core::task::command::{Command, Complete, Fail, Heartbeat};
+use tickover_core::task::decision::Reply;
 use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 
@@ -167,12 +167,7 @@ impl Service {
         if !token.is_of(&task) {
             return Err(Reject::LeaseLost.into());
         }
-        let driven = self.drive(id, Known::Record(Box::new(task)), command).await?;
-        match (driven.task, driven.outcome) {
-            (Some(task), Ok(reply)) => Ok((task, reply)),
-            (_, Err(reject)) => Err(reject.into()),
-            (None, Ok(_)) => Err(Reject::NotFound.into()),
-        }
+        Ok(self.drive(id, Known::Record(Box::new(task)), command).await?.outcome?)
     }
 
     /// Keeps the message hidden for as long as the lease lasts.

@@ -1,12 +1,14 @@
 //! What is asked of the rules, and what they answer, in the model's terms.
 
-use tickover_core::command::{Claim, Command, Company, Complete, Fail, Heartbeat, HintedRecord};
-use tickover_core::decision::{ClaimReply, Decision, Effect, Reply};
+use tickover_core::command::Company;
+use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::{BlobId, Incarnation, LeaseId};
 use tickover_core::payload::Json;
 use tickover_core::queue::QueueView;
+use tickover_core::task::command::{Claim, Command, Complete, Fail, Heartbeat, HintedRecord};
+use tickover_core::task::decision::{ClaimReply, Decision, Reply};
 use tickover_core::task::{Failure, State as TaskState, Task};
 use tickover_core::time::Timestamp;
 
@@ -121,8 +123,8 @@ impl Ask {
 
 /// What the service does after each answer.
 fn then(decision: &Decision) -> Then {
-    let state = decision.task.as_ref().map(|task| &task.state);
-    match (&decision.outcome, state) {
+    let state = decision.record().map(|task| &task.state);
+    match (decision.reply(), state) {
         (Ok(Reply::Claim(ClaimReply::Claimed)), _) => Then::Work,
         (Ok(Reply::Claim(ClaimReply::Held)), Some(TaskState::Running(running))) => {
             Then::Leave { until: running.lease_expires_at }
@@ -139,7 +141,7 @@ fn then(decision: &Decision) -> Then {
                 Reply::Claim(ClaimReply::Held | ClaimReply::Suspect)
                 | Reply::Unparked { .. }
                 | Reply::Scheduled { .. }
-                | Reply::Cancel(_)
+                | Reply::Cancel { .. }
                 | Reply::Revived
                 | Reply::Due(_),
             )

@@ -6,15 +6,16 @@ pub mod execution;
 
 use std::sync::{Mutex, PoisonError};
 
-use tickover_core::command::Command;
-use tickover_core::decision::{Effect, Reply};
+use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::journal::SegmentKey;
 use tickover_core::execution::message::TurnHint;
-use tickover_core::hint::Hint;
 use tickover_core::id::{BlobId, ExecutionId, Incarnation, LeaseId, Nonce, QueueName, TaskId};
 use tickover_core::payload::Json;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Reply;
+use tickover_core::task::hint::Hint;
 use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Timer, Wake};

@@ -5,12 +5,12 @@ mod story;
 
 use std::collections::BTreeMap;
 
-use tickover_core::command::Start;
 use tickover_core::duration::Millis;
 use tickover_core::id::{ExecutionId, QueueName, TaskId, TaskKind};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
 use tickover_core::retry::{Delay, MaxAttempts, RetryPolicy};
+use tickover_core::task::command::Start;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::executions::StartRequest;

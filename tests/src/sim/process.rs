@@ -4,15 +4,12 @@ pub mod execution;
 
 use std::sync::Arc;
 
-use tickover_core::command::{Command, Context};
-use tickover_core::decision::Decision;
+use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::Execution;
-use tickover_core::execution::command::ExecutionCommand;
-use tickover_core::execution::decision::ExecutionDecision;
+use tickover_core::execution::{Command as ExecutionCommand, Decision as ExecutionDecision, Execution};
 use tickover_core::id::{QueueName, TaskId};
-use tickover_core::task::Task;
+use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use tickover_service::lease::LeaseToken;
@@ -218,10 +215,15 @@ struct Observed {
 }
 
 impl Rules for Observed {
-    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+    fn decide_task(
+        &self,
+        task: Option<&Task>,
+        command: &task::Command,
+        context: &Context<'_>,
+    ) -> task::Decision {
         if self.world.is_runaway() {
             // Whoever goes round for ever at one instant never comes to a gate.
-            return Decision::refuse(task, Reject::NotFound);
+            return task::Decision::refuse(task, Reject::NotFound);
         }
         let decision = bugs::decide(&self.world, self.actor, task, command, context);
         let decided = Decided {
@@ -230,7 +232,7 @@ impl Rules for Observed {
             nonce: context.nonce,
             seen: task.cloned().map(Box::new),
             command: command.clone(),
-            outcome: decision.outcome.clone(),
+            outcome: decision.reply().cloned().map_err(Clone::clone),
             effects: decision.effects.clone(),
         };
         self.world.note(self.actor, What::Decided(Box::new(decided)));
@@ -253,7 +255,7 @@ impl Rules for Observed {
             nonce: context.nonce,
             seen: execution.cloned().map(Box::new),
             command: command.clone(),
-            outcome: decision.outcome.clone(),
+            outcome: decision.reply().cloned().map_err(Clone::clone),
             effects: decision.effects.clone(),
         };
         self.world.note(self.actor, What::OfExecution(Box::new(Happening::Decided(ruling))));

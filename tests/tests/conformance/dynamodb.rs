@@ -9,15 +9,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType};
-use tickover_core::command::{Claim, Command, Company, Context, Key, Schedule, Start};
-use tickover_core::decide::decide;
-use tickover_core::decision::{Decision, Write};
+use tickover_core::command::{Company, Context};
+use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskId, TaskKind};
 use tickover_core::limits::Limits;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Task;
+use tickover_core::task::command::{Claim, Command, Key, Schedule, Start};
+use tickover_core::task::decide;
+use tickover_core::task::decision::Decision;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 use tickover_dynamodb::{DynamoStore, Table, TableError, Usage};
@@ -97,7 +99,7 @@ async fn one() -> One {
     let store = store(&client, TABLE).await;
     let decision = scheduled(None);
     store.commit(&decision.writes).await.expect("it is written");
-    One { client, store, task: decision.task.expect("it is there") }
+    One { client, store, task: decision.outcome.expect("it is there").0 }
 }
 
 fn decided(task: Option<&Task>, command: &Command, nonce: u8) -> Decision {

@@ -1,9 +1,9 @@
 //! What operators do to tasks.
 
-use tickover_core::decision::CancelReply;
 use tickover_core::task::Task;
 use tickover_service::Service;
 use tickover_service::describe::Described;
+use tickover_service::operate::CancelReply;
 
 use crate::answer::Answer;
 use crate::body::{self, Empty};

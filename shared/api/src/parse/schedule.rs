@@ -1,13 +1,13 @@
 //! A request for a task.
 
 use serde_json::{Map, Value};
-use tickover_core::command::Start;
 use tickover_core::duration::ZeroRule;
 use tickover_core::error::Reject;
 use tickover_core::id::TaskKind;
 use tickover_core::limits::{self, SPAN_MAX};
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
+use tickover_core::task::command::Start;
 use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 use tickover_service::schedule::ScheduleRequest;

@@ -1,7 +1,7 @@
 //! A task as callers see it.
 
 use serde::Serialize;
-use tickover_core::next::next;
+use tickover_core::task::next::next;
 use tickover_core::task::{Outcome, Pending, Running, State, Task};
 use tickover_core::time::Timestamp;
 use tickover_service::claim::ClaimedTask;

@@ -1,12 +1,13 @@
 //! Claiming by a message that somebody else received and will delete: what Lambda does for a function.
 
-use tickover_core::command::HintedRecord;
-use tickover_core::decision::ClaimReply;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::hint::Hint;
 use tickover_core::id::QueueName;
 use tickover_core::limits::QUEUE_DELAY_MAX;
+use tickover_core::task::Task;
+use tickover_core::task::command::HintedRecord;
+use tickover_core::task::decision::ClaimReply;
+use tickover_core::task::hint::Hint;
 
 use super::messages::{RECEIVES_MAX, arrives_at, unknown_after};
 use super::{ClaimRequest, ClaimedTask, Company, Terms};
@@ -51,10 +52,11 @@ impl Service {
         let arrived = arrives_at(&hint.task);
         let hinted = HintedRecord { incarnation, version: hint.task.version };
         let terms = Terms { company, paused };
-        let (driven, reply) = self.take(hint.task, Some(hinted), request, terms).await?;
+        let taken = self.take(hint.task, Some(hinted), request, terms).await?;
         self.note_received(&queue, arrived).await;
         // The record may have gone, and its id may be in use by another task by now: not this message's.
-        let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else {
+        let is_its = |(task, _): &(Task, _)| task.incarnation == incarnation;
+        let Some((task, reply)) = taken.filter(is_its) else {
             return Ok(Hinted::Spent);
         };
         match reply {

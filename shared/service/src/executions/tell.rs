@@ -23,7 +23,7 @@ impl Service {
 
     /// Tells the parents that are among these effects, and takes them out. A child that is closing has its outcome, so
     /// its parent can see it before the child is closed for good.
-    pub(super) async fn tell_first(&self, effects: &mut Vec<Effect>) -> Result<(), ServiceError> {
+    pub(crate) async fn tell_first(&self, effects: &mut Vec<Effect>) -> Result<(), ServiceError> {
         for effect in effects.iter() {
             let Effect::Tell(parent) = effect else { continue };
             match self.try_to_tell(parent).await {

@@ -3,8 +3,8 @@
 use tickover_core::decision::Effect;
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::ExecutionCommand;
-use tickover_core::execution::decision::ExecutionReply;
+use tickover_core::execution::command::Command;
+use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, LeaseId, Nonce, StepName};
 use tickover_core::time::Timestamp;
@@ -45,8 +45,8 @@ pub struct Ruling {
     pub nonce: Nonce,
     /// The record that it was taken on.
     pub seen: Option<Box<Execution>>,
-    pub command: ExecutionCommand,
-    pub outcome: Result<ExecutionReply, Reject>,
+    pub command: Command,
+    pub outcome: Result<Reply, Reject>,
     /// What others were to be told.
     pub effects: Vec<Effect>,
 }

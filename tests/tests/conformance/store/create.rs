@@ -1,9 +1,9 @@
 //! New tasks: once, twice, and after an earlier one of the same id.
 
-use tickover_core::command::{Command, Key, Schedule, Start};
 use tickover_core::duration::Millis;
 use tickover_core::id::Fingerprint;
 use tickover_core::retry::{Delay, Jitter, RetryPolicy};
+use tickover_core::task::command::{Command, Key, Schedule, Start};
 use tickover_core::timeout::{AttemptTimeout, OnTimeout, Timeouts};
 
 use super::fixture::{NOW, World, conflicting, deadline, json, look, present, retried};

@@ -2,7 +2,6 @@
 
 use tickover_core::command::Context;
 use tickover_core::cron::command::{Command, Definition, StartResult};
-use tickover_core::cron::decision::Change;
 use tickover_core::cron::expression::CronExpression;
 use tickover_core::cron::plan::{Missed, Overlap, Plan, When};
 use tickover_core::cron::run::{Occurrence, RunState, Target};
@@ -43,31 +42,27 @@ fn definition(world: &World, id: &str) -> Definition {
     }
 }
 
-/// What a command makes of a cron.
+/// What a command makes of a cron: the writes, and the record after them.
 #[expect(clippy::expect_used, reason = "a case's own command")]
-fn changed(world: &World, before: Option<&Cron>, command: &Command, now: Timestamp) -> Change {
+fn changed(world: &World, before: Option<&Cron>, command: &Command, now: Timestamp) -> (Vec<Write>, Cron) {
     let limits = Limits { due_shards: 1, ..Limits::default() };
     let context = Context { now, nonce: world.nonce(), limits: &limits };
-    decide(before, command, &context).write.expect("a change")
-}
-
-fn write(change: &Change) -> [Write; 1] {
-    let replaces = change.before.as_ref().map(|before| before.nonce);
-    [Write::PutCron { record: change.after.clone(), replaces }]
+    let decision = decide(before, command, &context);
+    (decision.writes, decision.outcome.expect("a change").0)
 }
 
 /// Writes a new cron.
 async fn made(world: &World, id: &str, now: Timestamp) -> Result<Cron, StoreError> {
-    let change = changed(world, None, &Command::Create(Box::new(definition(world, id))), now);
-    world.store.commit(&write(&change)).await?;
-    Ok(*change.after)
+    let (writes, record) = changed(world, None, &Command::Create(Box::new(definition(world, id))), now);
+    world.store.commit(&writes).await?;
+    Ok(record)
 }
 
 /// Decides and writes.
 async fn told(world: &World, before: &Cron, command: &Command, now: Timestamp) -> Result<Cron, StoreError> {
-    let change = changed(world, Some(before), command, now);
-    world.store.commit(&write(&change)).await?;
-    Ok(*change.after)
+    let (writes, record) = changed(world, Some(before), command, now);
+    world.store.commit(&writes).await?;
+    Ok(record)
 }
 
 pub(super) async fn every_change_of_a_cron_is_read_as_it_was_written(world: World) -> Result<(), StoreError> {
@@ -97,20 +92,20 @@ pub(super) async fn a_cron_is_made_once_and_changed_only_as_it_was_seen(
 ) -> Result<(), StoreError> {
     let first = changed(&world, None, &Command::Create(Box::new(definition(&world, "s"))), NOW);
     let rival = changed(&world, None, &Command::Create(Box::new(definition(&world, "s"))), NOW);
-    world.store.commit(&write(&first)).await?;
+    world.store.commit(&first.0).await?;
     // Again by the same decision: its answer was lost.
-    world.store.commit(&write(&first)).await?;
-    assert_eq!(conflicting(world.store.commit(&write(&rival)).await), None);
-    let paused = changed(&world, Some(&first.after), &Command::Pause, later(1));
-    let triggered = changed(&world, Some(&first.after), &Command::Trigger, later(1));
-    world.store.commit(&write(&paused)).await?;
-    world.store.commit(&write(&paused)).await?;
-    assert_eq!(conflicting(world.store.commit(&write(&triggered)).await), None);
-    assert_eq!(world.store.cron(&name("s")).await?, Some(*paused.after));
+    world.store.commit(&first.0).await?;
+    assert_eq!(conflicting(world.store.commit(&rival.0).await), None);
+    let paused = changed(&world, Some(&first.1), &Command::Pause, later(1));
+    let triggered = changed(&world, Some(&first.1), &Command::Trigger, later(1));
+    world.store.commit(&paused.0).await?;
+    world.store.commit(&paused.0).await?;
+    assert_eq!(conflicting(world.store.commit(&triggered.0).await), None);
+    assert_eq!(world.store.cron(&name("s")).await?, Some(paused.1));
     // One that never was can't be changed.
     let other = changed(&world, None, &Command::Create(Box::new(definition(&world, "t"))), NOW);
-    let lost = changed(&world, Some(&other.after), &Command::Pause, later(1));
-    assert_eq!(conflicting(world.store.commit(&write(&lost)).await), None);
+    let lost = changed(&world, Some(&other.1), &Command::Pause, later(1));
+    assert_eq!(conflicting(world.store.commit(&lost.0).await), None);
     assert_eq!(world.store.cron(&name("t")).await?, None);
     Ok(())
 }

@@ -4,9 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tickover_core::command::{Claim, Command, Company, Complete, Context, Fail, Schedule, Start};
-use tickover_core::decide::decide;
-use tickover_core::decision::{Decision, Write};
+use tickover_core::command::{Company, Context};
+use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
 use tickover_core::id::{
@@ -16,6 +15,9 @@ use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
 use tickover_core::queue::QueueView;
 use tickover_core::retry::{MaxAttempts, RetryPolicy};
+use tickover_core::task::command::{Claim, Command, Complete, Fail, Schedule, Start};
+use tickover_core::task::decide;
+use tickover_core::task::decision::Decision;
 use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
@@ -110,12 +112,12 @@ impl World {
 
     /// Writes what a decision asks for, and returns the task as it stands then.
     pub(super) async fn carry_out(&self, decision: Decision) -> Result<Task, StoreError> {
-        for blob in &decision.blobs {
-            self.store.put_blob(&blob.at, &blob.body).await?;
+        for part in &decision.parts {
+            self.store.put_part(part).await?;
         }
-        assert!(!decision.writes.is_empty(), "the rules refuse: {:?}", decision.outcome);
+        assert!(!decision.writes.is_empty(), "the rules refuse: {:?}", decision.reply());
         self.store.commit(&decision.writes).await?;
-        Ok(present(decision.task))
+        Ok(present(decision.record().cloned()))
     }
 
     /// Decides on a task and writes what comes of it.

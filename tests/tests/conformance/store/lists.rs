@@ -1,10 +1,10 @@
 //! What the indexes show.
 
-use tickover_core::command::{Command, Schedule};
 use tickover_core::decision::Write;
 use tickover_core::due::DueKind;
 use tickover_core::id::{RecordId, TaskId};
 use tickover_core::queue::QueueRecord;
+use tickover_core::task::command::{Command, Schedule};
 use tickover_core::time::Timestamp;
 
 use super::fixture::{NOW, SHARD, World, deadline, id, json, later, look, place, present, queue};

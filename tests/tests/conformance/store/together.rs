@@ -1,10 +1,10 @@
 //! Several writes of one decision: all of them or none.
 
-use tickover_core::command::{Command, Key, Schedule};
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::id::Fingerprint;
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::task::command::{Command, Key, Schedule};
 
 use super::fixture::{NOW, SHARD, World, conflicting, id, later, present, queue};
 use tickover_service::ports::StoreError;

@@ -1,11 +1,11 @@
 //! Decisions on tasks that exist, each under its condition.
 
 use futures::future::join_all;
-use tickover_core::command::{Command, Heartbeat, Schedule};
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::task::Task;
+use tickover_core::task::command::{Command, Heartbeat, Schedule};
 use tickover_core::timeout::{AttemptTimeout, OnTimeout, Timeouts};
 
 use super::fixture::{NOW, SHARD, World, conflicting, deadline, later, look, place, present, retried};
@@ -57,7 +57,7 @@ pub(super) async fn a_later_task_of_the_same_id_is_left_alone(world: World) -> R
 
 pub(super) async fn a_task_that_never_was_conflicts_with_nothing(world: World) -> Result<(), StoreError> {
     let command = Command::Schedule(Box::new(world.request("unwritten")));
-    let unwritten = present(world.decide(None, &command, NOW).task);
+    let unwritten = present(world.decide(None, &command, NOW).record().cloned());
     assert_eq!(conflicting(world.drive(&unwritten, &world.claim(), NOW).await), None);
     assert_eq!(world.store.task(&unwritten.id).await?, None);
     Ok(())
@@ -91,7 +91,7 @@ pub(super) async fn an_instant_that_would_be_found_too_late_conflicts(
     let hinted = world.schedule(Schedule { timeouts, ..world.request("late") }).await?;
     // Without the tick, the backstop at 600 s would be early enough for a heartbeat due at 900 s.
     let decision = world.decide(Some(&hinted), &world.claim(), NOW);
-    assert_eq!(present(decision.task.clone()).due, hinted.due);
+    assert_eq!(present(decision.record().cloned()).due, hinted.due);
     let to = Due { at: later(3_000), kind: DueKind::Backstop, shard: SHARD };
     let moved = world.moved(&hinted, to).await?;
 

@@ -1,7 +1,7 @@
 //! What operators do to executions.
 
-use tickover_core::decision::CancelReply;
 use tickover_core::execution::Execution;
+use tickover_service::operate::CancelReply;
 use tickover_service::{Service, ServiceError};
 
 use super::{answer, view};
