@@ -1,7 +1,6 @@
 //! The calls, made on the service itself.
 
 use async_trait::async_trait;
-use tickover_core::decision::CancelReply;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, ExecutionOutcome};
@@ -10,6 +9,7 @@ use tickover_core::payload::{Json, Payload};
 use tickover_core::task::Task;
 use tickover_service::crons::{CronRequest, DescribedCron};
 use tickover_service::executions::StartRequest;
+use tickover_service::operate::CancelReply;
 use tickover_service::ports::TaskFilter;
 use tickover_service::schedule::ScheduleRequest;
 use tickover_service::transact::Prepared;

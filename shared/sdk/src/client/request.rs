@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tickover_core::command;
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::id::{ExecutionId, TaskId};
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::payload::Json;
 use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
+use tickover_core::task::command;
 use tickover_core::timeout::{AttemptTimeout, OnTimeout, Timeouts};
 use tickover_service::executions::StartRequest;
 use tickover_service::ports::Ids as _;

@@ -5,13 +5,13 @@ use std::future::{Future, IntoFuture};
 use std::num::NonZeroU32;
 use std::pin::Pin;
 
-use tickover_core::command::Start;
 use tickover_core::cron::expression::CronExpression;
 use tickover_core::cron::plan::{Interval, Missed, Overlap, Plan, When};
 use tickover_core::cron::run::{IdTemplate, Target};
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::policy::PolicyError;
+use tickover_core::task::command::Start;
 use tickover_service::crons::{CronRequest, CronWork};
 use tickover_service::executions::StartRequest;
 use tickover_service::schedule::ScheduleRequest;

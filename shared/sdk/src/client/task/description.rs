@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tickover_core::id::TaskId;
-use tickover_core::next::next;
 use tickover_core::payload::Json;
 use tickover_core::retry::MaxAttempts;
+use tickover_core::task::next::next;
 use tickover_core::task::{self, Ending, PastAttempt, State, Status, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::TimeoutKind;

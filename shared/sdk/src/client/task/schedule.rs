@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 
 use serde::Serialize;
-use tickover_core::command::Start;
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::id::{QueueName, TaskId, TaskKind};
 use tickover_core::payload::Json;
+use tickover_core::task::command::Start;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::schedule::ScheduleRequest;
