@@ -73,15 +73,11 @@ pub struct Plan {
     pub instants: Vec<Timestamp>,
     /// Messages there may be at once.
     pub messages: usize,
-    /// What may go wrong.
     pub faults: Faults,
-    /// How tasks are retried.
     pub retry: RetryPolicy,
-    /// Their timeouts.
     pub timeouts: Timeouts,
     /// How long a worker counts as alive.
     pub lease: Millis,
-    /// The limits in force.
     pub limits: Limits,
     /// What must be possible, by the names of the properties that say so.
     pub reaches: Vec<&'static str>,
@@ -148,7 +144,6 @@ impl Protocol {
         Self { bug: Some(bug), ..Self::new(plan) }
     }
 
-    /// The bounds.
     pub const fn plan(&self) -> &Plan {
         &self.plan
     }

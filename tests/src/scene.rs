@@ -62,11 +62,8 @@ impl Clock for LeapClock {
 
 /// A service with the handles a test needs.
 pub struct Scene {
-    /// What is tested.
     pub service: Service,
-    /// Its time.
     pub clock: Arc<LeapClock>,
-    /// Its messages.
     pub queue: Arc<MemoryQueue>,
 }
 

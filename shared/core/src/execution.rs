@@ -10,6 +10,8 @@ pub mod decision;
 pub mod due;
 mod entries;
 pub mod event;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 pub mod journal;
 mod keeping;
 pub mod message;

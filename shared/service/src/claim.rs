@@ -37,7 +37,6 @@ const PAUSE_CHECK: Millis = Millis::from_secs(1);
 /// A request for work.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
-    /// For whom.
     pub worker: Option<WorkerName>,
     /// At most how many tasks, 1 to 10.
     pub max: usize,
@@ -85,9 +84,7 @@ pub(crate) struct Found<'a> {
 /// A task in the caller's hands.
 #[derive(Clone, Debug)]
 pub struct ClaimedTask {
-    /// Its record.
     pub task: Task,
-    /// Its input.
     pub input: Option<Json>,
     /// The token to report with.
     pub token: String,
@@ -99,9 +96,7 @@ pub struct ClaimedTask {
 
 /// What a look at messages came to.
 pub(crate) enum Looked {
-    /// Something to hand out.
     Found(Offered),
-    /// Nothing.
     Nothing {
         /// Whether the messages are gone or hidden, as far as it is known.
         all_spent: bool,
@@ -116,7 +111,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// For whoever does one thing at a time, on a queue that isn't paused.
+    /// For a worker that does one thing at a time, on a queue that isn't paused.
     pub(crate) const ALONE: Self = Self { company: Company::Alone, paused: false };
 }
 
@@ -342,8 +337,8 @@ impl Service {
         Ok(ClaimedTask { task, input, token, lease_expires_at, deadline_at })
     }
 
-    /// Releases a task that was claimed and whose input couldn't be read for now, so that its lease needn't run
-    /// out with nobody at work. Whether that was done: then it has a new message.
+    /// Releases a task that was claimed and whose input couldn't be read for now, so that no time is lost
+    /// until its lease ends. Returns whether it did: then the task has a new message.
     async fn give_back(&self, id: &TaskId, lease: LeaseId, error: &ServiceError) -> bool {
         match error {
             ServiceError::Throttled | ServiceError::Unavailable { .. } => {}

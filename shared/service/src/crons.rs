@@ -33,7 +33,6 @@ pub struct CronRequest {
     pub work: CronWork,
     /// How the runs' ids are made; from the cron's own id when absent.
     pub template: Option<IdTemplate>,
-    /// When, and how.
     pub plan: Plan,
     /// Whether it begins paused; when it is replaced and nothing is said, it stays as it is.
     pub paused: Option<bool>,
@@ -43,25 +42,20 @@ pub struct CronRequest {
 /// and memo are taken from there.
 #[derive(Clone, Debug)]
 pub enum CronWork {
-    /// A task.
     Task(Box<ScheduleRequest>, Json),
-    /// An execution.
     Execution(Box<StartRequest>, Json),
 }
 
 /// A cron that exists now.
 #[derive(Clone, Debug)]
 pub struct MadeCron {
-    /// Its record.
     pub record: Cron,
-    /// Whether it had existed before.
     pub existed: bool,
 }
 
 /// A cron with all that is known of it.
 #[derive(Clone, Debug)]
 pub struct DescribedCron {
-    /// Its record.
     pub record: Cron,
     /// What each of its runs is, as its caller wrote it; absent in lists where it is stored apart.
     pub given: Option<Json>,
@@ -72,7 +66,6 @@ pub struct DescribedCron {
 /// A run of a cron.
 #[derive(Clone, Debug)]
 pub struct DescribedRun {
-    /// Which.
     pub occurrence: Occurrence,
     /// The id of its task or execution.
     pub id: String,

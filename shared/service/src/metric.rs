@@ -93,14 +93,12 @@ const DURATION_SECONDS: &[f64] =
 /// A metric that shows how values are spread.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
-    /// Its name.
     pub name: &'static str,
     /// Upper bounds of its buckets, in seconds, for a recorder that counts in buckets.
     pub bounds: &'static [f64],
     description: &'static str,
 }
 
-/// All histograms.
 pub const HISTOGRAMS: [Spread; 7] = [
     Spread {
         name: TASK_DURATION,

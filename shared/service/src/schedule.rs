@@ -32,19 +32,13 @@ pub struct ScheduleRequest {
     pub id: Option<TaskId>,
     /// Makes the request repeatable without choosing an id.
     pub idempotency_key: Option<String>,
-    /// Where to.
     pub queue: QueueName,
-    /// What.
     pub kind: TaskKind,
-    /// With which input.
     pub input: Option<Json>,
     /// Labels, a JSON object of strings.
     pub labels: Option<Json>,
-    /// Retried how.
     pub retry: RetryPolicy,
-    /// Timed out when.
     pub timeouts: Timeouts,
-    /// From when.
     pub start: Start,
     /// The trace that it belongs to; of no account where traces aren't carried.
     pub trace: Option<TraceContext>,
@@ -53,13 +47,11 @@ pub struct ScheduleRequest {
 /// A task that exists now.
 #[derive(Clone, Debug)]
 pub struct Scheduled {
-    /// Its record.
     pub task: Task,
     /// Its input as given: the same whether it was new or not.
     pub input: Option<Json>,
     /// Its labels as given.
     pub labels: Option<Json>,
-    /// Whether it had existed before.
     pub existed: bool,
 }
 

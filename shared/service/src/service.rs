@@ -22,13 +22,9 @@ use crate::told::Told;
 /// The world, behind its ports.
 #[derive(Clone)]
 pub struct Ports {
-    /// Where records live.
     pub store: Arc<dyn Store>,
-    /// Where hints travel.
     pub queue: Arc<dyn Queue>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
     pub ids: Arc<dyn Ids>,
 }
 
@@ -113,7 +109,6 @@ impl Service {
         Self { terms: Arc::new(terms), ..self }
     }
 
-    /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -123,7 +118,6 @@ impl Service {
         self.ports.clock.now()
     }
 
-    /// The clock itself.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.ports.clock
     }
@@ -134,7 +128,6 @@ impl Service {
         bytes
     }
 
-    /// Puts things into a random order.
     pub(crate) fn shuffle<T>(&self, things: &mut [T]) {
         for end in (2..=things.len()).rev() {
             let bits = usize::try_from(u32::from_be_bytes(self.random())).unwrap_or(0);
@@ -158,14 +151,13 @@ impl Service {
         BlobId::from_bytes(self.random())
     }
 
-    /// A task id nobody chose: 128 random bits in hexadecimal.
+    /// A random task id: 128 bits in hexadecimal.
     pub(crate) fn new_task_id(&self) -> TaskId {
         let text = format!("{:032x}", u128::from_be_bytes(self.random()));
         #[expect(clippy::expect_used, reason = "hexadecimal digits are allowed in every id")]
         TaskId::parse(text).expect("hexadecimal is a name")
     }
 
-    /// An execution's id nobody chose.
     pub(crate) fn new_execution_id(&self) -> ExecutionId {
         let text = format!("{:032x}", u128::from_be_bytes(self.random()));
         #[expect(clippy::expect_used, reason = "hexadecimal digits are allowed in every id")]

@@ -46,10 +46,7 @@ pub enum Fired {
     /// A shard was swept.
     Swept(TickReport),
     /// Instants to come were handed to timers.
-    HandedOver {
-        /// How many.
-        timers: u64,
-    },
+    HandedOver { timers: u64 },
 }
 
 impl Fired {
@@ -74,10 +71,7 @@ pub enum FireError {
     Malformed(#[from] WakeError),
     /// It asks for an instant that no timer is ever sent for.
     #[error("a timer for {at}, which is more than a day ahead", at = .at.to_rfc3339())]
-    TooFarAhead {
-        /// Its instant.
-        at: Timestamp,
-    },
+    TooFarAhead { at: Timestamp },
     /// It could not be sent on.
     #[error("the message could not be sent on")]
     NotSentOn,

@@ -21,7 +21,7 @@ use crate::service::Service;
 use crate::telemetry;
 use crate::{metric, pulse::Pulse};
 
-/// Events that wait for the end of their call. Whoever sends, sends all there are: calls at once share batches.
+/// Events that wait for the end of their call. Each call sends all that wait, so concurrent calls share batches.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     waiting: Mutex<Vec<Outgoing>>,

@@ -21,7 +21,6 @@ use crate::service::Service;
 #[must_use = "the work begins only with the commit of its writes"]
 #[derive(Clone, Debug)]
 pub struct Prepared<Id> {
-    /// What it is.
     pub id: Id,
     /// Whether it had been there before: then there is nothing to write, and announcing it is all that is left.
     pub existed: bool,

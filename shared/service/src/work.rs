@@ -89,7 +89,6 @@ impl Service {
         })
     }
 
-    /// Records a result.
     pub async fn complete(
         &self,
         id: &TaskId,
@@ -171,11 +170,11 @@ impl Service {
         Ok(self.drive(id, Known::Record(Box::new(task)), command).await?.outcome?)
     }
 
-    /// The message is the lease's shadow: it stays hidden as long.
+    /// Keeps the message hidden for as long as the lease lasts.
     async fn extend_message(&self, task: &Task, token: &LeaseToken, length: Millis) {
         let Some(receipt) = &token.receipt else { return };
         if let Err(error) = self.ports.queue.change_visibility(&task.queue, receipt, length).await {
-            // It comes back sooner than need be, and whoever gets it finds the lease alive.
+            // It comes back sooner than need be; its receiver finds the lease alive.
             tracing::debug!({ field::TASK_ID } = %task.id, %error, "message not extended");
         }
     }

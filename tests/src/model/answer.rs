@@ -47,7 +47,6 @@ pub(super) struct Question {
     pub(super) clock: u8,
 }
 
-/// A decision.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     /// Without keys and payloads there is at most one write.
@@ -97,7 +96,6 @@ impl Answer {
 }
 
 impl Ask {
-    /// The command.
     pub(super) fn command(self, task: u8, lease: u8, length: Millis) -> Command {
         let fence = LeaseId::from_bytes([lease; 16]);
         let blob_id = BlobId::from_bytes([0; 16]);

@@ -10,7 +10,6 @@ use tickover_core::task::decide;
 use tickover_core::task::decision::Decision;
 use tickover_core::task::{Pending, State, Task};
 
-/// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// A report is taken from whoever sends it: its lease isn't compared with the holder's.

@@ -31,9 +31,7 @@ const TICK_BUDGET: Millis = Millis::from_secs(50);
 
 /// A process, from its start to its end or death.
 pub struct Process {
-    /// The world it is in.
     pub world: Arc<World>,
-    /// Its way to it.
     pub gate: Arc<Gate>,
     /// Its queues, for whoever reads them itself.
     pub queue: Arc<SimQueue>,
@@ -142,13 +140,11 @@ impl Process {
         self.call(asked, Answer::clone, carry_out).await.map(drop)
     }
 
-    /// Ends a task.
     pub async fn cancel(&self, id: &TaskId, force: bool) -> Result<(), ServiceError> {
         let asked = Request::Cancel(id.clone());
         self.call(asked, |_| Answer::Done, async |service| service.cancel(id, force).await).await.map(drop)
     }
 
-    /// Revives a task.
     pub async fn retry(&self, id: &TaskId) -> Result<(), ServiceError> {
         let asked = Request::Retry(id.clone());
         self.call(asked, |_| Answer::Done, async |service| service.retry(id).await).await.map(drop)

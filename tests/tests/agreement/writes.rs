@@ -166,7 +166,6 @@ impl Ask {
 }
 
 impl New {
-    /// The command.
     pub(crate) fn command(self, incarnation: Incarnation, key: Option<Key>) -> Command {
         let whole =
             self.deadline.map(|after| LifeTimeout { after: Millis::from_secs(after), is_error: true });
@@ -194,7 +193,6 @@ impl New {
     }
 }
 
-/// A key's digest.
 pub(crate) fn digest(key: u8) -> Fingerprint {
     Fingerprint::from_bytes([key; 16])
 }

@@ -19,7 +19,7 @@ impl Single {
     }
 
     /// The cron, read.
-    pub(super) fn cron(&self) -> anyhow::Result<Cron> {
+    pub(super) fn cron(&self) -> anyhow::Result<CronShown> {
         Ok(serde_json::from_str(self.cron.get())?)
     }
 }
@@ -49,7 +49,7 @@ pub(super) struct Deleted {
 
 /// A cron.
 #[derive(Debug, Deserialize)]
-pub(super) struct Cron {
+pub(super) struct CronShown {
     /// Its id.
     pub(super) id: String,
     /// `active`, `paused` or `finished`.

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use comfy_table::{Table, presets};
 use tickover_core::time::Timestamp;
 
-use super::answer::{Cron, Run};
+use super::answer::{CronShown, Run};
 
 /// A cron with everything that is known of it.
-pub(super) fn cron(cron: &Cron) -> String {
+pub(super) fn cron(cron: &CronShown) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         // Writing to a string can't fail.
@@ -50,7 +50,7 @@ pub(super) fn cron(cron: &Cron) -> String {
 }
 
 /// Many crons, one in a row.
-pub(super) fn table(crons: &[Cron]) -> Table {
+pub(super) fn table(crons: &[CronShown]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(["cron", "status", "when", "overlap", "started", "next"]);
@@ -84,7 +84,7 @@ fn runs(runs: &[Run]) -> Table {
     table
 }
 
-fn when(cron: &Cron) -> String {
+fn when(cron: &CronShown) -> String {
     match (&cron.cron, &cron.every) {
         (Some(expression), _) => format!("{expression} ({})", cron.time_zone.as_deref().unwrap_or("UTC")),
         (None, Some(every)) => format!("every {every}"),
@@ -92,7 +92,7 @@ fn when(cron: &Cron) -> String {
     }
 }
 
-fn started(cron: &Cron) -> String {
+fn started(cron: &CronShown) -> String {
     match cron.max_runs {
         Some(most) => format!("{} of {most}", cron.started),
         None => cron.started.to_string(),

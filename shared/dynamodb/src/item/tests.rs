@@ -56,7 +56,6 @@ fn schedule() -> Schedule {
     }
 }
 
-/// A task that waits for a worker.
 pub(crate) fn pending() -> Task {
     decided(None, &Command::Schedule(Box::new(schedule())), NOW)
 }

@@ -19,7 +19,6 @@ use crate::telemetry::field;
 /// A message that somebody else received.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered<'a> {
-    /// Its body.
     pub body: &'a str,
     /// What its visibility is changed with, where that is known.
     pub receipt: Option<&'a str>,
@@ -71,7 +70,7 @@ impl Service {
                 }
                 handed_over.map(|task| Hinted::Taken(Box::new(task)))
             }
-            // If its holder dies, this message may be what brings it to somebody else.
+            // If its holder dies, this message may be the one that brings it to another worker.
             ClaimReply::Held => {
                 let left =
                     task.running().map_or(Millis::ZERO, |held| held.lease_expires_at.since(self.now()));
@@ -117,7 +116,7 @@ impl Service {
         Err(ServiceError::Unavailable { reason: "it is for another worker, now or later".to_owned() })
     }
 
-    /// Hides messages that somebody else received for that long from now.
+    /// Hides messages for `left` from now. They were received by AWS on the function's behalf.
     pub async fn hide_messages(
         &self,
         queue: &QueueName,
@@ -132,7 +131,7 @@ impl Service {
         Ok(self.is_paused(queue).await? && self.note_parked(queue).await?)
     }
 
-    /// Has a fresh message stand for one that somebody else received and will delete.
+    /// Sends a copy of a message that AWS received for the function and will delete.
     pub(crate) async fn send_hint(
         &self,
         queue: &QueueName,

@@ -34,7 +34,6 @@ pub(super) fn unknown_after(receives: u32) -> Millis {
 
 /// What a task's message led to.
 enum Led {
-    /// The caller has it.
     Claimed(Box<ClaimedTask>),
     /// It is for a worker that has nothing else under way.
     Suspect,
@@ -217,7 +216,8 @@ impl Service {
         }
     }
 
-    /// A message of a task that has ended: whoever ended it may have died before telling its parent.
+    /// Tells the parent of an ended task whose message came again: the process that ended it may have died before
+    /// it told the parent.
     pub(crate) async fn tell_of_ended(&self, task: &Task) -> Result<(), ServiceError> {
         match (&task.parent, task.ended()) {
             (Some(parent), Some(ended)) => self.tell_again(parent, ended.ended_at).await,

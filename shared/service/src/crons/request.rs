@@ -149,7 +149,6 @@ impl Service {
         Ok(())
     }
 
-    /// What each run of a cron is.
     pub(super) async fn request_of(&self, record: &Cron) -> Result<Stored, ServiceError> {
         let corrupt = |what: &str| ServiceError::Corrupt { reason: format!("cron {}: {what}", record.id) };
         let text = match &record.request {

@@ -1,8 +1,8 @@
 //! A turn's word, decided on again because others have written meanwhile.
 //!
 //! The answer to the first try may have been lost on its way, and then another write came over it: what it brought is
-//! in the journal already, and must not be there twice. What a wait took may have been thrown away. And whoever begins
-//! the next run takes along the events that have come since.
+//! in the journal already, and must not be there twice. What a wait took may have been thrown away. And the
+//! next run takes along the events that have come since.
 
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;

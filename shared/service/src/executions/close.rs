@@ -3,8 +3,8 @@
 //! There may be more to end than one call has time for. How far it has come is noted page by page, and a message that
 //! is sent once time is up goes on from there. So a close is a chain of calls, and there is one chain of each: it
 //! begins with the command that closed the execution, only its own message goes on with it, and of two calls at the
-//! same page one is refused and sends nothing. The tick takes a chain over that has given no sign of life for as long
-//! as the backstop. Nobody else who finds an execution closing does anything of that.
+//! same page one is refused and sends nothing. The tick takes over a chain that has noted nothing for as long as
+//! the backstop. Every other call that finds an execution closing leaves it alone.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -61,11 +61,10 @@ pub(super) enum Share {
 /// How far a call came with what it goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Came {
-    /// Through all of it.
     Through,
     /// As far as there was time.
     OutOfTime,
-    /// Somebody else has come at least as far, and goes on with it.
+    /// Another call has come at least as far, and goes on with it.
     Overtaken,
 }
 
@@ -139,7 +138,7 @@ impl Service {
         Ok(self.drive_execution(&execution.id, known, &Command::Finish(end)).await?.outcome?.0)
     }
 
-    /// Time is up: the rest is done by whoever gets the message that is sent here.
+    /// Sends the message that goes on with the rest when time is up.
     async fn go_on_later(&self, execution: &Execution) {
         self.publish(self.going_on(execution).into_iter().collect()).await;
     }
@@ -279,8 +278,8 @@ impl Service {
         }
     }
 
-    /// Notes how far somebody has come: the record as it stands after that; nothing if it has moved on, or somebody
-    /// else has come at least as far.
+    /// Notes the progress, and returns the record as it stands then. `None` if it has moved on, or if another call has
+    /// come at least as far.
     pub(super) async fn note_progress(
         &self,
         execution: &Execution,
@@ -307,7 +306,6 @@ fn falls_to(look: &Look, decision: &Decision) -> bool {
     }
 }
 
-/// How far somebody has come.
 pub(super) fn progress_of(execution: &Execution) -> Progress {
     execution.progress.unwrap_or_default()
 }

@@ -46,13 +46,9 @@ pub struct PendingEvents {
 /// An event that waits for an execution to take it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingEvent {
-    /// Its name.
     pub name: EventName,
-    /// Its own id.
     pub id: Option<EventId>,
-    /// What came with it.
     pub payload: Option<Json>,
-    /// When it was offered.
     pub offered_at: Timestamp,
 }
 

@@ -1,8 +1,8 @@
 //! Remote steps and children whose execution has ended, or has gone on to another run, without knowing of them.
 //!
 //! A task is begun before the journal says so. Where the turn that began it is lost in between, nothing that follows
-//! from the journal ever ends it. So whoever is about to start it looks at its parent first, and so does each
-//! heartbeat of an attempt that runs.
+//! from the journal ever ends it. So each claim of such a task looks at its parent first, and so does each
+//! heartbeat of a running attempt.
 
 use tickover_core::decision::Effect;
 use tickover_core::execution::journal::{Entry, Happened};
@@ -58,7 +58,8 @@ impl Service {
         })
     }
 
-    /// Ends a child that nobody has begun to run, if it is to end with its parent and that is over. Whether it did.
+    /// Ends a child that hasn't begun to run, if it is to end with its parent and the parent is over. Returns whether it
+    /// did.
     pub(crate) async fn end_if_outlived(&self, child: &Execution) -> Result<bool, ServiceError> {
         let Some(parent) = &child.parent else { return Ok(false) };
         if parent.on_close == ParentClosePolicy::Abandon || !child.is_untouched() {

@@ -22,7 +22,6 @@ const INLINE_BYTES: usize = 200;
 
 /// What became of the wish for a turn.
 pub(crate) enum Taken {
-    /// The caller has it.
     Turn(Box<TakenTurn>),
     /// It may not go on before this long.
     Early(Millis),

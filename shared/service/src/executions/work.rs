@@ -16,18 +16,14 @@ use crate::telemetry::field;
 /// How soon a turn's message comes back that a caller who only takes tasks has received.
 const FOR_OTHERS: Millis = Millis::from_secs(5);
 
-/// Something to do.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// A task.
     Task(Box<ClaimedTask>),
-    /// An execution's turn.
     Turn(Box<TakenTurn>),
 }
 
 /// What a turn's message led to.
 enum Message {
-    /// A turn.
     Turn(Box<TakenTurn>),
     /// It is for a worker that has nothing else under way.
     Suspect,

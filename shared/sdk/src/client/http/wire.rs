@@ -38,7 +38,7 @@ pub(super) fn offer(event: &NewEvent) -> Offering<'_> {
 
 /// A cron.
 #[derive(Serialize)]
-pub(super) struct Cron<'a> {
+pub(super) struct CronBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a CronId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub(super) struct Cron<'a> {
     paused: Option<bool>,
 }
 
-pub(super) fn cron(request: &CronRequest) -> Cron<'_> {
+pub(super) fn cron(request: &CronRequest) -> CronBody<'_> {
     let (cron, every) = match &request.plan.when {
         When::Cron(cron) => (Some(cron), None),
         When::Every(interval) => (None, Some(interval.span())),
@@ -69,7 +69,7 @@ pub(super) fn cron(request: &CronRequest) -> Cron<'_> {
         CronWork::Task(_, given) => (Some(given), None),
         CronWork::Execution(_, given) => (None, Some(given)),
     };
-    Cron {
+    CronBody {
         id: request.id.as_ref(),
         cron: cron.map(|cron| cron.expression()),
         time_zone: cron.map(|cron| cron.time_zone()),

@@ -83,7 +83,7 @@ pub(super) fn commit(records: &mut Records, writes: &[Write]) -> Result<(), Stor
     let is_decided = |write: &&Write| !is_extension(write) && !is_wake(write);
     let decided: Vec<&Write> = writes.iter().filter(is_decided).collect();
     settle(records, &decided)?;
-    // Whoever is woken must find what it is woken for.
+    // A woken execution must find what it is woken for.
     for wake in writes.iter().filter(|write| is_wake(write)) {
         records.apply(wake);
     }
