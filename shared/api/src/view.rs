@@ -15,8 +15,8 @@ pub use answers::{
 pub use attempt::{AttemptView, ErrorView};
 pub use crons::{CronAnswer, CronView, CronsAnswer, DeletedAnswer, RunView, TriggerAnswer};
 pub use execution::{
-    CauseView, DrainAnswer, EventView, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer,
-    ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, FailingView, OfferAnswer, ParentView,
+    CauseView, ClearEventsAnswer, EventView, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer,
+    ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, FailingView, ParentView, SendEventAnswer,
     TimelineAnswer, TimelineEntryView, WaitView, timeline,
 };
 pub use queue::QueueView;

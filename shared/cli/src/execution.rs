@@ -25,7 +25,7 @@ use crate::show::{print, print_json, say};
 use answer::{Page, Timeline};
 
 pub(crate) use answer::Single;
-pub(crate) use events::{EventArgs, offer};
+pub(crate) use events::{EventArgs, send_event};
 pub(crate) use start::{StartArgs, run as start};
 
 /// How many remote steps are looked at to explain what an execution waits for.
@@ -62,7 +62,7 @@ pub(crate) enum ExecutionCommand {
     /// Show the events that wait for an execution
     Events(events::EventsArgs),
     /// Throw away the events of a name that wait for an execution
-    Drain(events::DrainArgs),
+    ClearEvents(events::ClearArgs),
 }
 
 /// Options of calls that need nothing but the execution.
@@ -158,7 +158,7 @@ pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::R
             print(&described(&operate(&args.id, &path, None, client).await?)?)
         }
         ExecutionCommand::Events(args) => events::list(args, client).await,
-        ExecutionCommand::Drain(args) => events::drain(args, client).await,
+        ExecutionCommand::ClearEvents(args) => events::clear_events(args, client).await,
     }
 }
 

@@ -69,7 +69,7 @@ enum Command {
     Task(Box<schedule::TaskArgs>),
     /// Start an execution of a workflow, and wait for its result if wished
     Start(Box<execution::StartArgs>),
-    /// Offer an event to an execution
+    /// Send an event to an execution
     Event(execution::EventArgs),
     /// Executions: show, list, explain, cancel, pause, run again, and what else operators do
     #[command(subcommand)]
@@ -113,7 +113,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Work(args) => return work::run(args, client(cli.endpoint)?).await,
         Command::Task(args) => schedule::run(*args, &client(cli.endpoint)?).await?,
         Command::Start(args) => return execution::start(*args, &client(cli.endpoint)?).await,
-        Command::Event(args) => execution::offer(args, &client(cli.endpoint)?).await?,
+        Command::Event(args) => execution::send_event(args, &client(cli.endpoint)?).await?,
         Command::Execution(command) => execution::run(command, &client(cli.endpoint)?).await?,
         Command::Describe(args) => operate::describe(args, &client(cli.endpoint)?).await?,
         Command::List(args) => operate::list(args, &client(cli.endpoint)?).await?,

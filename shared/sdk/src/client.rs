@@ -15,8 +15,8 @@ mod http;
 mod json;
 mod list;
 mod outcome;
-mod patience;
 mod request;
+mod retries;
 mod start;
 mod task;
 mod timeline;
@@ -36,7 +36,7 @@ pub use cron::{
 };
 pub use description::Description;
 pub use error::{ClientError, ExecutionError, TaskError};
-pub use event::{Event, Offer, Offered};
+pub use event::{Event, EventSent, SendEvent};
 pub use handle::{Ended, Handle, Rerun};
 #[cfg(feature = "client-http")]
 pub use http::Http;
@@ -138,7 +138,7 @@ impl Client {
     /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
     /// let client = tickover::Client::from_env()?;
     /// let run = client.start(&order, 500).id("order-7").await?;
-    /// run.offer("shipped", "a bicycle").await?;
+    /// run.send_event("shipped", "a bicycle").await?;
     /// let receipt: u32 = run.result().await?;
     /// # Ok(())
     /// # }

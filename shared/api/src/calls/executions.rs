@@ -3,7 +3,7 @@
 mod events;
 mod operate;
 
-pub use events::{drain, event, events, offer};
+pub use events::{clear_events, event, events, send_event};
 pub use operate::{cancel, pause, rerun, restart, resume, retry_step, terminate};
 
 use tickover_core::error::Reject;

@@ -19,8 +19,8 @@ use super::task::NextView;
 use super::verbatim::Verbatim;
 
 pub use answers::{
-    DrainAnswer, EventView, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer,
-    ExecutionsAnswer, OfferAnswer, TimelineAnswer,
+    ClearEventsAnswer, EventView, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer,
+    ExecutionChangeAnswer, ExecutionsAnswer, SendEventAnswer, TimelineAnswer,
 };
 pub use outcome::{CauseView, FailingView};
 pub use timeline::{TimelineEntryView, timeline};

@@ -45,7 +45,7 @@ pub(super) struct Page {
 
 /// How an event was taken.
 #[derive(Debug, Deserialize)]
-pub(super) struct Offered {
+pub(super) struct EventSent {
     /// Whether one with its id had been offered before.
     #[serde(default)]
     pub(super) duplicate: bool,
@@ -84,7 +84,7 @@ pub(super) struct Event {
 
 /// How many events were thrown away.
 #[derive(Debug, Deserialize)]
-pub(super) struct Drained {
+pub(super) struct EventsCleared {
     /// So many.
     pub(super) drained: u32,
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tickover_core::id::{EventId, EventName, ExecutionId};
 
-use super::answer::{Drained, Events, Offered};
+use super::answer::{EventSent, Events, EventsCleared};
 use super::show;
 use crate::client::{CallError, Client};
 use crate::schedule::{name, read_json};
@@ -43,7 +43,7 @@ pub(crate) struct EventsArgs {
 
 /// Options of `tickover execution drain`.
 #[derive(clap::Args, Debug)]
-pub(crate) struct DrainArgs {
+pub(crate) struct ClearArgs {
     /// The execution's id
     #[arg(value_parser = name(ExecutionId::parse))]
     id: ExecutionId,
@@ -61,11 +61,11 @@ struct Request<'a> {
 }
 
 /// Offers an event.
-pub(crate) async fn offer(args: EventArgs, client: &Client) -> anyhow::Result<()> {
+pub(crate) async fn send_event(args: EventArgs, client: &Client) -> anyhow::Result<()> {
     let payload = args.payload.as_deref().map(|text| read_json(text, "the payload")).transpose()?;
     let body = to_raw_value(&Request { payload, event_id: args.event_id.as_ref() })?;
     let path = ["executions", args.id.as_str(), "events", args.name.as_str()];
-    let offered: Offered = client.call(Method::POST, &path, &[], Some(&body)).await?;
+    let offered: EventSent = client.call(Method::POST, &path, &[], Some(&body)).await?;
     let what = if offered.duplicate { "had been offered before" } else { "is offered" };
     let pending = count(offered.pending as usize, "event");
     print(&format!("{} {what}: {pending} waiting for {}\n", args.name, args.id))
@@ -96,9 +96,9 @@ pub(super) async fn list(args: EventsArgs, client: &Client) -> anyhow::Result<()
 }
 
 /// Throws events away.
-pub(super) async fn drain(args: DrainArgs, client: &Client) -> anyhow::Result<()> {
+pub(super) async fn clear_events(args: ClearArgs, client: &Client) -> anyhow::Result<()> {
     let path = ["executions", args.id.as_str(), "events", args.name.as_str()];
-    let gone: Drained = client.call(Method::DELETE, &path, &[], None).await?;
+    let gone: EventsCleared = client.call(Method::DELETE, &path, &[], None).await?;
     let events = count(gone.drained as usize, "event");
     print(&format!("{events} named {} thrown away\n", args.name))
 }

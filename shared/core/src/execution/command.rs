@@ -1,6 +1,6 @@
 //! What can be asked of an execution. Commands carry everything random or read from outside.
 
-use crate::command::Company;
+use crate::command::Isolation;
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
 use crate::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Progress, Stuck, UnderWay};
@@ -35,7 +35,7 @@ pub enum Command {
     /// Make it.
     Start(Box<Start>),
     /// Take its next turn.
-    Take(Take),
+    StartTurn(StartTurn),
     /// Write down what a turn has brought so far; the turn goes on.
     Record(Record),
     /// End the turn: nothing can be done until something happens.
@@ -43,7 +43,7 @@ pub enum Command {
     /// End the turn, and the run or the execution with it.
     Close(Close),
     /// Say that the turn's worker is alive.
-    Renew {
+    Heartbeat {
         /// The fence of the turn.
         lease: LeaseId,
     },
@@ -55,9 +55,9 @@ pub enum Command {
         after: Millis,
         undone: Undone,
     },
-    Offer(Offer),
+    SendEvent(SendEvent),
     /// Throw away the waiting events of a name.
-    Drain {
+    ClearEvents {
         name: EventName,
         /// How many there are, by the whole journal.
         count: u32,
@@ -82,7 +82,7 @@ pub enum Command {
     /// What it left open at this end has been ended: it is closed for good.
     Finish(End),
     /// Take note of how far somebody has come with what is more than one call can do.
-    GoneThrough(GoneThrough),
+    NoteProgress(NoteProgress),
     /// Send its hint again, if it is parked: its queue was resumed.
     Unpark,
     /// See what has become due: the tick's look.
@@ -134,7 +134,7 @@ pub enum StartPolicy {
 
 /// A request for a turn.
 #[derive(Clone, Debug)]
-pub struct Take {
+pub struct StartTurn {
     /// Random: the fence of the turn to come.
     pub lease: LeaseId,
     pub worker: Option<WorkerName>,
@@ -143,7 +143,7 @@ pub struct Take {
     /// The incarnation that the hint which led to it was of.
     pub incarnation: Option<Incarnation>,
     /// What else the taking process has under way.
-    pub company: Company,
+    pub company: Isolation,
     /// Whether its queue is paused: then no turn begins, and the execution is parked.
     pub paused: bool,
     /// What the workflow's code says, where the taking process has it.
@@ -219,7 +219,7 @@ pub enum Ending {
 }
 
 #[derive(Clone, Debug)]
-pub struct Offer {
+pub struct SendEvent {
     pub name: EventName,
     pub id: Option<EventId>,
     /// What comes with it; a pointer where it is too large for the record.
@@ -250,7 +250,7 @@ impl End {
 /// How far somebody has come who ends what an execution left open, or goes through its parts. Nothing changes where
 /// somebody else has come at least as far.
 #[derive(Clone, Copy, Debug)]
-pub struct GoneThrough {
+pub struct NoteProgress {
     pub run: u32,
     /// When the execution had closed, if it had: of another end nothing is said.
     pub ended_at: Option<Timestamp>,
@@ -272,11 +272,11 @@ impl Command {
             Self::Suspend(suspend) => &suspend.entries,
             Self::Close(close) => &close.entries,
             Self::Start(_)
-            | Self::Take(_)
-            | Self::Renew { .. }
+            | Self::StartTurn(_)
+            | Self::Heartbeat { .. }
             | Self::Release { .. }
-            | Self::Offer(_)
-            | Self::Drain { .. }
+            | Self::SendEvent(_)
+            | Self::ClearEvents { .. }
             | Self::Cancel
             | Self::Terminate
             | Self::Pause
@@ -284,7 +284,7 @@ impl Command {
             | Self::Restart(_)
             | Self::RetryStep { .. }
             | Self::Finish(_)
-            | Self::GoneThrough(_)
+            | Self::NoteProgress(_)
             | Self::Unpark
             | Self::Due(_)
             | Self::Timer { .. } => &[],

@@ -179,7 +179,7 @@ pub enum Happened {
     },
     /// All waiting events of a name were thrown away.
     #[serde(rename = "d")]
-    Drained {
+    EventsCleared {
         #[serde(rename = "n")]
         name: EventName,
         #[serde(rename = "c")]
@@ -276,7 +276,7 @@ pub fn pending_events(entries: &[Entry]) -> Vec<&Entry> {
     for entry in entries {
         match &entry.what {
             Happened::Waited { event: Some(name), .. } => *taken.entry(name).or_default() += 1,
-            Happened::Drained { name, count } => *taken.entry(name).or_default() += count,
+            Happened::EventsCleared { name, count } => *taken.entry(name).or_default() += count,
             Happened::Attempt { .. }
             | Happened::Remote { .. }
             | Happened::Child { .. }
@@ -315,7 +315,7 @@ impl Happened {
             | Self::Reopened { .. }
             | Self::Until { .. }
             | Self::Event { .. }
-            | Self::Drained { .. }
+            | Self::EventsCleared { .. }
             | Self::Patches { .. }
             | Self::Note { .. } => None,
         }
@@ -336,7 +336,7 @@ impl Entry {
             | Happened::Until { .. }
             | Happened::Fired { .. }
             | Happened::Waited { .. }
-            | Happened::Drained { .. }
+            | Happened::EventsCleared { .. }
             | Happened::Patches { .. }
             | Happened::Note { .. } => None,
         }
@@ -360,7 +360,7 @@ pub fn open_steps(entries: &[Entry]) -> Vec<&Entry> {
             | Happened::Fired { .. }
             | Happened::Event { .. }
             | Happened::Waited { .. }
-            | Happened::Drained { .. }
+            | Happened::EventsCleared { .. }
             | Happened::Patches { .. }
             | Happened::Note { .. } => {}
         }

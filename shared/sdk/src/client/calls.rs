@@ -12,7 +12,7 @@ use tickover_service::schedule::ScheduleRequest;
 use tickover_service::transact::Prepared;
 
 use super::{
-    ClientError, CronDescription, Crons, Description, Ended, Event, Executions, Offered, TaskDescription,
+    ClientError, CronDescription, Crons, Description, Ended, Event, EventSent, Executions, TaskDescription,
     Tasks, TimelineEntry,
 };
 
@@ -33,11 +33,11 @@ pub(super) trait Calls: Send + Sync {
 
     async fn list(&self, list: &List) -> Result<Executions, ClientError>;
 
-    async fn offer(&self, id: &ExecutionId, event: NewEvent) -> Result<Offered, ClientError>;
+    async fn send_event(&self, id: &ExecutionId, event: NewEvent) -> Result<EventSent, ClientError>;
 
     async fn events(&self, id: &ExecutionId) -> Result<Vec<Event>, ClientError>;
 
-    async fn drain(&self, id: &ExecutionId, name: &EventName) -> Result<u32, ClientError>;
+    async fn clear_events(&self, id: &ExecutionId, name: &EventName) -> Result<u32, ClientError>;
 
     async fn end(&self, id: &ExecutionId, how: End) -> Result<Ended, ClientError>;
 

@@ -17,7 +17,7 @@ use tickover_service::{Service, ServiceError, describe};
 
 use super::calls::{Again, Calls, End, Hold, List, NewEvent};
 use super::{
-    ClientError, CronDescription, Crons, Description, Ended, Event, Executions, Offered, TaskDescription,
+    ClientError, CronDescription, Crons, Description, Ended, Event, EventSent, Executions, TaskDescription,
     Tasks, TimelineEntry,
 };
 
@@ -74,9 +74,9 @@ impl Calls for Direct {
         Ok(Executions { executions, cursor: page.next })
     }
 
-    async fn offer(&self, id: &ExecutionId, event: NewEvent) -> Result<Offered, ClientError> {
-        let offered = self.service.offer(id, event.name, event.id, event.payload).await?;
-        Ok(Offered { duplicate: offered.duplicate, pending: offered.pending })
+    async fn send_event(&self, id: &ExecutionId, event: NewEvent) -> Result<EventSent, ClientError> {
+        let offered = self.service.send_event(id, event.name, event.id, event.payload).await?;
+        Ok(EventSent { duplicate: offered.duplicate, pending: offered.pending })
     }
 
     async fn events(&self, id: &ExecutionId) -> Result<Vec<Event>, ClientError> {
@@ -92,8 +92,8 @@ impl Calls for Direct {
             .collect())
     }
 
-    async fn drain(&self, id: &ExecutionId, name: &EventName) -> Result<u32, ClientError> {
-        Ok(self.service.drain(id, name.clone()).await?)
+    async fn clear_events(&self, id: &ExecutionId, name: &EventName) -> Result<u32, ClientError> {
+        Ok(self.service.clear_events(id, name.clone()).await?)
     }
 
     async fn end(&self, id: &ExecutionId, how: End) -> Result<Ended, ClientError> {

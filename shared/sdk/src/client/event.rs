@@ -18,7 +18,7 @@ use crate::codec;
 /// An event that is sent when it is awaited.
 #[must_use = "nothing is offered before it is awaited"]
 #[derive(Debug)]
-pub struct Offer {
+pub struct SendEvent {
     client: Client,
     execution: ExecutionId,
     event: Result<NewEvent, ClientError>,
@@ -26,7 +26,7 @@ pub struct Offer {
 
 /// How an event was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offered {
+pub struct EventSent {
     /// Whether one with its id had been offered before: the first one stands.
     pub duplicate: bool,
     /// Events of all names that wait for the execution now.
@@ -46,7 +46,7 @@ pub struct Event {
     pub offered_at: Timestamp,
 }
 
-impl Offer {
+impl SendEvent {
     pub(super) fn new(
         client: Client,
         execution: ExecutionId,
@@ -71,14 +71,14 @@ impl Offer {
     }
 }
 
-impl IntoFuture for Offer {
-    type Output = Result<Offered, ClientError>;
+impl IntoFuture for SendEvent {
+    type Output = Result<EventSent, ClientError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let Self { client, execution, event } = self;
-            client.calls.offer(&execution, event?).await
+            client.calls.send_event(&execution, event?).await
         })
     }
 }

@@ -10,8 +10,8 @@ use tickover_core::id::{EventName, ExecutionId, StepName};
 use tickover_core::limits::WAIT_MAX;
 
 use super::calls::{Again, End, Hold};
-use super::patience::Patience;
-use super::{Client, ClientError, Description, Event, ExecutionError, Offer, Reads, TimelineEntry};
+use super::retries::Retries;
+use super::{Client, ClientError, Description, Event, ExecutionError, Reads, SendEvent, TimelineEntry};
 
 /// An execution whose result is read as `O`. Cheap to clone; dropping it changes nothing.
 pub struct Handle<O> {
@@ -64,12 +64,12 @@ impl<O> Handle<O> {
     where
         O: DeserializeOwned,
     {
-        let mut patience = Patience::default();
+        let mut retries = Retries::default();
         loop {
             match self.client.calls.describe(&self.id, WAIT_MAX).await {
                 Ok(Description { outcome: Some(outcome), .. }) => return outcome.into_result(),
-                Ok(Description { outcome: None, .. }) => patience = Patience::default(),
-                Err(error) => patience.bear(error, &self.client).await?,
+                Ok(Description { outcome: None, .. }) => retries = Retries::default(),
+                Err(error) => retries.bear(error, &self.client).await?,
             }
         }
     }
@@ -108,12 +108,12 @@ impl<O> Handle<O> {
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    /// run.offer("shipped", "a bicycle").id("shipment-7").await?; // once, however often it is sent
+    /// run.send_event("shipped", "a bicycle").id("shipment-7").await?; // once, however often it is sent
     /// # Ok(())
     /// # }
     /// ```
-    pub fn offer(&self, event: impl Into<String>, payload: impl Serialize) -> Offer {
-        Offer::new(self.client.clone(), self.id.clone(), event.into(), &payload)
+    pub fn send_event(&self, event: impl Into<String>, payload: impl Serialize) -> SendEvent {
+        SendEvent::new(self.client.clone(), self.id.clone(), event.into(), &payload)
     }
 
     /// The events that wait for it, oldest first.
@@ -134,13 +134,13 @@ impl<O> Handle<O> {
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    /// let thrown_away = run.drain("reminder").await?;
+    /// let thrown_away = run.clear_events("reminder").await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn drain(&self, event: impl Into<String>) -> Result<u32, ClientError> {
+    pub async fn clear_events(&self, event: impl Into<String>) -> Result<u32, ClientError> {
         let name = EventName::parse(event).map_err(|problem| ClientError::invalid("event", problem))?;
-        self.client.calls.drain(&self.id, &name).await
+        self.client.calls.clear_events(&self.id, &name).await
     }
 
     /// Asks it to end: its code is stopped at its next step.

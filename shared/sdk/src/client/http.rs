@@ -22,7 +22,7 @@ use tickover_service::transact::Prepared;
 
 use super::calls::{Again, Calls, End, Hold, List, NewEvent};
 use super::{
-    Client, ClientError, CronDescription, Crons, Description, Ended, Event, Executions, Offered,
+    Client, ClientError, CronDescription, Crons, Description, Ended, Event, EventSent, Executions,
     TaskDescription, Tasks, TimelineEntry, request,
 };
 
@@ -186,16 +186,16 @@ impl Calls for Http {
         Ok(Executions { executions: executions?, cursor: page.cursor })
     }
 
-    async fn offer(&self, id: &ExecutionId, event: NewEvent) -> Result<Offered, ClientError> {
+    async fn send_event(&self, id: &ExecutionId, event: NewEvent) -> Result<EventSent, ClientError> {
         let url = self.url(&[EXECUTIONS, id.as_str(), "events", event.name.as_str()]);
-        let body = wire::offer(&event);
+        let body = wire::send_event(&event);
         let send = |http: &reqwest::Client| http.post(url.clone()).json(&body);
         // Without an id of its own, an event that is sent again is another one.
         let taken: wire::Taken = match event.id {
             Some(_) => self.call(send).await?,
             None => self.call_once(send(&self.sender)).await?,
         };
-        Ok(Offered { duplicate: taken.duplicate, pending: taken.pending })
+        Ok(EventSent { duplicate: taken.duplicate, pending: taken.pending })
     }
 
     async fn events(&self, id: &ExecutionId) -> Result<Vec<Event>, ClientError> {
@@ -209,9 +209,9 @@ impl Calls for Http {
         }
     }
 
-    async fn drain(&self, id: &ExecutionId, name: &EventName) -> Result<u32, ClientError> {
+    async fn clear_events(&self, id: &ExecutionId, name: &EventName) -> Result<u32, ClientError> {
         let url = self.url(&[EXECUTIONS, id.as_str(), "events", name.as_str()]);
-        let drained: wire::Drained = self.call_once(self.sender.delete(url)).await?;
+        let drained: wire::EventsCleared = self.call_once(self.sender.delete(url)).await?;
         Ok(drained.drained)
     }
 

@@ -15,7 +15,7 @@ pub use description::{Attempt, AttemptOutcome, Next, TaskDescription, TaskOutcom
 pub use list::{ListTasks, Tasks};
 pub use schedule::ScheduleTask;
 
-use super::patience::Patience;
+use super::retries::Retries;
 use super::{Client, ClientError, Ended, Reads, TaskError};
 
 /// The pause after the first look at a task that hasn't ended; then twice as long each time.
@@ -56,16 +56,16 @@ impl<O> TaskHandle<O> {
     where
         O: DeserializeOwned,
     {
-        let (mut patience, mut pause) = (Patience::default(), LOOK_AFTER);
+        let (mut retries, mut pause) = (Retries::default(), LOOK_AFTER);
         loop {
             match self.client.calls.task(&self.id).await {
                 Ok(TaskDescription { outcome: Some(outcome), .. }) => return outcome.into_result(),
                 Ok(TaskDescription { outcome: None, .. }) => {
-                    patience = Patience::default();
+                    retries = Retries::default();
                     self.client.calls.sleep(pause).await;
                     pause = pause.saturating_mul(2).min(LOOK_AFTER_MAX);
                 }
-                Err(error) => patience.bear(error, &self.client).await?,
+                Err(error) => retries.bear(error, &self.client).await?,
             }
         }
     }

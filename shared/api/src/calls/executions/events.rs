@@ -9,10 +9,10 @@ use crate::body::{self, Empty};
 use crate::calls::Call;
 use crate::parse::{self, EVENT_FIELDS, EVENT_MESSAGE_FIELDS, EventBody};
 use crate::problem::Problem;
-use crate::view::{DrainAnswer, EventsAnswer, OfferAnswer};
+use crate::view::{ClearEventsAnswer, EventsAnswer, SendEventAnswer};
 
 /// Offers an event: it waits until the execution takes it.
-pub async fn offer(
+pub async fn send_event(
     service: &Service,
     id: &str,
     name: &str,
@@ -44,8 +44,8 @@ async fn take(
     trace: Option<TraceContext>,
 ) -> Result<Answer, Problem> {
     let trace = event.trace.or(trace);
-    let offered = service.offer_traced(id, name, event.id, event.payload, trace).await?;
-    Answer::ok(&OfferAnswer { duplicate: offered.duplicate.then_some(true), pending: offered.pending })
+    let offered = service.send_event_traced(id, name, event.id, event.payload, trace).await?;
+    Answer::ok(&SendEventAnswer { duplicate: offered.duplicate.then_some(true), pending: offered.pending })
 }
 
 /// A page of the events that wait for an execution. The query comes as names and values, already percent-decoded.
@@ -56,8 +56,8 @@ pub async fn events(service: &Service, id: &str, query: &[(String, String)]) -> 
 }
 
 /// Throws away the waiting events of a name.
-pub async fn drain(service: &Service, id: &str, name: &str) -> Result<Answer, Problem> {
+pub async fn clear_events(service: &Service, id: &str, name: &str) -> Result<Answer, Problem> {
     let id = parse::execution_id("id", id)?;
     let name = parse::event_name("name", name)?;
-    Answer::ok(&DrainAnswer { drained: service.drain(&id, name).await? })
+    Answer::ok(&ClearEventsAnswer { drained: service.clear_events(&id, name).await? })
 }

@@ -48,7 +48,7 @@ pub struct ExecutionChangeAnswer {
 
 /// How an event was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct OfferAnswer {
+pub struct SendEventAnswer {
     /// `true` where an event with this id had been offered before: the first one stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -111,7 +111,7 @@ impl From<PendingEvents> for EventsAnswer {
 
 /// How many events were thrown away.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct DrainAnswer {
+pub struct ClearEventsAnswer {
     /// So many.
     pub drained: u32,
 }

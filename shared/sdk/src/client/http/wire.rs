@@ -24,16 +24,16 @@ pub(super) use task::{OneTask, TaskPage, TaskView};
 
 /// An event.
 #[derive(Serialize)]
-pub(super) struct Offering<'a> {
+pub(super) struct SendEventBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     event_id: Option<&'a str>,
 }
 
-pub(super) fn offer(event: &NewEvent) -> Offering<'_> {
+pub(super) fn send_event(event: &NewEvent) -> SendEventBody<'_> {
     let event_id = event.id.as_ref().map(tickover_core::id::EventId::as_str);
-    Offering { payload: raw(event.payload.as_ref()), event_id }
+    SendEventBody { payload: raw(event.payload.as_ref()), event_id }
 }
 
 /// A cron.
@@ -132,7 +132,7 @@ impl From<Waiting> for Event {
 
 /// How many events were thrown away.
 #[derive(Deserialize)]
-pub(super) struct Drained {
+pub(super) struct EventsCleared {
     pub(super) drained: u32,
 }
 

@@ -120,7 +120,7 @@ impl<'a> Steps<'a> {
                 event_id: id.as_ref().map(ToString::to_string),
                 ..TimelineEntryView::new(at, "event_offered").with(payload.as_ref())
             },
-            Happened::Drained { name, count } => TimelineEntryView {
+            Happened::EventsCleared { name, count } => TimelineEntryView {
                 event: Some(name.to_string()),
                 count: Some(*count),
                 ..TimelineEntryView::new(at, "events_drained")
@@ -213,7 +213,7 @@ fn ended_with_it(entry: &Entry, ended_at: Timestamp) -> Option<TimelineEntryView
         | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
-        | Happened::Drained { .. }
+        | Happened::EventsCleared { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => None,
     }
@@ -234,7 +234,7 @@ fn member(entry: &Entry) -> Option<(Timestamp, &str)> {
         | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
-        | Happened::Drained { .. }
+        | Happened::EventsCleared { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => None,
     }
