@@ -47,7 +47,6 @@ pub struct Cron {
     /// Version of the format, always [`FORMAT`].
     #[serde(rename = "v")]
     pub format: u8,
-    /// Its id.
     #[serde(rename = "id")]
     pub id: CronId,
     /// Tells it from earlier crons of the same id; also the seed of its jitter.
@@ -59,7 +58,6 @@ pub struct Cron {
     /// The decision that wrote this version; the next write is conditional on it.
     #[serde(rename = "non")]
     pub nonce: Nonce,
-    /// When it was made.
     #[serde(rename = "t0")]
     pub created_at: Timestamp,
     /// Digest of the request that made it what it is.
@@ -106,14 +104,12 @@ pub enum State {
     /// Nothing comes until it is resumed.
     #[serde(rename = "p")]
     Paused {
-        /// Since when.
         #[serde(rename = "a")]
         since: Timestamp,
     },
     /// Nothing comes any more: it has had all its runs.
     #[serde(rename = "f")]
     Finished {
-        /// When that was.
         #[serde(rename = "a")]
         at: Timestamp,
     },
@@ -141,7 +137,6 @@ pub struct Waiting {
 }
 
 impl Cron {
-    /// Whether it was deleted.
     pub const fn is_deleted(&self) -> bool {
         match &self.state {
             State::Deleted { .. } => true,

@@ -35,7 +35,6 @@ pub struct Decision<R, A> {
 pub struct Refusal<R> {
     /// The record as it stands after the writes, if there is one.
     pub record: Option<R>,
-    /// Why.
     pub reject: Reject,
 }
 
@@ -94,20 +93,14 @@ impl<R, A> Decision<R, A> {
 /// An item of its own that a record points to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NewPart {
-    /// A payload.
     Blob {
-        /// Where.
         at: BlobRef,
-        /// What.
         body: Json,
     },
     /// A sealed part of an execution's journal.
     Segment {
-        /// Whose.
         of: ExecutionId,
-        /// Where.
         key: SegmentKey,
-        /// What.
         segment: Segment,
         /// Until when it is kept at least.
         expires_at: Timestamp,
@@ -119,7 +112,6 @@ pub enum NewPart {
 pub enum Write {
     /// Only if there is no task of this id, or its retention has passed at that instant.
     CreateTask {
-        /// The new record.
         task: Box<Task>,
         /// The time of the decision.
         now: Timestamp,
@@ -136,14 +128,12 @@ pub enum Write {
     },
     /// Only if its place in the due index is still the one decided on. The version stays, so hints stay good.
     Rearm {
-        /// The record.
         task: Box<Task>,
         /// The new place; never written for a record that has ended.
         to: Due,
     },
     /// Only if there is no execution of this id, or its retention has passed at that instant.
     CreateExecution {
-        /// The new record.
         execution: Box<Execution>,
         /// The time of the decision.
         now: Timestamp,
@@ -160,37 +150,20 @@ pub enum Write {
         wakes: Option<u64>,
     },
     /// Only if its place in the due index is still the one decided on. The version stays.
-    RearmExecution {
-        /// The record.
-        execution: Box<Execution>,
-        /// The new place.
-        to: Due,
-    },
+    RearmExecution { execution: Box<Execution>, to: Due },
     /// Adds one to an execution's `wakes`, whatever its version, while it is open and of this incarnation. Where it
     /// isn't, nothing is written and that is no conflict.
-    Wake {
-        /// Whose.
-        id: ExecutionId,
-        /// Of which incarnation.
-        incarnation: Incarnation,
-    },
+    Wake { id: ExecutionId, incarnation: Incarnation },
     /// Only if there is no record of this key, or still the one it replaces.
     PutKey {
-        /// The new record.
         record: KeyRecord,
         /// The one it replaces.
         replaces: Option<KeyRecord>,
     },
     /// Only if the queue's record has the version before this one, or is absent for version 1.
-    PutQueue {
-        /// The new record.
-        record: QueueRecord,
-    },
+    PutQueue { record: QueueRecord },
     /// Only if the tick's record has the version before this one, or is absent for version 1.
-    PutTick {
-        /// The new record.
-        record: TickRecord,
-    },
+    PutTick { record: TickRecord },
     /// Only if there is no cron of this id, or still the very record that was decided on.
     PutCron {
         /// What was decided on.
@@ -205,31 +178,16 @@ pub enum Write {
         at: BlobRef,
     },
     /// Keeps a segment of an execution's journal longer, as a payload.
-    ExtendSegment {
-        /// Whose.
-        id: ExecutionId,
-        /// Which.
-        key: SegmentKey,
-        /// Until when.
-        expires_at: Timestamp,
-    },
+    ExtendSegment { id: ExecutionId, key: SegmentKey, expires_at: Timestamp },
     /// Keeps an idempotency key longer; no condition but its existence.
-    ExtendKey {
-        /// Which.
-        key: Fingerprint,
-        /// Until when.
-        expires_at: Timestamp,
-    },
+    ExtendKey { key: Fingerprint, expires_at: Timestamp },
 }
 
 /// The record that a write changes: before, where there was one, and after.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
-    /// A task's.
     Task(Option<&'a Task>, &'a Task),
-    /// An execution's.
     Execution(Option<&'a Execution>, &'a Execution),
-    /// A cron's.
     Cron(Option<&'a Cron>, &'a Cron),
 }
 
@@ -260,7 +218,6 @@ impl Write {
 pub enum Effect {
     /// Send the hint to the task's queue so that it arrives at that instant.
     Dispatch {
-        /// The hint.
         hint: Box<Hint>,
         /// When workers may have it.
         at: Timestamp,
@@ -269,9 +226,7 @@ pub enum Effect {
     Timer(Timer),
     /// Send the hint of an execution's turn to its queue so that it arrives at that instant.
     Turn {
-        /// Where to.
         queue: QueueName,
-        /// The hint.
         hint: TurnHint,
         /// When workers may have it.
         at: Timestamp,

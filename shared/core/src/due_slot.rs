@@ -20,11 +20,8 @@ const MISSING_MAX: Millis = Millis::from_secs(3_600);
 
 /// A record as the due index sees it.
 pub(crate) trait HasDueSlot {
-    /// Whose place it is.
     fn record_id(&self) -> RecordId;
-    /// The place.
     fn due(&self) -> Option<Due>;
-    /// Changes the place.
     fn put(&mut self, due: Option<Due>);
     /// The instants of it that users can see, whichever comes first.
     fn instants(&self) -> [Option<Timestamp>; 3];

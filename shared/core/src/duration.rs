@@ -82,7 +82,6 @@ impl Millis {
         self.0 / SECOND
     }
 
-    /// Whether this is [`Millis::ZERO`].
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -51,7 +51,6 @@ pub struct Execution {
     /// Version of the format, always [`FORMAT`].
     #[serde(rename = "v")]
     pub format: u8,
-    /// Its id.
     #[serde(rename = "id")]
     pub id: ExecutionId,
     /// Tells it from earlier executions of the same id.
@@ -63,7 +62,6 @@ pub struct Execution {
     /// The decision that wrote this version.
     #[serde(rename = "non")]
     pub nonce: Nonce,
-    /// Which code it runs.
     #[serde(rename = "k")]
     pub workflow: WorkflowName,
     /// Where workers find it.
@@ -81,7 +79,6 @@ pub struct Execution {
     /// When this run was begun.
     #[serde(rename = "t1")]
     pub run_started_at: Timestamp,
-    /// The run's input.
     #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Payload>,
     /// Labels and memo: a JSON object `{"labels": {…}, "memo": …}`, either of which may be absent.
@@ -175,7 +172,6 @@ pub struct ExecutionTimeouts {
 }
 
 impl ExecutionTimeouts {
-    /// Whether there is none.
     pub const fn is_none(&self) -> bool {
         self.execution.is_none() && self.run.is_none()
     }
@@ -196,7 +192,6 @@ pub enum ExecutionState {
     /// Its outcome is settled; what it left open is being ended.
     #[serde(rename = "c")]
     Closing(Closed),
-    /// It has ended.
     #[serde(rename = "e")]
     Ended(Closed),
 }
@@ -204,7 +199,6 @@ pub enum ExecutionState {
 /// An execution whose next turn may begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
-    /// From when.
     #[serde(rename = "a")]
     pub available_at: Timestamp,
     /// Whether its hint is still to be sent, by the tick, because it starts later than a queue can delay.
@@ -241,7 +235,6 @@ pub struct Turn {
 /// An execution that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// Since when.
     #[serde(rename = "s")]
     pub since: Timestamp,
     /// Wakes it had seen when it went to sleep: more means that it may go on.
@@ -265,7 +258,6 @@ pub struct Waiting {
 /// A look at what was told to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recheck {
-    /// When.
     #[serde(rename = "a")]
     pub at: Timestamp,
     /// How long the wait for it is.
@@ -290,7 +282,6 @@ pub enum Stuck {
     /// No worker that took it knows the workflow. It is tried again, ever more seldom.
     #[serde(rename = "w")]
     UnknownWorkflow {
-        /// How often.
         #[serde(rename = "n")]
         tries: u32,
     },
@@ -314,10 +305,8 @@ pub enum Stuck {
 /// A settled outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Closed {
-    /// How.
     #[serde(rename = "o")]
     pub outcome: ExecutionOutcome,
-    /// When.
     #[serde(rename = "e")]
     pub ended_at: Timestamp,
     /// When the record may be deleted.
@@ -325,13 +314,11 @@ pub struct Closed {
     pub expires_at: Timestamp,
 }
 
-/// How an execution ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExecutionOutcome {
     /// With a result.
     #[serde(rename = "c")]
     Completed {
-        /// The result.
         #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
         output: Option<Payload>,
     },
@@ -348,10 +335,8 @@ pub enum ExecutionOutcome {
         #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
         retries_exhausted: bool,
     },
-    /// Too late.
     #[serde(rename = "t")]
     TimedOut {
-        /// Which deadline.
         #[serde(rename = "k")]
         kind: DeadlineKind,
     },

@@ -40,12 +40,7 @@ pub enum NameError {
     Empty,
     /// Longer than the limit.
     #[error("must be at most {maximum} characters long, not {length}")]
-    TooLong {
-        /// Characters given.
-        length: usize,
-        /// Characters allowed.
-        maximum: usize,
-    },
+    TooLong { length: usize, maximum: usize },
     /// A character outside `[A-Za-z0-9._:-]`.
     #[error("must consist of A-Z a-z 0-9 . _ : - only, not {found:?}")]
     BadCharacter {
@@ -140,7 +135,6 @@ macro_rules! name {
                 Ok(Self(text))
             }
 
-            /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -181,11 +175,7 @@ name!(
     TaskId,
     ID_MAX
 );
-name!(
-    /// A logical queue's name.
-    QueueName,
-    QUEUE_NAME_MAX
-);
+name!(QueueName, QUEUE_NAME_MAX);
 /// What marks a queue of our own: no name that anybody can choose begins with it.
 const RESERVED: char = '@';
 
@@ -227,21 +217,13 @@ name!(
     WorkflowName,
     WORKFLOW_MAX
 );
-name!(
-    /// An event's name.
-    EventName,
-    EVENT_NAME_MAX
-);
+name!(EventName, EVENT_NAME_MAX);
 name!(
     /// An event's own id: offering it twice is offering it once.
     EventId,
     EVENT_ID_MAX
 );
-name!(
-    /// A cron's id.
-    CronId,
-    EXECUTION_ID_MAX
-);
+name!(CronId, EXECUTION_ID_MAX);
 
 /// The name of a step, sleep, wait or captured value within a run; `label[3]` is the fourth of a fan-out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -263,7 +245,6 @@ impl StepName {
         Ok(Self(text))
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -298,11 +279,8 @@ impl fmt::Display for StepName {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordId {
-    /// A task.
     Task(TaskId),
-    /// An execution.
     Execution(ExecutionId),
-    /// A cron.
     Cron(CronId),
     /// A queue that was resumed and owes hints to what was parked.
     Queue(QueueName),
@@ -354,7 +332,6 @@ macro_rules! random_id {
                 Self(bytes)
             }
 
-            /// Its bytes.
             pub const fn as_bytes(&self) -> &[u8; $bytes] {
                 &self.0
             }

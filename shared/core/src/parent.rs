@@ -7,7 +7,6 @@ use crate::id::{ExecutionId, Incarnation, Nonce};
 /// Whom a task or an execution tells of its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
-    /// The execution.
     #[serde(rename = "e")]
     pub execution: ExecutionId,
     /// Its incarnation: another one of the same id isn't told.

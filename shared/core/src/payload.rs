@@ -24,7 +24,6 @@ impl Json {
         Self(serde_json::Value::from(text).to_string())
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -22,7 +22,6 @@ pub const WATERMARK_EVERY: Millis = Millis::from_secs(60);
 /// The control record of a queue. A queue without one has never been paused or claimed from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRecord {
-    /// Its logical name.
     pub name: QueueName,
     /// Counts its writes; each is conditional on it.
     pub version: u64,
@@ -122,9 +121,7 @@ pub struct KeyRecord {
     pub key: crate::id::Fingerprint,
     /// The task scheduled with it.
     pub task: crate::id::TaskId,
-    /// That task's incarnation.
     pub incarnation: crate::id::Incarnation,
-    /// When that was.
     pub created_at: Timestamp,
     /// The decision that wrote this.
     pub nonce: Nonce,

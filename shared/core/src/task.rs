@@ -39,7 +39,6 @@ pub struct Task {
     /// Version of the format, always [`FORMAT`].
     #[serde(rename = "v")]
     pub format: u8,
-    /// Its id.
     #[serde(rename = "id")]
     pub id: TaskId,
     /// Tells it from earlier tasks of the same id.
@@ -72,13 +71,11 @@ pub struct Task {
     /// The idempotency key it was scheduled with.
     #[serde(rename = "key", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<HeldKey>,
-    /// Its input.
     #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Payload>,
     /// Its labels, a JSON object of strings.
     #[serde(rename = "lab", default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Payload>,
-    /// How it is retried.
     #[serde(rename = "ret")]
     pub retry: RetryPolicy,
     /// Its timeouts as durations.
@@ -146,7 +143,6 @@ pub enum State {
     /// A worker holds it.
     #[serde(rename = "r")]
     Running(Running),
-    /// It has ended.
     #[serde(rename = "e")]
     Ended(Ended),
 }
@@ -180,7 +176,6 @@ pub struct Running {
     /// Who holds it.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerName>,
-    /// When it was claimed.
     #[serde(rename = "c")]
     pub claimed_at: Timestamp,
     /// How long a claim or heartbeat holds.
@@ -209,10 +204,8 @@ pub struct Running {
 /// A task that has ended. Only an operator's retry changes it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// How.
     #[serde(rename = "o")]
     pub outcome: Outcome,
-    /// When.
     #[serde(rename = "e")]
     pub ended_at: Timestamp,
     /// When the record may be deleted.
@@ -220,7 +213,6 @@ pub struct Ended {
     pub expires_at: Timestamp,
 }
 
-/// How a task ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// With a result.
@@ -240,10 +232,8 @@ pub enum Outcome {
         #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
         message: Option<BlobRef>,
     },
-    /// Too late.
     #[serde(rename = "t")]
     TimedOut {
-        /// Which timeout.
         #[serde(rename = "k")]
         kind: TimeoutKind,
         /// Why, with the last error if there was one.
@@ -265,22 +255,17 @@ pub enum Outcome {
 /// An attempt that is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastAttempt {
-    /// Its number.
     #[serde(rename = "n")]
     pub attempt: u32,
     /// Its fence, by which a repeated report is recognised; absent if nobody ever claimed it.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseId>,
-    /// Who held it.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerName>,
-    /// When it was claimed.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub claimed_at: Option<Timestamp>,
-    /// When it ended.
     #[serde(rename = "e")]
     pub ended_at: Timestamp,
-    /// How it ended.
     #[serde(rename = "o")]
     pub ending: Ending,
     /// What went wrong, the message cut short.
@@ -288,7 +273,6 @@ pub struct PastAttempt {
     pub error: Option<Failure>,
 }
 
-/// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
     /// Its worker reported a result.
@@ -332,13 +316,10 @@ pub enum Status {
     Pending,
     /// Held by a worker.
     Running,
-    /// Ended with a result.
     Completed,
-    /// Ended with an error.
     Failed,
     /// Ended by a timeout.
     TimedOut,
-    /// Ended on request.
     Cancelled,
     /// Never to run.
     Skipped,
@@ -390,7 +371,6 @@ impl fmt::Display for Status {
 }
 
 impl Task {
-    /// Its status.
     pub const fn status(&self) -> Status {
         match &self.state {
             State::Pending(_) => Status::Pending,

@@ -52,7 +52,6 @@ pub enum OnTimeout {
 /// A per-attempt timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptTimeout {
-    /// How long.
     #[serde(rename = "a")]
     pub after: Millis,
     /// And then.

@@ -29,7 +29,6 @@ pub enum Wake {
 /// An instant of a task or execution that somebody will see pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timer {
-    /// Whose.
     #[serde(flatten)]
     pub record: RecordId,
     /// When to look.
@@ -42,7 +41,6 @@ pub struct Timer {
 /// A shard with more in it than one tick could do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sweep {
-    /// Which.
     pub shard: u16,
     /// The token of this sweep: it goes on only while the ticks' record has the same. Without one, the sweep begins
     /// only if no other is under way.
@@ -53,9 +51,7 @@ pub struct Sweep {
 /// A part of a tick's slot, in one shard, that holds more instants than the tick hands over itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handover {
-    /// Which shard.
     pub shard: u16,
-    /// From when.
     pub from: Timestamp,
     /// The end of the slot.
     pub until: Timestamp,
@@ -67,9 +63,7 @@ pub struct Handover {
 /// A shard of a queue that was resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {
-    /// The queue.
     pub queue: QueueName,
-    /// Which shard.
     pub shard: u16,
     /// The resuming that it belongs to: a later one walks anew. Older builds don't say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,7 +104,6 @@ impl Wake {
         Ok(serde_json::from_str::<Envelope<Self>>(body)?.wake)
     }
 
-    /// The message's body.
     pub fn body(&self) -> Result<String, WakeError> {
         Ok(serde_json::to_string(&Envelope { v: u64::from(FORMAT), wake: self })?)
     }

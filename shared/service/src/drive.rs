@@ -110,7 +110,7 @@ impl Service {
     ) -> Result<Decision<C::Record, C::Reply>, ServiceError> {
         let mut decision = self.drive_quietly(id, known, command).await?;
         self.publish(std::mem::take(&mut decision.effects)).await;
-        Ok(decision)
+        Ok(*decision)
     }
 
     /// Carries a command out; telling others is left to the caller, who may have more to send.
@@ -119,23 +119,29 @@ impl Service {
         id: &C::Id,
         known: Known<C::Record>,
         command: &C,
-    ) -> Result<Decision<C::Record, C::Reply>, ServiceError> {
+    ) -> Result<Box<Decision<C::Record, C::Reply>>, ServiceError> {
+        // Boxed, as each caller's future holds them.
+        let read = async || {
+            let record = self.with_retries(|| C::read(&*self.ports.store, id)).await?;
+            Ok::<_, ServiceError>(record.map(Box::new))
+        };
         let mut record = match known {
-            Known::Unread => self.with_retries(|| C::read(&*self.ports.store, id)).await?,
+            Known::Unread => read().await?,
             Known::Absent => None,
-            Known::Record(record) => Some(*record),
+            Known::Record(record) => Some(record),
         };
         let (mut seen, mut again) = (None, None);
         for tries in 0..CONFLICTS_MAX {
-            let current = match self.attempt(record.as_ref(), again.as_ref().unwrap_or(command)).await? {
-                Try::Done(decision) => return Ok(*decision),
-                Try::Conflict(Some(current)) if C::id(&current) == id => Some(*current),
+            let asked = again.as_deref().unwrap_or(command);
+            let current = match self.attempt(record.as_deref(), asked).await? {
+                Try::Done(decision) => return Ok(decision),
+                Try::Conflict(Some(current)) if C::id(&current) == id => Some(current),
                 // Even past its retention: a creation may have been our own.
-                Try::Conflict(_) => self.with_retries(|| C::read(&*self.ports.store, id)).await?,
+                Try::Conflict(_) => read().await?,
             };
             let before = std::mem::replace(&mut record, current);
             if let (Some(seen), Some(current)) = (seen.get_or_insert(before), &record) {
-                again = command.again(self, seen, current).await?;
+                again = command.again(self, seen, current).await?.map(Box::new);
             }
             // The first conflict is mostly a stale hint, not a crowd: nobody needs to make way.
             if tries > 0 {
@@ -152,11 +158,12 @@ impl Service {
         command: &C,
     ) -> Result<Try<C::Record, C::Reply>, ServiceError> {
         let now = self.now();
-        let mut decision = self.decide(record, command, now);
+        let mut decision = Box::new(self.decide(record, command, now));
         self.put_parts(&decision.parts).await?;
         if !decision.writes.is_empty() {
             if C::TELLS_FIRST {
-                self.notify_parents_first(&mut decision.effects).await?;
+                // Each call's future would hold all of this, and few records have a parent.
+                Box::pin(self.notify_parents_first(&mut decision.effects)).await?;
             }
             match self.with_retries(|| self.ports.store.commit(&decision.writes)).await {
                 Ok(()) => self.notify(&decision.writes, now),
@@ -170,7 +177,7 @@ impl Service {
                 command.count(record);
             }
         }
-        Ok(Try::Done(Box::new(decision)))
+        Ok(Try::Done(decision))
     }
 
     /// What follows from a command now.

@@ -119,7 +119,7 @@ impl Service {
         Ok(())
     }
 
-    async fn schedule_by_id(&self, request: &ScheduleRequest) -> Result<Decision, ServiceError> {
+    async fn schedule_by_id(&self, request: &ScheduleRequest) -> Result<Box<Decision>, ServiceError> {
         let large = request.input.as_ref().map_or(0, Json::len) >= LARGE_BYTES;
         let (id, known) = match &request.id {
             // A repetition would otherwise write its whole input again, only to be told that it is there.
@@ -128,7 +128,7 @@ impl Service {
             None => (self.new_task_id(), Known::Absent),
         };
         let schedule = self.schedule_command(request, id.clone(), None);
-        self.drive_quietly(&id, known, &Command::Schedule(Box::new(schedule))).await
+        self.drive_quietly(&id, known, &Command::Schedule(schedule)).await
     }
 
     /// The key's record says which task it stands for; both are written together.
@@ -136,7 +136,7 @@ impl Service {
         &self,
         request: &ScheduleRequest,
         digest: Fingerprint,
-    ) -> Result<Decision, ServiceError> {
+    ) -> Result<Box<Decision>, ServiceError> {
         let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
         // One command for all tries: its incarnation is how a creation whose answer was lost is recognised.
         let first = self.schedule_command(request, own_id.clone(), Some(Key { digest, replaces: None }));
@@ -153,15 +153,15 @@ impl Service {
                     }
                     (first.clone(), Some(task))
                 }
-                None => (with_replaced(&first, stored), None),
+                None => (with_replaced(first.clone(), stored), None),
             };
-            let command = Command::Schedule(Box::new(schedule));
+            let command = Command::Schedule(schedule);
             match self.attempt(task.as_ref(), &command).await? {
-                Try::Done(decision) => return Ok(*decision),
+                Try::Done(decision) => return Ok(decision),
                 // The key is free, but the id isn't: an earlier task of that id, with or without another key.
                 Try::Conflict(Some(current)) if current.id == own_id && !current.is_gone(self.now()) => {
                     if let Try::Done(decision) = self.attempt(Some(&*current), &command).await? {
-                        return Ok(*decision);
+                        return Ok(decision);
                     }
                 }
                 Try::Conflict(_) => {}
@@ -183,8 +183,8 @@ impl Service {
         request: &ScheduleRequest,
         id: TaskId,
         key: Option<Key>,
-    ) -> Schedule {
-        Schedule {
+    ) -> Box<Schedule> {
+        Box::new(Schedule {
             id,
             incarnation: self.new_incarnation(),
             queue: request.queue.clone(),
@@ -199,7 +199,7 @@ impl Service {
             parent: None,
             trace: self.carried(request.trace),
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
-        }
+        })
     }
 
     /// Makes sure the queue is there, before anything is written for it.
@@ -218,9 +218,9 @@ const fn limits_wait() -> tickover_core::duration::Millis {
     tickover_core::duration::Millis::new(10)
 }
 
-pub(crate) fn with_replaced(schedule: &Schedule, replaces: Option<KeyRecord>) -> Schedule {
-    let schedule = schedule.clone();
-    Schedule { key: schedule.key.map(|key| Key { replaces, ..key }), ..schedule }
+pub(crate) fn with_replaced(mut schedule: Box<Schedule>, replaces: Option<KeyRecord>) -> Box<Schedule> {
+    schedule.key = schedule.key.map(|key| Key { replaces, ..key });
+    schedule
 }
 
 /// A digest of what was asked for. White space in JSON makes no difference, everything else does.

@@ -73,8 +73,8 @@ impl Service {
             (None, None) => None,
         };
         let key = key.map(|digest| Key { digest, replaces: None });
-        let schedule = with_replaced(&self.schedule_command(&request, own_id, key), stored);
-        let command = task::Command::Schedule(Box::new(schedule));
+        let schedule = with_replaced(self.schedule_command(&request, own_id, key), stored);
+        let command = task::Command::Schedule(schedule);
         let decided_at = self.now();
         let Decision { parts, writes, effects, outcome } = self.decide(record.as_ref(), &command, decided_at);
         let (task, reply) = outcome?;

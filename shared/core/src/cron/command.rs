@@ -35,7 +35,6 @@ pub enum Command {
 /// What a cron is to be.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// Its id.
     pub id: CronId,
     /// Random; of no account where it is there already.
     pub incarnation: Incarnation,

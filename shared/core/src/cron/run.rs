@@ -41,17 +41,13 @@ impl Occurrence {
 /// What each occurrence starts; the request itself lies beside it as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// A task.
     #[serde(rename = "t")]
     Task {
-        /// Where to.
         #[serde(rename = "q")]
         queue: QueueName,
-        /// What.
         #[serde(rename = "k")]
         kind: TaskKind,
     },
-    /// An execution.
     #[serde(rename = "e")]
     Execution {
         /// Of which workflow.
@@ -86,7 +82,6 @@ impl IdTemplate {
         Self(format!("{cron}-{PLACEHOLDER}"))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -114,7 +109,6 @@ impl IdTemplate {
 /// A run that is remembered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// Which.
     #[serde(flatten)]
     pub occurrence: Occurrence,
     /// Where it stands.

@@ -53,14 +53,11 @@ pub enum Command {
         lease: LeaseId,
         /// How long nobody shall try.
         after: Millis,
-        /// Why.
         undone: Undone,
     },
-    /// Send an event.
     SendEvent(SendEvent),
     /// Throw away the waiting events of a name.
     ClearEvents {
-        /// The name.
         name: EventName,
         /// How many there are, by the whole journal.
         count: u32,
@@ -80,7 +77,6 @@ pub enum Command {
     Restart(Rerun),
     /// Have a failed step run again in the same run, after the execution failed by it.
     RetryStep {
-        /// The step.
         name: StepName,
     },
     /// What it left open at this end has been ended: it is closed for good.
@@ -101,19 +97,14 @@ pub enum Command {
 /// A request for a new execution.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// Its id.
     pub id: ExecutionId,
     /// Random.
     pub incarnation: Incarnation,
-    /// Which code.
     pub workflow: WorkflowName,
-    /// Where to.
     pub queue: QueueName,
-    /// With which input.
     pub input: Option<Json>,
     /// Labels and memo, see [`crate::execution::Execution::details`].
     pub details: Option<Json>,
-    /// Timed out when.
     pub timeouts: ExecutionTimeouts,
     /// How long the code that runs after a failure has, where the caller knows that there is one.
     pub on_failure: Option<Millis>,
@@ -146,7 +137,6 @@ pub enum StartPolicy {
 pub struct StartTurn {
     /// Random: the fence of the turn to come.
     pub lease: LeaseId,
-    /// For whom.
     pub worker: Option<WorkerName>,
     /// For how long without a renewal.
     pub length: Millis,
@@ -210,13 +200,11 @@ pub struct Close {
     pub lease: LeaseId,
     /// What happened since the last record.
     pub entries: Vec<Entry>,
-    /// How it ends.
     pub ending: Ending,
     /// See [`Record::on_failure`].
     pub on_failure: Option<Millis>,
 }
 
-/// How a run ends.
 #[derive(Clone, Debug)]
 pub enum Ending {
     /// And the execution with it. A failure is dealt with first by the code there is for it, if there is some and
@@ -224,19 +212,15 @@ pub enum Ending {
     Outcome(ExecutionOutcome),
     /// The execution goes on in a fresh run.
     ContinueAsNew {
-        /// The next run's input.
         input: Option<Payload>,
         /// Events of this run that nobody has taken, all of them, oldest first: they wait in the next one.
         events: Vec<Entry>,
     },
 }
 
-/// An event.
 #[derive(Clone, Debug)]
 pub struct SendEvent {
-    /// Its name.
     pub name: EventName,
-    /// Its own id.
     pub id: Option<EventId>,
     /// What comes with it; a pointer where it is too large for the record.
     pub payload: Option<Payload>,
@@ -252,9 +236,7 @@ pub struct SendEvent {
 /// One of the ends of an execution, which may be reopened and end again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// In which run.
     pub run: u32,
-    /// When.
     pub ended_at: Timestamp,
 }
 
@@ -269,11 +251,9 @@ impl End {
 /// somebody else has come at least as far.
 #[derive(Clone, Copy, Debug)]
 pub struct NoteProgress {
-    /// In which run.
     pub run: u32,
     /// When the execution had closed, if it had: of another end nothing is said.
     pub ended_at: Option<Timestamp>,
-    /// How far.
     pub progress: Progress,
 }
 

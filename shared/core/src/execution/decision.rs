@@ -26,7 +26,6 @@ pub enum Reply {
         /// Whether it had been closed by this same turn before.
         duplicate: bool,
     },
-    /// The lease is renewed.
     Renewed,
     /// The turn was given back.
     Released,
@@ -46,7 +45,6 @@ pub enum Reply {
     ExpiresTooSoon,
     /// What became of the wish to send a parked execution's hint.
     Unparked {
-        /// Whether it was parked.
         was_parked: bool,
     },
     /// What a tick or timer did.

@@ -21,22 +21,18 @@ pub struct ExecutionEvent {
     /// What, with its own fields beside these.
     #[serde(flatten)]
     pub what: Change,
-    /// The execution.
     pub execution_id: ExecutionId,
     /// Tells it from earlier executions of the same id.
     pub incarnation: Incarnation,
     /// The record's version since this write.
     pub version: u64,
-    /// Its queue.
     pub queue: QueueName,
-    /// Which code it runs.
     pub workflow: WorkflowName,
     /// Number of the run.
     pub run: u32,
     /// The trace that it belongs to, as in a `traceparent` header, where traces are carried.
     #[serde(rename = "traceparent", serialize_with = "wire::trace", skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
-    /// When.
     #[serde(serialize_with = "wire::instant")]
     pub at: Timestamp,
 }
@@ -74,7 +70,6 @@ pub enum Change {
     },
     /// It ended because its time, or its run's, ran out.
     ExecutionTimedOut {
-        /// Which deadline.
         kind: DeadlineKind,
         /// The instant that it was set to.
         #[serde(serialize_with = "wire::instant")]
@@ -97,7 +92,6 @@ pub enum Change {
 }
 
 impl Change {
-    /// The event's type.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::ExecutionStarted { .. } => "ExecutionStarted",

@@ -42,9 +42,7 @@ pub struct Sealed {
 /// Where a segment lies, within its execution's partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SegmentKey {
-    /// The execution's incarnation.
     pub incarnation: Incarnation,
-    /// The run.
     pub run: u32,
     /// Its number, from 1.
     pub number: u32,
@@ -69,10 +67,8 @@ pub const UNDO_PREFIX: &str = "undo:";
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When.
     #[serde(rename = "t")]
     pub at: Timestamp,
-    /// What.
     #[serde(flatten)]
     pub what: Happened,
 }
@@ -84,10 +80,8 @@ pub enum Happened {
     /// failed and will be followed by another one.
     #[serde(rename = "a")]
     Attempt {
-        /// The step.
         #[serde(rename = "n")]
         name: StepName,
-        /// The attempt.
         #[serde(rename = "i")]
         attempt: u32,
         /// When the step was first begun: its timeout over all attempts counts from here.
@@ -106,7 +100,6 @@ pub enum Happened {
     /// A remote step was begun: a task of its own, whose id follows from the execution, its run and this name.
     #[serde(rename = "r")]
     Remote {
-        /// The step.
         #[serde(rename = "n")]
         name: StepName,
     },
@@ -116,7 +109,6 @@ pub enum Happened {
         /// The step that stands for it.
         #[serde(rename = "n")]
         name: StepName,
-        /// The child.
         #[serde(rename = "e")]
         execution: ExecutionId,
         /// What becomes of it when this execution closes.
@@ -126,10 +118,8 @@ pub enum Happened {
     /// A step, remote step or child has ended: its result, for good.
     #[serde(rename = "s")]
     Step {
-        /// The step.
         #[serde(rename = "n")]
         name: StepName,
-        /// How it ended.
         #[serde(rename = "o")]
         outcome: StepOutcome,
         /// Attempts it took.
@@ -139,17 +129,14 @@ pub enum Happened {
     /// An operator has a step run again: what was remembered of it no longer counts.
     #[serde(rename = "o")]
     Reopened {
-        /// The step.
         #[serde(rename = "n")]
         name: StepName,
     },
     /// A value that was captured: the time, an id, whatever a closure gave.
     #[serde(rename = "c")]
     Captured {
-        /// Its name.
         #[serde(rename = "n")]
         name: StepName,
-        /// The value.
         #[serde(rename = "o")]
         value: Payload,
     },
@@ -159,7 +146,6 @@ pub enum Happened {
         /// The sleep's or wait's name.
         #[serde(rename = "n")]
         name: StepName,
-        /// When it ends.
         #[serde(rename = "u")]
         until: Timestamp,
     },
@@ -173,10 +159,8 @@ pub enum Happened {
     /// An event was offered.
     #[serde(rename = "e")]
     Event {
-        /// Its name.
         #[serde(rename = "n")]
         name: EventName,
-        /// Its own id.
         #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
         id: Option<EventId>,
         /// What came with it.
@@ -196,17 +180,14 @@ pub enum Happened {
     /// All waiting events of a name were thrown away.
     #[serde(rename = "d")]
     EventsCleared {
-        /// The name.
         #[serde(rename = "n")]
         name: EventName,
-        /// How many.
         #[serde(rename = "c")]
         count: u32,
     },
     /// The patches that the code had when the run first began: [`Happened`] of the first claim.
     #[serde(rename = "p")]
     Patches {
-        /// Their names.
         #[serde(rename = "n")]
         names: Vec<String>,
     },
@@ -222,13 +203,11 @@ pub enum Happened {
     },
 }
 
-/// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepOutcome {
     /// With a result.
     #[serde(rename = "c")]
     Completed {
-        /// The result.
         #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
         output: Option<Payload>,
     },
@@ -242,7 +221,6 @@ pub enum StepOutcome {
     /// Its attempts are used up.
     #[serde(rename = "r")]
     Exhausted {
-        /// The last error.
         #[serde(rename = "x")]
         error: Payload,
     },
@@ -252,7 +230,6 @@ pub enum StepOutcome {
     /// Its execution's or run's time would run out before it could be tried again.
     #[serde(rename = "d")]
     DeadlineExceeded,
-    /// It was cancelled.
     #[serde(rename = "z")]
     Cancelled,
     /// It is not known how it ended: what its task or child had kept of that was deleted before anybody looked.

@@ -19,7 +19,6 @@ pub struct TurnHint {
 /// Which execution a hint is of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turned {
-    /// Its id.
     pub id: ExecutionId,
     /// Its incarnation: a hint says nothing of another one that has the id by now.
     pub inc: Incarnation,
@@ -69,7 +68,6 @@ impl TurnHint {
         Ok(serde_json::from_str(body)?)
     }
 
-    /// The message's body.
     pub fn body(&self) -> Result<String, HintError> {
         Ok(serde_json::to_string(self)?)
     }

@@ -7,7 +7,6 @@ use crate::time::Timestamp;
 /// The next thing that happens if nobody does anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// What.
     pub what: NextStep,
     /// When; absent where it is up to others.
     pub at: Option<Timestamp>,
@@ -38,7 +37,6 @@ pub enum NextStep {
     FailureDeadline,
     /// What it left open is ended.
     Closing,
-    /// The record is deleted.
     Deletion,
 }
 

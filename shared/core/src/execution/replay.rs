@@ -35,10 +35,7 @@ pub enum ClaimError {
         "the name {:?} is used twice in one run; give one of them another, or index it as in \"{name}[1]\"",
         .name.as_str()
     )]
-    Taken {
-        /// The name.
-        name: StepName,
-    },
+    Taken { name: StepName },
     /// The run has as many names as it may.
     #[error(transparent)]
     Limit(#[from] Reject),
@@ -47,7 +44,6 @@ pub enum ClaimError {
 /// Something that is near its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// Which limit.
     pub limit: &'static str,
     /// How much of it is used.
     pub value: usize,

@@ -13,13 +13,10 @@ pub enum ExecutionStatus {
     Waiting,
     /// Held by an operator.
     Paused,
-    /// Ended with a result.
     Completed,
-    /// Ended with an error.
     Failed,
     /// Ended by a deadline.
     TimedOut,
-    /// Ended on request.
     Cancelled,
 }
 

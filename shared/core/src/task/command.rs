@@ -55,19 +55,13 @@ pub struct Schedule {
     pub id: TaskId,
     /// Random.
     pub incarnation: Incarnation,
-    /// Where to.
     pub queue: QueueName,
-    /// What.
     pub kind: TaskKind,
-    /// With which input.
     pub input: Option<Json>,
     /// Labels, a JSON object of strings.
     pub labels: Option<Json>,
-    /// Retried how.
     pub retry: RetryPolicy,
-    /// Timed out when.
     pub timeouts: Timeouts,
-    /// From when.
     pub start: Start,
     /// Digest of the request's content.
     pub fingerprint: Fingerprint,
@@ -90,10 +84,8 @@ pub enum Start {
     At(Timestamp),
 }
 
-/// An idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Its digest.
     pub digest: Fingerprint,
     /// The record to be replaced, if one is left from an earlier task.
     pub replaces: Option<KeyRecord>,
@@ -104,7 +96,6 @@ pub struct Key {
 pub struct Claim {
     /// Random: the fence of the attempt to come.
     pub lease: LeaseId,
-    /// For whom.
     pub worker: Option<WorkerName>,
     /// For how long without a heartbeat.
     pub length: Millis,
@@ -125,7 +116,6 @@ pub struct HintedRecord {
     pub version: u64,
 }
 
-/// A sign of life.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     /// The fence of the attempt.
@@ -136,23 +126,19 @@ pub struct Heartbeat {
     pub renews: bool,
 }
 
-/// A result.
 #[derive(Clone, Debug)]
 pub struct Complete {
     /// The fence of the attempt.
     pub lease: LeaseId,
-    /// The result.
     pub output: Option<Json>,
     /// Random key for a result that doesn't fit.
     pub blob_id: BlobId,
 }
 
-/// An error.
 #[derive(Clone, Debug)]
 pub struct Fail {
     /// The fence of the attempt.
     pub lease: LeaseId,
-    /// What went wrong.
     pub error: Failure,
     /// Whether trying again can help; the policy may still say no.
     pub retryable: bool,

@@ -17,7 +17,6 @@ pub enum Reply {
     },
     /// What became of a claim.
     Claim(ClaimReply),
-    /// The lease is renewed.
     Renewed,
     /// The attempt is over.
     Closed {
@@ -33,7 +32,6 @@ pub enum Reply {
     Revived,
     /// What became of the wish to send a parked task's hint.
     Unparked {
-        /// Whether it was parked.
         was_parked: bool,
     },
     /// What the tick did.

@@ -30,13 +30,11 @@ pub struct Event {
     /// What, with its own fields beside these.
     #[serde(flatten)]
     pub what: What,
-    /// The task.
     pub task_id: TaskId,
     /// Tells it from earlier tasks of the same id.
     pub incarnation: Incarnation,
     /// The record's version since this write; a later event has a later one.
     pub version: u64,
-    /// The task's queue.
     pub queue: QueueName,
     /// What sort of work it is.
     pub task_kind: TaskKind,
@@ -45,7 +43,6 @@ pub struct Event {
     /// The trace that it belongs to, as in a `traceparent` header, where traces are carried.
     #[serde(rename = "traceparent", serialize_with = "wire::trace", skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
-    /// When.
     #[serde(serialize_with = "wire::instant")]
     pub at: Timestamp,
 }
@@ -65,7 +62,6 @@ pub enum What {
     },
     /// A worker claimed it, perhaps after another one was lost.
     TaskStarted {
-        /// Who.
         #[serde(skip_serializing_if = "Option::is_none")]
         worker: Option<WorkerName>,
         /// How long it could have been claimed before: from `available_at`, or from the end of a lost lease.
@@ -74,16 +70,13 @@ pub enum What {
     },
     /// An attempt's time ran out, and the task didn't end by it: the next event says what became of the task.
     AttemptTimedOut {
-        /// The timeout.
         #[serde(flatten)]
         expiry: Expiry,
-        /// The attempt.
         #[serde(flatten)]
         attempt: EndedAttempt,
     },
     /// An attempt is over without a result, and the task waits for another one.
     TaskRetrying {
-        /// The attempt.
         #[serde(flatten)]
         attempt: EndedAttempt,
         /// The code of the error that its worker reported, if the record had room for it.
@@ -109,7 +102,6 @@ pub enum What {
     },
     /// It ended because its time, or its last attempt's, ran out.
     TaskTimedOut {
-        /// The timeout.
         #[serde(flatten)]
         expiry: Expiry,
         /// The attempt that ended with it, if one ran.
@@ -139,7 +131,6 @@ pub enum What {
 /// A timeout that was enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Expiry {
-    /// Which timeout.
     #[serde(serialize_with = "wire::timeout")]
     pub kind: TimeoutKind,
     /// The instant that it was set to.
@@ -175,7 +166,6 @@ impl Event {
 }
 
 impl What {
-    /// The event's type.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::TaskScheduled { .. } => "TaskScheduled",

@@ -56,7 +56,6 @@ impl Hint {
         Ok(hint)
     }
 
-    /// The message's body.
     pub fn body(&self) -> Result<String, HintError> {
         Ok(serde_json::to_string(self)?)
     }

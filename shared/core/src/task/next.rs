@@ -7,7 +7,6 @@ use crate::timeout::TimeoutKind;
 /// The next thing that happens if nobody does anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// What.
     pub what: NextStep,
     /// When; absent where it is up to others.
     pub at: Option<Timestamp>,
@@ -24,7 +23,6 @@ pub enum NextStep {
     Timeout(TimeoutKind),
     /// Its worker counts as lost from then on, and another may take it over.
     LeaseExpiry,
-    /// The record is deleted.
     Deletion,
 }
 

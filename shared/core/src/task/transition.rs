@@ -237,7 +237,6 @@ pub(crate) fn lease_end(
     earliest([Some(full), start_to_close_at, deadline_at]).unwrap_or(full)
 }
 
-/// Ends the task.
 pub(crate) fn finish(task: &mut Task, outcome: Outcome, context: &Context<'_>) {
     task.hinted_at = None;
     task.parked = false;

@@ -135,7 +135,7 @@ impl Service {
             RunRequest::Task(task, id) => {
                 self.check_schedule(&task)?;
                 let schedule = self.schedule_command(&task, id, None);
-                self.decide(None, &task::Command::Schedule(Box::new(schedule)), now).outcome?;
+                self.decide(None, &task::Command::Schedule(schedule), now).outcome?;
             }
             RunRequest::Execution(start, id) => {
                 self.check_start(&start)?;

@@ -19,7 +19,7 @@ use crate::telemetry::field;
 
 impl Service {
     /// Ends a task that could be started now, if nobody waits for it any more. `None` if it may start.
-    pub(crate) async fn end_if_orphaned(&self, task: &Task) -> Result<Option<Decision>, ServiceError> {
+    pub(crate) async fn end_if_orphaned(&self, task: &Task) -> Result<Option<Box<Decision>>, ServiceError> {
         let now = self.now();
         let may_start = match &task.state {
             State::Pending(pending) => pending.available_at <= now,

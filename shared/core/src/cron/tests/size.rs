@@ -55,7 +55,7 @@ fn the_record_stays_within_a_kilobyte_whatever_is_asked_for() {
         let mut scene = Scene::new();
         let decision = scene.decide(&Command::Create(largest(request)));
         let record = decision.record().unwrap();
-        let size = size::of(&grown(&record));
+        let size = size::of(&grown(record));
         assert!(size <= CONTROL_RECORD_BYTES, "{size} bytes with a request of {request}");
         assert_eq!(decision.blobs().len(), usize::from(record.request.blob().is_some()));
     }

@@ -25,7 +25,6 @@ pub struct StepPolicy {
 /// When everything must have ended: the run's or the execution's deadline, whichever is sooner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// The instant.
     pub deadline_at: Option<Timestamp>,
 }
 
@@ -42,13 +41,9 @@ pub enum Next {
         timeout_at: Option<Timestamp>,
     },
     /// It may run from then on.
-    Wait {
-        /// When.
-        next_at: Timestamp,
-    },
+    Wait { next_at: Timestamp },
     /// An attempt was begun and its end isn't known, but its time is over: that counts as one that timed out.
     TimedOut {
-        /// The attempt.
         attempt: u32,
         /// When the step was first begun.
         first_at: Timestamp,
@@ -62,7 +57,6 @@ pub enum Next {
     },
     /// It has ended without running.
     End {
-        /// How.
         outcome: StepOutcome,
         /// Attempts that were made.
         attempts: u32,
@@ -211,7 +205,6 @@ pub struct EndedAttempt {
     pub first_at: Timestamp,
     /// What spreads the delays; differs from step to step.
     pub seed: u64,
-    /// The time.
     pub now: Timestamp,
 }
 

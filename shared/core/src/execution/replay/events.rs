@@ -11,7 +11,6 @@ use crate::time::Timestamp;
 /// An event that waits for somebody to take it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeEvent {
-    /// When it was offered.
     pub offered_at: Timestamp,
     /// What came with it.
     pub payload: Option<Payload>,

@@ -29,7 +29,6 @@ pub enum Standing {
         attempt: u32,
         /// When the step was first begun.
         first_at: Timestamp,
-        /// What went wrong.
         error: Failure,
         /// When the next attempt may begin.
         next_at: Timestamp,
@@ -40,16 +39,13 @@ pub enum Standing {
     Remote,
     /// A child was begun, or another execution is waited for.
     Child {
-        /// The execution.
         execution: ExecutionId,
         /// What becomes of it at the close.
         policy: ParentClosePolicy,
-        /// Since when.
         since: Timestamp,
     },
     /// A step, remote step or child has ended.
     Ended {
-        /// How.
         outcome: StepOutcome,
         /// In how many attempts; absent where that was counted elsewhere.
         attempts: Option<u32>,
