@@ -6,6 +6,7 @@ use http::header::CONTENT_TYPE;
 use tickover_service::Service;
 
 use crate::answer::Answer;
+use crate::calls;
 use crate::openapi;
 use crate::problem::Problem;
 use crate::view::HealthAnswer;
@@ -21,9 +22,7 @@ use crate::view::HealthAnswer;
     responses((status = 200, description = "It does.", body = HealthAnswer)),
 )]
 pub(super) async fn health(State(service): State<Service>) -> Result<Answer, Problem> {
-    let unreadable = service.unreadable();
-    let status = if unreadable.is_empty() { "ok" } else { "degraded" };
-    Answer::ok(&HealthAnswer { status, unreadable })
+    calls::health(&service)
 }
 
 /// This document.
