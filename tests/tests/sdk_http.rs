@@ -75,7 +75,7 @@ async fn an_execution_is_started_told_of_an_event_and_gives_its_result() {
     assert_eq!(waiting.input.unwrap().as_str(), r#"{"number":7}"#);
     assert_eq!(waiting.labels.unwrap().as_str(), r#"{"team":"blue"}"#);
     assert_eq!(waiting.memo.unwrap().as_str(), "[1,2]");
-    assert!(waiting.deadline_at.is_some() && waiting.run_deadline_at.is_some() && waiting.is_live());
+    assert!(waiting.deadline_at.is_some() && waiting.run_deadline_at.is_some() && waiting.ended_at.is_none());
 
     shop.offer(&handle).await;
     assert_eq!(handle.result().await.unwrap(), "7 by bicycle");

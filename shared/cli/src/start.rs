@@ -1,23 +1,20 @@
 //! `tickover start`: starts an execution, and waits for its end if wished.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use reqwest::Method;
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use tickover::Client;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionStatus;
+use tickover_core::execution::command::StartPolicy;
 use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
 use tickover_core::limits::WAIT_MAX;
 use tickover_service::ports::Clock as _;
 use tickover_service::system::SystemClock;
+use tickover_wire::answer::ExecutionView;
+use tickover_wire::request::StartRequest;
 
-use super::answer::{Execution, Single};
-use super::show;
-use crate::client::Client;
-use crate::schedule::{label, name, read_json};
-use crate::show::{print, print_json, say};
+use crate::argument::{self, duration, label, name};
+use crate::{execution, show};
 
 /// Options of `tickover start`. Durations are like `30s` or `1h 30m`.
 #[derive(clap::Args, Debug)]
@@ -57,96 +54,61 @@ pub(crate) struct StartArgs {
     #[arg(long, requires = "id")]
     reject_duplicate: bool,
     /// Wait so long for its end; the exit status then says whether it has a result
-    #[arg(long, value_name = "DURATION", value_parser = span)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     wait: Option<Millis>,
     /// Print the server's answer
     #[arg(long)]
     json: bool,
 }
 
-/// The request, in the API's words. What it accepts is the server's to say.
-#[derive(Serialize)]
-struct Request<'a> {
-    workflow: &'a WorkflowName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    memo: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    labels: BTreeMap<&'a str, &'a str>,
-    #[serde(flatten)]
-    texts: BTreeMap<&'static str, &'a str>,
-}
-
 /// Starts the execution and prints it as it stands, at its end if that is waited for.
 pub(crate) async fn run(args: StartArgs, client: &Client) -> anyhow::Result<ExitCode> {
-    let texts = [
-        ("id", args.id.as_ref().map(ExecutionId::as_str)),
-        ("queue", args.queue.as_ref().map(QueueName::as_str)),
-        ("execution_timeout", args.timeout.as_deref()),
-        ("run_timeout", args.run_timeout.as_deref()),
-        ("on_failure_timeout", args.on_failure_timeout.as_deref()),
-        ("delay", args.delay.as_deref()),
-        ("policy", args.reject_duplicate.then_some("reject_duplicate")),
-    ];
-    let request = Request {
-        workflow: &args.workflow,
-        input: args.input.as_deref().map(|text| read_json(text, "the input")).transpose()?,
-        memo: args.memo.as_deref().map(|text| read_json(text, "the memo")).transpose()?,
-        labels: args.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
-        texts: texts.into_iter().filter_map(|(field, text)| Some((field, text?))).collect(),
-    };
-    let body = to_raw_value(&request)?;
-    let mut answer: Single = client.call(Method::POST, &["executions"], &[], Some(&body)).await?;
-    let mut execution = answer.execution()?;
-    if let Some(wait) = args.wait {
-        (answer, execution) = until_ended(answer, execution, wait, client).await?;
+    let (wait, as_json) = (args.wait, args.json);
+    let mut execution = client.api().start(&request(args)?).await?.execution;
+    if let Some(wait) = wait {
+        execution = until_ended(execution, wait, client).await?;
     }
-    if args.json {
-        print_json(answer.json())?;
+    if as_json {
+        show::answer(&execution)?;
     } else {
-        print(&show::execution(&execution))?;
+        show::print(&execution::show::execution(&execution))?;
     }
-    Ok(if args.wait.is_some() { outcome(&execution) } else { ExitCode::SUCCESS })
+    // For scripts: a result is a success, anything else isn't.
+    let has_failed = wait.is_some() && execution.status != ExecutionStatus::Completed;
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn request(args: StartArgs) -> anyhow::Result<StartRequest> {
+    Ok(StartRequest {
+        id: args.id,
+        queue: args.queue,
+        input: argument::json(args.input.as_deref(), "the input")?,
+        labels: argument::labels(args.labels),
+        memo: argument::json(args.memo.as_deref(), "the memo")?,
+        execution_timeout: argument::field("execution_timeout", args.timeout.as_deref())?,
+        run_timeout: argument::field("run_timeout", args.run_timeout.as_deref())?,
+        on_failure_timeout: argument::field("on_failure_timeout", args.on_failure_timeout.as_deref())?,
+        delay: argument::field("delay", args.delay.as_deref())?,
+        policy: args.reject_duplicate.then_some(StartPolicy::Reject.into()),
+        ..StartRequest::new(args.workflow)
+    })
 }
 
 /// The execution at its end, or as it stands after so long.
 async fn until_ended(
-    mut answer: Single,
-    mut execution: Execution,
+    mut execution: ExecutionView,
     wait: Millis,
     client: &Client,
-) -> anyhow::Result<(Single, Execution)> {
+) -> anyhow::Result<ExecutionView> {
     let until = SystemClock.now().plus(wait);
-    let id = execution.id.clone();
-    while execution.status.is_live() {
+    while execution.is_live() {
         let left = until.since(SystemClock.now());
         if left.is_zero() {
-            say(&format!("{id} hasn't ended after {wait}"));
+            show::say(&format!("{} hasn't ended after {wait}", execution.id));
             break;
         }
         // An answer takes as long as it is asked to, and no longer than the server allows.
-        let parameters = [("wait", left.min(WAIT_MAX).to_string())];
-        answer = client.call(Method::GET, &["executions", &id], &parameters, None).await?;
-        execution = answer.execution()?;
+        execution = client.api().execution(&execution.id, left.min(WAIT_MAX)).await?.execution;
     }
-    Ok((answer, execution))
-}
-
-/// For scripts: a result is a success, anything else isn't.
-fn outcome(execution: &Execution) -> ExitCode {
-    match execution.status {
-        ExecutionStatus::Completed => ExitCode::SUCCESS,
-        ExecutionStatus::Pending
-        | ExecutionStatus::Running
-        | ExecutionStatus::Waiting
-        | ExecutionStatus::Paused
-        | ExecutionStatus::Failed
-        | ExecutionStatus::TimedOut
-        | ExecutionStatus::Cancelled => ExitCode::FAILURE,
-    }
-}
-
-fn span(text: &str) -> Result<Millis, String> {
-    Millis::parse(text).map_err(|error| error.to_string())
+    Ok(execution)
 }

@@ -1,14 +1,12 @@
-//! `tickover task`: schedules one.
-
-use std::collections::BTreeMap;
-use std::io::Read as _;
+//! `tickover task`: schedules a task.
 
 use anyhow::Context as _;
-use serde::Serialize;
 use serde_json::value::RawValue;
+use tickover::Client;
 use tickover_core::id::{QueueName, TaskId, TaskKind};
+use tickover_wire::request::{Retry, ScheduleRequest};
 
-use crate::client::Client;
+use crate::argument::{self, label, name};
 use crate::show;
 
 /// Options of `tickover task`. Durations are like `30s` or `1h 30m`.
@@ -64,89 +62,40 @@ pub(crate) struct TaskArgs {
     json: bool,
 }
 
-/// The request, in the API's words. What it accepts is the server's to say.
-#[derive(Serialize)]
-struct Request<'a> {
-    queue: &'a QueueName,
-    kind: &'a TaskKind,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a TaskId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    labels: BTreeMap<&'a str, &'a str>,
-    #[serde(flatten)]
-    texts: BTreeMap<&'static str, &'a str>,
-}
-
 /// Schedules the task and prints it.
 pub(crate) async fn run(args: TaskArgs, client: &Client) -> anyhow::Result<()> {
-    let input = args.input.as_deref().map(|text| read_json(text, "the input")).transpose()?;
-    let request = Request {
-        queue: &args.queue,
-        kind: &args.kind,
-        input,
-        id: args.id.as_ref(),
+    let answer = client.api().schedule(&request(&args)?).await?;
+    if args.json { show::answer(&answer.task) } else { show::print(&show::task(&answer.task)) }
+}
+
+fn request(args: &TaskArgs) -> anyhow::Result<ScheduleRequest> {
+    let timeout = |name, text: &Option<String>| argument::field(name, text.as_deref());
+    Ok(ScheduleRequest {
+        input: argument::json(args.input.as_deref(), "the input")?,
+        id: args.id.clone(),
+        idempotency_key: argument::field("idempotency_key", args.idempotency_key.as_deref())?,
+        delay: argument::field("delay", args.delay.as_deref())?,
+        run_at: argument::field("run_at", args.run_at.as_deref())?,
+        timeout: timeout("timeout", &args.timeout)?,
+        timeout_scope: argument::field("timeout_scope", args.timeout_scope.as_deref())?,
+        schedule_to_start_timeout: timeout("schedule_to_start_timeout", &args.schedule_to_start_timeout)?,
+        start_to_close_timeout: timeout("start_to_close_timeout", &args.start_to_close_timeout)?,
+        heartbeat_timeout: timeout("heartbeat_timeout", &args.heartbeat_timeout)?,
+        on_timeout: argument::field("on_timeout", args.on_timeout.as_deref())?,
         retry: args.retry.as_deref().map(policy).transpose()?,
-        labels: args.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
-        texts: texts(&args),
-    };
-    let answer = client.schedule(&request).await?;
-    if args.json { show::print_json(answer.json()) } else { show::print(&show::task(&answer.task()?)) }
+        labels: argument::labels(args.labels.clone()),
+        ..ScheduleRequest::new(args.queue.clone(), args.kind.clone())
+    })
 }
 
-fn texts(args: &TaskArgs) -> BTreeMap<&'static str, &str> {
-    [
-        ("idempotency_key", &args.idempotency_key),
-        ("delay", &args.delay),
-        ("run_at", &args.run_at),
-        ("timeout", &args.timeout),
-        ("timeout_scope", &args.timeout_scope),
-        ("schedule_to_start_timeout", &args.schedule_to_start_timeout),
-        ("start_to_close_timeout", &args.start_to_close_timeout),
-        ("heartbeat_timeout", &args.heartbeat_timeout),
-        ("on_timeout", &args.on_timeout),
-    ]
-    .into_iter()
-    .filter_map(|(field, text)| text.as_deref().map(|text| (field, text)))
-    .collect()
-}
-
-/// Reads an argument that is JSON, or from standard input where it is `-`.
-pub(crate) fn read_json(argument: &str, what: &str) -> anyhow::Result<Box<RawValue>> {
-    let text = if argument == "-" {
-        let mut text = String::new();
-        let read = std::io::stdin().read_to_string(&mut text);
-        read.with_context(|| format!("can't read {what} from standard input"))?;
-        text.trim().to_owned()
+/// A policy as JSON, or in a short form.
+fn policy(text: &str) -> anyhow::Result<Retry> {
+    let json = if text.trim_start().starts_with('{') {
+        RawValue::from_string(text.to_owned()).context("--retry isn't JSON")?
     } else {
-        argument.to_owned()
+        serde_json::value::to_raw_value(text)?
     };
-    RawValue::from_string(text)
-        .with_context(|| format!("{what} isn't JSON (a text needs quotes of its own: '\"text\"')"))
-}
-
-/// A policy in JSON goes as it is, a short form as a string.
-fn policy(text: &str) -> anyhow::Result<Box<RawValue>> {
-    if text.trim_start().starts_with('{') {
-        return RawValue::from_string(text.to_owned()).context("--retry isn't JSON");
-    }
-    Ok(serde_json::value::to_raw_value(text)?)
-}
-
-/// Reads `NAME=VALUE`.
-pub(crate) fn label(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
-}
-
-/// Makes a parser of names one of options.
-pub(crate) fn name<N, E: std::fmt::Display>(
-    parse: impl Fn(String) -> Result<N, E> + Clone,
-) -> impl Fn(&str) -> Result<N, String> + Clone {
-    move |text| parse(text.to_owned()).map_err(|error| error.to_string())
+    argument::value("retry", &json)
 }
 
 #[cfg(test)]
@@ -155,14 +104,9 @@ mod tests {
 
     #[test]
     fn a_policy_is_sent_as_an_object_or_as_a_short_form() {
-        assert_eq!(policy("fixed(3, 2s)").unwrap().get(), r#""fixed(3, 2s)""#);
-        assert_eq!(policy(r#"{"max_attempts":3}"#).unwrap().get(), r#"{"max_attempts":3}"#);
+        let sent = |text| serde_json::to_string(&policy(text).unwrap()).unwrap();
+        assert_eq!(sent("fixed(3, 2s)"), r#""fixed(3, 2s)""#);
+        assert_eq!(sent(r#"{"max_attempts":3}"#), r#"{"max_attempts":3}"#);
         assert!(policy("{max_attempts: 3}").is_err());
-    }
-
-    #[test]
-    fn an_input_that_is_no_json_is_explained() {
-        assert_eq!(read_json(r#"{"n": 1.50}"#, "the input").unwrap().get(), r#"{"n": 1.50}"#);
-        assert!(format!("{:#}", read_json("hello", "the input").unwrap_err()).contains("quotes of its own"));
     }
 }

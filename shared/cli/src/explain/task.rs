@@ -1,38 +1,41 @@
-//! `tickover explain`: why a task is in its state, what happens next, and when. It knows only what the API's
-//! description of the task says.
+//! Why a task is in its state, what happens next, and when.
 
-use tickover_core::duration::Millis;
+use tickover_core::id::WorkerName;
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
+use tickover_core::timeout::TimeoutKind;
+use tickover_wire::answer::{AttemptOutcome, TaskView};
+use tickover_wire::{Said, SaidTimeoutKind, Words as _};
 
-use crate::show::count;
-use crate::task::Task;
-
-/// From here on, milliseconds only distract.
-const COARSE: Millis = Millis::from_secs(10);
+use super::moment;
+use crate::show::{count, error_line, words};
 
 /// The explanation: a sentence a line, and the instants that bind the task below.
-pub(crate) fn text(task: &Task, now: Timestamp) -> String {
+pub(crate) fn text(task: &TaskView, now: Timestamp) -> String {
     let mut lines = vec![why(task, now)];
-    lines.extend(next(task, now));
+    lines.push(next(task, now));
     lines.push(attempts(task));
     lines.extend(last_error(task, now));
     lines.extend(bounds(task, now));
     lines.join("\n") + "\n"
 }
 
-fn why(task: &Task, now: Timestamp) -> String {
+fn why(task: &TaskView, now: Timestamp) -> String {
     let name = format!("Task {} (kind {}, queue {}) is {}", task.id, task.kind, task.queue, task.status);
     format!("{name}: {}.", reason(task, now))
 }
 
 /// Why it is in its state: a part of a sentence.
-pub(crate) fn reason(task: &Task, now: Timestamp) -> String {
+pub(crate) fn reason(task: &TaskView, now: Timestamp) -> String {
     let ended =
-        task.last_ended().and_then(|attempt| attempt.ended_at).map(|at| format!(" {}", moment(at, now)));
+        task.last_attempt().and_then(|attempt| attempt.ended_at).map(|at| format!(" {}", moment(at, now)));
     let ended = ended.unwrap_or_default();
-    match task.status {
+    let status = match &task.status {
+        Said::Known(status) => *status,
+        Said::Other(word) => return format!("a newer server than this tool says {word}"),
+    };
+    match status {
         Status::Pending => pending_reason(task, now),
         Status::Running => running_reason(task, now),
         Status::Completed => format!("attempt {} reported its result{ended}", task.attempt),
@@ -45,8 +48,8 @@ pub(crate) fn reason(task: &Task, now: Timestamp) -> String {
                 format!("attempt {} failed{ended} with an error that isn't retried", task.attempt)
             }
         },
-        Status::TimedOut => format!("{}, and that is final", overrun(task.timeout_kind.as_deref())),
-        Status::Cancelled => match task.timeout_kind.as_deref() {
+        Status::TimedOut => format!("{}, and that is final", overrun(task.timeout_kind.as_ref())),
+        Status::Cancelled => match task.timeout_kind.as_ref() {
             Some(kind) => format!("{}, which for this task is no error", overrun(Some(kind))),
             None => "somebody cancelled it".to_owned(),
         },
@@ -54,16 +57,16 @@ pub(crate) fn reason(task: &Task, now: Timestamp) -> String {
     }
 }
 
-fn pending_reason(task: &Task, now: Timestamp) -> String {
-    let last = task.last_ended().and_then(|attempt| attempt.outcome.as_deref().map(|how| (attempt, how)));
-    if let Some(at) = task.available_at.filter(|at| *at > now) {
+fn pending_reason(task: &TaskView, now: Timestamp) -> String {
+    let last = task.last_attempt().and_then(|attempt| Some((attempt, attempt.outcome.as_ref()?.known()?)));
+    if let Some(at) = task.available_at.filter(|at| at.0 > now) {
         let at = moment(at, now);
         return match last {
-            Some((attempt, how @ ("failed" | "timed_out"))) => {
+            Some((attempt, how @ (AttemptOutcome::Failed | AttemptOutcome::TimedOut))) => {
                 format!(
                     "attempt {} {}, and the wait before the next one ends {at}",
-                    attempt.number,
-                    words(how)
+                    attempt.attempt,
+                    words(how.as_word())
                 )
             }
             Some(_) | None => format!("it isn't to start before {at}"),
@@ -73,40 +76,42 @@ fn pending_reason(task: &Task, now: Timestamp) -> String {
     let waits =
         format!("it has been waiting for a worker of queue {} that knows its kind{since}", task.queue);
     match last {
-        Some((_, "lost")) => format!("{waits}; the worker that had it last was lost"),
-        Some((_, "released")) => format!("{waits}; the worker that had it last gave it back"),
+        Some((_, AttemptOutcome::Lost)) => format!("{waits}; the worker that had it last was lost"),
+        Some((_, AttemptOutcome::Released)) => format!("{waits}; the worker that had it last gave it back"),
         Some(_) | None => waits,
     }
 }
 
-fn running_reason(task: &Task, now: Timestamp) -> String {
-    let current = task.current();
-    let worker = current.and_then(|attempt| attempt.worker.as_deref()).unwrap_or("a worker");
+fn running_reason(task: &TaskView, now: Timestamp) -> String {
+    let current = task.current_attempt();
+    let worker = current.and_then(|attempt| attempt.worker.as_ref()).map_or("a worker", WorkerName::as_str);
     let since = current.and_then(|attempt| attempt.claimed_at);
     let since = since.map(|at| format!(" since {}", at.to_rfc3339())).unwrap_or_default();
     let progress = task.progress.map(|part| format!(" and says it is {:.0} % done", part * 100.0));
     let has = format!("{worker} has had it{since}{}", progress.unwrap_or_default());
     match task.lease_expires_at {
-        Some(at) if at <= now => format!("{has}, but its lease ran out {}: it may be lost", moment(at, now)),
+        Some(at) if at.0 <= now => {
+            format!("{has}, but its lease ran out {}: it may be lost", moment(at, now))
+        }
         Some(_) | None => has,
     }
 }
 
-fn overrun(timeout_kind: Option<&str>) -> String {
+fn overrun(timeout_kind: Option<&SaidTimeoutKind>) -> String {
     match timeout_kind {
-        Some("schedule_to_close") => "its deadline over all attempts passed".to_owned(),
-        Some("schedule_to_start") => "no worker claimed it in time".to_owned(),
-        Some("heartbeat") => "its worker gave no sign of life in time".to_owned(),
-        Some("start_to_close") => "an attempt ran too long".to_owned(),
-        Some(other) => format!("its timeout {other} passed"),
+        Some(Said::Known(TimeoutKind::ScheduleToClose)) => "its deadline over all attempts passed".to_owned(),
+        Some(Said::Known(TimeoutKind::ScheduleToStart)) => "no worker claimed it in time".to_owned(),
+        Some(Said::Known(TimeoutKind::Heartbeat)) => "its worker gave no sign of life in time".to_owned(),
+        Some(Said::Known(TimeoutKind::StartToClose)) => "an attempt ran too long".to_owned(),
+        Some(Said::Other(other)) => format!("its timeout {other} passed"),
         None => "a timeout passed".to_owned(),
     }
 }
 
-fn next(task: &Task, now: Timestamp) -> Option<String> {
-    let next = task.next.as_ref()?;
+fn next(task: &TaskView, now: Timestamp) -> String {
+    let next = &task.next;
     let at = next.at.map(|at| moment(at, now)).unwrap_or_default();
-    Some(match next.what.as_str() {
+    match next.what.as_str() {
         "becomes_available" => format!("Next: from {at} on a worker of queue {} may have it.", task.queue),
         "waits_for_worker" => "Next: the first worker that asks gets it; nothing limits the wait.".to_owned(),
         "schedule_to_close_timeout" => format!("Next: unless it has ended by {at}, it times out for good."),
@@ -120,44 +125,44 @@ fn next(task: &Task, now: Timestamp) -> Option<String> {
         ),
         "deleted" => format!("Next: nothing, until the record is deleted {at}.{}", revival(task)),
         other => format!("Next: {} {at}.", words(other)),
-    })
-}
-
-fn revival(task: &Task) -> String {
-    match task.status {
-        Status::Failed | Status::TimedOut | Status::Cancelled => {
-            format!(" `tickover retry {}` gives it another life.", task.id)
-        }
-        Status::Pending | Status::Running | Status::Completed | Status::Skipped => String::new(),
     }
 }
 
-fn attempts(task: &Task) -> String {
+fn revival(task: &TaskView) -> String {
+    match task.status.known() {
+        Some(Status::Failed | Status::TimedOut | Status::Cancelled) => {
+            format!(" `tickover retry {}` gives it another life.", task.id)
+        }
+        Some(Status::Pending | Status::Running | Status::Completed | Status::Skipped) | None => String::new(),
+    }
+}
+
+fn attempts(task: &TaskView) -> String {
     let used = task.attempt;
     let left = match task.attempts_left() {
         None => "any number may follow".to_owned(),
-        Some(_) if !task.status.is_live() => "none will follow".to_owned(),
+        Some(_) if !task.is_live() => "none will follow".to_owned(),
         Some(0) => "this is the last one".to_owned(),
         Some(left) => format!("{left} left"),
     };
-    match task.max_attempts {
+    match task.max_attempts.0 {
         MaxAttempts::Skip => "Attempts: none.".to_owned(),
         MaxAttempts::Unlimited => format!("Attempts: {used} used, {left}."),
         MaxAttempts::Limited(limit) => format!("Attempts: {used} of {limit} used, {left}."),
     }
 }
 
-fn last_error(task: &Task, now: Timestamp) -> Option<String> {
+fn last_error(task: &TaskView, now: Timestamp) -> Option<String> {
     if let Some((attempt, error)) = task.last_error() {
         let at = attempt.ended_at.map(|at| format!(", {}", moment(at, now))).unwrap_or_default();
-        return Some(format!("Last error: {} (attempt {}{at}).", error.line(), attempt.number));
+        return Some(format!("Last error: {} (attempt {}{at}).", error_line(error), attempt.attempt));
     }
-    task.error.as_ref().map(|error| format!("Error: {}.", error.line()))
+    task.error.as_ref().map(|error| format!("Error: {}.", error_line(error)))
 }
 
 /// Every instant that binds it, the soonest first.
-fn bounds(task: &Task, now: Timestamp) -> Vec<String> {
-    if !task.status.is_live() {
+fn bounds(task: &TaskView, now: Timestamp) -> Vec<String> {
+    if !task.is_live() {
         let deadline = task.deadline_at.map(|at| format!("Its deadline was {}.", at.to_rfc3339()));
         return deadline.into_iter().collect();
     }
@@ -174,28 +179,10 @@ fn bounds(task: &Task, now: Timestamp) -> Vec<String> {
     if bounds.is_empty() {
         return vec!["No deadline or timeout binds it.".to_owned()];
     }
-    bounds.sort_by_key(|(at, _)| *at);
+    bounds.sort_by_key(|(at, _)| at.0);
     let heading = format!("It is bound by {}:", count(bounds.len(), "instant"));
     let lines = bounds.iter().map(|(at, what)| format!("  {}: {what}", moment(*at, now)));
     std::iter::once(heading).chain(lines).collect()
-}
-
-fn words(name: &str) -> String {
-    name.replace('_', " ")
-}
-
-/// `2026-01-31T12:00:00.000Z (in 5s)`.
-pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
-    let distance = |span: Millis| {
-        let rounded = if span >= COARSE { Millis::from_secs(span.as_secs_floor()) } else { span };
-        rounded.to_string()
-    };
-    let relative = match at.cmp(&now) {
-        std::cmp::Ordering::Less => format!("{} ago", distance(now.since(at))),
-        std::cmp::Ordering::Equal => "now".to_owned(),
-        std::cmp::Ordering::Greater => format!("in {}", distance(at.since(now))),
-    };
-    format!("{} ({relative})", at.to_rfc3339())
 }
 
 #[cfg(test)]

@@ -101,6 +101,8 @@ impl ClientError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unavailable { .. } => true,
+            // A record that can't be read stays like that.
+            Self::Refused(problem) if problem.code == "corrupt_record" => false,
             Self::Refused(problem) => problem.status >= 500 || BUSY.contains(&problem.status),
             Self::Invalid { .. } | Self::Unreadable { .. } | Self::NotOverHttp { .. } => false,
         }

@@ -1,0 +1,86 @@
+//! `tickover explain`: why a task or an execution is in its state, what happens next, and when. It knows only what the
+//! API's answers say.
+
+mod execution;
+mod task;
+
+use std::collections::BTreeMap;
+
+use tickover::Client;
+use tickover_core::duration::Millis;
+use tickover_core::id::TaskId;
+use tickover_core::time::Timestamp;
+use tickover_service::ports::Clock as _;
+use tickover_service::system::SystemClock;
+use tickover_wire::answer::ExecutionView;
+use tickover_wire::request::PageQuery;
+use tickover_wire::{Instant, PageLimit};
+
+use crate::argument::name;
+use crate::describe::{Found, find};
+use crate::show::print;
+
+/// From here on, milliseconds only distract.
+const COARSE: Millis = Millis::from_secs(10);
+/// How many remote steps are looked at to explain what an execution waits for.
+const TASKS_LOOKED_AT: usize = 10;
+
+/// Options of `tickover explain`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// The id of a task, or of an execution where there is no such task
+    #[arg(value_parser = name(TaskId::parse))]
+    id: TaskId,
+}
+
+/// Says why a task or an execution is in its state.
+pub(crate) async fn run(args: ExplainArgs, client: &Client) -> anyhow::Result<()> {
+    match find(&args.id, client).await? {
+        Found::Task(found) => print(&task::text(&found, SystemClock.now())),
+        Found::Execution(found) => print(&explained(&found, client).await?),
+    }
+}
+
+/// Why an execution is in its state, as text.
+pub(crate) async fn explained(execution: &ExecutionView, client: &Client) -> anyhow::Result<String> {
+    let events = if execution.pending_events > 0 {
+        let one = PageQuery { limit: Some(PageLimit(1)), cursor: None };
+        client.api().events(&execution.id, &one).await?.counts
+    } else {
+        BTreeMap::new()
+    };
+    let unused = execution::unused(&client.api().timeline(&execution.id).await?.entries);
+    let now = SystemClock.now();
+    let waits = execution.waits_for.iter().flatten();
+    let mut tasks = BTreeMap::new();
+    for id in waits.filter_map(|wait| wait.task.as_ref()).take(TASKS_LOOKED_AT) {
+        tasks.extend(stands(id, client, now).await?.map(|stands| (id.clone(), stands)));
+    }
+    Ok(execution::text(execution, &execution::Beside { events, unused, tasks }, now))
+}
+
+/// Where a remote step stands, unless its task is gone.
+async fn stands(id: &TaskId, client: &Client, now: Timestamp) -> anyhow::Result<Option<String>> {
+    match client.api().task(id).await {
+        Ok(answer) => {
+            let reason = task::reason(&answer.task, now);
+            Ok(Some(format!("{}, as kind {}: {reason}", answer.task.status, answer.task.kind)))
+        }
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `2026-01-31T12:00:00.000Z (in 5s)`.
+fn moment(at: Instant, now: Timestamp) -> String {
+    let distance = |span: Millis| {
+        let rounded = if span >= COARSE { Millis::from_secs(span.as_secs_floor()) } else { span };
+        rounded.to_string()
+    };
+    let relative = match at.0.cmp(&now) {
+        std::cmp::Ordering::Less => format!("{} ago", distance(now.since(at.0))),
+        std::cmp::Ordering::Equal => "now".to_owned(),
+        std::cmp::Ordering::Greater => format!("in {}", distance(at.since(now))),
+    };
+    format!("{} ({relative})", at.to_rfc3339())
+}
