@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use tickover_wire::answer::{BatchResult, TaskAnswer};
+
 use crate::problem::Problem;
 
 /// What a call is answered with when it succeeds.
@@ -30,5 +32,18 @@ impl Answer {
     /// The body's text.
     pub fn text(&self) -> &str {
         self.body.get()
+    }
+}
+
+/// What became of an entry of a batch: as if it had come by itself.
+pub(crate) fn result(answered: Result<(u16, TaskAnswer), Problem>) -> BatchResult {
+    match answered {
+        Ok((status, TaskAnswer { task, duplicate })) => {
+            BatchResult { status, task: Some(Box::new(task)), duplicate, error: None }
+        }
+        Err(problem) => {
+            let error = Some(Box::new(problem.answer().clone()));
+            BatchResult { status: problem.status(), task: None, duplicate: None, error }
+        }
     }
 }

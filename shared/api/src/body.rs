@@ -1,26 +1,17 @@
 //! A request's body before anything is made of it: its size, its encoding and its nesting are checked first,
 //! so that nothing a caller sends can cost more than reading it once.
 
-use serde_json::value::RawValue;
+use serde::de::DeserializeOwned;
 use tickover_core::error::Reject;
 use tickover_core::limits::{self, JSON_DEPTH_MAX};
 use tickover_core::payload;
-
-use crate::parse::Object;
+use tickover_wire::read;
+use tickover_wire::request::Nothing;
 
 /// Largest body: what Lambda takes with a synchronous call, in bytes.
 pub const BODY_BYTES_MAX: usize = 6 * 1024 * 1024;
 /// Levels that requests themselves may have around a payload: a batch, its list, an entry, and one to spare.
 const ENVELOPE_DEPTH: usize = 4;
-
-/// Whether a body may be left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Empty {
-    /// An empty body counts as `{}`, and so does `null`: no field is required.
-    IsObject,
-    /// An empty body is an error.
-    IsMissing,
-}
 
 /// Refuses what is larger or nests deeper than any request: before it is parsed, wherever it came in.
 pub fn check(body: &[u8]) -> Result<(), Reject> {
@@ -33,28 +24,33 @@ pub fn check(body: &[u8]) -> Result<(), Reject> {
     Ok(())
 }
 
-/// A body as one JSON object with these fields and no others.
-pub(crate) fn object<'a>(body: &'a [u8], known: &[&str], empty: Empty) -> Result<Object<'a>, Reject> {
-    check(body)?;
-    let text = std::str::from_utf8(body).map_err(|error| {
-        Reject::field("body", format!("expected UTF-8, found other bytes at offset {}", error.valid_up_to()))
-    })?;
+/// A body that must be there.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reject> {
+    let text = text(body)?;
     if text.trim_ascii().is_empty() {
-        return match empty {
-            Empty::IsObject => Ok(Object::empty()),
-            Empty::IsMissing => Err(Reject::field("body", "expected a JSON object, found nothing")),
-        };
+        return Err(Reject::instead_of("body", "expected a JSON object", "nothing"));
     }
-    if text.trim_ascii() == "null" && empty == Empty::IsObject {
-        return Ok(Object::empty());
-    }
-    let raw: &RawValue = serde_json::from_str(text).map_err(|error| malformed(&error))?;
-    Object::read("", raw, known)
+    read::body(text)
 }
 
-fn malformed(error: &serde_json::Error) -> Reject {
-    // The message ends in the place: "expected `,` or `}` at line 1 column 7".
-    Reject::field("body", format!("expected one JSON object, found malformed JSON: {error}"))
+/// A body none of whose fields is required: nothing at all is the same as `{}`, and so is `null`.
+pub(crate) fn read_or_empty<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reject> {
+    let text = text(body)?;
+    let is_empty = ["", "null"].contains(&text.trim_ascii());
+    read::body(if is_empty { "{}" } else { text })
+}
+
+/// The body of a call whose path says everything.
+pub(crate) fn read_nothing(body: &[u8]) -> Result<(), Reject> {
+    read_or_empty::<Nothing>(body).map(|_| ())
+}
+
+fn text(body: &[u8]) -> Result<&str, Reject> {
+    check(body)?;
+    std::str::from_utf8(body).map_err(|error| {
+        let found = format!("other bytes at offset {}", error.valid_up_to());
+        Reject::instead_of("body", "expected UTF-8", found)
+    })
 }
 
 #[cfg(test)]
@@ -62,14 +58,15 @@ mod tests {
     use super::*;
 
     fn refused(body: &[u8]) -> Reject {
-        object(body, &["a"], Empty::IsMissing).map(|_| ()).unwrap_err()
+        read::<Nothing>(body).unwrap_err()
     }
 
     #[test]
     fn nothing_is_an_object_only_where_no_field_is_required() {
-        assert!(object(b" \n", &[], Empty::IsObject).is_ok());
-        assert!(object(b"null", &[], Empty::IsObject).is_ok());
-        assert_eq!(refused(b""), Reject::field("body", "expected a JSON object, found nothing"));
+        assert!(read_nothing(b" \n").is_ok());
+        assert!(read_nothing(b"null").is_ok());
+        assert_eq!(refused(b"").to_string(), "body: expected a JSON object, found nothing");
+        assert_eq!(refused(b"null").to_string(), "body: expected a JSON object, found null");
     }
 
     #[test]

@@ -29,14 +29,24 @@ pub use schedule::{schedule, schedule_batch};
 use tickover_core::error::Reject;
 use tickover_core::limits;
 
-use crate::body::{self, Empty};
-use crate::parse::{BATCH_FIELDS, Field};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tickover_wire::Verbatim;
+use tickover_wire::request::Batch;
 
-/// The entries of a batch, not yet looked at one by one.
-fn entries(body: &[u8], maximum: usize) -> Result<Vec<Field<'_>>, Reject> {
-    const EXPECTED: &str = "a list of objects";
-    let object = body::object(body, BATCH_FIELDS, Empty::IsMissing)?;
-    let entries = object.require("tasks", EXPECTED)?.list(EXPECTED)?;
-    limits::check("batch", entries.len(), maximum)?;
-    Ok(entries)
+use crate::body;
+
+/// The entries of a batch, each read by itself. Its fields are named as if it came alone: which entry it is, the place
+/// of its result says.
+fn entries<T: DeserializeOwned>(body: &[u8], maximum: usize) -> Result<Vec<Result<T, Reject>>, Reject> {
+    let Batch { tasks } = body::read(body)?;
+    limits::check("batch", tasks.len(), maximum)?;
+    Ok(tasks.iter().enumerate().map(|(index, entry)| self::entry(index, entry)).collect())
+}
+
+fn entry<T: DeserializeOwned>(index: usize, Verbatim(text): &Verbatim) -> Result<T, Reject> {
+    let place = if text.as_str().starts_with('{') { String::new() } else { format!("tasks[{index}]") };
+    let raw: &RawValue = serde_json::from_str(text.as_str())
+        .map_err(|error| Reject::field("tasks", format_args!("expected JSON: {error}")))?;
+    tickover_wire::read::value(&place, raw)
 }

@@ -13,9 +13,9 @@ use tickover_core::error::Reject;
 use tickover_core::trace::TraceContext;
 
 use crate::answer::Answer;
-use crate::body::{self, BODY_BYTES_MAX, Empty};
+use crate::body::{self, BODY_BYTES_MAX};
 use crate::calls::Call;
-use crate::parse::excerpt;
+use crate::name::excerpt;
 use crate::problem::Problem;
 
 /// How much of a body that is too large is still read, and thrown away: a caller that is still sending hears of
@@ -59,7 +59,7 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
             return Ok(Self);
         }
         let body = JsonBody::from_request(request, state).await?;
-        body::object(&body.0, &[], Empty::IsObject)?;
+        body::read_nothing(&body.0)?;
         Ok(Self)
     }
 }
@@ -82,7 +82,7 @@ async fn read(mut body: Body) -> Result<Bytes, Problem> {
     }
     let (mut kept, mut length) = (BytesMut::new(), 0_usize);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Reject::field("body", "expected to its end, found it cut off"))?;
+        let frame = frame.map_err(|_| Reject::instead_of("body", "expected to its end", "it cut off"))?;
         let Ok(data) = frame.into_data() else { continue };
         length = length.saturating_add(data.len());
         if length > LISTENED_BYTES_MAX {
@@ -180,9 +180,9 @@ impl IntoResponse for Answer {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         // Strings and numbers only: it always serialises.
-        let body = serde_json::to_string(&self).unwrap_or_default();
-        let mut response = response(self.status, "application/problem+json", body);
-        if let Some(secs) = self.retry_after {
+        let body = serde_json::to_string(self.answer()).unwrap_or_default();
+        let mut response = response(self.status(), "application/problem+json", body);
+        if let Some(secs) = self.answer().retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(secs));
         }
         response
@@ -233,7 +233,10 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_is_too_large_is_measured_without_being_kept() {
         let problem = read(Body::from(vec![b' '; BODY_BYTES_MAX + 7])).await.unwrap_err();
-        assert_eq!((problem.status, problem.value), (413, Some(u32::try_from(BODY_BYTES_MAX + 7).unwrap())));
+        assert_eq!(
+            (problem.status(), problem.answer().value),
+            (413, Some(u32::try_from(BODY_BYTES_MAX + 7).unwrap()))
+        );
         assert_eq!(read(Body::from(vec![b' '; BODY_BYTES_MAX])).await.unwrap().len(), BODY_BYTES_MAX);
     }
 }

@@ -3,99 +3,98 @@
 //! Owns the mapping from refusals and failures to codes and statuses. What only operators should know (why a
 //! store can't be reached, what is wrong with a record) is logged here and told to nobody.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
 use tickover_core::error::Reject;
 use tickover_service::ServiceError;
-use utoipa::ToSchema;
+use tickover_wire::answer as wire;
 
 /// Seconds after which repeating a call is worth it.
 const RETRY_AFTER_SECS: u16 = 1;
 
-/// Why a call has no result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+/// Why a call has no result: what is answered, and what may be logged of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// A URI for the sort of problem: `urn:problem-type:tickover:` and the code.
-    #[serde(rename = "type")]
-    #[schema(value_type = String)]
-    pub uri: Box<str>,
-    /// The sort of problem in words, the same for every occurrence.
-    #[schema(value_type = String)]
-    pub title: &'static str,
-    /// The HTTP status.
-    pub status: u16,
-    /// This occurrence in words, for people.
-    #[schema(value_type = String)]
-    pub detail: Box<str>,
-    /// The sort of problem for programs: stable.
-    #[schema(value_type = String, example = "invalid_request")]
-    pub code: &'static str,
-    /// `invalid_request`: the field that is wrong, as a path such as `retry.delay[2]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<String>)]
-    pub field: Option<Box<str>>,
-    /// `limit_exceeded`: the limit's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<String>)]
-    pub limit: Option<&'static str>,
-    /// `limit_exceeded`: what was asked for, in the limit's unit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub value: Option<u32>,
-    /// `limit_exceeded`: what is allowed, in the limit's unit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub maximum: Option<u32>,
-    /// Repeating the call is safe and worth it after this many seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub retry_after: Option<u16>,
+    answer: Box<wire::Problem>,
+    code: &'static str,
+    /// What was expected of the field, without what was found.
+    expected: Option<Box<str>>,
 }
 
 impl Problem {
+    /// A problem of a server's own, beside those of the calls.
+    pub fn new(status: u16, code: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
+        let answer = wire::Problem {
+            uri: format!("urn:problem-type:tickover:{code}"),
+            title: Cow::Borrowed(title),
+            status,
+            detail: detail.into(),
+            code: Cow::Borrowed(code),
+            ..wire::Problem::default()
+        };
+        Self { answer: Box::new(answer), code, expected: None }
+    }
+
+    /// What is answered.
+    pub fn answer(&self) -> &wire::Problem {
+        &self.answer
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.answer.status
+    }
+
     /// The stable code.
     pub fn code(&self) -> &'static str {
         self.code
     }
 
-    /// What happened, without what the caller sent: for logs. Of an invalid request that is the field, and what was
-    /// expected there; what was found may be anything, and isn't told.
-    pub fn told(&self) -> String {
-        let Some(field) = &self.field else { return self.detail.to_string() };
-        let problem = self.detail.strip_prefix(&**field).and_then(|rest| rest.strip_prefix(": "));
-        let ours = |text: &str| ["`", "\"", "'", "found"].iter().filter_map(|mark| text.find(mark)).min();
-        let expected = problem.map(|text| text.get(..ours(text).unwrap_or(text.len())).unwrap_or_default());
-        let expected = expected.unwrap_or_default().trim_end_matches([' ', ',', ';', ':']);
-        // What follows the first name may be one that the caller made, such as a label's.
-        let name = field.split(['.', '[']).next().unwrap_or_default();
-        let expected = if expected.is_empty() { "expected something else" } else { expected };
-        format!("{name}: {expected}")
+    /// What happened, for the caller: it may have what the caller sent.
+    pub fn detail(&self) -> &str {
+        &self.answer.detail
+    }
+
+    /// What happened, without what the caller sent. Of an invalid request that is the field, and what was expected there.
+    pub fn for_logs(&self) -> String {
+        match (&self.answer.field, &self.expected) {
+            (Some(field), Some(expected)) => {
+                // What follows the first name may be one that the caller made, such as a label's.
+                let name = field.split(['.', '[']).next().unwrap_or_default();
+                format!("{name}: {expected}")
+            }
+            _ => self.answer.detail.clone(),
+        }
     }
 
     /// Whether the same call may succeed later: throttling, contention, or an outage.
     pub fn is_retryable(&self) -> bool {
-        self.retry_after.is_some()
+        self.answer.retry_after.is_some()
     }
 
-    /// A problem of a server's own, beside those of the calls.
-    pub fn new(status: u16, code: &'static str, title: &'static str, detail: impl Into<Box<str>>) -> Self {
-        Self {
-            uri: format!("urn:problem-type:tickover:{code}").into(),
-            title,
-            status,
-            detail: detail.into(),
-            code,
-            field: None,
-            limit: None,
-            value: None,
-            maximum: None,
-            retry_after: None,
-        }
+    /// The same problem, for which repeating the call is safe and worth it.
+    #[must_use]
+    pub fn later(mut self) -> Self {
+        self.answer.retry_after = Some(RETRY_AFTER_SECS);
+        self
     }
 
-    fn later(self) -> Self {
-        Self { retry_after: Some(RETRY_AFTER_SECS), ..self }
+    pub(crate) fn corrupt(reason: &str) -> Self {
+        let remedy = "left alone; if another build wrote it, deploy that one here as well";
+        tracing::error!(reason, remedy, "a stored record can't be used");
+        Self::new(500, "corrupt_record", "Corrupt record", "a stored record can't be read; it was left alone")
     }
 
+    fn unavailable(reason: &str) -> Self {
+        tracing::warn!(reason, "a call failed: unavailable");
+        let detail = "temporarily unavailable; repeating the call is safe";
+        Self::new(503, "unavailable", "Unavailable", detail).later()
+    }
+}
+
+/// What only the transport meets.
+#[cfg(feature = "http")]
+impl Problem {
     pub(crate) fn no_route() -> Self {
         Self::new(
             404,
@@ -120,18 +119,6 @@ impl Problem {
         let detail = "something went wrong here; whether the call took effect is not known";
         Self::new(500, "internal", "Internal error", detail)
     }
-
-    pub(crate) fn corrupt(reason: &str) -> Self {
-        let remedy = "left alone; if another build wrote it, deploy that one here as well";
-        tracing::error!(reason, remedy, "a stored record can't be used");
-        Self::new(500, "corrupt_record", "Corrupt record", "a stored record can't be read; it was left alone")
-    }
-
-    fn unavailable(reason: &str) -> Self {
-        tracing::warn!(reason, "a call failed: unavailable");
-        let detail = "temporarily unavailable; repeating the call is safe";
-        Self::new(503, "unavailable", "Unavailable", detail).later()
-    }
 }
 
 /// A number for people: where it doesn't fit, the largest that does says enough.
@@ -153,15 +140,17 @@ impl From<Reject> for Problem {
             Reject::IdConflict => (409, "Id in use"),
             Reject::LimitExceeded { .. } => (413, "Limit exceeded"),
         };
-        let problem = Self::new(status, reject.code(), title, reject.to_string());
+        let mut problem = Self::new(status, reject.code(), title, reject.to_string());
         match reject {
-            Reject::InvalidRequest { field, .. } => Self { field: Some(field.into()), ..problem },
-            Reject::LimitExceeded { limit, value, maximum } => Self {
-                limit: Some(limit),
-                value: Some(count(value)),
-                maximum: Some(count(maximum)),
-                ..problem
-            },
+            Reject::InvalidRequest { field, expected, .. } => {
+                problem.answer.field = Some(field);
+                problem.expected = Some(expected.into());
+            }
+            Reject::LimitExceeded { limit, value, maximum } => {
+                problem.answer.limit = Some(Cow::Borrowed(limit));
+                problem.answer.value = Some(count(value));
+                problem.answer.maximum = Some(count(maximum));
+            }
             Reject::NotFound
             | Reject::NoExecution
             | Reject::NoCron
@@ -175,8 +164,9 @@ impl From<Reject> for Problem {
             | Reject::ExecutionClosed { .. }
             | Reject::NotTerminal { .. }
             | Reject::ExecutionOpen { .. }
-            | Reject::IdConflict => problem,
+            | Reject::IdConflict => {}
         }
+        problem
     }
 }
 
@@ -202,23 +192,19 @@ mod tests {
     }
 
     #[test]
-    fn a_log_hears_what_was_expected_and_not_what_was_sent() {
-        for (field, problem, told) in [
-            ("labels.hunter2", "expected a string, found the number `7`", "labels: expected a string"),
-            ("retry.delay[2]", "`hunter2` is not a duration: it is empty", "retry: expected something else"),
-            (
-                "error.hunter2",
-                "unknown field; expected only code",
-                "error: unknown field; expected only code",
-            ),
-            ("type", "expected task, fail; found \"hunter2\"", "type: expected task, fail"),
-            ("kind", "must consist of A-Z only, not 'h'", "kind: must consist of A-Z only, not"),
-            ("body", "expected a JSON object, found nothing", "body: expected a JSON object"),
+    fn a_log_has_what_was_expected_and_not_what_was_sent() {
+        for (field, expected, logged) in [
+            ("labels.hunter2", "expected a string", "labels: expected a string"),
+            ("retry.delay[2]", "expected a duration", "retry: expected a duration"),
+            ("error.hunter2", "unknown field", "error: unknown field"),
+            ("body", "expected a JSON object", "body: expected a JSON object"),
         ] {
-            assert_eq!(Problem::from(Reject::field(field, problem)).told(), told);
+            let refused = Reject::instead_of(field, expected, "the string `hunter2`");
+            assert_eq!(refused.to_string(), format!("{field}: {expected}, found the string `hunter2`"));
+            assert_eq!(Problem::from(refused).for_logs(), logged);
         }
         let limit = Reject::LimitExceeded { limit: "batch", value: 7, maximum: 5 };
-        assert_eq!(Problem::from(limit).told(), "batch: 7 is more than the maximum of 5");
+        assert_eq!(Problem::from(limit).for_logs(), "batch: 7 is more than the maximum of 5");
     }
 
     #[test]
@@ -232,13 +218,12 @@ mod tests {
             (ServiceError::Rejected(Reject::IdConflict), 409, "id_conflict", false),
         ] {
             let problem = of(error);
-            assert_eq!((problem.status, problem.code()), (status, code));
-            assert_eq!(
-                (problem.is_retryable(), problem.retry_after.is_some()),
-                (retryable, retryable),
-                "{code}"
+            assert_eq!((problem.status(), problem.code()), (status, code));
+            assert_eq!(problem.is_retryable(), retryable, "{code}");
+            assert!(
+                !serde_json::to_string(problem.answer()).unwrap().contains("secret"),
+                "{code} leaks its reason"
             );
-            assert!(!serde_json::to_string(&problem).unwrap().contains("secret"), "{code} leaks its reason");
         }
     }
 
@@ -255,8 +240,8 @@ mod tests {
             "value": 65,
             "maximum": 64,
         });
-        assert_eq!(serde_json::to_value(Problem::from(limit)).unwrap(), expected);
+        assert_eq!(serde_json::to_value(Problem::from(limit).answer()).unwrap(), expected);
         let field = Problem::from(Reject::field("retry.delay", "expected a duration"));
-        assert_eq!(field.field.as_deref(), Some("retry.delay"));
+        assert_eq!(field.answer().field.as_deref(), Some("retry.delay"));
     }
 }

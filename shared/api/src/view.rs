@@ -1,24 +1,12 @@
-//! How answers look: the JSON shapes, made from records. What doesn't apply is absent, never `null`.
+//! How answers look: the wire's types, made from records.
 
-mod answers;
 mod attempt;
 mod crons;
 mod execution;
 mod queue;
 mod task;
-mod verbatim;
 
-pub use answers::{
-    BatchAnswer, BatchResult, CancelAnswer, ClaimAnswer, HealthAnswer, HeartbeatAnswer, ListAnswer,
-    QueueAnswer, QueuesAnswer, TaskAnswer,
-};
-pub use attempt::{AttemptView, ErrorView};
-pub use crons::{CronAnswer, CronView, CronsAnswer, DeletedAnswer, RunView, TriggerAnswer};
-pub use execution::{
-    CauseView, DrainAnswer, EventView, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer,
-    ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, FailingView, OfferAnswer, ParentView,
-    TimelineAnswer, TimelineEntryView, WaitView, timeline,
-};
-pub use queue::QueueView;
-pub use task::{ClaimedView, NextView, TaskView};
-pub use verbatim::Verbatim;
+pub use crons::cron;
+pub use execution::{event, events, execution, timeline};
+pub use queue::queue;
+pub use task::{claimed, task};

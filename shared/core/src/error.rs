@@ -116,7 +116,29 @@ impl Reject {
         Self::InvalidRequest { field: field.into(), expected: expected.to_string(), found: None }
     }
 
-    /// The same, with what was found instead: quoted where it is the caller's own text.
+    /// The same refusal as seen from the object whose field this is: `delay` under `retry` is `retry.delay`.
+    #[must_use]
+    pub fn under(self, object: &str) -> Self {
+        match self {
+            Self::InvalidRequest { field, expected, found } => {
+                Self::InvalidRequest { field: format!("{object}.{field}"), expected, found }
+            }
+            other => other,
+        }
+    }
+
+    /// The same refusal, of another field.
+    #[must_use]
+    pub fn of_field(self, field: impl Into<String>) -> Self {
+        match self {
+            Self::InvalidRequest { expected, found, .. } => {
+                Self::InvalidRequest { field: field.into(), expected, found }
+            }
+            other => other,
+        }
+    }
+
+    /// The same as [`Reject::field`], with what was found instead: quoted where it is the caller's own text.
     #[must_use]
     pub fn instead_of(
         field: impl Into<String>,

@@ -11,6 +11,7 @@ use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use subtle::ConstantTimeEq as _;
 
+use crate::error::Reject;
 use crate::limits;
 
 /// Why a text can't be the name it should be.
@@ -52,6 +53,11 @@ impl NameError {
             Self::TooLong { length, .. } => format!("{length} characters"),
             Self::BadCharacter { found } => format!("{found:?}"),
         }
+    }
+
+    /// The refusal of a request that has such a name in this field.
+    pub fn refused(&self, field: &str) -> Reject {
+        Reject::instead_of(field, format_args!("expected {}", self.expected()), self.found())
     }
 }
 

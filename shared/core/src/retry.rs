@@ -1,6 +1,6 @@
 //! Retry policies: how many attempts a task has, how long it waits between them, and what is never retried.
 //!
-//! Owns the arithmetic of delays and the forms a policy is written in. It has no clock, and its jitter has no
+//! Owns the arithmetic of delays, the stored form and the short forms in words; the JSON of callers is the wire's. It has no clock, and its jitter has no
 //! random source: the caller's seed and the attempt decide, so that a repeated decision is the same decision.
 
 mod limits;
@@ -11,14 +11,13 @@ mod tests;
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::duration::Millis;
 use crate::policy::PolicyError;
 
 use limits::{check_backoff, check_codes, check_delay, check_list};
 pub use read::SHORT_FORMS;
-use read::{EXPECTED_MAX_ATTEMPTS, SNAKE_CASE, Spelling, read_fields, short_form};
+use read::short_form;
 
 /// Delays in one list.
 pub const MAX_LISTED_DELAYS: usize = 8;
@@ -40,8 +39,8 @@ pub const MAX_STORED_BYTES: usize = 239;
 
 /// How a failed task is tried again. Fixed when the task is scheduled.
 ///
-/// The derived form is the stored one: short names, defaults left out. Callers' JSON is read by
-/// [`RetryPolicy::from_json`]; a policy built by hand is held to the same limits by [`RetryPolicy::check`].
+/// The derived form is the stored one: short names, defaults left out. A policy built by hand is held to its limits by
+/// [`RetryPolicy::check`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
@@ -123,34 +122,10 @@ impl RetryPolicy {
         Self { backoff: 2.0, jitter: Jitter::Full, ..Self::fixed(retries, base) }
     }
 
-    /// Reads a policy as callers write it.
-    ///
-    /// - `{max_attempts, delay, backoff, max_delay, jitter, non_retryable}`, each optional;
-    /// - `{maxAttempts, delay, exponentialBackoff, maxDelay}`, Steep's spelling (S5), whose delays are exact;
-    /// - `none`, `fixed(3, 2s)`, `exponential(5, 1s)`, `exponential(5, 1s, 1m)` with the largest delay last
-    ///   (Z11), which count retries, the first attempt excluded.
-    ///
-    /// `null` in a field is the same as no field. Unknown fields, and the two spellings mixed, are errors.
-    pub fn from_json(value: &Value) -> Result<Self, PolicyError> {
-        match value {
-            Value::String(text) => short_form(text),
-            Value::Object(fields) => read_fields(fields),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => Err(PolicyError::about(
-                "",
-                format!("a retry policy: an object with {}, or {SHORT_FORMS}", SNAKE_CASE.fields()),
-                value,
-            )),
-        }
-    }
-
-    /// Reads one of the short forms, such as `fixed(3, 2s)`.
+    /// Reads a short form: `none`, `fixed(3, 2s)`, `exponential(5, 1s)`, or `exponential(5, 1s, 1m)` with the largest
+    /// delay last (Z11). They count retries, the first attempt excluded.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         short_form(text)
-    }
-
-    /// Holds a policy to the limits of this module; the path in the error is in `snake_case`.
-    pub fn check(&self) -> Result<(), PolicyError> {
-        self.check_as(&SNAKE_CASE)
     }
 
     /// The wait between the end of attempt `finished_attempt` (from 1; 0 counts as 1) and the next one:
@@ -186,23 +161,24 @@ impl RetryPolicy {
         !self.non_retryable.iter().any(|listed| listed == code)
     }
 
-    fn check_as(&self, spelling: &Spelling) -> Result<(), PolicyError> {
-        check_backoff(self.backoff, spelling.backoff)?;
+    /// Holds a policy to the limits of this module.
+    pub fn check(&self) -> Result<(), PolicyError> {
+        check_backoff(self.backoff, "backoff")?;
         match &self.delay {
             Delay::Fixed(delay) => check_delay(*delay, "delay", &delay.to_string())?,
             Delay::Listed(delays) => {
                 check_list(delays)?;
                 if !is_no_backoff(&self.backoff) {
                     let (expected, found) = ("no backoff beside a list of delays", self.backoff.to_string());
-                    return Err(PolicyError::new(spelling.backoff, expected, &found));
+                    return Err(PolicyError::new("backoff", expected, &found));
                 }
             }
         }
         if let Some(max_delay) = self.max_delay {
-            check_delay(max_delay, spelling.max_delay, &max_delay.to_string())?;
+            check_delay(max_delay, "max_delay", &max_delay.to_string())?;
             if max_delay.is_zero() {
                 let expected = "a duration longer than zero";
-                return Err(PolicyError::new(spelling.max_delay, expected, &max_delay.to_string()));
+                return Err(PolicyError::new("max_delay", expected, &max_delay.to_string()));
             }
         }
         check_codes(&self.non_retryable)
@@ -217,7 +193,8 @@ impl Default for RetryPolicy {
 
 impl MaxAttempts {
     /// What belongs there, to be read after "expected".
-    pub const EXPECTED: &str = EXPECTED_MAX_ATTEMPTS;
+    pub const EXPECTED: &str =
+        "a whole number of attempts with the first included, 0 to skip, -1 for no limit";
 }
 
 impl Default for MaxAttempts {
@@ -244,8 +221,8 @@ impl TryFrom<i64> for MaxAttempts {
         if number == -1 {
             return Ok(Self::Unlimited);
         }
-        let limit = u32::try_from(number)
-            .map_err(|_| PolicyError::new("", EXPECTED_MAX_ATTEMPTS, &number.to_string()))?;
+        let limit =
+            u32::try_from(number).map_err(|_| PolicyError::new("", Self::EXPECTED, &number.to_string()))?;
         Ok(NonZeroU32::new(limit).map_or(Self::Skip, Self::Limited))
     }
 }

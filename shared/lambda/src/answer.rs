@@ -21,7 +21,7 @@ pub struct Failure {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        Self { code: problem.code(), message: problem.detail.into() }
+        Self { code: problem.code(), message: problem.detail().to_owned() }
     }
 }
 
@@ -38,8 +38,8 @@ impl From<Failure> for Diagnostic {
 pub fn of(outcome: Result<Answer, Problem>) -> Result<Box<RawValue>, Failure> {
     match outcome {
         Ok(answer) => Ok(answer.body),
-        Err(problem) if problem.is_retryable() || problem.status >= SERVER_ERRORS => Err(problem.into()),
-        Err(problem) => json(&problem),
+        Err(problem) if problem.is_retryable() || problem.status() >= SERVER_ERRORS => Err(problem.into()),
+        Err(problem) => json(problem.answer()),
     }
 }
 

@@ -20,7 +20,7 @@ impl Fields {
         }
         let fields = serde_json::from_str(text);
         fields.map_err(|error| {
-            Reject::field(path, format!("expected one JSON object, found malformed JSON: {error}"))
+            Reject::instead_of(path, "expected one JSON object", format_args!("malformed JSON: {error}"))
         })
     }
 

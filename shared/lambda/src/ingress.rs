@@ -105,13 +105,13 @@ impl Inlet {
         let Some(found) = found else {
             let envelope = r#"{"v":1,"type":…,"body":{…}}"#;
             let missing =
-                || Reject::field("v", format!("expected 1, found nothing: a request is {envelope}"));
+                || Reject::instead_of("v", format_args!("expected 1: a request is {envelope}"), "nothing");
             return self.bare.map(drop).ok_or_else(missing);
         };
         match serde_json::from_str::<Number>(found.get()) {
             Ok(version) if version.as_u64() == Some(VERSION) => Ok(()),
-            Ok(version) => Err(Reject::field("v", format!("expected 1, found {version}"))),
-            Err(_) => Err(Reject::field("v", "expected 1, found no number")),
+            Ok(version) => Err(Reject::instead_of("v", "expected 1", version)),
+            Err(_) => Err(Reject::instead_of("v", "expected 1", "no number")),
         }
     }
 
@@ -119,13 +119,13 @@ impl Inlet {
         let names: Vec<_> = self.kinds.iter().map(|kind| kind.as_str()).collect();
         let expected = format!("expected {}", names.join(", "));
         let Some(found) = found else {
-            return Err(Reject::field("type", format!("{expected}; found nothing")));
+            return Err(Reject::instead_of("type", expected, "nothing"));
         };
         if let Some(kind) = self.kinds.iter().find(|kind| kind.as_str() == found) {
             return Ok(*kind);
         }
         let shown: String = found.chars().take(SHOWN_CHARS).collect();
-        Err(Reject::field("type", format!("{expected}; found {shown:?}")))
+        Err(Reject::instead_of("type", expected, format_args!("{shown:?}")))
     }
 }
 

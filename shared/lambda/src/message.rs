@@ -25,7 +25,13 @@ pub async fn take(service: &Service, inlet: &Inlet, message: SqsMessage) -> Resu
         Ok(_) => Ok(()),
         Err(problem) if request.kind.may_be_late() && TOO_LATE.contains(&problem.code()) => {
             let (kind, code) = (request.kind.as_str(), problem.code());
-            tracing::warn!({ MESSAGE_ID } = id, kind, code, reason = problem.told(), "late report dropped");
+            tracing::warn!(
+                { MESSAGE_ID } = id,
+                kind,
+                code,
+                reason = problem.for_logs(),
+                "late report dropped"
+            );
             Ok(())
         }
         Err(problem) => Err(problem),

@@ -88,7 +88,7 @@ where
     let taken = AssertUnwindSafe(async { take(message).await }).catch_unwind().await;
     let (code, reason, again) = match &taken {
         Ok(Ok(())) => return None,
-        Ok(Err(problem)) => (problem.code(), problem.told(), problem.is_retryable()),
+        Ok(Err(problem)) => (problem.code(), problem.for_logs(), problem.is_retryable()),
         // The others of its batch have done nothing wrong.
         Err(_) => ("internal", "a panic, which the line above tells of".to_owned(), false),
     };

@@ -50,7 +50,7 @@ mod tests {
             let (said, again) = (error.to_string(), error.is_retryable());
             let problem = problem(error);
             assert_eq!((problem.code(), problem.is_retryable()), (code, again), "{said}");
-            assert!(again || code == "corrupt_record" || problem.detail.contains(&said), "{problem:?}");
+            assert!(again || code == "corrupt_record" || problem.detail().contains(&said), "{problem:?}");
         }
     }
 }

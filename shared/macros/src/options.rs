@@ -1,7 +1,6 @@
 //! What attributes say, with every text read by the rules of the core: what compiles here is accepted there.
 
 use proc_macro2::TokenStream;
-use serde_json::Value;
 use syn::{Error, Ident, LitStr, Path, Result};
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, TaskKind};
@@ -210,7 +209,7 @@ fn workflow_timeout(entry: &Entry, which: &str) -> Result<Millis> {
 
 fn retry(entry: &Entry) -> Result<RetryPolicy> {
     let text = entry.text("exponential(3, 2s)")?;
-    RetryPolicy::from_json(&Value::from(text.value())).map_err(|error| {
+    RetryPolicy::parse(&text.value()).map_err(|error| {
         // What is wrong with the whole is said by the list of what there is.
         let problem = if error.found == text.value() {
             String::new()

@@ -207,7 +207,7 @@ pub trait IntoRetry {
 
 impl IntoRetry for &str {
     fn into_retry(self) -> Result<RetryPolicy, PolicyError> {
-        RetryPolicy::from_json(&Value::from(self))
+        RetryPolicy::parse(self)
     }
 }
 

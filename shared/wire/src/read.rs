@@ -66,3 +66,6 @@ pub struct Unreadable {
     /// Why.
     pub reason: String,
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 
 pub use cron::CronRequest;
 pub use execution::{EventMessage, EventRequest, RerunRequest, StartRequest};
-pub use query::{ExecutionsQuery, PageQuery, Statuses, TasksQuery, WaitQuery, pairs};
+pub use query::{
+    ExecutionStatuses, ExecutionsQuery, PageQuery, Statuses, TaskStatuses, TasksQuery, WaitQuery, pairs,
+};
 pub use report::{
     CancelRequest, ClaimRequest, CompleteBatchEntry, CompleteBatchRequest, CompleteRequest, FailError,
     FailRequest, HeartbeatRequest, Nothing, ReleaseRequest,

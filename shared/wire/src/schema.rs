@@ -14,7 +14,7 @@ use utoipa::{Number, PartialSchema, ToSchema};
 
 use tickover_core::limits::{LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX};
 
-use crate::request::{Codes, Delay};
+use crate::request::{Codes, Delay, Statuses};
 use crate::{
     Attempts, ClaimCount, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant, Interval, Labels,
     Lease, LeaseToken, Length, Milliseconds, PageLimit, Progress, RunCount, RunTimeout, Said, Seconds, Span,
@@ -70,14 +70,25 @@ schemas! {
     FailureCode, text(Self::MOST);
     CronText, text(Self::MOST);
     Cursor, text(Self::MOST);
-    Verbatim, ObjectBuilder::new().schema_type(SchemaType::AnyValue)
-        .description(Some("Any JSON. It is kept as it was sent."));
     Labels, of(Type::Object).max_properties(Some(LABELS_MAX))
         .property_names(Some(of(Type::String).min_length(Some(1)).max_length(Some(LABEL_NAME_MAX))))
         .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::from(
             of(Type::String).max_length(Some(LABEL_VALUE_MAX)),
         )))));
     Codes, list(of(Type::String).min_length(Some(1)).max_length(Some(MAX_CODE_CHARS)), 0, MAX_CODES);
+}
+
+impl PartialSchema for Verbatim {
+    fn schema() -> RefOr<Schema> {
+        let any = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
+        any.description(Some("Any JSON. It is kept as it was sent.")).into()
+    }
+}
+
+impl ToSchema for Verbatim {
+    fn name() -> Cow<'static, str> {
+        Self::SCHEMA.into()
+    }
 }
 
 /// The server counts bytes: as many characters at most.
@@ -159,5 +170,19 @@ impl<T: Words> PartialSchema for Said<T> {
 impl<T: Words> ToSchema for Said<T> {
     fn name() -> Cow<'static, str> {
         format!("{}Word", T::NAME).into()
+    }
+}
+
+impl<T: Words> PartialSchema for Statuses<T> {
+    fn schema() -> RefOr<Schema> {
+        let words: Vec<_> = T::ALL.iter().map(|value| format!("`{}`", value.as_word())).collect();
+        let description = format!("One or more of {}, separated by commas.", words.join(", "));
+        text(None).description(Some(description)).into()
+    }
+}
+
+impl<T: Words> ToSchema for Statuses<T> {
+    fn name() -> Cow<'static, str> {
+        format!("{}List", T::NAME).into()
     }
 }

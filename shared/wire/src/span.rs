@@ -13,6 +13,13 @@ use tickover_core::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(pub Timestamp);
 
+/// The epoch.
+impl Default for Instant {
+    fn default() -> Self {
+        Self(Timestamp::EPOCH)
+    }
+}
+
 impl From<Timestamp> for Instant {
     fn from(at: Timestamp) -> Self {
         Self(at)

@@ -15,6 +15,11 @@ pub struct Verbatim(pub Json);
 /// By this name, [`read`](crate::read) knows whom to give the text itself.
 pub(crate) const NAME: &str = "tickover::Verbatim";
 
+impl Verbatim {
+    /// Its name in the API's document.
+    pub const SCHEMA: &str = "AnyJson";
+}
+
 impl From<Json> for Verbatim {
     fn from(json: Json) -> Self {
         Self(json)

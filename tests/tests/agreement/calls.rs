@@ -6,7 +6,7 @@ use tickover_core::command::Start;
 use tickover_core::duration::Millis;
 use tickover_core::id::TaskKind;
 use tickover_core::payload::Json;
-use tickover_core::retry::{Jitter, RetryPolicy};
+use tickover_core::retry::{Jitter, MaxAttempts, RetryPolicy};
 use tickover_core::task::Status;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::schedule::ScheduleRequest;
@@ -211,7 +211,7 @@ fn request() -> impl Strategy<Value = ScheduleRequest> {
 
 fn retry() -> impl Strategy<Value = RetryPolicy> {
     let spread = RetryPolicy { jitter: Jitter::Full, ..RetryPolicy::fixed(3, Millis::from_secs(2_000)) };
-    let never = RetryPolicy::from_json(&serde_json::json!({ "max_attempts": 0 })).unwrap();
+    let never = RetryPolicy { max_attempts: MaxAttempts::Skip, ..RetryPolicy::none() };
     prop_oneof![
         3 => Just(RetryPolicy::none()),
         4 => Just(RetryPolicy::fixed(2, Millis::ZERO)),

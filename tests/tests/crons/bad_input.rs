@@ -28,7 +28,7 @@ async fn every_wrong_field_is_named_with_what_belongs_there() {
         (json!({"cron": "0 9 * * *", "time_zone": "Mars/Olympus"}), "time_zone", "Mars/Olympus"),
         (json!({"cron": "0 9 * * *", "every": "1h"}), "every", "cron"),
         (json!({"every": "1h", "time_zone": "UTC"}), "time_zone", "cron"),
-        (json!({"every": "500ms"}), "every", "from 1s"),
+        (json!({"every": "500ms"}), "every", "at least 1s"),
         (json!({"every": "1500ms"}), "every", "whole seconds"),
         (json!({"every_seconds": 0}), "every_seconds", "zero"),
         (json!({"every": "1h", "overlap": "never"}), "overlap", "buffer_one"),

@@ -4,79 +4,79 @@ use tickover_core::cron::Cron;
 use tickover_service::Service;
 use tickover_service::crons::{DescribedCron, MadeCron};
 
+use tickover_wire::Cursor;
+use tickover_wire::answer::{CronAnswer, CronView, CronsAnswer, DeletedAnswer, TriggerAnswer};
+use tickover_wire::read;
+
 use crate::answer::Answer;
-use crate::body::{self, Empty};
-use crate::parse::{self, CRON_FIELDS};
 use crate::problem::Problem;
-use crate::view::{CronAnswer, CronView, CronsAnswer, DeletedAnswer, TriggerAnswer};
+use crate::{body, name, request, view};
 
 /// Makes a cron: 201 for a new one, 200 for the one that the same request made before.
 pub async fn create_cron(service: &Service, body: &[u8]) -> Result<Answer, Problem> {
-    let object = body::object(body, CRON_FIELDS, Empty::IsMissing)?;
-    let request = parse::cron(&object, None, service.now())?;
+    let request = request::cron(body::read(body)?, None, service.now())?;
     made(service.create_cron(request).await?)
 }
 
 /// Makes a cron what is asked for: 201 if there was none, 200 if there was.
 pub async fn replace_cron(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
-    let object = body::object(body, CRON_FIELDS, Empty::IsMissing)?;
-    let request = parse::cron(&object, Some(id), service.now())?;
+    let request = request::cron(body::read(body)?, Some(id), service.now())?;
     made(service.replace_cron(request).await?)
 }
 
 /// A cron with its last runs and where they stand.
 pub async fn cron(service: &Service, id: &str) -> Result<Answer, Problem> {
-    let described = service.describe_cron(&parse::cron_id("id", id)?).await?;
-    Answer::ok(&CronAnswer { cron: described.into() })
+    let described = service.describe_cron(&name::cron_id(id)?).await?;
+    Answer::ok(&CronAnswer { cron: view::cron(described) })
 }
 
 /// A page of crons. The query comes as names and values, already percent-decoded.
 pub async fn crons(service: &Service, query: &[(String, String)]) -> Result<Answer, Problem> {
-    let query = parse::page_query(query)?;
+    let query = request::page(read::query(query)?);
     let page = service.list_crons(query.limit, query.cursor.as_deref()).await?;
-    let crons = page.items.into_iter().map(Into::into).collect();
-    Answer::ok(&CronsAnswer { crons, cursor: page.next })
+    let crons = page.items.into_iter().map(view::cron).collect();
+    Answer::ok(&CronsAnswer { crons, cursor: page.next.map(Cursor) })
 }
 
 /// Starts no more runs by plan.
 pub async fn pause_cron(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
-    let id = parse::cron_id("id", id)?;
-    body::object(body, &[], Empty::IsObject)?;
+    let id = name::cron_id(id)?;
+    body::read_nothing(body)?;
     answer(service.pause_cron(&id).await?)
 }
 
 /// Goes on with the next occurrence.
 pub async fn resume_cron(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
-    let id = parse::cron_id("id", id)?;
-    body::object(body, &[], Empty::IsObject)?;
+    let id = name::cron_id(id)?;
+    body::read_nothing(body)?;
     answer(service.resume_cron(&id).await?)
 }
 
 /// Starts a run now.
 pub async fn trigger_cron(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
-    let id = parse::cron_id("id", id)?;
-    body::object(body, &[], Empty::IsObject)?;
+    let id = name::cron_id(id)?;
+    body::read_nothing(body)?;
     let (record, run) = service.trigger_cron(&id).await?;
-    Answer::ok(&TriggerAnswer { cron: view(record), run })
+    Answer::ok(&TriggerAnswer { cron: inline(record), run })
 }
 
 /// Forgets a cron; what it has started is left alone.
 pub async fn delete_cron(service: &Service, id: &str) -> Result<Answer, Problem> {
-    let id = parse::cron_id("id", id)?;
+    let id = name::cron_id(id)?;
     service.delete_cron(&id).await?;
-    Answer::ok(&DeletedAnswer { id: id.to_string(), deleted: true })
+    Answer::ok(&DeletedAnswer { id, deleted: true })
 }
 
 fn made(made: MadeCron) -> Result<Answer, Problem> {
     let status = if made.existed { 200 } else { 201 };
-    Answer::new(status, &CronAnswer { cron: view(made.record) })
+    Answer::new(status, &CronAnswer { cron: inline(made.record) })
 }
 
 fn answer(record: Cron) -> Result<Answer, Problem> {
-    Answer::ok(&CronAnswer { cron: view(record) })
+    Answer::ok(&CronAnswer { cron: inline(record) })
 }
 
 /// Only what the record holds itself: a call that has taken effect must not fail for want of a payload.
-fn view(record: Cron) -> CronView {
-    DescribedCron::inline(record).into()
+fn inline(record: Cron) -> CronView {
+    view::cron(DescribedCron::inline(record))
 }

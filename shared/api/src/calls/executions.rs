@@ -14,17 +14,18 @@ use tickover_service::executions::{Described, StartRequest, Started};
 use tickover_service::{Service, ServiceError};
 
 use super::Call;
+use tickover_wire::answer::{ExecutionAnswer, ExecutionView, ExecutionsAnswer, TimelineAnswer};
+use tickover_wire::request::WaitQuery;
+use tickover_wire::{Cursor, read};
+
 use crate::answer::Answer;
-use crate::body::{self, Empty};
-use crate::parse::{self, START_FIELDS};
 use crate::problem::Problem;
-use crate::view::{ExecutionAnswer, ExecutionView, ExecutionsAnswer, TimelineAnswer, timeline};
+use crate::{body, name, request, view};
 
 /// Starts an execution: 201 for a new one, 200 for the one that has the id.
 pub async fn start(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
     let Call { body, trace } = call.into();
-    let object = body::object(body, START_FIELDS, Empty::IsMissing)?;
-    let request = parse::start(&object)?;
+    let request = request::start(body::read(body)?)?;
     let request = StartRequest { trace: request.trace.or(trace), ..request };
     let (input, labels, memo) = (request.input.clone(), request.labels.clone(), request.memo.clone());
     let Started { execution, existed } = service.start(request).await?;
@@ -35,50 +36,50 @@ pub async fn start(service: &Service, call: impl Into<Call<'_>>) -> Result<Answe
     } else {
         Described { execution, input, labels, memo, output: None }
     };
-    let execution = ExecutionView::of(&described, None, service.now());
+    let execution = view::execution(&described, None, service.now());
     Answer::new(if existed { 200 } else { 201 }, &ExecutionAnswer { execution })
 }
 
 /// An execution with its payloads, what it waits for, and what happens next. With `wait` in the query, the answer
 /// comes when it has ended or that time is over: 202 while it hasn't.
 pub async fn describe(service: &Service, id: &str, query: &[(String, String)]) -> Result<Answer, Problem> {
-    let id = parse::execution_id("id", id)?;
-    let wait = parse::wait_query(query)?;
+    let id = name::execution_id(id)?;
+    let WaitQuery { wait } = read::query(query)?;
     let described = match wait {
-        Some(wait) => service.wait_for_execution(&id, wait).await?,
+        Some(wait) => service.wait_for_execution(&id, wait.into()).await?,
         None => service.execution(&id).await?,
     };
     let Some(described) = described else { return Err(Reject::NoExecution.into()) };
     let is_live = described.execution.closed().is_none();
     let journal = if is_live { Some(service.journal_of(&described.execution).await?) } else { None };
-    let execution = ExecutionView::of(&described, journal.as_deref(), service.now());
+    let execution = view::execution(&described, journal.as_deref(), service.now());
     Answer::new(if is_live && wait.is_some() { 202 } else { 200 }, &ExecutionAnswer { execution })
 }
 
 /// A page of a workflow's executions. The query comes as names and values, already percent-decoded.
 pub async fn list(service: &Service, query: &[(String, String)]) -> Result<Answer, Problem> {
-    let query = parse::executions_query(query)?;
-    let cursor = query.cursor.as_deref();
-    let page = service.executions(&query.workflow, &query.statuses, query.limit, cursor).await?;
-    let executions = page.items.into_iter().map(|execution| view(service, execution)).collect();
-    Answer::ok(&ExecutionsAnswer { executions, cursor: page.next })
+    let query = request::executions(read::query(query)?);
+    let (workflow, statuses) = &query.of;
+    let page = service.executions(workflow, statuses, query.limit, query.cursor.as_deref()).await?;
+    let executions = page.items.into_iter().map(|execution| inline(service, execution)).collect();
+    Answer::ok(&ExecutionsAnswer { executions, cursor: page.next.map(Cursor) })
 }
 
 /// What happened to an execution.
 pub async fn timeline_of(service: &Service, id: &str) -> Result<Answer, Problem> {
-    let id = parse::execution_id("id", id)?;
+    let id = name::execution_id(id)?;
     let described = service.execution(&id).await?;
     let Some(described) = described else { return Err(Reject::NoExecution.into()) };
     let journal = service.journal_of(&described.execution).await?;
-    let entries = timeline(&described, &journal, service.now());
-    Answer::ok(&TimelineAnswer { id: id.to_string(), run: described.execution.run, entries })
+    let entries = view::timeline(&described, &journal, service.now());
+    Answer::ok(&TimelineAnswer { id, run: described.execution.run, entries })
 }
 
 /// Only what the record holds itself: a call that has taken effect must not fail for want of a payload.
-fn view(service: &Service, execution: Execution) -> ExecutionView {
-    ExecutionView::of(&Described::inline(execution), None, service.now())
+fn inline(service: &Service, execution: Execution) -> ExecutionView {
+    view::execution(&Described::inline(execution), None, service.now())
 }
 
 fn answer(service: &Service, changed: Result<Execution, ServiceError>) -> Result<Answer, Problem> {
-    Answer::ok(&ExecutionAnswer { execution: view(service, changed?) })
+    Answer::ok(&ExecutionAnswer { execution: inline(service, changed?) })
 }

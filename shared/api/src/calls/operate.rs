@@ -1,38 +1,35 @@
 //! What operators do to tasks.
 
-use tickover_core::decision::CancelReply;
 use tickover_core::task::Task;
 use tickover_service::Service;
 use tickover_service::describe::Described;
 
+use tickover_wire::Said;
+use tickover_wire::answer::{CancelAnswer, CancelOutcome, TaskAnswer, TaskView};
+use tickover_wire::request::CancelRequest;
+
 use crate::answer::Answer;
-use crate::body::{self, Empty};
-use crate::parse::{self, CANCEL_FIELDS};
 use crate::problem::Problem;
-use crate::view::{CancelAnswer, TaskAnswer, TaskView};
+use crate::{body, name, view};
 
 /// Ends a task, or asks its worker to; with `force` at once.
 pub async fn cancel(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
-    let id = parse::task_id("id", id)?;
-    let force = parse::cancel(&body::object(body, CANCEL_FIELDS, Empty::IsObject)?)?;
-    let (task, reply) = service.cancel(&id, force).await?;
-    let outcome = match reply {
-        CancelReply::Cancelled => "cancelled",
-        CancelReply::Requested => "requested",
-        CancelReply::AlreadyFinished => "already_finished",
-    };
-    Answer::ok(&CancelAnswer { task: view(service, task), outcome })
+    let id = name::task_id(id)?;
+    let CancelRequest { force } = body::read_or_empty(body)?;
+    let (task, reply) = service.cancel(&id, force.unwrap_or_default()).await?;
+    let outcome = Said::Known(CancelOutcome::from(reply));
+    Answer::ok(&CancelAnswer { task: inline(service, task), outcome })
 }
 
 /// Revives a task that ended without a result.
 pub async fn retry(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
-    let id = parse::task_id("id", id)?;
-    body::object(body, &[], Empty::IsObject)?;
+    let id = name::task_id(id)?;
+    body::read_nothing(body)?;
     let task = service.retry(&id).await?;
-    Answer::ok(&TaskAnswer { task: view(service, task), duplicate: None })
+    Answer::ok(&TaskAnswer { task: inline(service, task), duplicate: None })
 }
 
 /// Only what the record holds itself: a call that has taken effect must not fail for want of a payload.
-fn view(service: &Service, task: Task) -> TaskView {
-    TaskView::of(&Described::inline(task), service.now())
+fn inline(service: &Service, task: Task) -> TaskView {
+    view::task(&Described::inline(task), service.now())
 }

@@ -2,22 +2,22 @@
 
 use tickover_service::Service;
 
+use tickover_wire::answer::{QueueAnswer, QueuesAnswer};
+
 use crate::answer::Answer;
-use crate::body::{self, Empty};
-use crate::parse;
 use crate::problem::Problem;
-use crate::view::{QueueAnswer, QueuesAnswer};
+use crate::{body, name, view};
 
 /// All queues with their depth.
 pub async fn queues(service: &Service) -> Result<Answer, Problem> {
-    let queues = service.list_queues().await?.into_iter().map(Into::into).collect();
+    let queues = service.list_queues().await?.into_iter().map(view::queue).collect();
     Answer::ok(&QueuesAnswer { queues })
 }
 
 /// A queue with its depth and the age of its oldest task.
 pub async fn queue(service: &Service, queue: &str) -> Result<Answer, Problem> {
-    let info = service.describe_queue(&parse::queue_name("queue", queue)?).await?;
-    Answer::ok(&QueueAnswer { queue: info.into() })
+    let info = service.describe_queue(&name::queue(queue)?).await?;
+    Answer::ok(&QueueAnswer { queue: view::queue(info) })
 }
 
 /// Stops handing out a queue's tasks; deadlines keep running.
@@ -31,8 +31,8 @@ pub async fn resume(service: &Service, queue: &str, body: &[u8]) -> Result<Answe
 }
 
 async fn set_paused(service: &Service, queue: &str, body: &[u8], paused: bool) -> Result<Answer, Problem> {
-    let queue = parse::queue_name("queue", queue)?;
-    body::object(body, &[], Empty::IsObject)?;
+    let queue = name::queue(queue)?;
+    body::read_nothing(body)?;
     let info = service.pause_queue(&queue, paused).await?;
-    Answer::ok(&QueueAnswer { queue: info.into() })
+    Answer::ok(&QueueAnswer { queue: view::queue(info) })
 }

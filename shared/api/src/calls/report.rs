@@ -1,19 +1,19 @@
 //! What workers report.
 
 use futures::stream::{self, StreamExt as _};
-use tickover_core::time::Timestamp;
 use tickover_service::Service;
 use tickover_service::describe::Described;
 use tickover_service::work::Closed;
 
-use crate::answer::Answer;
-use crate::body::{self, Empty};
-use crate::parse::{
-    self, COMPLETE_ENTRY_FIELDS, COMPLETE_FIELDS, CompleteEntry, FAIL_FIELDS, Field, HEARTBEAT_FIELDS,
-    RELEASE_FIELDS,
+use tickover_wire::answer::{BatchAnswer, HeartbeatAnswer, TaskAnswer};
+use tickover_wire::request::{
+    CompleteBatchEntry, CompleteRequest, FailRequest, HeartbeatRequest, ReleaseRequest,
 };
+use tickover_wire::{Instant, LeaseToken, Progress};
+
+use crate::answer::{Answer, result};
 use crate::problem::Problem;
-use crate::view::{BatchAnswer, BatchResult, HeartbeatAnswer, TaskAnswer, TaskView};
+use crate::{body, name, request, view};
 
 use super::entries;
 
@@ -22,22 +22,20 @@ const AT_ONCE: usize = 16;
 
 /// Records a result.
 pub async fn complete(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
-    let id = parse::task_id("id", id)?;
-    let completion = parse::complete(&body::object(body, COMPLETE_FIELDS, Empty::IsMissing)?)?;
-    Answer::ok(&complete_one(service, CompleteEntry { id, completion }).await?)
+    let id = name::task_id(id)?;
+    let CompleteRequest { lease, output } = body::read(body)?;
+    Answer::ok(&complete_one(service, CompleteBatchEntry { id, lease, output }).await?)
 }
 
 /// Records many results: `{"tasks": [{id, lease, output}]}`, one answer each, in order.
 pub async fn complete_batch(service: &Service, body: &[u8]) -> Result<Answer, Problem> {
-    let read = |entry: &Field<'_>| parse::complete_entry(&entry.entry(COMPLETE_ENTRY_FIELDS)?);
-    let parsed: Vec<_> = entries(body, service.limits().batch)?.iter().map(read).collect();
-    let results = stream::iter(parsed)
+    let results = stream::iter(entries(body, service.limits().batch)?)
         .map(|entry| async move {
             let answered = match entry {
                 Ok(entry) => complete_one(service, entry).await,
                 Err(reject) => Err(reject.into()),
             };
-            answered.map_or_else(BatchResult::failure, |answer| BatchResult::success(200, answer))
+            result(answered.map(|answer| (200, answer)))
         })
         .buffered(AT_ONCE)
         .collect()
@@ -47,21 +45,22 @@ pub async fn complete_batch(service: &Service, body: &[u8]) -> Result<Answer, Pr
 
 /// Records an error; the task's policy says whether it is tried again.
 pub async fn fail(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
-    let id = parse::task_id("id", id)?;
-    let report = parse::fail(&body::object(body, FAIL_FIELDS, Empty::IsMissing)?)?;
-    let closed = service.fail(&id, &report.lease, report.error, report.retryable).await?;
+    let id = name::task_id(id)?;
+    let FailRequest { lease: LeaseToken(lease), error } = body::read(body)?;
+    let (error, retryable) = request::failure(error);
+    let closed = service.fail(&id, &lease, error, retryable).await?;
     Answer::ok(&answer(service, closed).await?)
 }
 
 /// Renews a lease and the heartbeat timeout, and tells how much time is left.
 pub async fn heartbeat(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
-    let id = parse::task_id("id", id)?;
-    let sign = parse::heartbeat(&body::object(body, HEARTBEAT_FIELDS, Empty::IsMissing)?)?;
-    let renewed = service.heartbeat(&id, &sign.lease, sign.progress).await?;
+    let id = name::task_id(id)?;
+    let HeartbeatRequest { lease: LeaseToken(lease), progress } = body::read(body)?;
+    let renewed = service.heartbeat(&id, &lease, progress.map(|Progress(part)| part)).await?;
     let now = service.now();
     Answer::ok(&HeartbeatAnswer {
-        lease_expires_at: renewed.lease_expires_at.to_rfc3339(),
-        deadline_at: renewed.deadline_at.map(Timestamp::to_rfc3339),
+        lease_expires_at: renewed.lease_expires_at.into(),
+        deadline_at: renewed.deadline_at.map(Instant),
         remaining_ms: renewed.deadline_at.map(|deadline| deadline.since(now).as_u64()),
         cancel_requested: renewed.cancel_requested,
     })
@@ -69,15 +68,16 @@ pub async fn heartbeat(service: &Service, id: &str, body: &[u8]) -> Result<Answe
 
 /// Gives a task back undone; the attempt doesn't count.
 pub async fn release(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
-    let id = parse::task_id("id", id)?;
-    let lease = parse::release(&body::object(body, RELEASE_FIELDS, Empty::IsMissing)?)?;
+    let id = name::task_id(id)?;
+    let ReleaseRequest { lease: LeaseToken(lease) } = body::read(body)?;
     let closed = service.release(&id, &lease).await?;
     Answer::ok(&answer(service, closed).await?)
 }
 
-async fn complete_one(service: &Service, entry: CompleteEntry) -> Result<TaskAnswer, Problem> {
-    let CompleteEntry { id, completion } = entry;
-    let closed = service.complete(&id, &completion.lease, completion.output).await?;
+async fn complete_one(service: &Service, entry: CompleteBatchEntry) -> Result<TaskAnswer, Problem> {
+    let CompleteBatchEntry { id, lease: LeaseToken(lease), output } = entry;
+    name::reachable_task("id", &id)?;
+    let closed = service.complete(&id, &lease, request::payload(output)).await?;
     answer(service, closed).await
 }
 
@@ -91,6 +91,6 @@ async fn answer(service: &Service, closed: Closed) -> Result<TaskAnswer, Problem
         let inline = Described::inline(task);
         Described { output: output.or(inline.output), ..inline }
     };
-    let task = TaskView::of(&described, service.now());
+    let task = view::task(&described, service.now());
     Ok(TaskAnswer { task, duplicate: duplicate.then_some(true) })
 }

@@ -6,19 +6,18 @@ use tickover_service::describe::Described;
 use tickover_service::schedule::{ScheduleRequest, Scheduled};
 use tickover_service::{Service, ServiceError};
 
-use crate::answer::Answer;
-use crate::body::{self, Empty};
-use crate::parse::{self, Field, SCHEDULE_FIELDS};
+use tickover_wire::answer::{BatchAnswer, TaskAnswer};
+
+use crate::answer::{Answer, result};
 use crate::problem::Problem;
-use crate::view::{BatchAnswer, BatchResult, TaskAnswer, TaskView};
+use crate::{body, request, view};
 
 use super::{Call, entries};
 
 /// Schedules a task: 201 for a new one, 200 for the one that the same request made before.
 pub async fn schedule(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
     let Call { body, trace } = call.into();
-    let object = body::object(body, SCHEDULE_FIELDS, Empty::IsMissing)?;
-    let request = traced(parse::schedule(&object, service.now())?, trace);
+    let request = traced(request::task(body::read(body)?, service.now())?, trace);
     let (status, answer) = scheduled(service, service.schedule(request).await?).await?;
     Answer::new(status, &answer)
 }
@@ -27,10 +26,10 @@ pub async fn schedule(service: &Service, call: impl Into<Call<'_>>) -> Result<An
 pub async fn schedule_batch(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
     let Call { body, trace } = call.into();
     let now = service.now();
-    let read = |entry: &Field<'_>| -> Result<ScheduleRequest, Reject> {
-        Ok(traced(parse::schedule(&entry.entry(SCHEDULE_FIELDS)?, now)?, trace))
+    let read = |entry: Result<_, Reject>| -> Result<ScheduleRequest, Reject> {
+        Ok(traced(request::task(entry?, now)?, trace))
     };
-    let parsed: Vec<_> = entries(body, service.limits().batch)?.iter().map(read).collect();
+    let parsed: Vec<_> = entries(body, service.limits().batch)?.into_iter().map(read).collect();
     let good = parsed.iter().filter_map(|request| request.as_ref().ok()).cloned().collect();
     let mut outcomes = service.schedule_batch(good).await?.into_iter();
     let mut results = Vec::with_capacity(parsed.len());
@@ -44,10 +43,7 @@ pub async fn schedule_batch(service: &Service, call: impl Into<Call<'_>>) -> Res
             Ok(made) => scheduled(service, made).await,
             Err(error) => Err(error.into()),
         };
-        results.push(match answered {
-            Ok((status, answer)) => BatchResult::success(status, answer),
-            Err(problem) => BatchResult::failure(problem),
-        });
+        results.push(result(answered));
     }
     Answer::ok(&BatchAnswer { results })
 }
@@ -64,6 +60,6 @@ async fn scheduled(service: &Service, scheduled: Scheduled) -> Result<(u16, Task
     } else {
         Described { input, labels, ..Described::inline(task) }
     };
-    let task = TaskView::of(&described, service.now());
+    let task = view::task(&described, service.now());
     Ok((if existed { 200 } else { 201 }, TaskAnswer { task, duplicate: None }))
 }

@@ -1,85 +1,84 @@
-//! What those send who start executions and operate them.
+//! Requests for executions, and what operators ask of them.
 
-use std::collections::BTreeMap;
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::execution::ExecutionTimeouts;
+use tickover_core::id::{EventId, QueueName, StepName};
+use tickover_core::payload::Json;
+use tickover_core::trace::TraceContext;
+use tickover_service::executions::StartRequest;
+use tickover_wire::Word;
+use tickover_wire::request::{self as wire, one_of};
 
-use serde_json::Value;
-use utoipa::ToSchema;
+use super::{payload, trace};
+use crate::name::reachable;
 
-use super::{Duration, RunTimeout, StartPolicy};
+/// Where executions go that don't say where.
+const QUEUE_DEFAULT: &str = "workflows";
 
-/// A request for an execution.
-///
-/// Each duration may also be given under its name with `_seconds` or `_ms`, as a whole number in that unit.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StartRequest {
-    /// Which code.
-    pub workflow: String,
-    /// Its id; at random if none is given. Starting it again under one id finds it.
-    pub id: Option<String>,
-    /// Where its workers are. By default the queue whose workers were the last to say that they have the workflow's code,
-    /// which they say when they begin; `workflows` if none has.
-    pub queue: Option<String>,
-    /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
-    #[schema(required = false)]
-    pub input: Value,
-    /// At most 16, with names of 1 to 64 and values of at most 256 characters, 4 KiB in all.
-    pub labels: Option<BTreeMap<String, String>>,
-    /// Any JSON of at most 4 KiB, to be found again with it.
-    #[schema(required = false)]
-    pub memo: Value,
-    /// The time that all its runs have together, from now: 1 s to a year.
-    pub execution_timeout: Option<RunTimeout>,
-    /// `execution_timeout` in whole seconds.
-    pub execution_timeout_seconds: Option<u64>,
-    /// `execution_timeout` in whole milliseconds.
-    pub execution_timeout_ms: Option<u64>,
-    /// The time that each run has, from its beginning: 1 s to a year.
-    pub run_timeout: Option<RunTimeout>,
-    /// `run_timeout` in whole seconds.
-    pub run_timeout_seconds: Option<u64>,
-    /// `run_timeout` in whole milliseconds.
-    pub run_timeout_ms: Option<u64>,
-    /// The time of its own that the workflow's code for failures has, beyond every deadline: 1 s to a year. Only
-    /// needed where there may be no worker in time, since a worker that takes the execution says it as well. A
-    /// workflow without such code ends as it would have, once a worker has taken it or this time is over.
-    pub on_failure_timeout: Option<RunTimeout>,
-    /// `on_failure_timeout` in whole seconds.
-    pub on_failure_timeout_seconds: Option<u64>,
-    /// `on_failure_timeout` in whole milliseconds.
-    pub on_failure_timeout_ms: Option<u64>,
-    /// From when on a worker may take it, counted from now: at most a year.
-    pub delay: Option<Duration>,
-    /// `delay` in whole seconds.
-    pub delay_seconds: Option<u64>,
-    /// `delay` in whole milliseconds.
-    pub delay_ms: Option<u64>,
-    /// What happens if an execution of this workflow has the id: `use_existing` (default) answers with that one,
-    /// whatever else was asked for; `reject_duplicate` refuses. One of another workflow is always refused.
-    pub policy: Option<StartPolicy>,
-    /// The trace that it belongs to, instead of the header of that name: W3C's trace context. What isn't one is ignored.
-    pub traceparent: Option<String>,
+/// What the service takes.
+pub(crate) fn start(given: wire::StartRequest) -> Result<StartRequest, Reject> {
+    let any_queue = given.queue.is_none();
+    let queue = given.queue.map_or_else(default_queue, Ok)?;
+    reachable("queue", queue.as_str())?;
+    if let Some(id) = &given.id {
+        reachable("id", id.as_str())?;
+    }
+    let execution = one_of(
+        "execution_timeout",
+        given.execution_timeout,
+        given.execution_timeout_seconds,
+        given.execution_timeout_ms,
+    )?;
+    let run = one_of("run_timeout", given.run_timeout, given.run_timeout_seconds, given.run_timeout_ms)?;
+    let on_failure = one_of(
+        "on_failure_timeout",
+        given.on_failure_timeout,
+        given.on_failure_timeout_seconds,
+        given.on_failure_timeout_ms,
+    )?;
+    let delay = one_of("delay", given.delay, given.delay_seconds, given.delay_ms)?;
+    Ok(StartRequest {
+        id: given.id,
+        input: payload(given.input),
+        labels: given.labels.map(|labels| labels.to_json()).transpose()?.flatten(),
+        // A memo of null is none.
+        memo: payload(given.memo).filter(|memo| memo.as_str() != "null"),
+        timeouts: ExecutionTimeouts { execution: execution.map(Millis::from), run: run.map(Millis::from) },
+        on_failure: on_failure.map(Millis::from),
+        delay: delay.map(Millis::from).unwrap_or_default(),
+        policy: given.policy.map(|Word(policy)| policy).unwrap_or_default(),
+        trace: trace(given.traceparent.as_deref()),
+        any_queue,
+        ..StartRequest::new(given.workflow, queue)
+    })
 }
 
-/// A new run with results of the last one.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RerunRequest {
-    /// Steps that run again although they had ended well. Those that failed always do.
-    pub steps: Option<Vec<String>>,
-    /// Whether the results of all other steps are kept: `true` by default. If not, only captured values are.
-    pub preserve: Option<bool>,
+fn default_queue() -> Result<QueueName, Reject> {
+    QueueName::parse(QUEUE_DEFAULT).map_err(|error| Reject::field("queue", error))
 }
 
-/// An event.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct EventRequest {
-    /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
-    #[schema(required = false)]
-    pub payload: Value,
-    /// Makes the call repeatable: of two events with one id, the first stands.
-    pub event_id: Option<String>,
-    /// The trace that it belongs to, instead of the header of that name: the execution's own, if that has none yet.
-    pub traceparent: Option<String>,
+/// What comes with an event.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) id: Option<EventId>,
+    pub(crate) payload: Option<Json>,
+    pub(crate) trace: Option<TraceContext>,
 }
+
+/// An event, from its body.
+pub(crate) fn event(given: wire::EventRequest) -> Event {
+    Event { id: given.event_id, payload: payload(given.payload), trace: trace(given.traceparent.as_deref()) }
+}
+
+/// Which steps run again, and whether the others' results are kept.
+pub(crate) fn rerun(given: wire::RerunRequest) -> Result<(Vec<StepName>, bool), Reject> {
+    let steps = given.steps.unwrap_or_default();
+    for (index, step) in steps.iter().enumerate() {
+        reachable(&format!("steps[{index}]"), step.as_str())?;
+    }
+    Ok((steps, given.preserve.unwrap_or(true)))
+}
+
+#[cfg(test)]
+mod tests;

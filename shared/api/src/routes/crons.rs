@@ -1,6 +1,7 @@
 //! Crons.
 
 use axum::extract::State;
+use tickover_core::id::CronId;
 use tickover_service::Service;
 
 use crate::answer::Answer;
@@ -8,8 +9,8 @@ use crate::calls;
 use crate::http::{JsonBody, Name, NoBody, QueryPairs};
 use crate::openapi::{CallProblems, ReadProblems};
 use crate::problem::Problem;
-use crate::request::{CronRequest, Nothing};
-use crate::view::{CronAnswer, CronsAnswer, DeletedAnswer, TriggerAnswer};
+use tickover_wire::answer::{CronAnswer, CronsAnswer, DeletedAnswer, TriggerAnswer};
+use tickover_wire::request::{CronRequest, Nothing, PageQuery};
 
 /// Make a cron.
 ///
@@ -36,11 +37,7 @@ pub(super) async fn create(State(service): State<Service>, body: JsonBody) -> Re
     path = "/v1/crons",
     operation_id = "list_crons",
     tag = "crons",
-    params(
-        ("cursor" = Option<String>, Query, description = "The `cursor` of the page before."),
-        ("limit" = Option<u16>, Query, description = "Schedules on a page: 1 to 500, 50 by default.",
-            minimum = 1, maximum = 500),
-    ),
+    params(PageQuery),
     responses((status = 200, description = "A page of crons.", body = CronsAnswer), ReadProblems),
 )]
 pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> Result<Answer, Problem> {
@@ -53,7 +50,7 @@ pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> R
     path = "/v1/crons/{id}",
     operation_id = "describe_cron",
     tag = "crons",
-    params(("id" = String, Path, description = "The cron's id.")),
+    params(("id" = CronId, Path, description = "The cron's id.")),
     responses((status = 200, description = "The cron.", body = CronAnswer), ReadProblems),
 )]
 pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result<Answer, Problem> {
@@ -69,7 +66,7 @@ pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result
     path = "/v1/crons/{id}",
     operation_id = "replace_cron",
     tag = "crons",
-    params(("id" = String, Path, description = "The cron's id.")),
+    params(("id" = CronId, Path, description = "The cron's id.")),
     request_body = CronRequest,
     responses(
         (status = 201, description = "The cron is made.", body = CronAnswer),
@@ -91,7 +88,7 @@ pub(super) async fn replace(
     path = "/v1/crons/{id}",
     operation_id = "delete_cron",
     tag = "crons",
-    params(("id" = String, Path, description = "The cron's id.")),
+    params(("id" = CronId, Path, description = "The cron's id.")),
     responses((status = 200, description = "The cron is deleted.", body = DeletedAnswer), CallProblems),
 )]
 pub(super) async fn delete(State(service): State<Service>, id: Name, _: NoBody) -> Result<Answer, Problem> {
@@ -106,7 +103,7 @@ pub(super) async fn delete(State(service): State<Service>, id: Name, _: NoBody) 
     path = "/v1/crons/{id}/pause",
     operation_id = "pause_cron",
     tag = "crons",
-    params(("id" = String, Path, description = "The cron's id.")),
+    params(("id" = CronId, Path, description = "The cron's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The cron is paused.", body = CronAnswer), CallProblems),
 )]
@@ -124,7 +121,7 @@ pub(super) async fn pause(
     path = "/v1/crons/{id}/resume",
     operation_id = "resume_cron",
     tag = "crons",
-    params(("id" = String, Path, description = "The cron's id.")),
+    params(("id" = CronId, Path, description = "The cron's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The cron goes on.", body = CronAnswer), CallProblems),
 )]
@@ -144,7 +141,7 @@ pub(super) async fn resume(
     path = "/v1/crons/{id}/trigger",
     operation_id = "trigger_cron",
     tag = "crons",
-    params(("id" = String, Path, description = "The cron's id.")),
+    params(("id" = CronId, Path, description = "The cron's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The run is started.", body = TriggerAnswer), CallProblems),
 )]

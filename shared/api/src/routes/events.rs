@@ -1,6 +1,7 @@
 //! Events of executions.
 
 use axum::extract::State;
+use tickover_core::id::{EventName, ExecutionId};
 use tickover_service::Service;
 
 use crate::answer::Answer;
@@ -8,8 +9,8 @@ use crate::calls::executions;
 use crate::http::{JsonBody, Name, Names, NoBody, QueryPairs};
 use crate::openapi::{CallProblems, ReadProblems};
 use crate::problem::Problem;
-use crate::request::EventRequest;
-use crate::view::{DrainAnswer, EventsAnswer, OfferAnswer};
+use tickover_wire::answer::{DrainAnswer, EventsAnswer, OfferAnswer};
+use tickover_wire::request::{EventRequest, PageQuery};
 
 /// Offer an event to an execution.
 ///
@@ -19,8 +20,8 @@ use crate::view::{DrainAnswer, EventsAnswer, OfferAnswer};
     path = "/v1/executions/{id}/events/{name}",
     tag = "executions",
     params(
-        ("id" = String, Path, description = "The execution's id."),
-        ("name" = String, Path, description = "The event's name."),
+        ("id" = ExecutionId, Path, description = "The execution's id."),
+        ("name" = EventName, Path, description = "The event's name."),
     ),
     request_body = Option<EventRequest>,
     responses((status = 200, description = "The event waits.", body = OfferAnswer), CallProblems),
@@ -39,9 +40,8 @@ pub(super) async fn offer(
     path = "/v1/executions/{id}/events",
     tag = "executions",
     params(
-        ("id" = String, Path, description = "The execution's id."),
-        ("cursor" = Option<String>, Query, description = "The `cursor` of the page before."),
-        ("limit" = Option<u16>, Query, description = "Events on a page: 1 to 500, 50 by default."),
+        ("id" = ExecutionId, Path, description = "The execution's id."),
+        PageQuery,
     ),
     responses((status = 200, description = "A page of events, oldest first.", body = EventsAnswer), ReadProblems),
 )]
@@ -59,8 +59,8 @@ pub(super) async fn events(
     path = "/v1/executions/{id}/events/{name}",
     tag = "executions",
     params(
-        ("id" = String, Path, description = "The execution's id."),
-        ("name" = String, Path, description = "The event's name."),
+        ("id" = ExecutionId, Path, description = "The execution's id."),
+        ("name" = EventName, Path, description = "The event's name."),
     ),
     responses((status = 200, description = "So many are gone.", body = DrainAnswer), CallProblems),
 )]

@@ -1,6 +1,7 @@
 //! Executions as those who start and operate them see them.
 
 use axum::extract::State;
+use tickover_core::id::{ExecutionId, StepName};
 use tickover_service::Service;
 
 use crate::answer::Answer;
@@ -8,10 +9,10 @@ use crate::calls::executions;
 use crate::http::{JsonBody, Name, Names, QueryPairs};
 use crate::openapi::{CallProblems, ReadProblems};
 use crate::problem::Problem;
-use crate::request::{Nothing, RerunRequest, StartRequest};
-use crate::view::{
+use tickover_wire::answer::{
     ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionsAnswer, TimelineAnswer,
 };
+use tickover_wire::request::{ExecutionsQuery, Nothing, RerunRequest, StartRequest, WaitQuery};
 
 /// Start an execution.
 ///
@@ -41,8 +42,8 @@ pub(super) async fn start(State(service): State<Service>, body: JsonBody) -> Res
     tag = "executions",
     operation_id = "describe_execution",
     params(
-        ("id" = String, Path, description = "The execution's id."),
-        ("wait" = Option<String>, Query, description = "How long to wait for the outcome: at most 20 s."),
+        ("id" = ExecutionId, Path, description = "The execution's id."),
+        WaitQuery,
     ),
     responses(
         (status = 200, description = "The execution.", body = ExecutionAnswer),
@@ -64,15 +65,7 @@ pub(super) async fn describe(
     path = "/v1/executions",
     tag = "executions",
     operation_id = "list_executions",
-    params(
-        ("workflow" = String, Query, description = "The workflow's name."),
-        ("status" = Option<String>, Query,
-            description = "Only executions of these statuses, separated by commas; may be repeated."),
-        ("include_timed_out" = Option<bool>, Query, description = "Whether `failed` means `timed_out` as well."),
-        ("cursor" = Option<String>, Query, description = "The `cursor` of the page before."),
-        ("limit" = Option<u16>, Query, description = "Executions on a page: 1 to 500, 50 by default.",
-            minimum = 1, maximum = 500),
-    ),
+    params(ExecutionsQuery),
     responses((status = 200, description = "A page of executions.", body = ExecutionsAnswer), ReadProblems),
 )]
 pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> Result<Answer, Problem> {
@@ -86,7 +79,7 @@ pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> R
     get,
     path = "/v1/executions/{id}/timeline",
     tag = "executions",
-    params(("id" = String, Path, description = "The execution's id.")),
+    params(("id" = ExecutionId, Path, description = "The execution's id.")),
     responses((status = 200, description = "What happened.", body = TimelineAnswer), ReadProblems),
 )]
 pub(super) async fn timeline(State(service): State<Service>, id: Name) -> Result<Answer, Problem> {
@@ -101,7 +94,7 @@ pub(super) async fn timeline(State(service): State<Service>, id: Name) -> Result
     path = "/v1/executions/{id}/cancel",
     tag = "executions",
     operation_id = "cancel_execution",
-    params(("id" = String, Path, description = "The execution's id.")),
+    params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "What became of it.", body = ExecutionCancelAnswer), CallProblems),
 )]
@@ -118,7 +111,7 @@ pub(super) async fn cancel(
     post,
     path = "/v1/executions/{id}/terminate",
     tag = "executions",
-    params(("id" = String, Path, description = "The execution's id.")),
+    params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "What became of it.", body = ExecutionCancelAnswer), CallProblems),
 )]
@@ -138,7 +131,7 @@ pub(super) async fn terminate(
     path = "/v1/executions/{id}/pause",
     tag = "executions",
     operation_id = "pause_execution",
-    params(("id" = String, Path, description = "The execution's id.")),
+    params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "It is paused.", body = ExecutionChangeAnswer), CallProblems),
 )]
@@ -156,7 +149,7 @@ pub(super) async fn pause(
     path = "/v1/executions/{id}/resume",
     tag = "executions",
     operation_id = "resume_execution",
-    params(("id" = String, Path, description = "The execution's id.")),
+    params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "It goes on.", body = ExecutionChangeAnswer), CallProblems),
 )]
@@ -173,7 +166,7 @@ pub(super) async fn resume(
     post,
     path = "/v1/executions/{id}/restart",
     tag = "executions",
-    params(("id" = String, Path, description = "The execution's id.")),
+    params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "Its new run waits.", body = ExecutionAnswer), CallProblems),
 )]
@@ -192,7 +185,7 @@ pub(super) async fn restart(
     post,
     path = "/v1/executions/{id}/rerun",
     tag = "executions",
-    params(("id" = String, Path, description = "The execution's id.")),
+    params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<RerunRequest>,
     responses((status = 200, description = "Its new run waits.", body = ExecutionAnswer), CallProblems),
 )]
@@ -212,8 +205,8 @@ pub(super) async fn rerun(
     path = "/v1/executions/{id}/steps/{name}/retry",
     tag = "executions",
     params(
-        ("id" = String, Path, description = "The execution's id."),
-        ("name" = String, Path, description = "The step's name, such as `charge` or `label[3]`."),
+        ("id" = ExecutionId, Path, description = "The execution's id."),
+        ("name" = StepName, Path, description = "The step's name, such as `charge` or `label[3]`."),
     ),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The run goes on.", body = ExecutionAnswer), CallProblems),

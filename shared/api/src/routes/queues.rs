@@ -1,6 +1,7 @@
 //! Queues as operators see them.
 
 use axum::extract::State;
+use tickover_core::id::QueueName;
 use tickover_service::Service;
 
 use crate::answer::Answer;
@@ -8,8 +9,8 @@ use crate::calls;
 use crate::http::{JsonBody, Name};
 use crate::openapi::{CallProblems, ReadProblems};
 use crate::problem::Problem;
-use crate::request::Nothing;
-use crate::view::{QueueAnswer, QueuesAnswer};
+use tickover_wire::answer::{QueueAnswer, QueuesAnswer};
+use tickover_wire::request::Nothing;
 
 /// List all queues with their depth.
 #[utoipa::path(
@@ -27,7 +28,7 @@ pub(super) async fn queues(State(service): State<Service>) -> Result<Answer, Pro
     get,
     path = "/v1/queues/{queue}",
     tag = "queues",
-    params(("queue" = String, Path, description = "The queue's name.")),
+    params(("queue" = QueueName, Path, description = "The queue's name.")),
     responses((status = 200, description = "The queue.", body = QueueAnswer), ReadProblems),
 )]
 pub(super) async fn queue(State(service): State<Service>, queue: Name) -> Result<Answer, Problem> {
@@ -41,7 +42,7 @@ pub(super) async fn queue(State(service): State<Service>, queue: Name) -> Result
     post,
     path = "/v1/queues/{queue}/pause",
     tag = "queues",
-    params(("queue" = String, Path, description = "The queue's name.")),
+    params(("queue" = QueueName, Path, description = "The queue's name.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The queue is paused.", body = QueueAnswer), CallProblems),
 )]
@@ -58,7 +59,7 @@ pub(super) async fn pause(
     post,
     path = "/v1/queues/{queue}/resume",
     tag = "queues",
-    params(("queue" = String, Path, description = "The queue's name.")),
+    params(("queue" = QueueName, Path, description = "The queue's name.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The queue is handed out again.", body = QueueAnswer), CallProblems),
 )]

@@ -4,12 +4,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use tickover_service::Service;
+use tickover_wire::answer::HealthAnswer;
 
 use crate::answer::Answer;
 use crate::calls;
 use crate::openapi;
 use crate::problem::Problem;
-use crate::view::HealthAnswer;
 
 /// Say that the server answers.
 ///

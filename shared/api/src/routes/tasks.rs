@@ -1,6 +1,7 @@
 //! Tasks as those who schedule and operate them see them.
 
 use axum::extract::State;
+use tickover_core::id::TaskId;
 use tickover_service::Service;
 
 use crate::answer::Answer;
@@ -8,8 +9,8 @@ use crate::calls;
 use crate::http::{JsonBody, Name, QueryPairs};
 use crate::openapi::{CallProblems, ReadProblems};
 use crate::problem::Problem;
-use crate::request::{CancelRequest, Nothing, ScheduleBatchRequest, ScheduleRequest};
-use crate::view::{BatchAnswer, CancelAnswer, ListAnswer, TaskAnswer};
+use tickover_wire::answer::{BatchAnswer, CancelAnswer, ListAnswer, TaskAnswer};
+use tickover_wire::request::{CancelRequest, Nothing, ScheduleBatchRequest, ScheduleRequest, TasksQuery};
 
 /// Schedule a task.
 ///
@@ -54,7 +55,7 @@ pub(super) async fn schedule_batch(
     get,
     path = "/v1/tasks/{id}",
     tag = "tasks",
-    params(("id" = String, Path, description = "The task's id.")),
+    params(("id" = TaskId, Path, description = "The task's id.")),
     responses((status = 200, description = "The task.", body = TaskAnswer), ReadProblems),
 )]
 pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result<Answer, Problem> {
@@ -69,15 +70,7 @@ pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result
     get,
     path = "/v1/tasks",
     tag = "tasks",
-    params(
-        ("queue" = Option<String>, Query, description = "Only tasks of this queue."),
-        ("status" = Option<String>, Query,
-            description = "Only tasks of these statuses, separated by commas; may be repeated."),
-        ("include_timed_out" = Option<bool>, Query, description = "Whether `failed` means `timed_out` as well."),
-        ("cursor" = Option<String>, Query, description = "The `cursor` of the page before."),
-        ("limit" = Option<u16>, Query, description = "Tasks on a page: 1 to 500, 50 by default.",
-            minimum = 1, maximum = 500),
-    ),
+    params(TasksQuery),
     responses((status = 200, description = "A page of tasks.", body = ListAnswer), ReadProblems),
 )]
 pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> Result<Answer, Problem> {
@@ -91,7 +84,7 @@ pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> R
     post,
     path = "/v1/tasks/{id}/cancel",
     tag = "tasks",
-    params(("id" = String, Path, description = "The task's id.")),
+    params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = Option<CancelRequest>,
     responses((status = 200, description = "What became of it.", body = CancelAnswer), CallProblems),
 )]
@@ -110,7 +103,7 @@ pub(super) async fn cancel(
     post,
     path = "/v1/tasks/{id}/retry",
     tag = "tasks",
-    params(("id" = String, Path, description = "The task's id.")),
+    params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The task waits again.", body = TaskAnswer), CallProblems),
 )]

@@ -1,6 +1,7 @@
 //! What workers call.
 
 use axum::extract::State;
+use tickover_core::id::{QueueName, TaskId};
 use tickover_service::Service;
 
 use crate::answer::Answer;
@@ -8,17 +9,17 @@ use crate::calls;
 use crate::http::{JsonBody, Name};
 use crate::openapi::CallProblems;
 use crate::problem::Problem;
-use crate::request::{
+use tickover_wire::answer::{BatchAnswer, ClaimAnswer, HeartbeatAnswer, TaskAnswer};
+use tickover_wire::request::{
     ClaimRequest, CompleteBatchRequest, CompleteRequest, FailRequest, HeartbeatRequest, ReleaseRequest,
 };
-use crate::view::{BatchAnswer, ClaimAnswer, HeartbeatAnswer, TaskAnswer};
 
 /// Claim tasks from a queue.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/claim",
     tag = "workers",
-    params(("queue" = String, Path, description = "The queue's name.")),
+    params(("queue" = QueueName, Path, description = "The queue's name.")),
     request_body = Option<ClaimRequest>,
     responses((status = 200, description = "Tasks; none if there are none.", body = ClaimAnswer), CallProblems),
 )]
@@ -37,7 +38,7 @@ pub(super) async fn claim(
     post,
     path = "/v1/tasks/{id}/claim",
     tag = "workers",
-    params(("id" = String, Path, description = "The task's id.")),
+    params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = Option<ClaimRequest>,
     responses(
         (status = 200, description = "The task; none if it can't be had now.", body = ClaimAnswer),
@@ -57,7 +58,7 @@ pub(super) async fn claim_by_id(
     post,
     path = "/v1/tasks/{id}/complete",
     tag = "workers",
-    params(("id" = String, Path, description = "The task's id.")),
+    params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = CompleteRequest,
     responses((status = 200, description = "The result is recorded.", body = TaskAnswer), CallProblems),
 )]
@@ -93,7 +94,7 @@ pub(super) async fn complete_batch(
     post,
     path = "/v1/tasks/{id}/fail",
     tag = "workers",
-    params(("id" = String, Path, description = "The task's id.")),
+    params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = FailRequest,
     responses((status = 200, description = "The failure is recorded.", body = TaskAnswer), CallProblems),
 )]
@@ -113,7 +114,7 @@ pub(super) async fn fail(
     post,
     path = "/v1/tasks/{id}/heartbeat",
     tag = "workers",
-    params(("id" = String, Path, description = "The task's id.")),
+    params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = HeartbeatRequest,
     responses((status = 200, description = "The lease is renewed.", body = HeartbeatAnswer), CallProblems),
 )]
@@ -132,7 +133,7 @@ pub(super) async fn heartbeat(
     post,
     path = "/v1/tasks/{id}/release",
     tag = "workers",
-    params(("id" = String, Path, description = "The task's id.")),
+    params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = ReleaseRequest,
     responses((status = 200, description = "The task waits again.", body = TaskAnswer), CallProblems),
 )]

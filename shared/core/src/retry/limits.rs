@@ -3,8 +3,9 @@
 use crate::duration::Millis;
 use crate::policy::PolicyError;
 
-use super::read::EXPECTED_BACKOFF;
 use super::{MAX_CODE_CHARS, MAX_CODES, MAX_CODES_BYTES, MAX_DELAY, MAX_LISTED_DELAYS};
+
+const EXPECTED_BACKOFF: &str = "a finite number above zero";
 
 pub(super) fn check_backoff(backoff: f64, path: &str) -> Result<(), PolicyError> {
     if backoff.is_finite() && backoff > 0.0 {
@@ -28,7 +29,7 @@ pub(super) fn check_list(delays: &[Millis]) -> Result<(), PolicyError> {
     Ok(())
 }
 
-pub(super) fn check_count(delays: usize) -> Result<(), PolicyError> {
+fn check_count(delays: usize) -> Result<(), PolicyError> {
     if (1..=MAX_LISTED_DELAYS).contains(&delays) {
         return Ok(());
     }
@@ -61,6 +62,6 @@ fn is_code(code: &str) -> bool {
     (1..=MAX_CODE_CHARS).contains(&code.chars().count()) && !code.contains(escaped)
 }
 
-pub(super) fn expected_code() -> String {
+fn expected_code() -> String {
     format!("an error code of 1 to {MAX_CODE_CHARS} characters without control characters, \" or \\")
 }

@@ -1,5 +1,3 @@
-use serde_json::json;
-
 use super::*;
 
 fn secs(secs: u64) -> Millis {
@@ -10,8 +8,8 @@ fn limited(attempts: u32) -> MaxAttempts {
     MaxAttempts::Limited(NonZeroU32::new(attempts).unwrap())
 }
 
-fn read(value: &Value) -> RetryPolicy {
-    RetryPolicy::from_json(value).unwrap_or_else(|error| panic!("{value}: {error}"))
+fn read(text: &str) -> RetryPolicy {
+    RetryPolicy::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn delays(policy: &RetryPolicy, attempts: u32) -> Vec<u64> {
@@ -73,7 +71,8 @@ fn delays_saturate_at_the_limit_and_zero_stays_zero() {
 
 #[test]
 fn the_last_listed_delay_repeats_and_the_largest_bounds_it() {
-    let policy = read(&json!({"max_attempts": -1, "delay": ["1s", 5000, "1m"]}));
+    let listed = Delay::Listed(vec![secs(1), secs(5), secs(60)]);
+    let policy = RetryPolicy { max_attempts: MaxAttempts::Unlimited, delay: listed, ..RetryPolicy::none() };
     assert_eq!(delays(&policy, 5), [1_000, 5_000, 60_000, 60_000, 60_000]);
     let bounded = RetryPolicy { max_delay: Some(secs(3)), ..policy };
     assert_eq!(delays(&bounded, 4), [1_000, 3_000, 3_000, 3_000]);
@@ -92,7 +91,8 @@ fn attempts_end_at_their_limit() {
 
 #[test]
 fn a_listed_code_is_not_retried() {
-    let policy = read(&json!({"max_attempts": 3, "non_retryable": ["card_declined", "not_found"]}));
+    let codes = ["card_declined", "not_found"].map(str::to_owned);
+    let policy = RetryPolicy { non_retryable: codes.to_vec(), ..RetryPolicy::fixed(2, secs(1)) };
     assert!(!policy.is_retryable("card_declined") && !policy.is_retryable("not_found"));
     assert!(policy.is_retryable("card") && policy.is_retryable("Not_Found") && policy.is_retryable(""));
 }
@@ -147,97 +147,12 @@ fn short_forms_count_retries_after_the_first_attempt() {
         ("exponential(5, 1s)", RetryPolicy::exponential(5, secs(1))),
         ("exponential(5, 1s, 1m)", bounded),
     ] {
-        assert_eq!(read(&json!(text)), expected, "{text}");
+        assert_eq!(read(text), expected, "{text}");
     }
-    assert_eq!(read(&json!("fixed(3, 2s)")).max_attempts, limited(4));
-    let exponential = read(&json!("exponential(5, 1s)"));
+    assert_eq!(read("fixed(3, 2s)").max_attempts, limited(4));
+    let exponential = read("exponential(5, 1s)");
     assert_eq!((exponential.max_attempts, exponential.jitter), (limited(6), Jitter::Full));
     assert_eq!(exponential.backoff.to_string(), "2");
-}
-
-#[test]
-fn objects_are_read_field_by_field() {
-    let fixed = |max_attempts, delay| RetryPolicy { max_attempts, delay, ..RetryPolicy::none() };
-    for (value, expected) in [
-        (json!({}), RetryPolicy::none()),
-        (json!({"max_attempts": null, "delay": null, "jitter": null}), RetryPolicy::none()),
-        (json!({"max_attempts": 0}), fixed(MaxAttempts::Skip, Delay::default())),
-        (json!({"max_attempts": -1}), fixed(MaxAttempts::Unlimited, Delay::default())),
-        (json!({"max_attempts": u32::MAX}), fixed(limited(u32::MAX), Delay::default())),
-        (json!({"delay": "0s"}), RetryPolicy::none()),
-        (json!({"delay": "365d"}), fixed(limited(1), Delay::Fixed(MAX_DELAY))),
-        (json!({"delay": [0, "5s"]}), fixed(limited(1), Delay::Listed(vec![Millis::ZERO, secs(5)]))),
-        (
-            json!({"max_attempts": 4, "delay": "2s", "backoff": 1.5, "max_delay": "1m", "jitter": "full",
-                "non_retryable": ["bad_input"]}),
-            RetryPolicy {
-                max_attempts: limited(4),
-                delay: Delay::Fixed(secs(2)),
-                backoff: 1.5,
-                max_delay: Some(secs(60)),
-                jitter: Jitter::Full,
-                non_retryable: vec!["bad_input".to_owned()],
-            },
-        ),
-    ] {
-        assert_eq!(read(&value), expected, "{value}");
-    }
-}
-
-#[test]
-fn camel_case_policies_have_exact_delays() {
-    let policy =
-        read(&json!({"maxAttempts": 6, "delay": 1000, "exponentialBackoff": 2, "maxDelay": "10 seconds"}));
-    assert_eq!((policy.max_attempts, policy.jitter), (limited(6), Jitter::None));
-    assert_eq!(delays(&policy, 6), [1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
-    assert_eq!(read(&json!({"maxAttempts": -1})).max_attempts, MaxAttempts::Unlimited);
-    assert_eq!(read(&json!({"maxAttempts": 0})).max_attempts, MaxAttempts::Skip);
-}
-
-#[test]
-fn a_wrong_policy_is_refused_where_it_is_wrong() {
-    for (value, path, found) in [
-        (json!(3), "", "3"),
-        (json!(null), "", "null"),
-        (json!(["none"]), "", r#"["none"]"#),
-        (json!({"max_attempts": -2}), "max_attempts", "-2"),
-        (json!({"maxAttempts": -2}), "maxAttempts", "-2"),
-        (json!({"max_attempts": 1.5}), "max_attempts", "1.5"),
-        (json!({"max_attempts": "3"}), "max_attempts", "3"),
-        (json!({"max_attempts": 4_294_967_296_u64}), "max_attempts", "4294967296"),
-        (json!({"max_attempts": u64::MAX}), "max_attempts", "18446744073709551615"),
-        (json!({"delay": "5x"}), "delay", "5x"),
-        (json!({"delay": -1}), "delay", "-1"),
-        (json!({"delay": "8761h"}), "delay", "8761h"),
-        (json!({"delay": []}), "delay", "0 delays"),
-        (json!({"delay": vec!["1s"; 11]}), "delay", "11 delays"),
-        (json!({"delay": ["1s", "2x"]}), "delay[1]", "2x"),
-        (json!({"delay": ["1s", "366d"]}), "delay[1]", "366d"),
-        (json!({"delay": [["1s"]]}), "delay[0]", r#"["1s"]"#),
-        (json!({"delay": ["1s"], "backoff": 2}), "backoff", "2"),
-        (json!({"backoff": 0}), "backoff", "0"),
-        (json!({"backoff": -2}), "backoff", "-2"),
-        (json!({"exponentialBackoff": "2"}), "exponentialBackoff", "2"),
-        (json!({"max_delay": 0}), "max_delay", "0"),
-        (json!({"maxDelay": "400d"}), "maxDelay", "400d"),
-        (json!({"jitter": "equal"}), "jitter", "equal"),
-        (json!({"jitter": true}), "jitter", "true"),
-        (json!({"non_retryable": "bad"}), "non_retryable", "bad"),
-        (json!({"non_retryable": ["ok", 5]}), "non_retryable[1]", "5"),
-        (json!({"non_retryable": [""]}), "non_retryable[0]", ""),
-        (json!({"non_retryable": ["a\nb"]}), "non_retryable[0]", "a\nb"),
-        (json!({"non_retryable": ["a\"b"]}), "non_retryable[0]", "a\"b"),
-        (json!({"non_retryable": vec!["a"; 9]}), "non_retryable", "9 codes"),
-        (json!({"non_retryable": ["é".repeat(64), "a"]}), "non_retryable", "129 bytes"),
-        (json!({"delai": "1s"}), "delai", "delai"),
-        (json!({"max_attempts": 3, "maxDelay": "1s"}), "", "max_attempts, maxDelay"),
-        (json!({"jitter": "full", "maxAttempts": 3}), "", "jitter, maxAttempts"),
-    ] {
-        let error = RetryPolicy::from_json(&value).expect_err(&value.to_string());
-        assert_eq!((error.path.as_str(), error.found.as_str()), (path, found), "{value}");
-    }
-    let long = json!({"non_retryable": ["a".repeat(65)]});
-    assert_eq!(RetryPolicy::from_json(&long).unwrap_err().path, "non_retryable[0]");
 }
 
 #[test]
@@ -261,40 +176,8 @@ fn a_wrong_short_form_is_refused_with_the_text() {
         ("fixed(3, 366d)", "366d"),
         ("exponential(3, 1s, 0s)", "0s"),
     ] {
-        let error = RetryPolicy::from_json(&json!(text)).expect_err(text);
+        let error = RetryPolicy::parse(text).expect_err(text);
         assert_eq!((error.path.as_str(), error.found.as_str()), ("", found), "{text}");
-    }
-}
-
-#[test]
-fn an_error_says_what_belongs_there() {
-    for (value, message) in [
-        (
-            json!({"max_attempts": -2}),
-            "retry.max_attempts: expected a whole number of attempts with the first included, 0 to skip, \
-             -1 for no limit, found `-2`",
-        ),
-        (json!({"delay": "8761h"}), "retry.delay: expected a delay of at most 365d, found `8761h`"),
-        (json!({"maxDelay": "0s"}), "retry.maxDelay: expected a duration longer than zero, found `0s`"),
-        (json!({"jitter": "some"}), "retry.jitter: expected none or full, found `some`"),
-        (
-            json!({"retries": 3}),
-            "retry.retries: expected only the fields max_attempts, delay, backoff, max_delay, jitter, \
-             non_retryable, found `retries`",
-        ),
-        (
-            json!("fixed"),
-            "retry: expected none, fixed(retries, delay), exponential(retries, base), \
-             exponential(retries, base, max_delay), found `fixed`",
-        ),
-        (
-            json!({"backoff": 2, "maxDelay": 1}),
-            "retry: expected one spelling of the fields, snake_case or camelCase, found \
-             `backoff, maxDelay`",
-        ),
-    ] {
-        let error = RetryPolicy::from_json(&value).expect_err(&value.to_string()).under("retry");
-        assert_eq!(error.to_string(), message);
     }
 }
 
@@ -317,13 +200,20 @@ fn a_policy_built_by_hand_is_held_to_the_same_limits() {
 
 #[test]
 fn a_policy_is_stored_compactly_and_read_back() {
-    let listed = read(&json!({"max_attempts": -1, "delay": ["1s", "5s"], "non_retryable": ["bad"]}));
+    let listed = RetryPolicy {
+        max_attempts: MaxAttempts::Unlimited,
+        delay: Delay::Listed(vec![secs(1), secs(5)]),
+        non_retryable: vec!["bad".to_owned()],
+        ..RetryPolicy::none()
+    };
+    let skip = MaxAttempts::Skip;
+    let bounded = RetryPolicy { max_attempts: skip, max_delay: Some(secs(1)), ..RetryPolicy::none() };
     for (policy, stored) in [
         (RetryPolicy::none(), "{}"),
         (RetryPolicy::fixed(3, secs(2)), r#"{"n":4,"d":2000}"#),
         (RetryPolicy::exponential(5, secs(1)), r#"{"n":6,"d":1000,"b":2.0,"j":"full"}"#),
         (listed, r#"{"n":-1,"d":[1000,5000],"c":["bad"]}"#),
-        (read(&json!({"max_attempts": 0, "max_delay": "1s"})), r#"{"n":0,"x":1000}"#),
+        (bounded, r#"{"n":0,"x":1000}"#),
     ] {
         assert_eq!(serde_json::to_string(&policy).unwrap(), stored);
         assert_eq!(serde_json::from_str::<RetryPolicy>(stored).unwrap(), policy);

@@ -50,7 +50,7 @@ impl Memory {
 
 fn busy() -> Problem {
     let detail = "too many large requests are under way; repeating the call is safe";
-    Problem { retry_after: Some(1), ..Problem::new(503, "unavailable", "Unavailable", detail) }
+    Problem::new(503, "unavailable", "Unavailable", detail).later()
 }
 
 /// The refusal of a request whose body didn't come in time.
@@ -131,7 +131,7 @@ mod tests {
         assert!(first.is_some());
         for too_much in [size(SMALL_BYTES * 2), size(BODY_BYTES_MAX * 50), SizeHint::default()] {
             let problem = memory.reserve(&too_much, soon()).await.unwrap_err();
-            assert_eq!((problem.status, problem.is_retryable()), (503, true));
+            assert_eq!((problem.status(), problem.is_retryable()), (503, true));
         }
         assert!(memory.reserve(&size(SMALL_BYTES), soon()).await.unwrap().is_none());
         drop(first);

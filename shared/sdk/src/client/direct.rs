@@ -1,14 +1,12 @@
 //! The way of calls straight to a service in the program's own process: into the same operations as over HTTP.
 
 use async_trait::async_trait;
-use serde::Serialize;
 use tickover_api::calls::{self, executions};
 use tickover_api::{Answer, Problem};
 use tickover_core::duration::Millis;
 use tickover_core::id::ExecutionId;
 use tickover_service::transact::Prepared;
 use tickover_service::{Service, ServiceError};
-use tickover_wire::read;
 
 use super::ClientError;
 use super::call::{Call, Route, Transport};
@@ -81,12 +79,11 @@ impl Transport for Direct {
     }
 
     async fn send(&self, call: Call<'_>) -> Result<Vec<u8>, ClientError> {
-        let answer = self.answer(&call).await.map_err(|problem| refused(&problem))?;
-        Ok(answer.text().into())
+        Ok(self.answer(&call).await?.text().into())
     }
 
     async fn prepare(&self, body: &str) -> Result<Prepared<ExecutionId>, ClientError> {
-        executions::prepare(&self.service, body.as_bytes()).await.map_err(|problem| refused(&problem))
+        Ok(executions::prepare(&self.service, body.as_bytes()).await?)
     }
 
     async fn announce(&self, prepared: Prepared<ExecutionId>) -> Result<(), ClientError> {
@@ -101,15 +98,13 @@ impl Transport for Direct {
 
 impl From<ServiceError> for ClientError {
     fn from(error: ServiceError) -> Self {
-        refused(&Problem::from(error))
+        Problem::from(error).into()
     }
 }
 
-/// The API's problem in the form in which everybody else hears it.
-fn refused(problem: &impl Serialize) -> ClientError {
-    let problem = serde_json::to_vec(problem).map_err(|error| error.to_string());
-    match problem.and_then(|json| read::answer(&json).map_err(|error| error.to_string())) {
-        Ok(problem) => ClientError::Refused(Box::new(problem)),
-        Err(reason) => ClientError::Unreadable { reason },
+/// What everybody else hears as well.
+impl From<Problem> for ClientError {
+    fn from(problem: Problem) -> Self {
+        Self::Refused(Box::new(problem.answer().clone()))
     }
 }

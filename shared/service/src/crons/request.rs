@@ -17,7 +17,6 @@ use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::id::{CronId, ExecutionId, QueueName, TaskId};
 use tickover_core::payload::{Json, Payload};
-use tickover_core::policy::PolicyError;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
 
@@ -94,8 +93,9 @@ impl Service {
         let id = match request.id {
             Some(id) => id,
             // Random, as an execution's.
-            None => CronId::parse(self.new_execution_id().to_string())
-                .map_err(|error| Reject::field("id", error))?,
+            None => {
+                CronId::parse(self.new_execution_id().to_string()).map_err(|error| error.refused("id"))?
+            }
         };
         let document = document(given, parsed)?;
         self.check_runs(&id, &target, request.template.as_ref(), &document)?;
@@ -127,10 +127,7 @@ impl Service {
         document: &Json,
     ) -> Result<(), ServiceError> {
         let template = template.cloned().unwrap_or_else(|| IdTemplate::of(id));
-        let refused = |error: PolicyError| {
-            Reject::field(error.path, format_args!("expected {}, found `{}`", error.expected, error.found))
-        };
-        template.check(target).map_err(refused)?;
+        template.check(target).map_err(Reject::from)?;
         let now = self.now();
         let context = Context { now, nonce: self.new_nonce(), limits: &self.limits };
         let stored = read(document).ok_or_else(unwritable)?;
@@ -171,7 +168,7 @@ impl Stored {
         let labels = payloads.labels.map_or(Ok(None), |raw| labels(&raw))?;
         match target {
             Target::Task { queue, kind } => {
-                let id = TaskId::parse(id).map_err(|error| Reject::field("id", error))?;
+                let id = TaskId::parse(id).map_err(|error| error.refused("id"))?;
                 let task = ScheduleRequest {
                     id: Some(id.clone()),
                     idempotency_key: None,
@@ -189,7 +186,7 @@ impl Stored {
             }
             Target::Execution { workflow } => {
                 let queue = self.parsed.queue.clone().ok_or(Reject::field("queue", "required"))?;
-                let id = ExecutionId::parse(id).map_err(|error| Reject::field("id", error))?;
+                let id = ExecutionId::parse(id).map_err(|error| error.refused("id"))?;
                 let start = StartRequest {
                     id: Some(id.clone()),
                     input,

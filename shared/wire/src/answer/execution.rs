@@ -143,6 +143,7 @@ pub struct ExecutionView {
     pub parent: Option<ParentView>,
     /// Its labels, an object of strings.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<std::collections::BTreeMap<String, String>>))]
     pub labels: Option<Verbatim>,
     /// Its memo as it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]

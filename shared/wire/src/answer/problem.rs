@@ -10,16 +10,19 @@ use serde::{Deserialize, Serialize};
 pub struct Problem {
     /// A URI for the sort of problem: `urn:problem-type:tickover:` and the code.
     #[serde(rename = "type", default)]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub uri: String,
     /// The sort of problem in words, the same for every occurrence.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schema(value_type = String))]
+    #[cfg_attr(feature = "schema", schema(required, value_type = String))]
     pub title: Cow<'static, str>,
     /// The HTTP status.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub status: u16,
     /// This occurrence in words, for people.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub detail: String,
     /// The sort of problem for programs: stable.
     #[cfg_attr(feature = "schema", schema(value_type = String, example = "invalid_request"))]

@@ -142,6 +142,7 @@ pub struct TaskView {
     pub progress: Option<f64>,
     /// Its labels, an object of strings.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<std::collections::BTreeMap<String, String>>))]
     pub labels: Option<Verbatim>,
     /// What happens next by itself, and when.
     pub next: NextView,

@@ -8,7 +8,7 @@ use crate::verbatim::present;
 use crate::{Instant, Length, SaidParentClose, Verbatim};
 
 /// Something that happened. What doesn't apply to its kind is absent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TimelineEntryView {
     /// When.

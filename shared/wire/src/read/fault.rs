@@ -14,8 +14,8 @@ const ALIKE: f64 = 0.8;
 #[derive(Debug, thiserror::Error)]
 #[error("{problem:?}")]
 pub(super) struct Fault {
-    /// Such as `retry.delay[2]`; empty for the whole.
-    path: String,
+    /// Such as `retry.delay[2]`; none for the whole.
+    path: Option<String>,
     problem: Problem,
     /// What was found, if that is known and helps.
     found: Option<String>,
@@ -42,16 +42,16 @@ pub(super) enum Sort {
 
 impl Fault {
     pub(super) fn twice(name: &str) -> Self {
-        Self { path: excerpt(name), problem: Problem::Twice, found: None }
+        Self { path: Some(excerpt(name)), problem: Problem::Twice, found: None }
     }
 
     pub(super) fn expected(expected: impl Display, found: String) -> Self {
-        Self { path: String::new(), problem: Problem::Expected(expected.to_string()), found: Some(found) }
+        Self { path: None, problem: Problem::Expected(expected.to_string()), found: Some(found) }
     }
 
     /// The same, with what was found unless that is known: the value that it is about.
     pub(super) fn found_in(self, raw: &RawValue) -> Self {
-        let is_null = raw.get() == "null" && self.path.is_empty();
+        let is_null = raw.get() == "null" && self.path.is_none();
         match self.problem {
             // `null` is the same as no field.
             Problem::Expected(_) if is_null => {
@@ -74,27 +74,27 @@ impl Fault {
 
     /// The same, where what was found is known.
     pub(super) fn inside(self, name: &str) -> Self {
-        let path = match self.path.as_str() {
-            "" => name.to_owned(),
-            path if path.starts_with('[') => format!("{name}{path}"),
-            path => format!("{name}.{path}"),
+        let path = match &self.path {
+            None => name.to_owned(),
+            Some(path) if path.starts_with('[') => format!("{name}{path}"),
+            Some(path) => format!("{name}.{path}"),
         };
-        // Beyond the first name, it may be empty: that of a label.
-        Self { path, ..self }
+        Self { path: Some(path), ..self }
     }
 
     /// The refusal, of a request whose place is `path`.
     pub(super) fn reject(self, path: &str, sort: Sort) -> Reject {
         let Self { path: field, problem, found } = if path.is_empty() { self } else { self.inside(path) };
-        let is_whole = field.is_empty();
         let sort = match sort {
             Sort::Field => "field",
             Sort::Parameter => "parameter",
         };
-        let last = field.rsplit('.').next().unwrap_or_default();
+        let last = field.as_deref().and_then(|field| field.rsplit('.').next());
         let (expected, found) = match problem {
-            Problem::Missing if is_whole => ("expected a JSON object".to_owned(), found),
-            Problem::Missing => (required(last), None),
+            Problem::Missing => match last {
+                Some(name) => (required(name), None),
+                None => ("expected a JSON object".to_owned(), found),
+            },
             Problem::Expected(expected) => (format!("expected {expected}"), found),
             Problem::Unknown { nearest: Some(nearest) } => {
                 (format!("unknown {sort}; did you mean `{nearest}`?"), None)
@@ -102,7 +102,7 @@ impl Fault {
             Problem::Unknown { nearest: None } => (format!("unknown {sort}"), None),
             Problem::Twice => ("expected once".to_owned(), Some("twice".to_owned())),
         };
-        let field = if is_whole { "body".to_owned() } else { field };
+        let field = field.unwrap_or_else(|| "body".to_owned());
         Reject::InvalidRequest { field, expected, found }
     }
 }
@@ -127,7 +127,7 @@ fn required(name: &str) -> String {
 
 impl Error for Fault {
     fn custom<T: Display>(message: T) -> Self {
-        Self { path: String::new(), problem: Problem::Expected(message.to_string()), found: None }
+        Self { path: None, problem: Problem::Expected(message.to_string()), found: None }
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -144,20 +144,28 @@ impl Error for Fault {
     }
 
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
-        let alike = known.iter().map(|known| (strsim::jaro_winkler(name, known), *known));
-        let nearest =
-            alike.filter(|(alike, _)| *alike >= ALIKE).max_by(|(one, _), (other, _)| one.total_cmp(other));
-        let nearest = nearest.map(|(_, known)| known);
-        Self { path: excerpt(name), problem: Problem::Unknown { nearest }, found: None }
+        let alike = known.iter().map(|known| (likeness(name, known), *known));
+        let nearest = alike
+            .filter(|(alike, _)| *alike >= ALIKE)
+            .max_by(|(one, _), (other, _)| one.total_cmp(other))
+            .map(|(_, known)| known);
+        Self { path: Some(excerpt(name)), problem: Problem::Unknown { nearest }, found: None }
     }
 
     fn missing_field(name: &'static str) -> Self {
-        Self { path: name.to_owned(), problem: Problem::Missing, found: None }
+        Self { path: Some(name.to_owned()), problem: Problem::Missing, found: None }
     }
 
     fn duplicate_field(name: &'static str) -> Self {
         Self::twice(name)
     }
+}
+
+/// How alike two names are. Of two that are, the one in the same spelling counts more: `max_delay` or `maxDelay`.
+fn likeness(name: &str, known: &str) -> f64 {
+    let is_camel = |name: &str| name.contains(|letter: char| letter.is_ascii_uppercase());
+    let other_spelling = if is_camel(name) == is_camel(known) { 0.0 } else { 0.1 };
+    strsim::jaro_winkler(name, known) - other_spelling
 }
 
 /// What serde calls types, in the words of JSON.

@@ -15,20 +15,21 @@ use crate::{Cursor, PageLimit, Wait, Words};
 /// Which tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct TasksQuery {
-    /// Only those of this queue.
+    /// Only tasks of this queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueName>,
-    /// Only those of these statuses. It may be there more than once.
+    /// Only those of these statuses, separated by commas; may be repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Statuses<Status>>,
-    /// Whether `failed` includes those that timed out: `false` by default.
+    pub status: Option<TaskStatuses>,
+    /// Whether `failed` means `timed_out` as well: `false` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_timed_out: Option<bool>,
-    /// How many on a page: 50 by default.
+    /// How many on a page: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,
-    /// Where the page begins.
+    /// The `cursor` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
 }
@@ -36,19 +37,20 @@ pub struct TasksQuery {
 /// Which executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct ExecutionsQuery {
-    /// Those of this workflow.
+    /// The workflow's name.
     pub workflow: WorkflowName,
-    /// Only those of these statuses. It may be there more than once.
+    /// Only those of these statuses, separated by commas; may be repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Statuses<ExecutionStatus>>,
-    /// Whether `failed` includes those that timed out: `false` by default.
+    pub status: Option<ExecutionStatuses>,
+    /// Whether `failed` means `timed_out` as well: `false` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_timed_out: Option<bool>,
-    /// How many on a page: 50 by default.
+    /// How many on a page: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,
-    /// Where the page begins.
+    /// The `cursor` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
 }
@@ -56,11 +58,12 @@ pub struct ExecutionsQuery {
 /// Which page of a list that has nothing else to ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct PageQuery {
-    /// How many on a page: 50 by default.
+    /// How many on a page: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,
-    /// Where the page begins.
+    /// The `cursor` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
 }
@@ -68,11 +71,17 @@ pub struct PageQuery {
 /// How long an answer may wait for the execution's end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct WaitQuery {
-    /// Not at all by default.
+    /// How long to wait for the outcome: at most 20 s, not at all by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
 }
+
+/// Statuses of tasks.
+pub type TaskStatuses = Statuses<Status>;
+/// Statuses of executions.
+pub type ExecutionStatuses = Statuses<ExecutionStatus>;
 
 /// Statuses, separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -43,6 +43,7 @@ pub struct CompleteRequest {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CompleteBatchRequest {
     /// The results.
+    #[cfg_attr(feature = "schema", schema(max_items = 100))]
     pub tasks: Vec<CompleteBatchEntry>,
 }
 

@@ -274,3 +274,6 @@ impl<'de> Deserialize<'de> for Delay {
         deserializer.deserialize_any(Form)
     }
 }
+
+#[cfg(test)]
+mod tests;

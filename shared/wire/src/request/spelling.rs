@@ -14,6 +14,12 @@ pub struct Given {
     pub span: Millis,
 }
 
+impl From<Given> for Millis {
+    fn from(given: Given) -> Self {
+        given.span
+    }
+}
+
 /// The one spelling that is used, if any is. Two are refused.
 pub fn one_of<S: Span>(
     name: &str,

@@ -155,5 +155,6 @@ impl ScheduleRequest {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ScheduleBatchRequest {
     /// The requests.
+    #[cfg_attr(feature = "schema", schema(max_items = 100))]
     pub tasks: Vec<ScheduleRequest>,
 }

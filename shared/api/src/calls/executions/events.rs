@@ -4,12 +4,15 @@ use tickover_core::id::{EventName, ExecutionId};
 use tickover_core::trace::TraceContext;
 use tickover_service::Service;
 
+use tickover_wire::answer::{DrainAnswer, OfferAnswer};
+use tickover_wire::read;
+use tickover_wire::request::{EventMessage, EventRequest};
+
 use crate::answer::Answer;
-use crate::body::{self, Empty};
 use crate::calls::Call;
-use crate::parse::{self, EVENT_FIELDS, EVENT_MESSAGE_FIELDS, EventBody};
 use crate::problem::Problem;
-use crate::view::{DrainAnswer, EventsAnswer, OfferAnswer};
+use crate::request::Event;
+use crate::{body, name, request, view};
 
 /// Offers an event: it waits until the execution takes it.
 pub async fn offer(
@@ -19,28 +22,26 @@ pub async fn offer(
     call: impl Into<Call<'_>>,
 ) -> Result<Answer, Problem> {
     let Call { body, trace } = call.into();
-    let id = parse::execution_id("id", id)?;
-    let name = parse::event_name("name", name)?;
-    let event = parse::event(&body::object(body, EVENT_FIELDS, Empty::IsObject)?)?;
+    let (id, name) = (name::execution_id(id)?, name::event(name)?);
+    let event = request::event(body::read_or_empty(body)?);
     take(service, &id, name, event, trace).await
 }
 
 /// The same, with the execution's `id` and the event's `name` in the body: for events that come by message.
 pub async fn event(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
     let Call { body, trace } = call.into();
-    let object = body::object(body, EVENT_MESSAGE_FIELDS, Empty::IsMissing)?;
-    let id = object.require("id", "the execution's id")?;
-    let id = parse::execution_id(id.path(), &id.text()?)?;
-    let name = object.require("name", "the event's name")?;
-    let name = parse::event_name(name.path(), &name.text()?)?;
-    take(service, &id, name, parse::event(&object)?, trace).await
+    let EventMessage { id, name, payload, event_id, traceparent } = body::read(body)?;
+    name::reachable("id", id.as_str())?;
+    name::reachable("name", name.as_str())?;
+    let event = request::event(EventRequest { payload, event_id, traceparent });
+    take(service, &id, name, event, trace).await
 }
 
 async fn take(
     service: &Service,
     id: &ExecutionId,
     name: EventName,
-    event: EventBody,
+    event: Event,
     trace: Option<TraceContext>,
 ) -> Result<Answer, Problem> {
     let trace = event.trace.or(trace);
@@ -50,14 +51,14 @@ async fn take(
 
 /// A page of the events that wait for an execution. The query comes as names and values, already percent-decoded.
 pub async fn events(service: &Service, id: &str, query: &[(String, String)]) -> Result<Answer, Problem> {
-    let id = parse::execution_id("id", id)?;
-    let page = parse::page_query(query)?;
-    Answer::ok(&EventsAnswer::from(service.events_page(&id, page.limit, page.cursor.as_deref()).await?))
+    let id = name::execution_id(id)?;
+    let page = request::page(read::query(query)?);
+    Answer::ok(&view::events(service.events_page(&id, page.limit, page.cursor.as_deref()).await?))
 }
 
 /// Throws away the waiting events of a name.
 pub async fn drain(service: &Service, id: &str, name: &str) -> Result<Answer, Problem> {
-    let id = parse::execution_id("id", id)?;
-    let name = parse::event_name("name", name)?;
+    let id = name::execution_id(id)?;
+    let name = name::event(name)?;
     Answer::ok(&DrainAnswer { drained: service.drain(&id, name).await? })
 }

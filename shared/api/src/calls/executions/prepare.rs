@@ -4,13 +4,11 @@ use tickover_core::id::ExecutionId;
 use tickover_service::Service;
 use tickover_service::transact::Prepared;
 
-use crate::body::{self, Empty};
-use crate::parse::{self, START_FIELDS};
 use crate::problem::Problem;
+use crate::{body, request};
 
 /// The writes that start an execution, and what is to be announced once they are committed. The body is that of
 /// [`start`](super::start).
 pub async fn prepare(service: &Service, body: &[u8]) -> Result<Prepared<ExecutionId>, Problem> {
-    let object = body::object(body, START_FIELDS, Empty::IsMissing)?;
-    Ok(service.prepare_start(parse::start(&object)?).await?)
+    Ok(service.prepare_start(request::start(body::read(body)?)?).await?)
 }

@@ -83,7 +83,7 @@ fn closed(outcome: ExecutionOutcome) -> Execution {
 }
 
 fn seen(execution: Execution, journal: Option<&[Entry]>) -> serde_json::Value {
-    let view = ExecutionView::of(&Described::inline(execution), journal, NOW);
+    let view = super::execution(&Described::inline(execution), journal, NOW);
     serde_json::to_value(&view).unwrap()
 }
 
@@ -190,7 +190,7 @@ fn each_end_says_what_it_goes_back_to() {
 
 fn kinds(execution: Execution, journal: &[Entry], now: Timestamp) -> Vec<String> {
     let entries = timeline(&Described::inline(execution), journal, now);
-    entries.into_iter().map(|entry| entry.kind.into_owned()).collect()
+    entries.into_iter().map(|entry| entry.kind).collect()
 }
 
 #[test]
@@ -204,14 +204,14 @@ fn a_wait_without_timeout_is_told_while_it_lasts() {
 fn a_fan_out_is_announced_once_and_its_steps_have_durations() {
     let journal = [remote(1, "label[0]"), remote(1, "label[1]"), remote(2, "pack"), completed(5, "label[1]")];
     let entries = timeline(&Described::inline(pending()), &journal, later(9));
-    let kinds: Vec<_> = entries.iter().map(|entry| entry.kind.as_ref()).collect();
+    let kinds: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
     let expected =
         ["started", "fan_out_started", "step_started", "step_started", "step_started", "step_completed"];
     assert_eq!(kinds, expected);
     assert_eq!((entries[1].name.as_deref(), entries[1].count), (Some("label"), Some(2)));
     assert_eq!(entries[5].duration_ms, Some(4_000));
-    assert_eq!(entries[0].deadline_at.as_deref(), Some("2026-01-01T01:30:00.000Z"));
-    assert_eq!(entries[0].run_deadline_at.as_deref(), Some("2026-01-01T00:01:00.000Z"));
+    assert_eq!(entries[0].deadline_at, Some(later(5400).into()));
+    assert_eq!(entries[0].run_deadline_at, Some(later(60).into()));
 }
 
 #[test]

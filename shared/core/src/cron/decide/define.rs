@@ -12,7 +12,6 @@ use crate::error::Reject;
 use crate::id::Incarnation;
 use crate::limits::CONTROL_RECORD_BYTES;
 use crate::payload::{BlobRef, Json, Payload};
-use crate::policy::PolicyError;
 use crate::size;
 use crate::time::Timestamp;
 
@@ -77,15 +76,12 @@ fn blank(
     incarnation: Incarnation,
     context: &Context<'_>,
 ) -> Result<(Cron, Vec<NewBlob>), Reject> {
-    let in_plan = |error: PolicyError| {
-        Reject::field(error.path, format_args!("expected {}, found `{}`", error.expected, error.found))
-    };
-    definition.plan.check().map_err(in_plan)?;
+    definition.plan.check()?;
     let template = definition.template.clone().unwrap_or_else(|| IdTemplate::of(&definition.id));
-    template.check(&definition.target).map_err(in_plan)?;
+    template.check(&definition.target)?;
     let anchor = Timestamp::from_millis(context.now.as_millis().div_euclid(1_000) * 1_000);
     let next = definition.plan.next_after(context.now, anchor, incarnation);
-    let next = next.ok_or_else(|| Reject::field("cron", "expected an instant to come, found none"))?;
+    let next = next.ok_or_else(|| Reject::instead_of("cron", "expected an instant to come", "none"))?;
     let mut made = Cron {
         format: FORMAT,
         id: definition.id.clone(),

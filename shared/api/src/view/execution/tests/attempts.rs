@@ -108,8 +108,8 @@ fn what_a_lost_worker_had_begun_is_told_once_the_next_one_is_there() {
     };
     assert_eq!(lost(running(1)), []);
     // One whose time was over counts as one that timed out.
-    let at = "2026-01-01T00:00:30.000Z".to_owned();
-    assert_eq!(lost(running(30)), [("charge".to_owned(), at.clone()), ("pack".to_owned(), at)]);
+    let at = later(30).into();
+    assert_eq!(lost(running(30)), [("charge".to_owned(), at), ("pack".to_owned(), at)]);
 }
 
 #[test]

@@ -8,11 +8,12 @@ use tickover_core::id::StepName;
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::remote_id;
+use tickover_wire::Verbatim;
+use tickover_wire::answer::TimelineEntryView;
 
-use super::TimelineEntryView;
-use crate::view::attempt::ErrorView;
+use super::{named, new, with};
+use crate::view::attempt;
 use crate::view::execution::attempts::{Attempts, Shown};
-use crate::view::verbatim::Verbatim;
 
 /// What is known of a run's steps while its journal is gone through.
 pub(super) struct Steps<'a> {
@@ -57,7 +58,7 @@ impl<'a> Steps<'a> {
             && let Some(count) = self.fan_outs.get(&key).copied()
             && self.shown.insert(key)
         {
-            let view = TimelineEntryView::named(entry.at, "fan_out_started", &key.1);
+            let view = named(entry.at, "fan_out_started", &key.1);
             views.push(TimelineEntryView { count: Some(count), ..view });
         }
         views.extend(self.attempts.note(entry).map(|lost| attempt_lost(entry.at, lost)));
@@ -73,66 +74,63 @@ impl<'a> Steps<'a> {
                 let kind = if error.is_some() { "step_attempt_failed" } else { "step_attempt_started" };
                 TimelineEntryView {
                     attempt: Some(*attempt + self.attempts.lost(name)),
-                    error: error.as_ref().map(ErrorView::from),
-                    until: next_at.map(Timestamp::to_rfc3339),
+                    error: error.as_ref().map(attempt::error),
+                    until: next_at.map(Into::into),
                     progress: *progress,
-                    ..TimelineEntryView::named(at, kind, name)
+                    ..named(at, kind, name)
                 }
             }
             Happened::Remote { name } => {
                 self.begun.insert(name, Begun { at, is_child: false });
-                let task = Some(remote_id(self.execution, name).to_string());
-                TimelineEntryView { task, ..TimelineEntryView::named(at, "step_started", name) }
+                let task = Some(remote_id(self.execution, name));
+                TimelineEntryView { task, ..named(at, "step_started", name) }
             }
             Happened::Child { name, execution, policy } => {
                 self.begun.insert(name, Begun { at, is_child: true });
                 TimelineEntryView {
-                    execution: Some(execution.to_string()),
-                    parent_close: Some(parent_close(*policy)),
-                    ..TimelineEntryView::named(at, "child_started", name)
+                    execution: Some(execution.clone()),
+                    parent_close: Some((*policy).into()),
+                    ..named(at, "child_started", name)
                 }
             }
             Happened::Step { name, outcome, attempts } => self.step_ended(at, name, outcome, *attempts),
             Happened::Reopened { name } => {
                 self.begun.remove(name);
-                TimelineEntryView::named(at, "step_reopened", name)
+                named(at, "step_reopened", name)
             }
-            Happened::Captured { name, value } => {
-                TimelineEntryView::named(at, "captured", name).with(Some(value))
-            }
+            Happened::Captured { name, value } => with(named(at, "captured", name), Some(value)),
             Happened::Until { name, until } => {
                 self.timers.insert(name, *until);
-                let until = Some(until.to_rfc3339());
-                TimelineEntryView { until, ..TimelineEntryView::named(at, "timer_started", name) }
+                let until = Some((*until).into());
+                TimelineEntryView { until, ..named(at, "timer_started", name) }
             }
             Happened::Fired { name } => {
                 self.timers.remove(name);
-                TimelineEntryView::named(at, "timer_fired", name)
+                named(at, "timer_fired", name)
             }
             Happened::Waited { name, event } => {
                 self.timers.remove(name);
                 let kind = if event.is_some() { "wait_ended" } else { "wait_timed_out" };
-                let event = event.as_ref().map(ToString::to_string);
-                TimelineEntryView { event, ..TimelineEntryView::named(at, kind, name) }
+                let event = event.clone();
+                TimelineEntryView { event, ..named(at, kind, name) }
             }
             Happened::Event { name, id, payload } => TimelineEntryView {
-                event: Some(name.to_string()),
-                event_id: id.as_ref().map(ToString::to_string),
-                ..TimelineEntryView::new(at, "event_offered").with(payload.as_ref())
+                event: Some(name.clone()),
+                event_id: id.clone(),
+                ..with(new(at, "event_offered"), payload.as_ref())
             },
             Happened::Drained { name, count } => TimelineEntryView {
-                event: Some(name.to_string()),
+                event: Some(name.clone()),
                 count: Some(*count),
-                ..TimelineEntryView::new(at, "events_drained")
+                ..new(at, "events_drained")
             },
             Happened::Patches { names } if names.is_empty() => return None,
             Happened::Patches { names } => {
-                TimelineEntryView { patches: Some(names.clone()), ..TimelineEntryView::new(at, "patched") }
+                TimelineEntryView { patches: Some(names.clone()), ..new(at, "patched") }
             }
-            Happened::Note { kind, name } => TimelineEntryView {
-                name: name.as_ref().map(ToString::to_string),
-                ..TimelineEntryView::new(at, kind.clone())
-            },
+            Happened::Note { kind, name } => {
+                TimelineEntryView { name: name.as_ref().map(ToString::to_string), ..new(at, kind.clone()) }
+            }
         })
     }
 
@@ -150,10 +148,10 @@ impl<'a> Steps<'a> {
             attempts: attempts.map(|attempts| attempts + lost),
             lost: (lost > 0).then_some(lost),
             duration_ms: begun.map(|begun| at.since(begun.at).as_u64()),
-            ..TimelineEntryView::named(at, format!("{subject}_{}", ending(outcome)), name)
+            ..named(at, format!("{subject}_{}", ending(outcome)), name)
         };
         match outcome {
-            StepOutcome::Completed { output } => view.with(output.as_ref()),
+            StepOutcome::Completed { output } => with(view, output.as_ref()),
             StepOutcome::Failed { error } | StepOutcome::Exhausted { error } => match error {
                 Payload::Inline(json) => {
                     TimelineEntryView { step_error: Some(Verbatim(json.clone())), ..view }
@@ -182,28 +180,28 @@ impl<'a> Steps<'a> {
     ) -> Vec<(Timestamp, TimelineEntryView)> {
         let steps = open_steps(journal).into_iter().filter_map(|entry| ended_with_it(entry, ended_at));
         let timers = self.timers.iter().filter(|(_, until)| **until > ended_at);
-        let timers = timers.map(|(name, _)| TimelineEntryView::named(ended_at, "timer_cancelled", name));
+        let timers = timers.map(|(name, _)| named(ended_at, "timer_cancelled", name));
         steps.chain(timers).map(|view| (ended_at, view)).collect()
     }
 }
 
 fn attempt_lost(at: Timestamp, lost: Shown<'_>) -> TimelineEntryView {
-    let view = TimelineEntryView::named(at, "step_attempt_lost", lost.name);
+    let view = named(at, "step_attempt_lost", lost.name);
     TimelineEntryView { attempt: Some(lost.attempt), ..view }
 }
 
 /// How a step or child that is still open ends with its execution.
 fn ended_with_it(entry: &Entry, ended_at: Timestamp) -> Option<TimelineEntryView> {
     match &entry.what {
-        Happened::Remote { name } => Some(TimelineEntryView::named(ended_at, "step_cancelled", name)),
+        Happened::Remote { name } => Some(named(ended_at, "step_cancelled", name)),
         Happened::Child { name, execution, policy } => {
             let kind = match policy {
                 ParentClosePolicy::Abandon => "child_abandoned",
                 ParentClosePolicy::RequestCancel => "child_cancel_requested",
                 ParentClosePolicy::Terminate => "child_terminated",
             };
-            let execution = Some(execution.to_string());
-            Some(TimelineEntryView { execution, ..TimelineEntryView::named(ended_at, kind, name) })
+            let execution = Some(execution.clone());
+            Some(TimelineEntryView { execution, ..named(ended_at, kind, name) })
         }
         Happened::Attempt { .. }
         | Happened::Step { .. }
@@ -249,13 +247,5 @@ const fn ending(outcome: &StepOutcome) -> &'static str {
         StepOutcome::DeadlineExceeded => "deadline_exceeded",
         StepOutcome::Cancelled => "cancelled",
         StepOutcome::ResultExpired => "result_expired",
-    }
-}
-
-const fn parent_close(policy: ParentClosePolicy) -> &'static str {
-    match policy {
-        ParentClosePolicy::Abandon => "abandon",
-        ParentClosePolicy::RequestCancel => "request_cancel",
-        ParentClosePolicy::Terminate => "terminate",
     }
 }

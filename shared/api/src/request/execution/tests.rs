@@ -1,8 +1,15 @@
+use tickover_core::execution::ExecutionStatus;
+use tickover_core::execution::command::StartPolicy;
+use tickover_core::limits::{PAGE_DEFAULT, WAIT_MAX};
+use tickover_wire::read;
+use tickover_wire::request::WaitQuery;
+
 use super::*;
-use crate::body::{Empty, object};
+use crate::body::{self, read_or_empty};
+use crate::request::{ListQuery, executions};
 
 fn read(body: &str) -> Result<StartRequest, Reject> {
-    start(&object(body.as_bytes(), START_FIELDS, Empty::IsMissing)?)
+    start(body::read(body.as_bytes())?)
 }
 
 #[track_caller]
@@ -76,7 +83,7 @@ fn other_fields_are_held_to_their_shapes() {
 
 #[test]
 fn an_event_may_have_nothing_and_null_is_a_payload() {
-    let event = |body: &str| event(&object(body.as_bytes(), EVENT_FIELDS, Empty::IsObject).unwrap()).unwrap();
+    let event = |body: &str| event(read_or_empty(body.as_bytes()).unwrap());
     assert!(event("").payload.is_none() && event("").id.is_none());
     assert_eq!(event(r#"{"payload":null}"#).payload.unwrap().as_str(), "null");
     assert_eq!(event(r#"{"payload":[1.0],"event_id":"e-1"}"#).id.unwrap().as_str(), "e-1");
@@ -84,12 +91,13 @@ fn an_event_may_have_nothing_and_null_is_a_payload() {
 
 #[test]
 fn a_rerun_preserves_unless_told_otherwise() {
-    let rerun = |body: &str| rerun(&object(body.as_bytes(), RERUN_FIELDS, Empty::IsObject).unwrap());
-    let plain = rerun("").unwrap();
-    assert!(plain.preserve && plain.steps.is_empty());
-    let chosen = rerun(r#"{"steps":["charge","label[3]"],"preserve":false}"#).unwrap();
-    assert_eq!((chosen.steps.len(), chosen.preserve), (2, false));
-    assert!(rerun(r#"{"steps":["a","b c"]}"#).unwrap_err().to_string().starts_with("steps[1]: "));
+    let rerun = |body: &str| rerun(read_or_empty(body.as_bytes())?);
+    assert_eq!(rerun(""), Ok((vec![], true)));
+    let (steps, preserve) = rerun(r#"{"steps":["charge","label[3]"],"preserve":false}"#).unwrap();
+    assert_eq!((steps.len(), preserve), (2, false));
+    for wrong in [r#"{"steps":["a","b c"]}"#, r#"{"steps":["a",".."]}"#] {
+        assert!(rerun(wrong).unwrap_err().to_string().starts_with("steps[1]: "));
+    }
 }
 
 fn pairs(query: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -98,23 +106,26 @@ fn pairs(query: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[test]
 fn a_wait_is_a_duration_of_at_most_twenty_seconds() {
-    assert_eq!(wait_query(&[]), Ok(None));
-    assert_eq!(wait_query(&pairs(&[("wait", "0")])), Ok(Some(Millis::ZERO)));
-    assert_eq!(wait_query(&pairs(&[("wait", "20s")])), Ok(Some(WAIT_MAX)));
+    let wait = |query: &[(&str, &str)]| {
+        read::query::<WaitQuery>(&pairs(query)).map(|query| query.wait.map(Millis::from))
+    };
+    assert_eq!(wait(&[]), Ok(None));
+    assert_eq!(wait(&[("wait", "0")]), Ok(Some(Millis::ZERO)));
+    assert_eq!(wait(&[("wait", "20s")]), Ok(Some(WAIT_MAX)));
     for query in [&[("wait", "21s")][..], &[("wait", "soon")], &[("wait", "1s"), ("wait", "1s")]] {
-        assert!(wait_query(&pairs(query)).unwrap_err().to_string().starts_with("wait: "), "{query:?}");
+        assert!(wait(query).unwrap_err().to_string().starts_with("wait: "), "{query:?}");
     }
-    assert!(wait_query(&pairs(&[("patience", "1s")])).is_err());
+    assert!(wait(&[("patience", "1s")]).is_err());
 }
 
 #[test]
 fn a_list_is_of_one_workflow_and_failed_may_include_timed_out() {
-    let read = |query: &[(&str, &str)]| executions_query(&pairs(query));
-    let all = read(&[("workflow", "w")]).unwrap();
-    assert_eq!((all.statuses, all.limit), (vec![], LIMIT_DEFAULT));
+    let read = |query: &[(&str, &str)]| read::query(&pairs(query)).map(executions);
+    let ListQuery { of: (_, statuses), limit, .. } = read(&[("workflow", "w")]).unwrap();
+    assert_eq!((statuses, limit), (vec![], PAGE_DEFAULT));
     let query = [("workflow", "w"), ("status", "failed,waiting"), ("include_timed_out", "true")];
     let expected = [ExecutionStatus::Waiting, ExecutionStatus::Failed, ExecutionStatus::TimedOut];
-    assert_eq!(read(&query).unwrap().statuses, expected);
+    assert_eq!(read(&query).unwrap().of.1, expected);
     for (query, field) in [
         (&[][..], "workflow"),
         (&[("workflow", "a b")], "workflow"),

@@ -1,12 +1,13 @@
 use serde_json::json;
+use tickover_core::duration::Millis;
+use tickover_core::timeout::OnTimeout;
 
-use crate::body::{self, Empty};
-
-use super::*;
+use super::{AttemptTimeout, LifeTimeout, Reject, Timeouts, timeouts};
 
 fn read(body: &serde_json::Value) -> Result<Timeouts, Reject> {
-    let bytes = serde_json::to_vec(body).unwrap();
-    timeouts(&body::object(&bytes, crate::parse::SCHEDULE_FIELDS, Empty::IsMissing)?)
+    let mut request = body.clone();
+    (request["queue"], request["kind"]) = ("q".into(), "k".into());
+    timeouts(&tickover_wire::read::body(&request.to_string())?)
 }
 
 fn life(secs: u64, is_error: bool) -> LifeTimeout {

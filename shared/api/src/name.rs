@@ -1,0 +1,76 @@
+//! Names as they stand in paths, and those in bodies that a path must be able to carry.
+
+#[cfg(feature = "http")]
+use tickover_core::duration::MAX_QUOTED_CHARS;
+use tickover_core::error::Reject;
+use tickover_core::id::{CronId, EventName, ExecutionId, NameError, QueueName, StepName, TaskId};
+
+/// What reads URLs takes these away.
+const DOTS: [&str; 2] = [".", ".."];
+/// Ids of tasks that are routes of their own.
+const ROUTES: [&str; 2] = ["batch", "complete"];
+
+/// A task's id in a path.
+pub(crate) fn task_id(text: &str) -> Result<TaskId, Reject> {
+    let id = parse("id", text, TaskId::parse)?;
+    reachable_task("id", &id)?;
+    Ok(id)
+}
+
+/// A queue's name in a path.
+pub(crate) fn queue(text: &str) -> Result<QueueName, Reject> {
+    parse("queue", text, QueueName::parse)
+}
+
+/// An execution's id in a path.
+pub(crate) fn execution_id(text: &str) -> Result<ExecutionId, Reject> {
+    parse("id", text, ExecutionId::parse)
+}
+
+/// An event's name in a path.
+pub(crate) fn event(text: &str) -> Result<EventName, Reject> {
+    parse("name", text, EventName::parse)
+}
+
+/// A step's name in a path.
+pub(crate) fn step(text: &str) -> Result<StepName, Reject> {
+    parse("name", text, StepName::parse)
+}
+
+/// A cron's id in a path.
+pub(crate) fn cron_id(text: &str) -> Result<CronId, Reject> {
+    parse("id", text, CronId::parse)
+}
+
+/// Refuses an id of a task that no path can carry.
+pub(crate) fn reachable_task(field: &str, id: &TaskId) -> Result<(), Reject> {
+    if ROUTES.contains(&id.as_str()) {
+        Err(unreachable(field, id.as_str()))
+    } else {
+        reachable(field, id.as_str())
+    }
+}
+
+/// Refuses a name that no path can carry.
+pub(crate) fn reachable(field: &str, name: &str) -> Result<(), Reject> {
+    if DOTS.contains(&name) { Err(unreachable(field, name)) } else { Ok(()) }
+}
+
+fn unreachable(field: &str, name: &str) -> Reject {
+    Reject::instead_of(field, "expected a name that a path can carry", format_args!("`{name}`"))
+}
+
+fn parse<'t, T>(
+    field: &str,
+    text: &'t str,
+    parse: impl FnOnce(&'t str) -> Result<T, NameError>,
+) -> Result<T, Reject> {
+    reachable(field, text)?;
+    parse(text).map_err(|error| error.refused(field))
+}
+
+/// The beginning of a caller's text, as errors repeat it.
+#[cfg(feature = "http")]
+pub(crate) fn excerpt(text: &str) -> String {
+    text.chars().take(MAX_QUOTED_CHARS).collect()
+}

@@ -1,0 +1,69 @@
+//! What the derivation says of optional fields and isn't so: it takes each for one that may be `null` as well. In answers,
+//! what doesn't apply is absent. And of a payload, `null` is said already, being JSON.
+
+use tickover_wire::Verbatim;
+use utoipa::openapi::schema::SchemaType;
+use utoipa::openapi::{OneOf, OpenApi, RefOr, Schema, Type};
+
+/// How the names of answers, and of what they consist of, end.
+const ANSWERS: [&str; 4] = ["View", "Answer", "Result", "Problem"];
+
+/// Takes `null` from the fields of answers, and from payloads.
+pub(super) fn never_null(document: &mut OpenApi) {
+    let schemas = document.components.iter_mut().flat_map(|components| &mut components.schemas);
+    for (name, schema) in schemas {
+        let RefOr::T(Schema::Object(object)) = schema else { continue };
+        let is_answer = ANSWERS.iter().any(|end| name.ends_with(end));
+        for field in object.properties.values_mut().filter(|field| is_answer || is_payload(field)) {
+            take_null(field);
+        }
+    }
+}
+
+fn is_payload(field: &RefOr<Schema>) -> bool {
+    let is_any = |form: &RefOr<Schema>| match form {
+        RefOr::Ref(target) => target.ref_location.ends_with(Verbatim::SCHEMA),
+        RefOr::T(_) => false,
+    };
+    match field {
+        RefOr::T(Schema::OneOf(forms)) => forms.items.iter().any(is_any),
+        _ => false,
+    }
+}
+
+fn take_null(field: &mut RefOr<Schema>) {
+    let RefOr::T(schema) = field else { return };
+    match schema {
+        Schema::Object(value) => take_null_type(&mut value.schema_type),
+        Schema::Array(list) => take_null_type(&mut list.schema_type),
+        Schema::OneOf(forms) => {
+            if let Some(form) = only_form(forms) {
+                *field = form;
+            }
+        }
+        _ => {}
+    }
+}
+
+fn take_null_type(kind: &mut SchemaType) {
+    if let SchemaType::Array(kinds) = kind {
+        kinds.retain(|kind| *kind != Type::Null);
+        if let [one] = kinds.as_slice() {
+            *kind = SchemaType::Type(one.clone());
+        }
+    }
+}
+
+/// The form beside `null`, described as the field is.
+fn only_form(forms: &OneOf) -> Option<RefOr<Schema>> {
+    let is_null = |form: &RefOr<Schema>| match form {
+        RefOr::T(Schema::Object(value)) => value.schema_type == SchemaType::Type(Type::Null),
+        _ => false,
+    };
+    let mut others = forms.items.iter().filter(|form| !is_null(form));
+    let mut form = others.next().filter(|_| others.next().is_none())?.clone();
+    if let (RefOr::Ref(target), Some(description)) = (&mut form, &forms.description) {
+        target.description.clone_from(description);
+    }
+    Some(form)
+}

@@ -1,0 +1,103 @@
+//! A task's timeouts and their names: ours, the same with a unit in the name, and Steep's.
+
+use tickover_core::error::Reject;
+use tickover_core::timeout::{self, AttemptTimeout, LifeTimeout, Timeouts};
+use tickover_wire::Word;
+use tickover_wire::request::{
+    Given, OnTimeout, ScheduleRequest, SteepTimeout, TimeoutScope, contradiction, one_of,
+};
+
+/// All timeouts of a task.
+pub(super) fn timeouts(given: &ScheduleRequest) -> Result<Timeouts, Reject> {
+    let native = native(given)?;
+    let scope = scope(given);
+    let only_one = |native: Option<&str>, steep: &str, given: &Option<SteepTimeout>| match native {
+        Some(native) if given.is_some() => Err(contradiction(steep, native)),
+        Some(_) | None => Ok(()),
+    };
+    let close_name = if scope == TimeoutScope::PerAttempt { "timeout" } else { "start_to_close_timeout" };
+    only_one(native.schedule_to_close.map(|_| "timeout"), "deadline", &given.deadline)?;
+    only_one(native.start_to_close.map(|_| close_name), "maxRuntime", &given.max_runtime)?;
+    only_one(native.heartbeat.map(|_| "heartbeat_timeout"), "maxInactivity", &given.max_inactivity)?;
+    Ok(Timeouts {
+        schedule_to_close: native.schedule_to_close.or_else(|| given.deadline.as_ref().map(of_a_life)),
+        schedule_to_start: native.schedule_to_start,
+        heartbeat: native.heartbeat.or_else(|| given.max_inactivity.as_ref().map(of_an_attempt)),
+        start_to_close: native.start_to_close.or_else(|| given.max_runtime.as_ref().map(of_an_attempt)),
+    })
+}
+
+fn scope(given: &ScheduleRequest) -> TimeoutScope {
+    given.timeout_scope.map_or(TimeoutScope::Global, |Word(scope)| scope)
+}
+
+fn native(given: &ScheduleRequest) -> Result<Timeouts, Reject> {
+    let asked = given.on_timeout.map(|Word(asked)| asked);
+    let is_error = given.error_on_timeout.unwrap_or(true);
+    let on_timeout = match asked {
+        _ if !is_error => timeout::OnTimeout::Cancel,
+        Some(OnTimeout::Retry) | None => timeout::OnTimeout::Retry,
+        Some(OnTimeout::Terminal) => timeout::OnTimeout::Terminal,
+    };
+    let attempt = |given: Option<Given>| given.map(|given| AttemptTimeout { after: given.span, on_timeout });
+    let mut timeouts = Timeouts {
+        schedule_to_close: None,
+        schedule_to_start: attempt(one_of(
+            "schedule_to_start_timeout",
+            given.schedule_to_start_timeout,
+            given.schedule_to_start_timeout_seconds,
+            given.schedule_to_start_timeout_ms,
+        )?),
+        heartbeat: attempt(one_of(
+            "heartbeat_timeout",
+            given.heartbeat_timeout,
+            given.heartbeat_timeout_seconds,
+            given.heartbeat_timeout_ms,
+        )?),
+        start_to_close: attempt(one_of(
+            "start_to_close_timeout",
+            given.start_to_close_timeout,
+            given.start_to_close_timeout_seconds,
+            given.start_to_close_timeout_ms,
+        )?),
+    };
+    let whole = one_of("timeout", given.timeout, given.timeout_seconds, given.timeout_ms)?;
+    match (scope(given), whole) {
+        (TimeoutScope::Global, whole) => {
+            timeouts.schedule_to_close = whole.map(|whole| LifeTimeout { after: whole.span, is_error });
+        }
+        (TimeoutScope::PerAttempt, None) => {
+            let expected = "expected a timeout beside it: \"per_attempt\" says what timeout means";
+            return Err(Reject::field("timeout_scope", expected));
+        }
+        (TimeoutScope::PerAttempt, Some(whole)) if timeouts.start_to_close.is_some() => {
+            return Err(contradiction(&whole.field, "start_to_close_timeout"));
+        }
+        (TimeoutScope::PerAttempt, Some(_)) if asked == Some(OnTimeout::Retry) => {
+            let expected = "a timeout with timeout_scope \"per_attempt\" is final; \
+                            for one that is retried give start_to_close_timeout instead";
+            return Err(Reject::field("on_timeout", expected));
+        }
+        (TimeoutScope::PerAttempt, Some(whole)) => {
+            let on_timeout = if is_error { timeout::OnTimeout::Terminal } else { timeout::OnTimeout::Cancel };
+            timeouts.start_to_close = Some(AttemptTimeout { after: whole.span, on_timeout });
+        }
+    }
+    Ok(timeouts)
+}
+
+/// Steep's `deadline`.
+fn of_a_life(given: &SteepTimeout) -> LifeTimeout {
+    let (after, is_error) = given.parts();
+    LifeTimeout { after: after.into(), is_error }
+}
+
+/// Steep's other two, which are retried only if they are errors.
+fn of_an_attempt(given: &SteepTimeout) -> AttemptTimeout {
+    let (after, is_error) = given.parts();
+    let on_timeout = if is_error { timeout::OnTimeout::Retry } else { timeout::OnTimeout::Cancel };
+    AttemptTimeout { after: after.into(), on_timeout }
+}
+
+#[cfg(test)]
+mod tests;

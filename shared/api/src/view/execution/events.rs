@@ -1,0 +1,24 @@
+//! Events that wait for an execution.
+
+use tickover_service::executions::{PendingEvent, PendingEvents};
+use tickover_wire::answer::{EventView, EventsAnswer};
+use tickover_wire::{Cursor, Verbatim};
+
+/// An event.
+pub fn event(event: PendingEvent) -> EventView {
+    EventView {
+        name: event.name,
+        event_id: event.id,
+        payload: event.payload.map(Verbatim),
+        offered_at: event.offered_at.into(),
+    }
+}
+
+/// A page of events.
+pub fn events(page: PendingEvents) -> EventsAnswer {
+    EventsAnswer {
+        events: page.events.into_iter().map(event).collect(),
+        counts: page.counts,
+        cursor: page.next.map(Cursor),
+    }
+}
