@@ -21,7 +21,6 @@ pub const REGION: &str = "us-east-1";
 /// # Panics
 ///
 /// If the tests weren't started by `cargo xtask test`.
-#[expect(clippy::disallowed_methods, reason = "an address for tests is no configuration of the service")]
 pub fn endpoint() -> String {
     match std::env::var(ENDPOINT) {
         Ok(endpoint) => endpoint,

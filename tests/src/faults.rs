@@ -31,7 +31,6 @@ impl LosesAnswers {
         Self { inner, writes: AtomicU64::new(0), lost }
     }
 
-    /// How many writes there were.
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::SeqCst)
     }

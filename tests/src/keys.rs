@@ -28,7 +28,6 @@ pub enum Target {
 /// The hottest key of one target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hottest {
-    /// Of what.
     pub target: Target,
     /// The key that took most over the whole load.
     pub key: String,

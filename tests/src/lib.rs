@@ -2,7 +2,6 @@
 
 pub mod emulator;
 pub mod faults;
-pub mod handmade;
 pub mod http;
 pub mod keys;
 pub mod meter;

@@ -25,7 +25,6 @@ pub struct Bill {
     pub writes: f64,
     /// Read units.
     pub reads: f64,
-    /// Messages sent.
     pub sends: u64,
 }
 
@@ -37,11 +36,8 @@ impl Bill {
     }
 }
 
-/// A metered service.
 pub struct Meter {
-    /// The service and its clock.
     pub scene: Scene,
-    /// Its store.
     pub store: Arc<DynamoStore>,
     queue: Arc<CountingQueue>,
 }

@@ -21,13 +21,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use answer::{Answer, Question};
 use stateright::{Model, Property};
-use tickover_core::command::{Command, Context, Schedule, Start};
-use tickover_core::decision::Decision;
+use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, TaskKind};
 use tickover_core::limits::Limits;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Task;
+use tickover_core::task::command::{Command, Schedule, Start};
+use tickover_core::task::decision::Decision;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 
@@ -72,15 +73,11 @@ pub struct Plan {
     pub instants: Vec<Timestamp>,
     /// Messages there may be at once.
     pub messages: usize,
-    /// What may go wrong.
     pub faults: Faults,
-    /// How tasks are retried.
     pub retry: RetryPolicy,
-    /// Their timeouts.
     pub timeouts: Timeouts,
     /// How long a worker counts as alive.
     pub lease: Millis,
-    /// The limits in force.
     pub limits: Limits,
     /// What must be possible, by the names of the properties that say so.
     pub reaches: Vec<&'static str>,
@@ -147,7 +144,6 @@ impl Protocol {
         Self { bug: Some(bug), ..Self::new(plan) }
     }
 
-    /// The bounds.
     pub const fn plan(&self) -> &Plan {
         &self.plan
     }

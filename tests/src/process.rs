@@ -61,9 +61,7 @@ impl Drop for Process {
 pub struct Ended {
     /// Its exit status, or the signal that ended it.
     pub status: ExitStatus,
-    /// Its whole standard output.
     pub stdout: String,
-    /// Its whole standard error.
     pub stderr: String,
 }
 
@@ -91,7 +89,6 @@ impl Process {
         Ok(Self { pid, stdout, stderr, status, kill, owner })
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }

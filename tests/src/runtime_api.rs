@@ -45,7 +45,6 @@ const FIXED_ENVIRONMENT: &[(&str, &str)] = &[
 pub struct FunctionError {
     /// The function's own type, or Lambda's `Sandbox.Timedout` or `Runtime.ExitError`.
     pub error_type: String,
-    /// In words.
     pub error_message: String,
 }
 
@@ -130,7 +129,6 @@ impl Function {
         })
     }
 
-    /// Its process's id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use tickover_core::command::Start;
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, TaskId, TaskKind, WorkerName};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
+use tickover_core::task::command::Start;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
@@ -62,11 +62,8 @@ impl Clock for LeapClock {
 
 /// A service with the handles a test needs.
 pub struct Scene {
-    /// What is tested.
     pub service: Service,
-    /// Its time.
     pub clock: Arc<LeapClock>,
-    /// Its messages.
     pub queue: Arc<MemoryQueue>,
 }
 

@@ -55,15 +55,10 @@ const AFTERMATH: Millis = Millis::from_secs(300);
 
 /// A run that is over.
 pub struct Run {
-    /// Its seed.
     pub seed: u64,
-    /// What was planned.
     pub plan: Plan,
-    /// What happened.
     pub events: Vec<Event>,
-    /// The world as it was left.
     pub world: Arc<World>,
-    /// When it was over.
     pub ended_at: Timestamp,
 }
 

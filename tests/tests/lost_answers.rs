@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use tickover_core::command::Start;
 use tickover_core::duration::Millis;
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
+use tickover_core::task::command::Start;
 use tickover_core::task::{Failure, Task};
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_service::ServiceError;

@@ -8,7 +8,6 @@ use tickover_lambda::{App, Event, Failure, Invocation, answer};
 
 const EXPECTED: &str = "a direct invocation with the queue, or the id, to claim from";
 
-/// Handles one event.
 pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawValue>, Failure> {
     match invocation.event {
         Event::Invoke(body) => answer::of(direct(&app, body.get()).await),

@@ -13,7 +13,6 @@ const INGRESS: Inlet = Inlet { kinds: KINDS, bare: None };
 /// Messages of a batch under way together: as many as SQS hands out at once.
 const AT_ONCE: usize = 10;
 
-/// Handles one event.
 pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawValue>, Failure> {
     match invocation.event {
         Event::Invoke(body) => answer::of(direct(&app, body.get()).await),

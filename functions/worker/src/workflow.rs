@@ -6,14 +6,11 @@
 use serde::{Deserialize, Serialize};
 use tickover::prelude::*;
 
-/// What a customer wants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
-    /// Its number.
     pub(crate) number: u32,
     /// What each box holds.
     pub(crate) boxes: Vec<String>,
-    /// What it is paid with.
     #[serde(default)]
     pub(crate) card: Card,
     /// Whether it goes out at once, without time for second thoughts.
@@ -75,7 +72,6 @@ pub(crate) struct Shipment {
 /// What the customer gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Receipt {
-    /// The payment.
     pub(crate) charge: Charge,
     /// One for each box.
     pub(crate) labels: Vec<String>,

@@ -1,7 +1,7 @@
 //! `cargo xtask build`: the functions as they are deployed, all of them in one go.
 //!
 //! `sam build` asks cargo-lambda for one function after the other. All of them have the same dependencies with the
-//! same features, so whoever comes second finds everything built.
+//! same features, so each function after the first finds them built.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -59,7 +59,7 @@ fn check(tool: &Path, which: &[&str]) -> Result<()> {
 fn reach(repository: &str) -> Result<Result<(), String>> {
     let mut git = Command::new("git");
     git.args(["-c", "http.lowSpeedLimit=1", "-c"]).arg(format!("http.lowSpeedTime={PATIENCE_SECS}"));
-    // Nobody is there to be asked for a password.
+    // Git must not ask for a password.
     git.args(["ls-remote", "--quiet", repository, "HEAD"]).env("GIT_TERMINAL_PROMPT", "0");
     let output = git.stdin(Stdio::null()).output().context("could not start git")?;
     if output.status.success() {

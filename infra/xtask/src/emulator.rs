@@ -142,7 +142,7 @@ pub(crate) fn command(
         .env("TMPDIR", scratch)
         .stdout(output.try_clone()?)
         .stderr(output)
-        // Ctrl-C reaches whoever works with it at once; the emulator stays until they are gone.
+        // Ctrl-C reaches the tests at once; the emulator outlives them.
         .process_group(0);
     Ok(command)
 }

@@ -19,6 +19,7 @@ const REAL_AWS: &[&str] = &[
     "AWS_PROFILE",
     "AWS_ROLE_ARN",
     "AWS_SESSION_TOKEN",
+    "AWS_USE_FIPS_ENDPOINT",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 ];
 

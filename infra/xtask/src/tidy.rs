@@ -1,54 +1,65 @@
-//! `cargo xtask tidy`: the rules of this house that neither rustc nor clippy checks.
+//! `cargo xtask tidy`: the rules of this project that neither rustc nor clippy checks.
 //!
-//! Every rule looks at everything, so that one run names all there is to mend.
+//! One run reports every violation of every rule.
 
 mod dependencies;
 mod features;
-mod lexer;
-mod source;
-mod style;
+mod sizes;
 
-use std::fmt::{self, Display, Formatter};
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::cargo;
+use crate::cargo::{self, root};
 
-/// One place that breaks a rule.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Violation {
-    /// From the root of the workspace.
-    file: PathBuf,
-    /// 1-based.
-    line: usize,
-    message: String,
-}
-
-impl Violation {
-    fn new(file: &Path, line: usize, message: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line, message: message.into() }
-    }
-}
-
-impl Display for Violation {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}: {}", self.file.display(), self.line, self.message)
-    }
-}
+/// The folders that hold Rust.
+const FOLDERS: &[&str] = &["functions", "shared", "infra", "tests"];
 
 pub(crate) fn run() -> Result<()> {
-    let sources = source::all(cargo::root())?;
+    let sources = sources()?;
     let mut violations = dependencies::check(&cargo::metadata()?)?;
-    violations.extend(style::check(&sources));
-    violations.extend(features::check(cargo::root(), &sources));
-    violations.sort();
+    violations.extend(sizes::check(&sources));
+    violations.extend(features::check(&sources)?);
     for violation in &violations {
         println!("{violation}");
     }
     if !violations.is_empty() {
-        bail!("{} house rules broken", violations.len());
+        bail!("{} violations", violations.len());
     }
-    println!("tidy: {} Rust files, no house rule broken", sources.len());
+    println!("tidy: {} Rust files, no violation", sources.len());
+    Ok(())
+}
+
+struct Source {
+    /// From the root of the workspace.
+    path: PathBuf,
+    text: String,
+}
+
+fn sources() -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for folder in FOLDERS {
+        collect(&root().join(folder), &mut sources)?;
+    }
+    sources.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(sources)
+}
+
+fn collect(folder: &Path, sources: &mut Vec<Source>) -> Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| format!("could not read {}", folder.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            if entry.file_name() != "target" {
+                collect(&path, sources)?;
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+            sources.push(Source { path: path.strip_prefix(root())?.to_owned(), text });
+        }
+    }
     Ok(())
 }

@@ -23,9 +23,11 @@ use crate::id::{CronId, Fingerprint, Incarnation, Nonce};
 use crate::payload::Payload;
 use crate::time::Timestamp;
 use plan::{Next, Plan};
-use run::{IdTemplate, Occurrence, Run, RunState, Target};
+use run::{IdTemplate, Occurrence, Run, RunState, Stop, Target};
 
+pub use command::Command;
 pub use decide::decide;
+pub use decision::{Decision, Reply};
 
 /// The version of the stored format. Readers refuse another one loudly and never rewrite it.
 pub const FORMAT: u8 = 1;
@@ -174,6 +176,16 @@ impl Cron {
     /// The runs whose ends it waits for.
     pub fn open_runs(&self) -> impl Iterator<Item = Occurrence> {
         self.runs.iter().filter(|run| run.state.is_open()).map(|run| run.occurrence)
+    }
+
+    /// The runs to be stopped, each time somebody has looked, until they are known to have ended.
+    pub fn stopping_runs(&self) -> impl Iterator<Item = (Occurrence, Stop)> {
+        self.runs.iter().filter_map(|run| run.state.stop().map(|stop| (run.occurrence, stop)))
+    }
+
+    /// Whether somebody has to look at it now.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.due.is_some_and(|due| due.at <= now)
     }
 
     /// The runs to be started.

@@ -1,54 +1,117 @@
-//! What a decision asks its caller to do, in this order: blobs, writes, effects, reply.
+//! What follows from a command. Its caller does it in this order: parts, writes, effects, answer.
 
 use crate::cron::Cron;
 use crate::due::Due;
 use crate::error::Reject;
-use crate::execution::journal::SegmentKey;
+use crate::execution::Execution;
+use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
-use crate::execution::{Execution, Parent};
-use crate::hint::Hint;
-use crate::id::{ExecutionId, Fingerprint, Incarnation, Nonce, QueueName};
+use crate::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
+use crate::parent::Parent;
 use crate::payload::{BlobRef, Json};
 use crate::queue::{KeyRecord, QueueRecord};
 use crate::task::Task;
+use crate::task::hint::Hint;
 use crate::tick::TickRecord;
 use crate::time::Timestamp;
 use crate::timer::Timer;
 
-/// All that follows from a command.
+/// All that follows from a command on a record `R`, where `A` is what a successful answer says.
 #[derive(Clone, Debug)]
-pub struct Decision {
-    /// Payload items to write first, so that no record ever points to nothing.
-    pub blobs: Vec<NewBlob>,
+pub struct Decision<R, A> {
+    /// Items to write first, so that no record ever points to nothing.
+    pub parts: Vec<NewPart>,
     /// Writes to commit together, each under its condition. None means that nothing changes.
     pub writes: Vec<Write>,
     /// What to tell others, only after the commit.
     pub effects: Vec<Effect>,
-    /// The task as it stands after the writes.
-    pub task: Option<Task>,
-    /// The answer. A refusal may come with writes: an expiry noticed on the way is recorded all the same.
-    pub outcome: Result<Reply, Reject>,
+    /// The record as it stands after the writes, and the answer. A refusal may come with writes: an expiry noticed on
+    /// the way is recorded all the same.
+    pub outcome: Result<(R, A), Refusal<R>>,
 }
 
-impl Decision {
+/// A command was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal<R> {
+    /// The record as it stands after the writes, if there is one.
+    pub record: Option<R>,
+    /// Why.
+    pub reject: Reject,
+}
+
+impl<R, A> Decision<R, A> {
+    /// An answer or refusal about this record, with nothing to write.
+    pub fn of(record: R, answer: Result<A, Reject>) -> Self {
+        let outcome = match answer {
+            Ok(reply) => Ok((record, reply)),
+            Err(reject) => Err(Refusal { record: Some(record), reject }),
+        };
+        Self { parts: vec![], writes: vec![], effects: vec![], outcome }
+    }
+
     /// A refusal that changes nothing.
-    pub fn refuse(task: Option<&Task>, reject: Reject) -> Self {
-        Self::unchanged(task, Err(reject))
+    pub fn refuse(record: Option<&R>, reject: Reject) -> Self
+    where
+        R: Clone,
+    {
+        let outcome = Err(Refusal { record: record.cloned(), reject });
+        Self { parts: vec![], writes: vec![], effects: vec![], outcome }
     }
 
     /// An answer that changes nothing.
-    pub fn unchanged(task: Option<&Task>, outcome: Result<Reply, Reject>) -> Self {
-        Self { blobs: vec![], writes: vec![], effects: vec![], task: task.cloned(), outcome }
+    pub fn unchanged(record: &R, answer: Result<A, Reject>) -> Self
+    where
+        R: Clone,
+    {
+        Self::of(record.clone(), answer)
+    }
+
+    /// The record as it stands after the writes.
+    pub const fn record(&self) -> Option<&R> {
+        match &self.outcome {
+            Ok((record, _)) => Some(record),
+            Err(refusal) => refusal.record.as_ref(),
+        }
+    }
+
+    /// The same, to be changed.
+    pub const fn record_mut(&mut self) -> Option<&mut R> {
+        match &mut self.outcome {
+            Ok((record, _)) => Some(record),
+            Err(refusal) => refusal.record.as_mut(),
+        }
+    }
+
+    /// What is answered.
+    pub const fn reply(&self) -> Result<&A, &Reject> {
+        match &self.outcome {
+            Ok((_, reply)) => Ok(reply),
+            Err(refusal) => Err(&refusal.reject),
+        }
     }
 }
 
-/// A payload item to be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewBlob {
-    /// Where.
-    pub at: BlobRef,
-    /// What.
-    pub body: Json,
+/// An item of its own that a record points to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NewPart {
+    /// A payload.
+    Blob {
+        /// Where.
+        at: BlobRef,
+        /// What.
+        body: Json,
+    },
+    /// A sealed part of an execution's journal.
+    Segment {
+        /// Whose.
+        of: ExecutionId,
+        /// Where.
+        key: SegmentKey,
+        /// What.
+        segment: Segment,
+        /// Until when it is kept at least.
+        expires_at: Timestamp,
+    },
 }
 
 /// A conditional write.
@@ -128,12 +191,12 @@ pub enum Write {
         /// The new record.
         record: TickRecord,
     },
-    /// Only if there is no schedule of this id, or still the very record that this one replaces.
+    /// Only if there is no cron of this id, or still the very record that was decided on.
     PutCron {
-        /// The new record.
-        record: Box<Cron>,
-        /// The decision that wrote the one it replaces.
-        replaces: Option<Nonce>,
+        /// What was decided on.
+        before: Option<Box<Cron>>,
+        /// What it becomes.
+        after: Box<Cron>,
     },
     /// Keeps a payload item longer. Where it is kept as long already, or there is none, nothing is written and that is
     /// no conflict.
@@ -157,6 +220,39 @@ pub enum Write {
         /// Until when.
         expires_at: Timestamp,
     },
+}
+
+/// The record that a write changes: before, where there was one, and after.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    /// A task's.
+    Task(Option<&'a Task>, &'a Task),
+    /// An execution's.
+    Execution(Option<&'a Execution>, &'a Execution),
+    /// A cron's.
+    Cron(Option<&'a Cron>, &'a Cron),
+}
+
+impl Write {
+    /// What was decided about a record; nothing for what only moves a record in the due index, and for other items.
+    pub fn change(&self) -> Option<Change<'_>> {
+        match self {
+            Self::CreateTask { task, .. } => Some(Change::Task(None, task)),
+            Self::UpdateTask { before, after, .. } => Some(Change::Task(Some(before), after)),
+            Self::CreateExecution { execution, .. } => Some(Change::Execution(None, execution)),
+            Self::UpdateExecution { before, after, .. } => Some(Change::Execution(Some(before), after)),
+            Self::PutCron { before, after } => Some(Change::Cron(before.as_deref(), after)),
+            Self::Rearm { .. }
+            | Self::RearmExecution { .. }
+            | Self::Wake { .. }
+            | Self::PutKey { .. }
+            | Self::PutQueue { .. }
+            | Self::PutTick { .. }
+            | Self::ExtendBlob { .. }
+            | Self::ExtendSegment { .. }
+            | Self::ExtendKey { .. } => None,
+        }
+    }
 }
 
 /// What to tell others.
@@ -184,67 +280,6 @@ pub enum Effect {
     Tell(Parent),
 }
 
-/// A successful answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// The task exists now.
-    Scheduled {
-        /// Whether it had existed before.
-        existed: bool,
-    },
-    /// What became of a claim.
-    Claim(ClaimReply),
-    /// The lease is renewed.
-    Renewed,
-    /// The attempt is over.
-    Closed {
-        /// Whether it had been closed by this same lease before.
-        duplicate: bool,
-    },
-    /// What became of a cancellation.
-    Cancel(CancelReply),
-    /// The task is pending again.
-    Revived,
-    /// What became of the wish to send a parked task's hint.
-    Unparked {
-        /// Whether it was parked.
-        was_parked: bool,
-    },
-    /// What the tick did.
-    Due(DueReply),
-}
-
-/// What became of a claim, and what the message that led to it is good for now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClaimReply {
-    /// The caller has it. Its message stays in flight until the attempt ends.
-    Claimed,
-    /// Somebody alive has it: the message is left alone, it comes back when their lease would be over.
-    Held,
-    /// It may not start yet: the message is to be sent again with what remains.
-    Early {
-        /// When it may.
-        available_at: Timestamp,
-    },
-    /// Its last worker was lost, perhaps because of it: only a worker that has nothing else under way may have it.
-    Suspect,
-    /// Its queue is paused. The message is to be deleted: another one is sent when the queue is resumed.
-    Parked,
-    /// Nothing will ever come of this message: it is to be deleted.
-    Spent,
-}
-
-/// What became of a cancellation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CancelReply {
-    /// The task has ended.
-    Cancelled,
-    /// Its worker will be told.
-    Requested,
-    /// It had ended before.
-    AlreadyFinished,
-}
-
 /// What the tick did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DueReply {
@@ -258,4 +293,31 @@ pub enum DueReply {
     Waiting,
     /// Nothing at all: the index was behind, or others have done it.
     Nothing,
+}
+
+#[cfg(test)]
+impl<R, A> Decision<R, A> {
+    /// The new payloads.
+    pub(crate) fn blobs(&self) -> Vec<(&BlobRef, &Json)> {
+        let mut blobs = vec![];
+        for part in &self.parts {
+            match part {
+                NewPart::Blob { at, body } => blobs.push((at, body)),
+                NewPart::Segment { .. } => {}
+            }
+        }
+        blobs
+    }
+
+    /// The new segments.
+    pub(crate) fn segments(&self) -> Vec<(&SegmentKey, &Segment)> {
+        let mut segments = vec![];
+        for part in &self.parts {
+            match part {
+                NewPart::Blob { .. } => {}
+                NewPart::Segment { key, segment, .. } => segments.push((key, segment)),
+            }
+        }
+        segments
+    }
 }

@@ -21,7 +21,7 @@ pub enum Reject {
     #[error("there is no execution with this id")]
     NoExecution,
     /// No such cron.
-    #[error("there is no schedule with this id")]
+    #[error("there is no cron with this id")]
     NoCron,
     /// The execution had ended before.
     #[error("the execution has already ended: it is {status}", status = .status.as_str())]

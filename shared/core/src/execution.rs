@@ -5,11 +5,13 @@
 mod attempts;
 mod closing;
 pub mod command;
-pub mod decide;
+mod decide;
 pub mod decision;
 pub mod due;
 mod entries;
 pub mod event;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 pub mod journal;
 mod keeping;
 pub mod message;
@@ -25,16 +27,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::due::Due;
 use crate::duration::Millis;
+use crate::failure::Failure;
 use crate::id::{ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, WorkerName, WorkflowName};
 use crate::payload::Payload;
-use crate::task::Failure;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 use journal::{Entry, Sealed};
 
+pub use crate::parent::{Parent, ParentClosePolicy, Slot};
 pub use attempts::{GRACE, UnderWay};
+pub use command::Command;
+pub use decide::decide;
+pub use decision::{Decision, Reply};
 pub use keeping::{Progress, ahead_of_journal, missing_time};
-pub use parent::{Parent, ParentClosePolicy, Slot};
 pub use status::ExecutionStatus;
 
 /// The version of the stored format. Readers refuse another one loudly and never rewrite it.

@@ -12,7 +12,25 @@ use serde::{Deserialize, Deserializer, Serialize};
 use subtle::ConstantTimeEq as _;
 
 use crate::error::Reject;
-use crate::limits;
+
+/// Longest task id, in characters.
+pub const ID_MAX: usize = 96;
+/// Longest id of an execution, in characters: a task that is one of its steps carries it.
+pub const EXECUTION_ID_MAX: usize = 64;
+/// Longest name of a workflow, in characters.
+pub const WORKFLOW_MAX: usize = 64;
+/// Longest name of a step, sleep or wait with its index, in characters.
+pub const STEP_NAME_MAX: usize = 96;
+/// Longest name of an event, in characters.
+pub const EVENT_NAME_MAX: usize = 64;
+/// Longest id of an event, in characters.
+pub const EVENT_ID_MAX: usize = 64;
+/// Longest logical queue name, in characters: SQS allows 80, and a prefix has to fit as well.
+pub const QUEUE_NAME_MAX: usize = 48;
+/// Longest task kind, in characters.
+pub const KIND_MAX: usize = 64;
+/// Longest worker name, in characters.
+pub const WORKER_MAX: usize = 64;
 
 /// Why a text can't be the name it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -161,12 +179,12 @@ macro_rules! name {
 name!(
     /// A task's id, stable across its attempts: the idempotency key to hand to outside services.
     TaskId,
-    limits::ID_MAX
+    ID_MAX
 );
 name!(
     /// A logical queue's name.
     QueueName,
-    limits::QUEUE_NAME_MAX
+    QUEUE_NAME_MAX
 );
 /// What marks a queue of our own: no name that anybody can choose begins with it.
 const RESERVED: char = '@';
@@ -191,38 +209,38 @@ impl QueueName {
 name!(
     /// What sort of work a task is: the name by which a worker picks its handler.
     TaskKind,
-    limits::KIND_MAX
+    KIND_MAX
 );
 name!(
     /// Who claims: shown in the list of attempts, otherwise without meaning.
     WorkerName,
-    limits::WORKER_MAX
+    WORKER_MAX
 );
 
 name!(
     /// An execution's id, chosen by whoever starts it or at random.
     ExecutionId,
-    limits::EXECUTION_ID_MAX
+    EXECUTION_ID_MAX
 );
 name!(
     /// A workflow's name: by it a worker finds the code of an execution.
     WorkflowName,
-    limits::WORKFLOW_MAX
+    WORKFLOW_MAX
 );
 name!(
     /// An event's name.
     EventName,
-    limits::EVENT_NAME_MAX
+    EVENT_NAME_MAX
 );
 name!(
     /// An event's own id: offering it twice is offering it once.
     EventId,
-    limits::EVENT_ID_MAX
+    EVENT_ID_MAX
 );
 name!(
     /// A cron's id.
     CronId,
-    limits::EXECUTION_ID_MAX
+    EXECUTION_ID_MAX
 );
 
 /// The name of a step, sleep, wait or captured value within a run; `label[3]` is the fourth of a fan-out.
@@ -235,7 +253,7 @@ schema!(StepName, r"^[A-Za-z0-9._:\[\]-]+$");
 
 impl StepName {
     /// Most characters it has; each is one byte.
-    pub const MAX: usize = limits::STEP_NAME_MAX;
+    pub const MAX: usize = STEP_NAME_MAX;
 
     /// Checks the text: not empty, only `[A-Za-z0-9._:-]` and square brackets, not over-long.
     pub fn parse(text: impl Into<String>) -> Result<Self, NameError> {
@@ -429,9 +447,9 @@ mod tests {
         assert_eq!(QueueName::parse("a b"), Err(NameError::BadCharacter { found: ' ' }));
         assert_eq!(QueueName::parse("naïve"), Err(NameError::BadCharacter { found: 'ï' }));
         assert!(QueueName::parse("A-z.0:9_").is_ok_and(|name| name.as_str() == "A-z.0:9_"));
-        let long = "x".repeat(limits::QUEUE_NAME_MAX + 1);
+        let long = "x".repeat(QUEUE_NAME_MAX + 1);
         assert!(matches!(QueueName::parse(long), Err(NameError::TooLong { .. })));
-        assert!(QueueName::parse("x".repeat(limits::QUEUE_NAME_MAX)).is_ok());
+        assert!(QueueName::parse("x".repeat(QUEUE_NAME_MAX)).is_ok());
     }
 
     #[test]

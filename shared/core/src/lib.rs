@@ -1,23 +1,21 @@
 //! The rules of Tickover: what a task is, what may happen to it, and when.
 //!
 //! This crate is pure. It owns every decision and performs none: no clock, no randomness, no input or output,
-//! no runtime. Time, random ids and limits are arguments. Whoever calls [`decide()`] carries the
-//! [`decision::Decision`] out, each write conditional on the record that was decided on.
+//! no runtime. Time, random ids and limits are arguments. Whoever calls [`task::decide()`] carries the
+//! decision out, each write conditional on the record that was decided on.
 
 pub mod command;
 pub mod cron;
-pub mod decide;
 pub mod decision;
 pub mod due;
 pub mod duration;
 pub mod error;
-pub mod event;
 pub mod execution;
-pub mod hint;
+pub mod failure;
 pub mod id;
 pub mod limits;
 pub mod natural;
-pub mod next;
+pub mod parent;
 pub mod payload;
 mod place;
 pub mod policy;
@@ -30,6 +28,3 @@ pub mod time;
 pub mod timeout;
 pub mod timer;
 pub mod trace;
-mod transition;
-
-pub use decide::decide;

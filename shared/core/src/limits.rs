@@ -1,28 +1,16 @@
-//! Every bound in one place. Fixed ones are constants, because stored records depend on them: with all of them
-//! at their maximum at once, a record still keeps its byte budget through a whole life. The rest is
-//! [`Limits`], which a deployment may set.
+//! Every bound in one place, but for the lengths of names, which stand beside their types in [`crate::id`].
+//!
+//! Fixed ones are constants, because stored records depend on them: with all of them at their maximum at once, a record
+//! still keeps its byte budget through a whole life. The rest is [`Limits`], which a deployment may set.
 
 use crate::duration::Millis;
 use crate::error::Reject;
 
-/// Longest task id, in characters.
-pub const ID_MAX: usize = 96;
-/// Longest id of an execution, in characters: a task that is one of its steps carries it.
-pub const EXECUTION_ID_MAX: usize = 64;
-/// Longest name of a workflow, in characters.
-pub const WORKFLOW_MAX: usize = 64;
-/// Longest name of a step, sleep or wait with its index, in characters.
-pub const STEP_NAME_MAX: usize = 96;
-/// Longest name of an event, in characters.
-pub const EVENT_NAME_MAX: usize = 64;
-/// Longest id of an event, in characters.
-pub const EVENT_ID_MAX: usize = 64;
-/// Longest logical queue name, in characters: SQS allows 80, and a prefix has to fit as well.
-pub const QUEUE_NAME_MAX: usize = 48;
-/// Longest task kind, in characters.
-pub const KIND_MAX: usize = 64;
-/// Longest worker name, in characters.
-pub const WORKER_MAX: usize = 64;
+pub use crate::id::{
+    EVENT_ID_MAX, EVENT_NAME_MAX, EXECUTION_ID_MAX, ID_MAX, KIND_MAX, QUEUE_NAME_MAX, STEP_NAME_MAX,
+    WORKER_MAX, WORKFLOW_MAX,
+};
+
 /// Longest error code, in bytes.
 pub const ERROR_CODE_MAX: usize = 64;
 /// Longest idempotency key, in bytes.

@@ -110,6 +110,15 @@ pub(crate) fn armed<R: Placed>(record: &R, place: Due, now: Timestamp) -> (Due, 
     (Due { kind, ..place }, Some(timer))
 }
 
+/// The timer that goes on to the record's next instant, for one that was sent for the place `due_at` and has come.
+pub(crate) fn next_timer<R: Placed>(record: &R, due_at: Timestamp, now: Timestamp) -> Option<Effect> {
+    // Elsewhere by now: whoever moved it sent another timer, or left it to a tick. Two would go on side by side.
+    let stands = record.due().is_some_and(|due| due.at == due_at);
+    // What is further away is the tick's: it finds the record here within a minute or two, and moves it there.
+    let at = record.visible_at().filter(|at| stands && *at <= now.plus(TIMER_HORIZON))?;
+    Some(Effect::Timer(Timer { record: record.record_id(), at, due_at }))
+}
+
 /// The bound that a record's place must keep. A message in a worker's hands stands in for the backstop, so a plain
 /// claim or heartbeat has no need to touch the index: only instants that users can see count. But it can be lost as
 /// well: a record that lies further ahead than any look for a lost one, because it waited for something far away, is

@@ -2,19 +2,33 @@
 //!
 //! The short serialised names are a wire format: the record is stored, and travels in hints, in this shape.
 
+pub mod command;
+pub(crate) mod decide;
+pub mod decision;
+pub mod due;
+pub mod event;
+pub mod hint;
+pub mod next;
+mod transition;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::due::Due;
 use crate::duration::Millis;
-use crate::execution::Parent;
 use crate::id::{Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskId, TaskKind, WorkerName};
+use crate::parent::Parent;
 use crate::payload::{BlobRef, Payload};
 use crate::retry::RetryPolicy;
 use crate::time::Timestamp;
 use crate::timeout::{TimeoutKind, Timeouts};
 use crate::trace::TraceContext;
+
+pub use crate::failure::Failure;
+pub use command::Command;
+pub use decide::decide;
+pub use decision::{Decision, Reply};
 
 /// The version of the stored format. Readers refuse another one loudly and never rewrite it.
 pub const FORMAT: u8 = 1;
@@ -246,31 +260,6 @@ pub enum Outcome {
     /// It was never to run: `max_attempts` was 0.
     #[serde(rename = "s")]
     Skipped,
-}
-
-/// An error as workers report it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    /// What sort of error: compared with a policy's `non_retryable`.
-    #[serde(rename = "c")]
-    pub code: String,
-    /// For people.
-    #[serde(rename = "m", default, skip_serializing_if = "String::is_empty")]
-    pub message: String,
-}
-
-impl Failure {
-    /// An error with this code and message.
-    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
-    }
-
-    /// The same with the message cut to at most this many bytes, at a character's boundary.
-    #[must_use]
-    pub fn cut(&self, bytes: usize) -> Self {
-        let end = self.message.floor_char_boundary(bytes);
-        Self { code: self.code.clone(), message: self.message[..end].to_owned() }
-    }
 }
 
 /// An attempt that is over.

@@ -5,8 +5,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{QueueName, RecordId};
-use crate::task::FORMAT;
 use crate::time::Timestamp;
+
+/// The version of the messages' format. Readers refuse another one.
+const FORMAT: u8 = 1;
 
 /// A message of the queue of timers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

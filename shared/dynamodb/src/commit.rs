@@ -51,7 +51,7 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// Where there is nobody to wake, nobody has to be.
+    /// An execution that is gone, closing or ended needs no wake: a failed condition is no error.
     async fn wake(&self, write: &Write) -> Result<(), StoreError> {
         match self.send(statement(write)?).await {
             Ok(()) => Ok(()),
@@ -162,8 +162,8 @@ impl DynamoStore {
         if let Some(verdict) = verdict(writes, reasons) {
             return verdict;
         }
-        // Another write of one of the items was under way. It says nothing of the records: deciding anew would take
-        // a write of ours that was applied before for somebody else's, where repeating it recognises it.
+        // Another write of one of the items was under way. That says nothing of the records. So the write is repeated,
+        // which recognises one that was applied before; a new decision would take that for another caller's write.
         if has(reason::CONFLICT) || has(reason::THROUGHPUT) || has(reason::THROTTLING) {
             return Err(StoreError::Throttled);
         }
@@ -206,12 +206,12 @@ fn conflict<'a>(failed: impl IntoIterator<Item = (&'a Write, Option<&'a Item>)>)
 
 /// In which part of a commit a write is sent.
 enum Part {
-    /// Ahead, and not in the transaction: there a payload of 100 KB would be billed twice. Kept longer than needed,
-    /// because the rest then fails, it does no harm.
+    /// Before the transaction, in which a payload of 100 KB would be billed twice. If the rest then fails, the payload
+    /// is kept longer than needed, which does no harm.
     Extension,
-    /// With all others that were decided together.
+    /// In the transaction.
     Decided,
-    /// Behind, so that whoever is woken finds what it is woken for.
+    /// After the transaction, so that the woken execution finds what it is woken for.
     Wake,
 }
 

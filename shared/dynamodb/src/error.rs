@@ -14,23 +14,17 @@ pub enum TableError {
     /// There is a table of this name, but it is another one. It was left as it is.
     #[error("the table {table} exists and isn't Tickover's: {difference}")]
     Mismatch {
-        /// Its name.
         table: String,
         /// What was expected and what was found.
         difference: String,
     },
     /// It was still being made when patience ended. Trying again is safe.
     #[error("the table {table} is not ready yet")]
-    NotReady {
-        /// Its name.
-        table: String,
-    },
+    NotReady { table: String },
     /// `DynamoDB` refused, or could not be reached.
     #[error("{action} the table {table} failed: {reason}")]
     Failed {
-        /// What was tried.
         action: &'static str,
-        /// Its name.
         table: String,
         /// For the log; never parsed.
         reason: String,
@@ -44,7 +38,6 @@ pub(crate) enum Failure {
     Condition(Option<Item>),
     /// The whole transaction was given up, for a reason at each write.
     Cancelled(Vec<CancellationReason>),
-    /// Anything else.
     Store(StoreError),
 }
 

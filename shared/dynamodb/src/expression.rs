@@ -20,16 +20,12 @@ pub(crate) struct Statement {
     pub(crate) placeholders: Placeholders,
 }
 
-/// What to do with it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Write the whole item.
     Put(Item),
     /// Change these attributes only.
     Update {
-        /// Of which item.
         key: Item,
-        /// How.
         expression: String,
     },
 }

@@ -30,7 +30,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether both are one entry, which at most holds something else.
+    /// Whether both have the same keys, whatever else they hold.
     pub fn is_same_place(&self, other: &Self) -> bool {
         (&self.key, &self.at) == (&other.key, &other.at)
     }
@@ -96,7 +96,7 @@ mod tests {
     use tickover_core::time::Timestamp;
 
     use super::*;
-    use crate::execution::tests::pending;
+    use crate::item::execution::tests::pending;
 
     #[test]
     fn what_the_indexes_hold_follows_from_the_writes_as_they_are_sent() {

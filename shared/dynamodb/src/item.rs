@@ -1,7 +1,12 @@
-//! A task's control record as an item, and back.
+//! A task's control record as an item, and back; in the modules below, every other sort of item.
 //!
 //! An item is the record's own serialised form, except that the id lies in the key and the place in the due
-//! index in attributes of its own. Payload items and other records are in [`crate::row`].
+//! index in attributes of its own.
+
+pub(crate) mod cron;
+pub(crate) mod execution;
+mod record;
+pub(crate) mod row;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,8 +19,8 @@ use tickover_service::ports::StoreError;
 
 use crate::attribute::{self, DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK, TTL, task as field};
 use crate::key::{self, Key};
-use crate::list::List;
-use crate::record::{self, from_item, to_item};
+use crate::page::list::List;
+use record::{from_item, to_item};
 
 /// An item as the SDK has it.
 pub(crate) type Item = HashMap<String, AttributeValue>;
@@ -28,7 +33,6 @@ const SMALLEST_FLOAT: f64 = 1e-30;
 /// The fields of a task that its item has elsewhere.
 const KNOWN: [&str; 2] = [field::ID, field::DUE];
 
-/// The whole item of a task.
 pub(crate) fn of_task(task: &Task) -> Result<Item, StoreError> {
     let mut item = to_item(storable(task).as_ref())
         .map_err(|_| corrupt(format!("the record of task {} can't be serialised", task.id)))?;
@@ -64,8 +68,8 @@ pub(crate) fn changes(before: &Task, after: &Task) -> Result<(Item, Item), Store
     Ok(difference.between(added(before), added(after)))
 }
 
-/// A place in the due index as attributes. They are written together or not at all: half a place that a tick
-/// has moved meanwhile and half a new one would be a third, which nobody decided on.
+/// A place in the due index as attributes. They are written together or not at all: half of a new place and half of
+/// one that a tick wrote meanwhile would be a place that no decision asked for.
 pub(crate) fn due_attributes(due: Due) -> [(&'static str, AttributeValue); 3] {
     [
         (DUE_SHARD, shard_value(due.shard)),
@@ -153,7 +157,6 @@ fn is_dead(outcome: &Outcome) -> bool {
     }
 }
 
-/// An instant in milliseconds.
 pub(crate) fn millis(at: Timestamp) -> AttributeValue {
     AttributeValue::N(at.as_millis().to_string())
 }
@@ -163,12 +166,10 @@ pub(crate) fn seconds(at: Timestamp) -> AttributeValue {
     AttributeValue::N(at.as_secs_ceil().to_string())
 }
 
-/// An attribute that is a string.
 pub(crate) fn string<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
     item.get(name)?.as_s().ok().map(String::as_str)
 }
 
-/// An attribute that is a whole number.
 pub(crate) fn number(item: &Item, name: &str) -> Option<i64> {
     item.get(name)?.as_n().ok()?.parse().ok()
 }

@@ -77,7 +77,6 @@ impl Key {
         Self { pk: format!("{what}#{id}"), sk: what.to_owned() }
     }
 
-    /// The key as the attributes of an item.
     pub(crate) fn attributes(self) -> Item {
         Item::from([(PK.to_owned(), AttributeValue::S(self.pk)), (SK.to_owned(), AttributeValue::S(self.sk))])
     }

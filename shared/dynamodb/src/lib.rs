@@ -12,22 +12,15 @@ pub mod usage;
 
 mod attribute;
 mod commit;
-mod cron;
-mod cursor;
-mod execution;
 mod expression;
 mod item;
 mod join;
 mod journal;
 mod key;
-mod list;
 mod page;
 mod read;
-mod record;
-mod row;
 #[cfg(test)]
 mod scripted;
-mod transact;
 mod write;
 
 pub use error::TableError;

@@ -1,5 +1,8 @@
 //! Pages of the indexes and of the table: what is due, and what operators list.
 
+pub(crate) mod cursor;
+pub(crate) mod list;
+
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use tickover_core::due::DueKind;
@@ -8,12 +11,12 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, PK, SK};
-use crate::cursor::{self, Walk};
 use crate::error::Failure;
 use crate::item::{Item, kind_named, millis, number, shard_value, string};
 use crate::key::{TASK_SK, cron_id, execution_id, queue_name, task_id};
-use crate::list::List;
 use crate::store::DynamoStore;
+use cursor::Walk;
+use list::List;
 
 /// Entries that one request asks for at most.
 pub(crate) const LIMIT_MAX: usize = 1_000;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, TransactWriteItem};
 use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
@@ -17,14 +17,15 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
-use crate::cron::to_cron;
-use crate::error::Failure;
-use crate::execution::to_execution;
+use crate::error::{Failure, unbuildable};
+use crate::item::cron::to_cron;
+use crate::item::execution::to_execution;
+use crate::item::row::{of_blob, to_blob, to_key, to_queue, to_tick};
 use crate::item::{Item, to_task};
 use crate::key::Key;
 use crate::read::Consistency;
-use crate::row::{of_blob, to_blob, to_key, to_queue, to_tick};
 use crate::usage::{Meter, Usage};
+use crate::write::statement;
 
 /// Records in a `DynamoDB` table, which [`crate::Table`] makes.
 #[derive(Debug)]
@@ -59,9 +60,18 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// The table's name.
     pub fn table(&self) -> &str {
         &self.table
+    }
+
+    /// The writes of prepared work as parts of a `TransactWriteItems` that the user's own code sends: one item each, in
+    /// their order. Each brings its condition and asks for the item that it fails on. Of the hundred that a transaction
+    /// can have, an execution takes one, and a task with an idempotency key takes two.
+    pub fn transact_items(&self, writes: &[Write]) -> Result<Vec<TransactWriteItem>, StoreError> {
+        writes
+            .iter()
+            .map(|write| statement(write)?.in_transaction(self.table()).map_err(|error| unbuildable(&error)))
+            .collect()
     }
 
     /// What this store has used so far.

@@ -37,7 +37,6 @@ const INDEXES: [(&str, [&str; 2]); 2] = [(DUE_INDEX, [DUE_SHARD, DUE_AT]), (LIST
 /// A table to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name.
     pub name: String,
     /// Whether to keep its history for 35 days. Where that can't be had (emulators), it is left out.
     pub point_in_time_recovery: bool,

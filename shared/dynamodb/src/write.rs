@@ -15,14 +15,13 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::{Current, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_KIND, PK, TTL, row, task as field};
-use crate::cron::of_cron;
-use crate::execution::{of_execution, to_execution};
 use crate::expression::{Placeholders, Statement, assignment};
+use crate::item::cron::of_cron;
+use crate::item::execution::{of_execution, to_execution};
+use crate::item::row::{of_key, of_queue, of_tick};
 use crate::item::{Item, kind_name, millis, number, of_task, seconds, string, to_task};
 use crate::key::Key;
-use crate::row::{of_key, of_queue, of_tick};
 
-/// The statement for a write.
 pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
     match write {
         Write::CreateTask { task, now } => Ok(record::create(of_task(task)?, *now)),
@@ -39,7 +38,7 @@ pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
         Write::PutKey { record, replaces } => put_key(record, replaces.as_ref()),
         Write::PutQueue { record } => put_queue(record),
         Write::PutTick { record } => put_tick(record),
-        Write::PutCron { record, replaces } => put_cron(record, *replaces),
+        Write::PutCron { before, after } => put_cron(after, before.as_ref().map(|before| before.nonce)),
         Write::ExtendBlob { at } => Ok(extend(Key::blob(&at.id), at.expires_at)),
         Write::ExtendSegment { id, key, expires_at } => Ok(extend(Key::segment(id, key), *expires_at)),
         Write::ExtendKey { key, expires_at } => Ok(extend_key(key, *expires_at)),
@@ -87,7 +86,7 @@ pub(crate) fn nonce(write: &Write) -> Option<Nonce> {
         Write::PutKey { record, .. } => Some(record.nonce),
         Write::PutQueue { record } => Some(record.nonce),
         Write::PutTick { record } => Some(record.nonce),
-        Write::PutCron { record, .. } => Some(record.nonce),
+        Write::PutCron { after, .. } => Some(after.nonce),
         Write::Rearm { .. }
         | Write::RearmExecution { .. }
         | Write::Wake { .. }
@@ -150,7 +149,7 @@ fn put_tick(record: &TickRecord) -> Result<Statement, StoreError> {
     Ok(Statement::put(of_tick(record)?, condition, with))
 }
 
-/// - `attribute_not_exists(pk)` for the first: nobody has made a schedule of this id;
+/// - `attribute_not_exists(pk)` for the first: nobody has made a cron of this id;
 /// - `non = :replaced` for later ones: it is still the very record that was decided on.
 fn put_cron(record: &Cron, replaces: Option<Nonce>) -> Result<Statement, StoreError> {
     let mut with = Placeholders::default();
@@ -175,7 +174,7 @@ fn follows(version: u64, with: &mut Placeholders) -> String {
 }
 
 /// - `attribute_exists(pk)`: an update would otherwise make an item that holds nothing but its expiry;
-/// - `AND ttl < :ttl`: somebody who was held up must not take back what others have given it since.
+/// - `AND ttl < :ttl`: a late write must not shorten what a later one has set.
 fn extend(key: Key, expires_at: Timestamp) -> Statement {
     let mut with = Placeholders::default();
     let exists = format!("attribute_exists({})", with.name(PK));

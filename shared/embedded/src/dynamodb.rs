@@ -61,7 +61,6 @@ pub enum Error {
     UnresolvedPath {
         /// The path as given.
         path: PathBuf,
-        /// What the operating system said.
         source: std::io::Error,
     },
     /// The engine takes paths as UTF-8 only.
@@ -113,7 +112,7 @@ impl Embedded {
     }
 
     /// Deletes every item whose time to live has passed, in all tables that have it enabled, and
-    /// returns how many. AWS does this by itself; here somebody has to ask.
+    /// returns how many. AWS does this by itself; here it has to be called.
     ///
     /// The sweep works in pages of 25 items and lets waiting requests in between them. It needs a
     /// Tokio runtime, whichever kind of database this is.

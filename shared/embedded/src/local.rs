@@ -42,18 +42,10 @@ pub enum Storage {
 pub enum LocalError {
     /// The folder for the data can't be made.
     #[error("the folder of {path:?} can't be made")]
-    Folder {
-        /// The data's path.
-        path: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
+    Folder { path: PathBuf, source: std::io::Error },
     /// Another process has the data open; two would not see each other's writes.
     #[error("{path:?} is in use by another process")]
-    InUse {
-        /// The data's path.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// The database can't be opened.
     #[error("the data can't be opened")]
     Database(#[from] crate::dynamodb::Error),

@@ -14,7 +14,7 @@ use axum::routing::get;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tickover_service::{Service, metric};
 
-/// How often single values are put into their buckets, so that they don't pile up where nobody scrapes.
+/// How often single values are put into their buckets. Without this they would pile up where nothing scrapes.
 const KEEP_EVERY: Duration = Duration::from_secs(5);
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -40,7 +40,7 @@ async fn scrape(State(service): State<Service>) -> Response {
         return (StatusCode::SERVICE_UNAVAILABLE, "this process records its metrics elsewhere\n")
             .into_response();
     };
-    // What nobody counts as it happens is looked at now.
+    // Gauges are read now; all else is counted as it happens.
     service.observe_queues().await;
     service.observe_heartbeats();
     ([(header::CONTENT_TYPE, TEXT)], recorder.render()).into_response()

@@ -1,5 +1,5 @@
-//! What makes time pass in a local system: a tick once a minute, as a schedule of AWS would bring it, and whoever
-//! takes the timers that come in between.
+//! What makes time pass in a local system: a tick once a minute, as the schedule on AWS brings it, and the consumer of
+//! the timers that come in between.
 
 use std::sync::Arc;
 

@@ -15,7 +15,6 @@ const SERVER_ERRORS: u16 = 500;
 pub struct Failure {
     /// Stable, the `errorType`.
     pub code: &'static str,
-    /// In words.
     pub message: String,
 }
 

@@ -1,16 +1,16 @@
 //! How AWS is reached: where from, with which credentials, and with how much patience.
 
-use aws_config::environment::{EnvironmentVariableCredentialsProvider, EnvironmentVariableRegionProvider};
-use aws_config::meta::region::ProvideRegion as _;
+use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, SdkConfig};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::SharedCredentialsProvider;
 use std::sync::Arc;
 use std::time::Duration;
+use tickover_service::config::AwsEnvironment;
 use tickover_service::skew::Skew;
 
-use crate::http::measuring_client;
+use crate::http::{Roots, measuring_client};
 
 /// Times the SDK sends a request, the first one included. The service repeats what is worth more patience.
 const ATTEMPTS: u32 = 3;
@@ -27,15 +27,14 @@ const LONG_POLL_OPERATION: Duration = Duration::from_secs(30);
 
 /// From inside Lambda, which puts all there is to know into the environment. The SDK's own search would also ask
 /// files, containers and other services, and would bring the code for it into every function's archive.
-pub(crate) async fn in_lambda(skew: Arc<Skew>) -> SdkConfig {
+pub(crate) async fn in_lambda(environment: AwsEnvironment, skew: Arc<Skew>) -> SdkConfig {
+    let roots = Roots::in_lambda(&environment);
     let credentials = SharedCredentialsProvider::new(EnvironmentVariableCredentialsProvider::new());
     let mut aws = SdkConfig::builder();
-    aws.set_endpoint_url(variable("AWS_ENDPOINT_URL"))
-        .set_use_fips(switch("AWS_USE_FIPS_ENDPOINT"))
-        .set_use_dual_stack(switch("AWS_USE_DUALSTACK_ENDPOINT"));
+    aws.set_region(environment.region.map(Region::new)).set_endpoint_url(environment.endpoint_url);
     aws.behavior_version(BehaviorVersion::latest())
-        .http_client(measuring_client(&skew))
-        .region(EnvironmentVariableRegionProvider::new().region().await)
+        .use_dual_stack(environment.dual_stack)
+        .http_client(measuring_client(roots, skew))
         .credentials_provider(credentials)
         .retry_config(retries())
         .timeout_config(timeouts(ATTEMPT, OPERATION))
@@ -43,9 +42,9 @@ pub(crate) async fn in_lambda(skew: Arc<Skew>) -> SdkConfig {
 }
 
 /// From any other place: whatever the SDK finds there.
-pub(crate) async fn anywhere(skew: Arc<Skew>) -> SdkConfig {
+pub(crate) async fn anywhere(environment: AwsEnvironment, skew: Arc<Skew>) -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest())
-        .http_client(measuring_client(&skew))
+        .http_client(measuring_client(Roots::anywhere(&environment), skew))
         .retry_config(retries())
         .timeout_config(timeouts(ATTEMPT, OPERATION))
         .load()
@@ -68,13 +67,4 @@ fn retries() -> RetryConfig {
 
 fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
     TimeoutConfig::builder().operation_attempt_timeout(attempt).operation_timeout(operation).build()
-}
-
-#[expect(clippy::disallowed_methods, reason = "where AWS is reached is no configuration of the service")]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-fn switch(name: &str) -> Option<bool> {
-    variable(name).map(|value| value.eq_ignore_ascii_case("true"))
 }

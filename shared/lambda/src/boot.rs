@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aws_config::SdkConfig;
 use tickover_dynamodb::DynamoStore;
-use tickover_service::config::{Config, ConfigError};
+use tickover_service::config::{AwsEnvironment, Config, ConfigError};
 use tickover_service::ports::Store;
 use tickover_service::skew::{MeasuredClock, Skew};
 use tickover_service::system::{SystemClock, SystemIds};
@@ -24,14 +24,16 @@ const PAYLOAD_LOGGERS: [(&str, LevelFilter); 2] =
 /// The crate that would log each value which a histogram has no room for: thousands, on a bad day.
 const VALUE_LOGGER: (&str, LevelFilter) = ("metrics_cloudwatch_embedded", LevelFilter::OFF);
 
+/// Why endpoints for FIPS are refused, and what to do.
+const NO_FIPS: &str = "AWS_USE_FIPS_ENDPOINT (in an AWS profile: use_fips_endpoint) asks for endpoints for FIPS 140, but \
+                       this program's own cryptography isn't a validated module: unset it";
+
 /// What a function works with, made once a cold start. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     /// The service over `DynamoDB` and SQS.
     pub service: Service,
-    /// How it is configured.
     pub config: Arc<Config>,
-    /// What it measures.
     pub metrics: Metrics,
 }
 
@@ -53,7 +55,7 @@ impl BootError {
 }
 
 /// Reads the environment, sets up logs and metrics, and builds the service over AWS, reached from wherever this is.
-/// Unlike Lambda's, such a machine's clock is anybody's: it has been measured when this returns.
+/// Outside of Lambda a clock may be wrong, so it is compared with AWS's before this returns.
 pub async fn app() -> Result<App, BootError> {
     let (app, store) = over(aws::anywhere).await?;
     if let Err(error) = store.tick_record().await {
@@ -64,7 +66,7 @@ pub async fn app() -> Result<App, BootError> {
 
 /// Only the service, for a program that is no worker and no function: it keeps its own logs, metrics and panics.
 pub async fn service() -> Result<Service, BootError> {
-    let (service, store) = connect(&Config::from_env()?, aws::anywhere).await;
+    let (service, store) = connect(&Config::from_env()?, AwsEnvironment::from_env(), aws::anywhere).await?;
     if let Err(error) = store.tick_record().await {
         tracing::warn!(%error, "the clock could not be measured yet");
     }
@@ -78,7 +80,7 @@ pub(crate) async fn app_in_lambda() -> Result<App, BootError> {
 }
 
 async fn over<F: Future<Output = SdkConfig>>(
-    reach: impl FnOnce(Arc<Skew>) -> F,
+    reach: impl FnOnce(AwsEnvironment, Arc<Skew>) -> F,
 ) -> Result<(App, Arc<dyn Store>), BootError> {
     let config = match Config::from_env() {
         Ok(config) => config,
@@ -90,17 +92,25 @@ async fn over<F: Future<Output = SdkConfig>>(
     telemetry::init(without_noise(&config.log), LogFormat::Json);
     std::panic::set_hook(Box::new(|panic| log_panic(panic.location())));
     let metrics = Metrics::install(config.function.as_deref());
-    let (service, store) = connect(&config, reach).await;
+    let (service, store) = connect(&config, AwsEnvironment::from_env(), reach).await?;
     Ok((App { service, config: Arc::new(config), metrics }, store))
 }
 
 /// One set of AWS clients, and the service over them.
+///
+/// An endpoint for FIPS is refused: it is of use only if both ends encrypt with a validated module, and this end has
+/// none.
 async fn connect<F: Future<Output = SdkConfig>>(
     config: &Config,
-    reach: impl FnOnce(Arc<Skew>) -> F,
-) -> (Service, Arc<dyn Store>) {
+    environment: AwsEnvironment,
+    reach: impl FnOnce(AwsEnvironment, Arc<Skew>) -> F,
+) -> Result<(Service, Arc<dyn Store>), ConfigError> {
     let skew = Arc::<Skew>::default();
-    let aws = reach(Arc::clone(&skew)).await;
+    let is_fips_wanted = environment.fips;
+    let aws = reach(environment, Arc::clone(&skew)).await;
+    if is_fips_wanted || aws.use_fips() == Some(true) {
+        return Err(ConfigError { problems: vec![NO_FIPS.to_owned()] });
+    }
     let store: Arc<dyn Store> =
         Arc::new(DynamoStore::new(aws_sdk_dynamodb::Client::new(&aws), &config.table));
     let queue = SqsQueue::new(aws::queues(&aws), config.queue_urls());
@@ -110,7 +120,7 @@ async fn connect<F: Future<Output = SdkConfig>>(
         clock: Arc::new(MeasuredClock::new(Arc::new(SystemClock), skew)),
         ids: Arc::new(SystemIds),
     };
-    (Service::new(ports, config.limits.clone()), store)
+    Ok((Service::new(ports, config.limits.clone()), store))
 }
 
 /// A panic's place, in a line like any other. What it says may hold parts of a payload: a step's own is in the failure
@@ -120,8 +130,8 @@ fn log_panic(location: Option<&Location<'_>>) {
     tracing::error!(location, "panicked");
 }
 
-/// What was asked for, with a flood kept out of the logs, and where it is more than `info` payloads as well. Whoever
-/// names one of those crates still gets what he asks for.
+/// The directives asked for, without the noisy crates, and without those that log payloads where `debug` or `trace` is
+/// asked for. A directive that names such a crate still counts.
 fn without_noise(asked: &Targets) -> Targets {
     let levels = asked.iter().map(|(_, level)| level).chain(asked.default_level());
     let is_verbose = levels.max().is_some_and(|level| level > LevelFilter::INFO);
@@ -138,6 +148,25 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[tokio::test]
+    async fn endpoints_for_fips_are_refused_whoever_asks_for_them() {
+        let variables = [
+            ("TICKOVER_TABLE", "tickover"),
+            ("TICKOVER_QUEUES", "emails=http://q/1/emails"),
+            ("TICKOVER_TIMERS", "http://q/1/timers"),
+        ];
+        let lookup = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        let config = Config::read(lookup).unwrap();
+        for (by_variable, by_profile) in [(true, false), (false, true)] {
+            let environment = AwsEnvironment { fips: by_variable, ..Default::default() };
+            let found = SdkConfig::builder().use_fips(by_profile).build();
+            let refused = connect(&config, environment, async |_, _| found).await.err().unwrap();
+            assert_eq!(refused.problems, [NO_FIPS]);
+        }
+    }
 
     fn filtered(directives: &str) -> BTreeSet<String> {
         let filter = without_noise(&telemetry::filter(directives).unwrap()).to_string();

@@ -9,7 +9,6 @@ use tickover_core::time::Timestamp;
 
 use crate::answer::Failure;
 
-/// An event by its sort.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A body as over HTTP, sent by invoking the function directly.
@@ -62,7 +61,7 @@ const SHOWN_CHARS: usize = 40;
 impl Event {
     /// Tells what came. Whatever bears no service's marks was sent directly.
     pub fn read(raw: Box<RawValue>) -> Self {
-        // Whoever takes bodies refuses what nests too deep, by its limit. An array would pass for a struct of its elements.
+        // The body's parser refuses what nests too deep. And serde would take an array for a struct of its elements.
         let is_too_deep = payload::depth(raw.get().as_bytes()) > DEPTH_MAX;
         if is_too_deep || !raw.get().trim_ascii_start().starts_with('{') {
             return Self::Invoke(raw);

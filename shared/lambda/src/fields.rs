@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use tickover_core::error::Reject;
 
-/// An object's fields, in order. Repeated ones are kept, so that whoever reads the rest can refuse them.
+/// An object's fields, in order. Repeated ones are kept, so that the reader of the rest can refuse them.
 #[derive(Clone, Debug)]
 pub struct Fields(Vec<(String, Box<RawValue>)>);
 

@@ -72,7 +72,6 @@ pub struct Inlet {
 /// A request out of its envelope.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What is asked for.
     pub kind: Kind,
     /// The body as it was written, not looked into yet.
     pub body: Box<RawValue>,

@@ -1,4 +1,4 @@
-//! Tells Lambda why a function can't start, so that whoever invokes it is told as well and not only the log.
+//! Tells Lambda why a function can't start, so that its caller is told, and not only the log.
 //!
 //! The runtime crate has no call for it outside of snapshots; the request is one of HTTP's simplest.
 

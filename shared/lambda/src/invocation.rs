@@ -11,10 +11,8 @@ use crate::boot::{self, App, BootError};
 use crate::event::Event;
 use crate::init_error;
 
-/// One invocation.
 #[derive(Clone, Debug)]
 pub struct Invocation {
-    /// What came.
     pub event: Event,
     /// When Lambda ends the function if it hasn't answered.
     pub deadline_at: Timestamp,

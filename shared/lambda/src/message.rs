@@ -1,4 +1,4 @@
-//! One request that came by message. Nobody waits for an answer, and the same message may come again.
+//! One request that came by message. No caller waits for an answer, and the same message may come again.
 
 use aws_lambda_events::sqs::SqsMessage;
 use sha2::{Digest as _, Sha256};
@@ -11,11 +11,11 @@ use crate::fields::Fields;
 use crate::ingress::{Inlet, Kind, Request};
 use crate::sqs::MESSAGE_ID;
 
-/// Refusals of a report or an event that comes too late: nothing that happens from here on will make it welcome.
+/// Refusals of a report or an event that comes too late. They are final.
 const TOO_LATE: [&str; 3] = ["lease_lost", "deadline_exceeded", "already_terminal"];
 
-/// Carries out what a message asks for. A report or an event that comes too late is logged and done with: it isn't the
-/// message's fault, and whoever sees it again, or finds it among the dead letters, could do nothing about it.
+/// Carries out what a message asks for. A report or an event that comes too late is logged and counts as done: to
+/// repeat it would not help, and neither would an operator who found it among the dead letters.
 pub async fn take(service: &Service, inlet: &Inlet, message: SqsMessage) -> Result<(), Problem> {
     let trace = trace_of(&message);
     let id = message.message_id.unwrap_or_default();
@@ -66,7 +66,7 @@ fn named_after_its_message(request: Request, message_id: &str, text: &str) -> Re
     Ok(Request { body: fields.to_json()?, ..request })
 }
 
-/// 128 bits in hexadecimal, as other tasks are named that nobody named.
+/// 128 bits in hexadecimal, the form of all ids that we choose.
 fn name(message_id: &str, text: &str) -> String {
     let digest = Sha256::new().chain_update(message_id).chain_update([0]).chain_update(text).finalize();
     let bits = digest.iter().take(16).fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));

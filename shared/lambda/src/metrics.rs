@@ -15,7 +15,6 @@ use std::time::Duration;
 use metrics_cloudwatch_embedded::{Builder, Collector};
 use tickover_service::metric;
 
-/// The namespace of all metrics.
 const NAMESPACE: &str = "Tickover";
 /// The dimension that says whose they are.
 const FUNCTION: &str = "function";
@@ -72,7 +71,7 @@ impl Write for Lines {
 
 impl Drop for Lines {
     fn drop(&mut self) {
-        // For the recorder's own flushes, after which nobody is left to hear of an error.
+        // For the recorder's own flushes: there is no caller to return an error to.
         drop(self.flush());
     }
 }

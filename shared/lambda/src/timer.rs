@@ -11,8 +11,8 @@ use crate::sqs::MESSAGE_ID;
 
 /// Does what a timer has come for, or sweeps what it was sent to sweep, until `stop_at` at the latest.
 ///
-/// One that can't be read fails: whoever sent it may be newer, so it is kept until that build is back, or until
-/// somebody finds it among the dead letters. Its task loses nothing: the next tick finds it.
+/// A message that can't be read fails: a newer build may have sent it. So it stays in the queue until that build is
+/// back, or goes to the dead letters. Its task loses nothing: the next tick finds it.
 pub async fn take(service: &Service, message: SqsMessage, stop_at: Timestamp) -> Result<(), Problem> {
     let body = message.body.unwrap_or_default();
     let fired = service.fire(&body, stop_at).await.map_err(problem)?;

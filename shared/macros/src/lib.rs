@@ -3,6 +3,7 @@
 //! Owns the reading of attributes and the code that is made of them, and checks at compile time what it can:
 //! durations, retry policies, names. It decides nothing that happens at run time. Users get the attributes
 //! from the crate `tickover`.
+#![warn(missing_docs)]
 
 mod attribute;
 mod expand;

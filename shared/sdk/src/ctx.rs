@@ -1,7 +1,7 @@
-//! A workflow's way to everything outside of it.
+//! The context: everything that a workflow does outside of its own code goes through it.
 //!
-//! Whatever a workflow does by its context has a name and is remembered by it. When the workflow's code runs again,
-//! from its top, on this worker or another, what has a result gives it at once.
+//! Each step, sleep and wait has a name, and its outcome is stored under this name. When the workflow's code runs again
+//! from its first line, on this worker or another, a stored outcome is returned at once.
 
 mod capture;
 mod child;
@@ -54,7 +54,9 @@ use operation::Awaited;
 use step::StepOperation;
 use time::{End, Sleep};
 
-/// A workflow's context. Cheap to clone.
+/// A workflow's context: it runs steps, sleeps, waits, and starts other executions. Cheap to clone.
+///
+/// The [guide](crate::guide) explains each of them.
 #[derive(Clone)]
 pub struct Ctx {
     shared: Arc<Shared>,
@@ -65,7 +67,7 @@ impl Ctx {
         Self { shared }
     }
 
-    /// Runs a step, or gives its result if it has one.
+    /// Runs a step, or returns its stored result.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -130,8 +132,8 @@ impl Ctx {
         joined.map(|outcomes| Settled { outcomes }).boxed()
     }
 
-    /// Runs a step for each of some items, named `label[0]`, `label[1]`, …, and waits for all of them; so many at once
-    /// and with as many failures as [`Map`] is told. What runs when too many have failed is ended.
+    /// Runs a step for each item, named `label[0]`, `label[1]`, …, and waits for all of them. [`Map::concurrency`] limits
+    /// how many run at once, [`Map::tolerate`] how many may fail. If more fail, the steps that still run are ended.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -197,8 +199,8 @@ impl Ctx {
         SelectOk::new(Steps::new(&self.shared, label.into(), steps))
     }
 
-    /// Gives a future made of this context's so much time, with a limit of this name. What it waits for when the time
-    /// is over is ended.
+    /// Limits a future of this context in time, under this name. After this long, what the future waits for is ended,
+    /// and the outcome is [`Elapsed`].
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -221,7 +223,7 @@ impl Ctx {
         Timeout::new(&self.shared, name.into(), after, future)
     }
 
-    /// Sleeps: nothing runs meanwhile, however long it is.
+    /// Sleeps. Nothing runs during a sleep, however long it is.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -239,7 +241,7 @@ impl Ctx {
         Awaited::new(&self.shared, Sleep::new(name.into(), end)).boxed()
     }
 
-    /// Sleeps until an instant. One that has passed isn't waited for.
+    /// Sleeps until an instant. If it has passed, this doesn't wait.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -261,7 +263,7 @@ impl Ctx {
         Awaited::new(&self.shared, Sleep::new(name.into(), end)).boxed()
     }
 
-    /// Calls the closure once and remembers its value: for whatever would differ the next time.
+    /// Calls the closure once and stores its value: for values that a later replay would see differently.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -353,8 +355,8 @@ impl Ctx {
         Child::new(&self.shared, workflow, id.into(), input)
     }
 
-    /// Waits for the result of an execution that isn't this one's child. It is looked at now and then: the longer
-    /// this waits, the more seldom, at most five minutes apart.
+    /// Waits for the result of an execution that isn't a child of this one. It looks at that execution from time to time:
+    /// after 2 seconds at first, then less often, at most 5 minutes apart.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -373,8 +375,8 @@ impl Ctx {
         Awaited::new(&self.shared, ChildOperation::found(id.into())).boxed()
     }
 
-    /// Ends this run and begins the next one with this input: same execution, a fresh journal. Events that nobody
-    /// has taken are kept. Nothing after it runs.
+    /// Ends this run and begins the next one with this input: the same execution with a new journal. Waiting events are
+    /// kept. No code after this call runs.
     ///
     /// ```
     /// # use tickover::prelude::*;

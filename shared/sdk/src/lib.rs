@@ -1,22 +1,22 @@
-//! Durable workflows: write an async function, it survives everything.
+//! Durable workflows: async functions that go on after crashes, deployments and months of waiting.
 //!
-//! A **step** is an async function whose result is remembered. A **workflow** is an async function that runs
-//! steps, sleeps and waits through its [`Ctx`]. When a worker dies, or nothing needs to run for days, the
-//! workflow goes on later on another worker: its code runs again from the top, and every step that has a
-//! result gives it at once without running again.
+//! A **step** is an async function whose result is stored. A **workflow** is an async function that runs steps,
+//! sleeps and waits through its [`Ctx`]. If a worker dies, or nothing can be done for days, the workflow goes on
+//! later on another worker: its code runs again from its first line, and each step that has a result returns it at
+//! once and doesn't run again.
 //!
 //! ```no_run
 //! use tickover::prelude::*;
 //!
 //! #[tickover::step(retry = "exponential(3, 2s)", timeout = "5m")]
 //! async fn charge(cents: u32) -> Result<String, Failure> {
-//!     Ok(format!("charge of {cents}")) // a call to the payment service, in earnest
+//!     Ok(format!("charge of {cents}")) // a real one calls the payment service
 //! }
 //!
 //! #[tickover::workflow(timeout = "30d")]
 //! async fn order(ctx: Ctx, cents: u32) -> Result<String> {
-//!     let charge = ctx.step(charge(cents)).await?; // remembered: it isn't charged again
-//!     ctx.sleep("settle", "1h").await?; // nothing runs meanwhile
+//!     let charge = ctx.step(charge(cents)).await?; // the result is stored
+//!     ctx.sleep("settle", "1h").await?; // nothing runs during this hour
 //!     let carrier = ctx.wait_for_event::<String>("shipped", within("7d")).await?;
 //!     Ok(format!("{charge}, shipped by {carrier}"))
 //! }
@@ -30,16 +30,21 @@
 //! `cargo run` starts it with the whole system in its own process, on port 7070. Inside Lambda, or where AWS is
 //! configured, the same program is a worker there.
 //!
+//! **The [guide] explains everything, one page a topic**: [your first workflow](guide::first_workflow),
+//! [steps and retries](guide::steps), [deadlines](guide::deadlines), [events and timers](guide::events_and_timers),
+//! [fan-out](guide::fan_out), [testing](guide::testing), [versions and deployment](guide::versions),
+//! [operating](guide::operating), [errors](guide::errors), [tasks without a workflow](guide::tasks).
+//!
 //! | to | see |
 //! |---|---|
 //! | run steps, sleep, wait, start others | [`Ctx`] |
 //! | say how a step is retried and how long it may take | [`Step`], [`StepOptions`] |
 //! | give steps a connection or a client of the worker's | `#[state]` of [`macro@step`], [`Serve::state`] |
-//! | take back what was done, should the workflow fail | [`Ctx::on_undo`], `on_failure` of [`macro@workflow`] |
-//! | tell a step's own error from the framework's word | [`StepError`] |
-//! | put a worker together | [`serve`] |
-//! | start executions and steer them, schedule tasks, begin work by the calendar | [`Client`] |
-//! | test without a network and in virtual time | `tickover::test`, with the feature `test` |
+//! | undo what was done if the workflow fails | [`Ctx::on_undo`], `on_failure` of [`macro@workflow`] |
+//! | tell a step's own error from an end by the framework | [`StepError`] |
+//! | build a worker | [`serve`](serve()) |
+//! | start and steer executions, schedule tasks, make crons | [`Client`] |
+//! | test in virtual time and without a network | `tickover::test`, with the feature `test` |
 //!
 //! | feature | brings |
 //! |---|---|
@@ -52,6 +57,7 @@
 //!
 //! This crate owns what users write: [`macro@step`], [`macro@workflow`] and the types around them. Rules and
 //! records belong to the crates below it.
+#![warn(missing_docs)]
 
 #[cfg(test)]
 extern crate self as tickover;
@@ -61,6 +67,7 @@ pub mod client;
 mod codec;
 mod ctx;
 mod error;
+pub mod guide;
 mod options;
 pub mod prelude;
 mod registry;

@@ -1,7 +1,7 @@
-//! All of a worker: `tickover::serve([fulfil]).await`.
+//! A whole worker: `tickover::serve([fulfil]).await`.
 //!
-//! Where it runs is told from its surroundings: inside Lambda it answers events; where AWS is configured it polls its
-//! queues; anywhere else it is a whole system of its own, so that `cargo run` is enough to try a workflow.
+//! Its surroundings decide how it works: inside Lambda it answers messages; with AWS configured it polls its queues;
+//! otherwise it is a whole system of its own, so that `cargo run` is enough to try a workflow.
 
 #[cfg(feature = "aws")]
 mod aws;
@@ -24,7 +24,21 @@ use crate::registry::{Register, Registry, RegistryError};
 use crate::step::StepHandler;
 use crate::worker::WorkerSettings;
 
-/// A worker for these workflows. It works once it is awaited, until the process is told to stop.
+/// A worker for these workflows. Awaiting it runs it until the process gets SIGTERM or Ctrl-C.
+///
+/// The surroundings decide how it works: inside Lambda it answers the messages of its queues; with the variables of a
+/// worker on AWS it polls its queues; otherwise it is the whole system in one process. See
+/// [your first workflow](crate::guide::first_workflow#run-it).
+///
+/// ```no_run
+/// # use tickover::prelude::*;
+/// # #[tickover::workflow]
+/// # async fn order(_: Ctx, cents: u32) -> Result<u32> { Ok(cents) }
+/// #[tokio::main]
+/// async fn main() {
+///     tickover::serve(order).await;
+/// }
+/// ```
 pub fn serve(workflows: impl Register) -> Serve {
     Serve {
         registry: Registry::new().with(workflows),
@@ -34,7 +48,8 @@ pub fn serve(workflows: impl Register) -> Serve {
     }
 }
 
-/// A worker to be. Awaiting it runs it; what keeps it from running is logged, and the process ends with status 1.
+/// A worker to be. Awaiting it runs it. If it can't run, it logs the reason and ends the process with status 1;
+/// [`Serve::run`] returns the reason instead.
 #[must_use = "a worker does nothing until it is awaited"]
 #[derive(Debug)]
 pub struct Serve {
@@ -82,7 +97,7 @@ pub enum ServeError {
 }
 
 impl Serve {
-    /// Runs these workflows as well: `serve(first).workflow(second)` is `serve((first, second))`.
+    /// Adds workflows: `serve(first).workflow(second)` is `serve((first, second))`.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -102,7 +117,7 @@ impl Serve {
         self
     }
 
-    /// Offers a step to workflows that run elsewhere.
+    /// Adds a step that workflows run remotely. Steps in place need no mention.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -122,8 +137,8 @@ impl Serve {
         self
     }
 
-    /// Gives this to all steps that ask for a state of its type: a connection, a client, settings. A step that asks for
-    /// what isn't given keeps the worker from starting.
+    /// Gives this value to all steps that ask for a state of its type: a connection, a client, settings. The worker
+    /// doesn't start if a step asks for a state that is missing.
     ///
     /// ```no_run
     /// use std::collections::HashMap;
@@ -152,14 +167,34 @@ impl Serve {
         self
     }
 
-    /// Starts without a state of this type, though steps of this program ask for one: for a worker that runs none of
-    /// them.
+    /// Lets the worker start without a state of this type, although steps of this program ask for one. Use it in a
+    /// worker that runs none of these steps.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # struct Printer;
+    /// #[tickover::step("print-label", remote)]
+    /// async fn print_label(#[state] printer: &Printer, address: String) -> Result<String> {
+    ///     Ok(format!("label for {address}"))
+    /// }
+    ///
+    /// #[tickover::workflow]
+    /// async fn send(ctx: Ctx, address: String) -> Result<String> {
+    ///     Ok(ctx.step(print_label(address)).await?)
+    /// }
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// // Another worker has the printer. This one only runs the workflow.
+    /// tickover::serve(send).without_state::<Printer>().await;
+    /// # }
+    /// ```
     pub fn without_state<T: 'static>(mut self) -> Self {
         self.registry = self.registry.without_state::<T>();
         self
     }
 
-    /// Takes work from this queue as well. If none is named, from those that the workflows and steps name.
+    /// Adds a queue to claim work from. Without any, these are the queues that the workflows and steps name.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -205,21 +240,61 @@ impl Serve {
         self
     }
 
-    /// Answers HTTP callers that know it by this name or address as well, where it is a whole system of its own.
-    /// Without it, only `localhost` and loopback addresses are answered. `TICKOVER_ALLOW_HOST` adds others, separated
-    /// by commas.
+    /// Allows one more host name or address in the `Host` header of requests to the local system. By default only
+    /// `localhost` and loopback addresses are allowed, and requests from web pages of other sites are refused, because
+    /// the local system asks nobody who they are. `TICKOVER_ALLOW_HOST` adds names too, separated by commas. On AWS it
+    /// has no effect.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::workflow]
+    /// # async fn order(_: Ctx, cents: u32) -> Result<u32> { Ok(cents) }
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// // Reached by another container under the name `tickover`.
+    /// tickover::serve(order).allow_host("tickover").await;
+    /// # }
+    /// ```
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.allowed_hosts.push(host.into());
         self
     }
 
-    /// Works like this. Comes before what changes single settings.
+    /// Replaces all settings of the worker. Call it before [`queue`](Self::queue) and
+    /// [`concurrency`](Self::concurrency), which change single ones.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::workflow]
+    /// # async fn order(_: Ctx, cents: u32) -> Result<u32> { Ok(cents) }
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// use tickover::{Millis, WorkerSettings};
+    ///
+    /// let settings = WorkerSettings { grace: Millis::from_secs(60), ..WorkerSettings::default() };
+    /// tickover::serve(order).settings(settings).await;
+    /// # }
+    /// ```
     pub fn settings(mut self, settings: WorkerSettings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Works until the process is told to stop, and says why if it can't.
+    /// Runs the worker until the process gets SIGTERM or Ctrl-C.
+    ///
+    /// # Errors
+    ///
+    /// Why the worker can't run. Awaiting [`Serve`] itself logs this error and ends the process instead.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::workflow]
+    /// # async fn order(_: Ctx, cents: u32) -> Result<u32> { Ok(cents) }
+    /// #[tokio::main]
+    /// async fn main() -> std::result::Result<(), tickover::ServeError> {
+    ///     tickover::serve(order).run().await
+    /// }
+    /// ```
     pub async fn run(self) -> Result<(), ServeError> {
         let mut surroundings = Surroundings::from_env();
         let Self { registry, settings, allowed_hosts, problem } = self;

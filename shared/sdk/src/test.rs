@@ -1,9 +1,9 @@
-//! Workflows in a test: the whole system in memory, in a time of its own.
+//! Workflows in a test: the whole system in memory, in virtual time.
 //!
-//! A [`TestEnv`] has a store, queues, a worker, timers and a tick. Its clock stands still while there is anything to
-//! do, and then leaps to where something happens next: a week's sleep takes no time. Nothing in it is made easier than
-//! it is outside: a worker's death leaves its lease to run out, a message in flight stays hidden, and the tick comes
-//! once a minute.
+//! A [`TestEnv`] has a store, queues, a worker, timers and a tick. Its clock stands still while there is something to
+//! do. Then it leaps to the next instant at which something happens: a sleep of a week takes no real time. The rules
+//! are those of a real system: a dead worker's lease has to expire, a message in flight stays hidden, and the tick
+//! comes once a minute. The guide has [a page on testing](crate::guide::testing).
 //!
 //! ```
 //! use tickover::prelude::*;
@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! Code under test may wait for its context and for other tasks of the test. What it waits for of the real world, the
-//! clock doesn't see: it would leap meanwhile. [`TestEnv::patience`] makes it wait a little.
+//! Code under test may wait for its context and for other tasks of the test. The clock doesn't see a wait for the real
+//! world, and would leap. [`TestEnv::patience`] makes the clock wait for it.
 
 mod answers;
 mod death;
@@ -35,6 +35,7 @@ mod example;
 mod ledger;
 mod ports;
 mod run;
+mod setup;
 mod steer;
 mod system;
 mod timeline;
@@ -43,14 +44,13 @@ mod work;
 use std::fmt;
 use std::future::{Future, IntoFuture as _, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::lock::Mutex;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{Execution, ExecutionState};
@@ -66,10 +66,8 @@ pub use example::outcome;
 pub use run::Run;
 
 use crate::client::{Client, ClientError, StartExecution};
-use crate::error::Failure;
 use crate::options::IntoMillis;
-use crate::registry::{Register, Registry};
-use crate::step::StepHandler;
+use crate::registry::Registry;
 use crate::workflow::Workflow;
 use system::{Progress, System, World};
 
@@ -113,7 +111,13 @@ enum Driven<T> {
 }
 
 impl TestEnv {
-    /// A system that knows no workflow yet. Its clock stands at [`BEGINNING`].
+    /// An empty system. Its clock stands at [`BEGINNING`].
+    ///
+    /// ```
+    /// use tickover::test::{BEGINNING, TestEnv};
+    ///
+    /// assert_eq!(TestEnv::new().now(), BEGINNING);
+    /// ```
     pub fn new() -> Self {
         let world = Arc::new(World::new(BEGINNING));
         let service = world.outside();
@@ -128,123 +132,72 @@ impl TestEnv {
         }
     }
 
-    /// With one or more workflows.
-    #[must_use]
-    pub fn workflow(mut self, workflows: impl Register) -> Self {
-        self.registry = self.registry.with(workflows);
-        self
-    }
-
-    /// With a worker for a step that workflows run remotely.
-    #[must_use]
-    pub fn step<S: StepHandler>(mut self) -> Self {
-        self.registry = self.registry.with_step::<S>();
-        self
-    }
-
-    /// With this for all steps that ask for a state of its type.
-    #[must_use]
-    pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
-        self.registry = self.registry.with_state(state);
-        self
-    }
-
-    /// With other code for a step, wherever it runs: in place, or remotely without a worker for it.
+    /// A client of this system: for starts with options, tasks, crons and lists. Await what waits for the system, such as
+    /// a result, through [`Self::run`]: that lets time pass.
     ///
     /// ```
     /// # use tickover::prelude::*;
     /// # use tickover::test::TestEnv;
-    /// #[tickover::step]
-    /// async fn fetch(url: String) -> Result<String> {
-    ///     Err(Error::new("offline", url))
-    /// }
-    ///
-    /// let env = TestEnv::new().mock::<fetch>(|url| Ok(format!("what is at {url}")));
+    /// # #[tickover::workflow]
+    /// # async fn nap(ctx: Ctx, (): ()) -> Result<u32> { ctx.sleep("sleep", "2d").await?; Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(nap);
+    /// env.start(&nap, ()).await.unwrap();
+    /// let page = env.client().list("nap").await.unwrap();
+    /// assert_eq!(page.executions.len(), 1);
+    /// # }
     /// ```
-    #[must_use]
-    pub fn mock<S: StepHandler>(
-        mut self,
-        mock: impl Fn(S::Input) -> Result<S::Output, S::Error> + Send + Sync + 'static,
-    ) -> Self {
-        let mock = Arc::new(mock);
-        self.registry = self.registry.with_mock::<S>(move |input| {
-            let mock = Arc::clone(&mock);
-            async move { mock(input) }.boxed()
-        });
-        self
-    }
-
-    /// With an answer to remote steps of a kind that no code here serves, instead of a worker for them. Without
-    /// either, such steps wait.
-    #[must_use]
-    pub fn answer<I, O, F>(self, kind: impl Into<String>, answer: F) -> Self
-    where
-        I: DeserializeOwned,
-        O: Serialize,
-        F: Fn(I) -> Result<O, Failure> + Send + Sync + 'static,
-    {
-        self.world.answers.add(kind.into(), answer);
-        self
-    }
-
-    /// With this much of the real time for whoever is at work, each time before the clock leaps: for code that waits
-    /// for something outside of the test. None by default.
-    #[must_use]
-    pub const fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
-
-    /// With somebody who is told of each death of the system, before a fresh one goes on: to compare later what the
-    /// outside had seen by then.
-    #[must_use]
-    pub fn on_death(self, mourner: impl Fn(&Death) + Send + Sync + 'static) -> Self {
-        *self.world.mourner.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(mourner));
-        self
-    }
-
-    /// From now on with an answer to remote steps of a kind, those that wait already included. That none of this kind
-    /// waits is an error that says which do: [`Self::answer`] is for steps to come.
-    pub async fn answer_now<I, O, F>(&self, kind: &str, answer: F) -> Result<(), ClientError>
-    where
-        I: DeserializeOwned,
-        O: Serialize,
-        F: Fn(I) -> Result<O, Failure> + Send + Sync + 'static,
-    {
-        let waiting = self.unanswered();
-        if !waiting.iter().any(|waits| waits == kind) {
-            let which = if waiting.is_empty() { "no step does".to_owned() } else { waiting.join(", ") };
-            return Err(invalid(
-                "kind",
-                &format!("no step of the kind `{kind}` waits to be answered; these do: {which}"),
-            ));
-        }
-        self.world.answers.add(kind.to_owned(), answer);
-        self.world.let_go(kind).await;
-        Ok(())
-    }
-
-    /// The kinds of the remote steps that wait because nobody here answers them.
-    pub fn unanswered(&self) -> Vec<String> {
-        self.world.held().values().map(|held| held.kind.clone()).collect()
-    }
-
-    /// A client of this system, for whatever isn't offered here. What waits has to be awaited through [`Self::run`].
     pub const fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The service behind it, for whatever isn't offered here: it shares this system's clock and never dies.
+    /// The service below the client, with this system's clock. It goes on when the system dies. Most tests need
+    /// [`Self::client`] instead.
+    ///
+    /// ```
+    /// # use tickover::test::TestEnv;
+    /// let env = TestEnv::new();
+    /// assert_eq!(env.service().now(), env.now());
+    /// ```
     pub const fn service(&self) -> &Service {
         &self.service
     }
 
     /// The time by this system's clock.
+    ///
+    /// ```
+    /// # use tickover::Millis;
+    /// # use tickover::test::BEGINNING;
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn nap(ctx: Ctx, (): ()) -> Result<u32> { ctx.sleep("sleep", "2d").await?; Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(nap);
+    /// env.start(&nap, ()).await.unwrap().result().await.unwrap();
+    /// assert_eq!(env.now().since(BEGINNING), Millis::from_secs(2 * 86_400));
+    /// # }
+    /// ```
     pub fn now(&self) -> Timestamp {
         self.world.clock.now()
     }
 
-    /// Starts an execution. Nothing of it runs before time is let pass or something is waited for.
+    /// Starts an execution. Its code runs once the test waits for something or lets time pass.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn nap(ctx: Ctx, (): ()) -> Result<u32> { ctx.sleep("sleep", "2d").await?; Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(nap);
+    /// let run = env.start(&nap, ()).await.unwrap();
+    /// assert_eq!(run.result().await.unwrap(), 7);
+    /// # }
+    /// ```
     pub async fn start<I: Serialize, O: Send + 'static>(
         &self,
         workflow: &Workflow<I, O>,
@@ -253,7 +206,7 @@ impl TestEnv {
         self.submit(self.client.start(workflow, input)).await
     }
 
-    /// The same with options: `env.submit(env.client().start(&fulfil, order).id("order-7"))`.
+    /// Starts an execution with options: an id, a delay, other timeouts.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -275,7 +228,22 @@ impl TestEnv {
         Ok(Run::new(self, handle))
     }
 
-    /// Offers an event to an execution. It is taken once time is let pass or something is waited for.
+    /// Sends an event to an execution by its id; [`Run::offer`] is shorter. The code takes it once the test waits for
+    /// something or lets time pass.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn ask(ctx: Ctx, (): ()) -> Result<u32> { Ok(ctx.wait_for_event("answer", forever()).await?) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(ask);
+    /// let run = env.submit(env.client().start(&ask, ()).id("ask-7")).await.unwrap();
+    /// env.offer("ask-7", "answer", 42).await.unwrap();
+    /// assert_eq!(run.result().await.unwrap(), 42);
+    /// # }
+    /// ```
     pub async fn offer(
         &self,
         execution: impl Into<String>,
@@ -308,8 +276,8 @@ impl TestEnv {
         self.pass(until).await
     }
 
-    /// Lets everything happen that can without anybody waiting: until all executions have ended, sleep, or wait for
-    /// something. Time passes only as far as work under way needs it, or work that a dead worker left.
+    /// Runs everything that can run now: until each execution has ended, sleeps, or waits for something. The clock moves
+    /// only as far as work that runs needs it, or work that a dead worker left.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -328,7 +296,21 @@ impl TestEnv {
         self.pass(Until::Idle).await
     }
 
-    /// Lets time pass until a future is done: for what waits for this system in other ways.
+    /// Lets time pass until a future is done: for what waits for this system, such as a call of its client.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn nap(ctx: Ctx, (): ()) -> Result<u32> { ctx.sleep("sleep", "2d").await?; Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(nap);
+    /// env.submit(env.client().start(&nap, ()).id("nap-7")).await.unwrap();
+    /// let handle = env.client().handle::<u32>("nap-7").unwrap();
+    /// assert_eq!(env.run(handle.result()).await.unwrap(), Ok(7));
+    /// # }
+    /// ```
     pub async fn run<F: Future>(&self, future: F) -> Result<F::Output, ClientError> {
         match self.drive(Until::Done, future).await? {
             Driven::Done(output) => Ok(output),

@@ -6,16 +6,16 @@ mod hinted;
 mod messages;
 
 pub use tickover_core::command::Company;
-use tickover_core::command::{Claim, Command, HintedRecord};
-use tickover_core::decision::{ClaimReply, Reply};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::{LeaseId, QueueName, TaskId, WorkerName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::Task;
+use tickover_core::task::command::{Claim, Command, HintedRecord};
+use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::time::{Timestamp, earliest};
 
-use crate::drive::{Driven, Known};
+use crate::drive::Known;
 use crate::error::{ServiceError, unknown_queue};
 use crate::executions::Work;
 use crate::lease::LeaseToken;
@@ -37,7 +37,6 @@ const PAUSE_CHECK: Millis = Millis::from_secs(1);
 /// A request for work.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
-    /// For whom.
     pub worker: Option<WorkerName>,
     /// At most how many tasks, 1 to 10.
     pub max: usize,
@@ -85,9 +84,7 @@ pub(crate) struct Found<'a> {
 /// A task in the caller's hands.
 #[derive(Clone, Debug)]
 pub struct ClaimedTask {
-    /// Its record.
     pub task: Task,
-    /// Its input.
     pub input: Option<Json>,
     /// The token to report with.
     pub token: String,
@@ -99,9 +96,7 @@ pub struct ClaimedTask {
 
 /// What a look at messages came to.
 pub(crate) enum Looked {
-    /// Something to hand out.
     Found(Offered),
-    /// Nothing.
     Nothing {
         /// Whether the messages are gone or hidden, as far as it is known.
         all_spent: bool,
@@ -116,7 +111,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// For whoever does one thing at a time, on a queue that isn't paused.
+    /// For a worker that does one thing at a time, on a queue that isn't paused.
     pub(crate) const ALONE: Self = Self { company: Company::Alone, paused: false };
 }
 
@@ -269,9 +264,11 @@ impl Service {
         if self.is_paused(&task.queue).await? {
             return Ok(None);
         }
-        let (driven, reply) = self.take(task, None, request, Terms::ALONE).await?;
-        match (reply, driven) {
-            (ClaimReply::Claimed, Driven { task: Some(task), .. }) => {
+        let Some((task, reply)) = self.take(task, None, request, Terms::ALONE).await? else {
+            return Ok(None);
+        };
+        match reply {
+            ClaimReply::Claimed => {
                 let lease = task.running().map(|running| running.lease);
                 let handed_over = self.hand_over(task, None).await;
                 if let (Err(error), Some(lease)) = (&handed_over, lease) {
@@ -279,29 +276,26 @@ impl Service {
                 }
                 handed_over.map(Some)
             }
-            (ClaimReply::Spent, Driven { task: Some(task), .. }) if task.ended().is_some() => {
+            ClaimReply::Spent if task.ended().is_some() => {
                 Err(Reject::AlreadyTerminal { status: task.status() }.into())
             }
-            (
-                ClaimReply::Claimed
-                | ClaimReply::Held
-                | ClaimReply::Early { .. }
-                | ClaimReply::Suspect
-                | ClaimReply::Parked
-                | ClaimReply::Spent,
-                Driven { .. },
-            ) => Ok(None),
+            ClaimReply::Held
+            | ClaimReply::Early { .. }
+            | ClaimReply::Suspect
+            | ClaimReply::Parked
+            | ClaimReply::Spent => Ok(None),
         }
     }
 
-    /// Tries to take the task, waiting out the last second before its start.
+    /// Tries to take the task, waiting out the last second before its start: the record as it stands after that, if
+    /// there still is one.
     async fn take(
         &self,
         task: Task,
         hint: Option<HintedRecord>,
         request: &ClaimRequest,
         Terms { company, paused }: Terms,
-    ) -> Result<(Driven, ClaimReply), ServiceError> {
+    ) -> Result<Option<(Task, ClaimReply)>, ServiceError> {
         let id = task.id.clone();
         let command = Command::Claim(Claim {
             lease: self.new_lease(),
@@ -314,21 +308,21 @@ impl Service {
         let mut task = task;
         loop {
             if let Some(ended) = self.end_if_orphaned(&task).await? {
-                return Ok((ended, ClaimReply::Spent));
+                return Ok(ended.outcome.ok().map(|(task, _)| (task, ClaimReply::Spent)));
             }
-            let driven = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
-            let reply = match &driven.outcome {
-                Ok(Reply::Claim(reply)) => *reply,
-                Ok(_) | Err(_) => ClaimReply::Spent,
-            };
-            match (reply, driven.task) {
-                (ClaimReply::Early { available_at }, Some(early))
-                    if available_at.since(self.now()) <= WAITED_OUT =>
-                {
+            let decision = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
+            let Ok((current, Reply::Claim(reply))) = decision.outcome else { return Ok(None) };
+            match reply {
+                ClaimReply::Early { available_at } if available_at.since(self.now()) <= WAITED_OUT => {
                     self.ports.clock.sleep_until(available_at).await;
-                    task = early;
+                    task = current;
                 }
-                (reply, task) => return Ok((Driven { task, ..driven }, reply)),
+                ClaimReply::Early { .. }
+                | ClaimReply::Claimed
+                | ClaimReply::Held
+                | ClaimReply::Suspect
+                | ClaimReply::Parked
+                | ClaimReply::Spent => return Ok(Some((current, reply))),
             }
         }
     }
@@ -343,8 +337,8 @@ impl Service {
         Ok(ClaimedTask { task, input, token, lease_expires_at, deadline_at })
     }
 
-    /// Releases a task that was claimed and whose input couldn't be read for now, so that its lease needn't run
-    /// out with nobody at work. Whether that was done: then it has a new message.
+    /// Releases a task that was claimed and whose input couldn't be read for now, so that no time is lost
+    /// until its lease ends. Returns whether it did: then the task has a new message.
     async fn give_back(&self, id: &TaskId, lease: LeaseId, error: &ServiceError) -> bool {
         match error {
             ServiceError::Throttled | ServiceError::Unavailable { .. } => {}
@@ -354,7 +348,7 @@ impl Service {
             }
         }
         let released = self.drive(id, Known::Unread, &Command::Release { lease }).await;
-        released.is_ok_and(|driven| driven.outcome.is_ok())
+        released.is_ok_and(|decision| decision.outcome.is_ok())
     }
 
     /// A payload's text, wherever it lies.

@@ -1,5 +1,7 @@
 //! Configuration from the environment: the one place that reads it. Every problem is reported, all at once.
 
+mod aws;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -8,6 +10,8 @@ use tickover_core::id::QueueName;
 use tickover_core::limits::{LEASE_RANGE, Limits, SPAN_MAX};
 
 use crate::telemetry::{self, Targets};
+
+pub use aws::AwsEnvironment;
 
 const TABLE: &str = "TICKOVER_TABLE";
 const QUEUES: &str = "TICKOVER_QUEUES";
@@ -81,7 +85,6 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Reads the process's environment.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub fn from_env() -> Self {
         Self::read(|name| std::env::var(name).ok())
@@ -109,13 +112,11 @@ fn listed(text: &str) -> Vec<String> {
 }
 
 impl Config {
-    /// Reads the process's environment.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub fn from_env() -> Result<Self, ConfigError> {
         Self::read(|name| std::env::var(name).ok())
     }
 
-    /// Reads any environment.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let mut reader = Reader { lookup, problems: vec![] };
         let defaults = Limits::default();

@@ -12,7 +12,6 @@ pub struct Units {
     pub writes: f64,
     /// Read units.
     pub reads: f64,
-    /// Messages sent.
     pub sends: f64,
 }
 
@@ -21,13 +20,11 @@ impl Units {
         Self { writes, reads, sends }
     }
 
-    /// So many of them.
     #[must_use]
     pub fn times(self, count: f64) -> Self {
         Self { writes: self.writes * count, reads: self.reads * count, sends: self.sends * count }
     }
 
-    /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -38,7 +35,6 @@ impl Units {
     }
 }
 
-/// Scheduling a task.
 pub const SCHEDULE: Units = Units::of(2.0, 0.0, 1.0);
 /// Claiming it from its hint.
 pub const CLAIM: Units = Units::of(1.0, 0.0, 0.0);
@@ -46,9 +42,7 @@ pub const CLAIM: Units = Units::of(1.0, 0.0, 0.0);
 pub const PARENT: Units = Units::of(0.0, 0.5, 0.0);
 /// What an attempt's own timeout adds to the claim that begins it.
 pub const ATTEMPT_TIMEOUT: Units = Units::of(2.0, 0.0, 1.0);
-/// A sign of life.
 pub const HEARTBEAT: Units = Units::of(1.0, 1.0, 0.0);
-/// A result.
 pub const COMPLETE: Units = Units::of(2.0, 1.0, 0.0);
 /// A failure that is tried again.
 pub const RETRY: Units = Units::of(1.0, 1.0, 1.0);

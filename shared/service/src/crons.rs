@@ -9,11 +9,9 @@ mod request;
 mod runs;
 mod tell;
 
-use tickover_core::cron::Cron;
-use tickover_core::cron::command::Command;
-use tickover_core::cron::decision::Reply;
 use tickover_core::cron::plan::Plan;
 use tickover_core::cron::run::{IdTemplate, Occurrence, RunState};
+use tickover_core::cron::{Command, Cron, Reply};
 use tickover_core::error::Reject;
 use tickover_core::id::CronId;
 use tickover_core::payload::Json;
@@ -24,6 +22,8 @@ use crate::ports::Page;
 use crate::schedule::ScheduleRequest;
 use crate::service::Service;
 
+pub(crate) use tell::tell;
+
 /// A request for a cron, parsed.
 #[derive(Clone, Debug)]
 pub struct CronRequest {
@@ -33,7 +33,6 @@ pub struct CronRequest {
     pub work: CronWork,
     /// How the runs' ids are made; from the cron's own id when absent.
     pub template: Option<IdTemplate>,
-    /// When, and how.
     pub plan: Plan,
     /// Whether it begins paused; when it is replaced and nothing is said, it stays as it is.
     pub paused: Option<bool>,
@@ -43,25 +42,20 @@ pub struct CronRequest {
 /// and memo are taken from there.
 #[derive(Clone, Debug)]
 pub enum CronWork {
-    /// A task.
     Task(Box<ScheduleRequest>, Json),
-    /// An execution.
     Execution(Box<StartRequest>, Json),
 }
 
 /// A cron that exists now.
 #[derive(Clone, Debug)]
 pub struct MadeCron {
-    /// Its record.
     pub record: Cron,
-    /// Whether it had existed before.
     pub existed: bool,
 }
 
 /// A cron with all that is known of it.
 #[derive(Clone, Debug)]
 pub struct DescribedCron {
-    /// Its record.
     pub record: Cron,
     /// What each of its runs is, as its caller wrote it; absent in lists where it is stored apart.
     pub given: Option<Json>,
@@ -72,7 +66,6 @@ pub struct DescribedCron {
 /// A run of a cron.
 #[derive(Clone, Debug)]
 pub struct DescribedRun {
-    /// Which.
     pub occurrence: Occurrence,
     /// The id of its task or execution.
     pub id: String,
@@ -115,15 +108,9 @@ impl Service {
     /// Starts a run now, whatever the plan says: the cron, and the id of the run.
     pub async fn trigger_cron(&self, id: &CronId) -> Result<(Cron, String), ServiceError> {
         let (record, reply) = self.ask_cron(id, &Command::Trigger).await?;
-        match reply {
-            Reply::Triggered(occurrence) => {
-                let run = record.run_id(&occurrence);
-                Ok((record, run))
-            }
-            Reply::Made { .. } | Reply::Done | Reply::StartFirst | Reply::Looked { .. } => {
-                Err(ServiceError::Contended)
-            }
-        }
+        let Reply::Triggered(occurrence) = reply else { return Err(ServiceError::Contended) };
+        let run = record.run_id(&occurrence);
+        Ok((record, run))
     }
 
     /// Forgets a cron. What it has started is left alone.

@@ -22,13 +22,9 @@ const PAGES_MAX: usize = 30;
 /// A task with its payloads.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// Its record.
     pub task: Task,
-    /// Its input.
     pub input: Option<Json>,
-    /// Its labels.
     pub labels: Option<Json>,
-    /// Its result.
     pub output: Option<Json>,
     /// Its last error's message as a JSON string, where the record holds only its beginning.
     pub error_message: Option<Json>,
@@ -77,7 +73,6 @@ impl Cursor {
 }
 
 impl Service {
-    /// A task with all its payloads.
     pub async fn describe(&self, id: &TaskId) -> Result<Described, ServiceError> {
         let Some(task) = self.load(id).await? else { return Err(Reject::NotFound.into()) };
         self.with_payloads(task).await

@@ -1,27 +1,31 @@
-//! The one loop: decide on the record as it stands, commit under its condition, tell others, answer.
+//! The one loop, for tasks, executions and crons: decide on the record as it stands, commit under its condition, tell
+//! others, answer.
 //!
 //! A conflict decides again on what is there now. A lost answer repeats the same write, which the store
-//! recognises by its nonce. Both are bounded.
+//! recognises by its nonce. Both are bounded. What is particular to a sort of record is its [`Drive`].
+
+mod cron;
+mod execution;
+mod task;
 
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use tickover_core::command::{Command, Context};
-use tickover_core::decision::{Decision, Effect, Reply};
+use tickover_core::command::Context;
+use tickover_core::decision::{Decision, Effect, NewPart};
 use tickover_core::duration::Millis;
-use tickover_core::error::Reject;
 use tickover_core::execution::message::TurnHint;
-use tickover_core::hint::Hint;
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_core::task::Task;
+use tickover_core::task::hint::Hint;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Wake;
 
 use crate::error::ServiceError;
 use crate::metric;
-use crate::ports::{Current, Outgoing, StoreError};
-use crate::service::Service;
+use crate::ports::{Current, Outgoing, Store, StoreError};
+use crate::service::{Rules, Service};
 use crate::telemetry::field;
 use crate::tick::outgoing;
 
@@ -33,64 +37,105 @@ pub(crate) const CONFLICT_WAIT: Millis = Millis::new(4);
 const RETRY_WAIT: Millis = Millis::new(25);
 
 /// What is known of the record before the first decision.
-pub(crate) enum Known {
+pub(crate) enum Known<R> {
     /// Nothing: it is read.
     Unread,
     /// That there should be none.
     Absent,
     /// How it stood when a hint was sent, or a moment ago.
-    Record(Box<Task>),
-}
-
-/// A command carried out.
-pub(crate) struct Driven {
-    /// The task as it stands now.
-    pub(crate) task: Option<Task>,
-    /// The answer.
-    pub(crate) outcome: Result<Reply, Reject>,
-    /// What is still to be told to others.
-    pub(crate) effects: Vec<Effect>,
+    Record(Box<R>),
 }
 
 /// One try: done, or the record was another one.
-pub(crate) enum Try {
-    /// Done.
-    Done(Box<Driven>),
+pub(crate) enum Try<R, A> {
+    /// Done. The effects of the decision are still to be carried out.
+    Done(Box<Decision<R, A>>),
     /// Others were first; how the record stands now, if the store could tell.
-    Conflict(Option<Box<Task>>),
+    Conflict(Option<Box<R>>),
+}
+
+/// A command that the loop carries out, and what is particular to its sort of record.
+pub(crate) trait Drive: Sized + Sync {
+    /// What it is asked of.
+    type Record: Send + Sync;
+    /// What a successful answer says.
+    type Reply: Send;
+    /// What its record is found by.
+    type Id: PartialEq + Sync;
+    /// Whether an execution that waits for the end of this record is told of it before the commit.
+    const TELLS_FIRST: bool;
+
+    /// What follows from it by these rules.
+    fn decide(
+        &self,
+        rules: &dyn Rules,
+        record: Option<&Self::Record>,
+        context: &Context<'_>,
+    ) -> Decision<Self::Record, Self::Reply>;
+
+    /// Reads a record. It may be past its retention: the rules look.
+    fn read(
+        store: &dyn Store,
+        id: &Self::Id,
+    ) -> impl Future<Output = Result<Option<Self::Record>, StoreError>> + Send;
+
+    /// The record that a write was in conflict with, if it is of this sort.
+    fn current(current: Current) -> Option<Box<Self::Record>>;
+
+    /// A record's id.
+    fn id(record: &Self::Record) -> &Self::Id;
+
+    /// The command as it is asked again after a conflict, where it isn't the same: it was decided on over the record
+    /// `seen`, which has become `current`.
+    fn again(
+        &self,
+        _service: &Service,
+        _seen: &Self::Record,
+        _current: &Self::Record,
+    ) -> impl Future<Output = Result<Option<Self>, ServiceError>> + Send {
+        async { Ok(None) }
+    }
+
+    /// Counts what only the command says of a change, once it is written.
+    fn count(&self, _record: &Self::Record) {}
 }
 
 impl Service {
     /// Carries a command out and tells others of it.
-    pub(crate) async fn drive(
+    pub(crate) async fn drive<C: Drive>(
         &self,
-        id: &TaskId,
-        known: Known,
-        command: &Command,
-    ) -> Result<Driven, ServiceError> {
-        let mut driven = self.drive_quietly(id, known, command).await?;
-        self.publish(std::mem::take(&mut driven.effects)).await;
-        Ok(driven)
+        id: &C::Id,
+        known: Known<C::Record>,
+        command: &C,
+    ) -> Result<Decision<C::Record, C::Reply>, ServiceError> {
+        let mut decision = self.drive_quietly(id, known, command).await?;
+        self.publish(std::mem::take(&mut decision.effects)).await;
+        Ok(decision)
     }
 
     /// Carries a command out; telling others is left to the caller, who may have more to send.
-    pub(crate) async fn drive_quietly(
+    pub(crate) async fn drive_quietly<C: Drive>(
         &self,
-        id: &TaskId,
-        known: Known,
-        command: &Command,
-    ) -> Result<Driven, ServiceError> {
+        id: &C::Id,
+        known: Known<C::Record>,
+        command: &C,
+    ) -> Result<Decision<C::Record, C::Reply>, ServiceError> {
         let mut record = match known {
-            Known::Unread => self.load(id).await?,
+            Known::Unread => self.patiently(|| C::read(&*self.ports.store, id)).await?,
             Known::Absent => None,
-            Known::Record(task) => Some(*task),
+            Known::Record(record) => Some(*record),
         };
+        let (mut seen, mut again) = (None, None);
         for tries in 0..CONFLICTS_MAX {
-            match self.attempt(record.as_ref(), command).await? {
-                Try::Done(driven) => return Ok(*driven),
-                Try::Conflict(Some(current)) if current.id == *id => record = Some(*current),
+            let current = match self.attempt(record.as_ref(), again.as_ref().unwrap_or(command)).await? {
+                Try::Done(decision) => return Ok(*decision),
+                Try::Conflict(Some(current)) if C::id(&current) == id => Some(*current),
                 // Even past its retention: a creation may have been our own.
-                Try::Conflict(_) => record = self.patiently(|| self.ports.store.task(id)).await?,
+                Try::Conflict(_) => self.patiently(|| C::read(&*self.ports.store, id)).await?,
+            };
+            let before = std::mem::replace(&mut record, current);
+            if let (Some(seen), Some(current)) = (seen.get_or_insert(before), &record) {
+                again = command.again(self, seen, current).await?;
             }
             // The first conflict is mostly a stale hint, not a crowd: nobody needs to make way.
             if tries > 0 {
@@ -101,29 +146,50 @@ impl Service {
     }
 
     /// Decides once and commits.
-    pub(crate) async fn attempt(
+    pub(crate) async fn attempt<C: Drive>(
         &self,
-        record: Option<&Task>,
-        command: &Command,
-    ) -> Result<Try, ServiceError> {
+        record: Option<&C::Record>,
+        command: &C,
+    ) -> Result<Try<C::Record, C::Reply>, ServiceError> {
         let now = self.now();
-        let record = record.filter(|task| !task.is_gone(now) || matches!(command, Command::Schedule(_)));
-        let context = Context { now, nonce: self.new_nonce(), limits: &self.limits };
-        let Decision { blobs, writes, effects, task, outcome } = self.rules.decide(record, command, &context);
-        for blob in &blobs {
-            self.patiently(|| self.ports.store.put_blob(&blob.at, &blob.body)).await?;
-        }
-        if !writes.is_empty() {
-            match self.patiently(|| self.ports.store.commit(&writes)).await {
-                Ok(()) => self.tell(&writes, now),
+        let mut decision = self.decide(record, command, now);
+        self.put_parts(&decision.parts).await?;
+        if !decision.writes.is_empty() {
+            if C::TELLS_FIRST {
+                self.tell_first(&mut decision.effects).await?;
+            }
+            match self.patiently(|| self.ports.store.commit(&decision.writes)).await {
+                Ok(()) => self.tell(&decision.writes, now),
                 Err(StoreError::Conflict { current }) => {
                     metric::store_conflict();
-                    return Ok(Try::Conflict(current.and_then(Current::task)));
+                    return Ok(Try::Conflict(current.and_then(C::current)));
                 }
                 Err(error) => return Err(error.into()),
             }
+            if let Some(record) = decision.record() {
+                command.count(record);
+            }
         }
-        Ok(Try::Done(Box::new(Driven { task, outcome, effects })))
+        Ok(Try::Done(Box::new(decision)))
+    }
+
+    /// What follows from a command now.
+    pub(crate) fn decide<C: Drive>(
+        &self,
+        record: Option<&C::Record>,
+        command: &C,
+        now: Timestamp,
+    ) -> Decision<C::Record, C::Reply> {
+        let context = Context { now, nonce: self.new_nonce(), limits: &self.limits };
+        command.decide(&*self.rules, record, &context)
+    }
+
+    /// Writes items that a record is about to point to.
+    pub(crate) async fn put_parts(&self, parts: &[NewPart]) -> Result<(), ServiceError> {
+        for part in parts {
+            self.patiently(|| self.ports.store.put_part(part)).await?;
+        }
+        Ok(())
     }
 
     /// Reads a task; one whose retention has passed doesn't exist any more.

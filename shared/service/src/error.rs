@@ -1,5 +1,6 @@
 //! What a call can end in when it isn't answered.
 
+use tickover_core::decision::Refusal;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::Undone;
 use tickover_core::id::QueueName;
@@ -45,6 +46,12 @@ impl ServiceError {
     /// execution, and what doesn't must not go on for ever.
     pub const fn undone(&self) -> Undone {
         if self.is_retryable() { Undone::ByWorker } else { Undone::ByCode }
+    }
+}
+
+impl<R> From<Refusal<R>> for ServiceError {
+    fn from(refusal: Refusal<R>) -> Self {
+        Self::Rejected(refusal.reject)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Executions: started, taken turn by turn, told of what they wait for, and closed.
 //!
 //! A worker's turn is a series of calls, each with the record as that worker last saw it, so that none of them needs
-//! a read. Each is decided on by the core and committed under its condition; whoever lost the execution meanwhile is
-//! refused by its lease.
+//! a read. Each is decided on by the core and committed under its condition. A worker that has lost the execution
+//! meanwhile is refused by its lease.
 
 mod again;
 mod close;
@@ -34,7 +34,7 @@ use tickover_core::trace::TraceContext;
 
 pub(crate) use close::Look;
 pub use describe::Described;
-pub(crate) use drive::{CALLERS_PATIENCE, KnownExecution};
+pub(crate) use drive::CALLERS_PATIENCE;
 pub use events::{Offered, PendingEvent, PendingEvents};
 pub use outcome::EndedStep;
 pub use remote::remote_id;
@@ -46,24 +46,18 @@ pub use work::Work;
 pub struct StartRequest {
     /// Its id; random when absent.
     pub id: Option<ExecutionId>,
-    /// Which code.
     pub workflow: WorkflowName,
-    /// Where its workers are.
     pub queue: QueueName,
-    /// Whether nobody has named that queue: then it is the one whose workers say that they have the code, if there is
-    /// one.
+    /// Whether the caller named no queue. Then it is the one whose workers say that they have the workflow, if any.
     pub any_queue: bool,
-    /// With which input.
     pub input: Option<Json>,
     /// Labels, a JSON object of strings.
     pub labels: Option<Json>,
     /// Whatever the caller wants to find again with it.
     pub memo: Option<Json>,
-    /// Timed out when.
     pub timeouts: ExecutionTimeouts,
     /// How long the code that runs after a failure has, where the caller knows that there is one.
     pub on_failure: Option<Millis>,
-    /// Not before this long.
     pub delay: Millis,
     /// Whom it tells of its end.
     pub parent: Option<Parent>,
@@ -97,16 +91,13 @@ impl StartRequest {
 /// An execution that exists now.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// Its record.
     pub execution: Execution,
-    /// Whether it had existed before.
     pub existed: bool,
 }
 
 /// An execution in a worker's hands.
 #[derive(Clone, Debug)]
 pub struct TakenTurn {
-    /// Its record.
     pub execution: Execution,
     /// The run's whole journal, the sealed part first.
     pub journal: Vec<Entry>,
@@ -134,13 +125,9 @@ pub struct RemoteStep {
     pub name: StepName,
     /// What sort of work it is: by this, a worker finds its handler.
     pub kind: TaskKind,
-    /// Where its workers are.
     pub queue: QueueName,
-    /// With which input.
     pub input: Option<Json>,
-    /// Retried how.
     pub retry: RetryPolicy,
-    /// Timed out when.
     pub timeouts: Timeouts,
     /// Its place among those it is waited for together with.
     pub slot: Option<Slot>,

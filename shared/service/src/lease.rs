@@ -12,7 +12,6 @@ const HEAD: usize = 1 + Incarnation::LEN + LeaseId::LEN;
 /// What a token holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseToken {
-    /// The incarnation of the task.
     pub incarnation: Incarnation,
     /// The fence of the attempt.
     pub lease: LeaseId,
@@ -21,7 +20,6 @@ pub struct LeaseToken {
 }
 
 impl LeaseToken {
-    /// The token's text.
     pub fn encode(&self) -> String {
         let mut bytes = Vec::with_capacity(HEAD + self.receipt.as_ref().map_or(0, String::len));
         bytes.push(VERSION);

@@ -6,7 +6,6 @@
 
 pub mod claim;
 pub mod config;
-pub mod conformance;
 pub mod cost;
 pub mod crons;
 pub mod describe;

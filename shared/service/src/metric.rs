@@ -5,10 +5,10 @@
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use tickover_core::duration::Millis;
-use tickover_core::event::{EndedAttempt, Event, Expiry, What};
 use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::QueueName;
 use tickover_core::queue::Standing;
+use tickover_core::task::event::{EndedAttempt, Event, Expiry, What};
 use tickover_core::task::{Status, Task};
 use tickover_core::time::Timestamp;
 
@@ -93,14 +93,12 @@ const DURATION_SECONDS: &[f64] =
 /// A metric that shows how values are spread.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
-    /// Its name.
     pub name: &'static str,
     /// Upper bounds of its buckets, in seconds, for a recorder that counts in buckets.
     pub bounds: &'static [f64],
     description: &'static str,
 }
 
-/// All histograms.
 pub const HISTOGRAMS: [Spread; 7] = [
     Spread {
         name: TASK_DURATION,

@@ -1,33 +1,45 @@
 //! What operators do to tasks: cancel and retry.
 
-use tickover_core::command::Command;
-use tickover_core::decision::{CancelReply, Reply};
-use tickover_core::error::Reject;
 use tickover_core::id::TaskId;
-use tickover_core::task::Task;
+use tickover_core::task::{Command, Reply, Task};
 
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
 
+/// What became of the cancellation of a task or an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelReply {
+    /// It has ended.
+    Cancelled,
+    /// Its worker will be told.
+    Requested,
+    /// It had ended before.
+    AlreadyFinished,
+}
+
+impl CancelReply {
+    /// By whether it has ended now, and whether the call changed anything.
+    pub(crate) const fn of(ended: bool, changed: bool) -> Self {
+        match (ended, changed) {
+            (false, _) => Self::Requested,
+            (true, true) => Self::Cancelled,
+            (true, false) => Self::AlreadyFinished,
+        }
+    }
+}
+
 impl Service {
     /// Ends a task, or asks its worker to; by force at once.
     pub async fn cancel(&self, id: &TaskId, force: bool) -> Result<(Task, CancelReply), ServiceError> {
-        let driven = self.drive(id, Known::Unread, &Command::Cancel { force }).await?;
-        match (driven.task, driven.outcome) {
-            (Some(task), Ok(Reply::Cancel(reply))) => Ok((task, reply)),
-            (_, Err(reject)) => Err(reject.into()),
-            (_, Ok(_)) => Err(Reject::NotFound.into()),
-        }
+        let (task, reply) = self.drive(id, Known::Unread, &Command::Cancel { force }).await?.outcome?;
+        let changed = reply == Reply::Cancel { changed: true };
+        let reply = CancelReply::of(task.ended().is_some(), changed);
+        Ok((task, reply))
     }
 
     /// Revives a task that ended without a result: its old deadline is gone, its timeout counts per attempt.
     pub async fn retry(&self, id: &TaskId) -> Result<Task, ServiceError> {
-        let driven = self.drive(id, Known::Unread, &Command::Retry).await?;
-        match (driven.task, driven.outcome) {
-            (Some(task), Ok(_)) => Ok(task),
-            (_, Err(reject)) => Err(reject.into()),
-            (None, Ok(_)) => Err(Reject::NotFound.into()),
-        }
+        Ok(self.drive(id, Known::Unread, &Command::Retry).await?.outcome?.0)
     }
 }

@@ -6,19 +6,17 @@
 //! begins it again. A walk in trouble sends a fresh message from the place that it has come to.
 
 use futures::stream::{self, StreamExt as _};
-use tickover_core::command::Command;
 use tickover_core::decision::DueReply;
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::execution;
 use tickover_core::id::{ExecutionId, QueueName, RecordId, TaskId};
 use tickover_core::queue::QueueRecord;
-use tickover_core::task::Task;
+use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Resume, Wake};
 
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::KnownExecution;
 use crate::ports::{DueEntry, DueRange, Outgoing, StoreError};
 use crate::service::Service;
 use crate::telemetry::field;
@@ -28,7 +26,7 @@ use crate::timers::{FireError, Fired};
 /// Other processes believe for 5 seconds that the queue is still paused, and park what they receive: the walk begins
 /// when they have stopped.
 const BEGINS_AFTER: Millis = Millis::from_secs(10);
-/// How long a walk goes on that nobody else can be sent.
+/// How long a walk lasts within its call, where there is no queue of timers to send a message to.
 const OWN_WALK: Millis = Millis::from_secs(20);
 /// How long a walk waits that got no answer of the store.
 const AGAIN_AFTER_SECS: u64 = 15;
@@ -51,8 +49,8 @@ enum Walked {
 }
 
 impl Service {
-    /// Notes that hints of a queue that was paused a moment ago are about to be deleted. Whether it still is: whoever
-    /// has resumed it meanwhile has sent nobody to look for them.
+    /// Notes on the queue's record, before any hint is deleted, that its resuming has to look for parked records.
+    /// `false` if the queue isn't paused any more: then no hint may be deleted.
     pub(crate) async fn note_parked(&self, queue: &QueueName) -> Result<bool, ServiceError> {
         if !self.record(queue).await?.is_some_and(|record| record.parked) {
             let noted = |record: &QueueRecord| {
@@ -87,7 +85,7 @@ impl Service {
         Ok(DueReply::Rearmed)
     }
 
-    /// Sends the messages of the walks that begin now. Where nobody takes messages, it walks itself while there is time.
+    /// Sends the messages of the walks that begin now. Without a queue of timers, it walks itself while there is time.
     async fn send_walks(&self, record: &QueueRecord, now: Timestamp, after: Millis, stop_at: Timestamp) {
         let Some(resuming) = &record.resuming else { return };
         let begin = resuming.walks.iter().filter(|(_, walk)| walk.heard_at == now);
@@ -213,7 +211,7 @@ impl Service {
         let driven: Vec<_> = stream::iter(parked)
             .map(|task: Task| async move {
                 let id = task.id.clone();
-                self.drive_quietly(&id, Known::Record(Box::new(task)), &Command::Unpark).await
+                self.drive_quietly(&id, Known::Record(Box::new(task)), &task::Command::Unpark).await
             })
             .buffer_unordered(RECORDS_AT_ONCE)
             .collect()
@@ -250,8 +248,8 @@ impl Service {
             }
             Err(error) => return Err(error.into()),
         };
-        let known = KnownExecution::Record(Box::new(execution));
-        match Box::pin(self.drive_execution(id, known, &ExecutionCommand::Unpark)).await {
+        let known = Known::Record(Box::new(execution));
+        match Box::pin(self.drive_execution(id, known, &execution::Command::Unpark)).await {
             Err(error) if error.is_retryable() => Err(error),
             Err(error) => {
                 tracing::error!({ field::EXECUTION_ID } = %id, %error, "a parked execution left alone");

@@ -1,9 +1,9 @@
-//! What the service needs from the world. Adapters implement these; the conformance suite holds them to it.
+//! What the service needs from the world. Adapters implement these; `tests/tests/conformance` holds them to it.
 
 use async_trait::async_trait;
 use futures::future::join_all;
 use tickover_core::cron::Cron;
-use tickover_core::decision::Write;
+use tickover_core::decision::{NewPart, Write};
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
@@ -50,14 +50,11 @@ pub enum StoreError {
 /// A record as a refused write found it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Current {
-    /// A task.
     Task(Box<Task>),
-    /// An execution.
     Execution(Box<Execution>),
 }
 
 impl Current {
-    /// The task, if it is one.
     pub fn task(self) -> Option<Box<Task>> {
         match self {
             Self::Task(task) => Some(task),
@@ -65,7 +62,6 @@ impl Current {
         }
     }
 
-    /// The execution, if it is one.
     pub fn execution(self) -> Option<Box<Execution>> {
         match self {
             Self::Task(_) => None,
@@ -77,7 +73,6 @@ impl Current {
 /// An entry of the due index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueEntry {
-    /// The record.
     pub record: RecordId,
     /// Its place. The index may lag behind the record.
     pub due_at: Timestamp,
@@ -88,11 +83,8 @@ pub struct DueEntry {
 /// A part of the due index: a shard's entries from one instant to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueRange {
-    /// The shard.
     pub shard: u16,
-    /// From when.
     pub from: Timestamp,
-    /// Until when.
     pub until: Timestamp,
 }
 
@@ -106,7 +98,6 @@ impl DueRange {
 /// A part of a longer answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// The entries.
     pub items: Vec<T>,
     /// Where to go on; absent at the end.
     pub next: Option<String>,
@@ -116,10 +107,7 @@ pub struct Page<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// Those of a shard of the due index: live ones, earliest due first.
-    Live {
-        /// The shard.
-        shard: u16,
-    },
+    Live { shard: u16 },
     /// Failed and timed-out ones, latest first.
     Dead,
     /// All there are, in no order: a walk over the whole table.
@@ -139,10 +127,19 @@ pub trait Store: Send + Sync {
     /// as done: so every commit can be repeated after a lost answer.
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError>;
 
+    /// Writes an item that a record is about to point to.
+    async fn put_part(&self, part: &NewPart) -> Result<(), StoreError> {
+        match part {
+            NewPart::Blob { at, body } => self.put_blob(at, body).await,
+            NewPart::Segment { of, key, segment, expires_at } => {
+                self.put_segment(of, key, segment, *expires_at).await
+            }
+        }
+    }
+
     /// Writes a payload under a key that nobody else has.
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError>;
 
-    /// Reads a payload.
     async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError>;
 
     /// The entries of a part of the due index, earliest first.
@@ -209,16 +206,13 @@ pub trait Store: Send + Sync {
     /// Crons, in the order in which they were made.
     async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError>;
 
-    /// A queue's record.
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError>;
 
     /// All queues that have a record, by name.
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError>;
 
-    /// The record of all ticks.
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError>;
 
-    /// An idempotency key's record.
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError>;
 }
 
@@ -248,7 +242,6 @@ pub enum QueueError {
 /// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Its body.
     pub body: String,
     /// How long it stays hidden, at most 15 minutes. A queue that counts whole seconds rounds down.
     pub delay: Millis,
@@ -257,7 +250,6 @@ pub struct Outgoing {
 /// A message in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Its body.
     pub body: String,
     /// What to delete it, or change its visibility, with.
     pub receipt: String,
@@ -349,7 +341,6 @@ pub trait Queue: Send + Sync {
     fn names(&self) -> Vec<QueueName>;
 }
 
-/// The time.
 #[async_trait]
 pub trait Clock: Send + Sync {
     /// Now, in UTC.
@@ -361,7 +352,6 @@ pub trait Clock: Send + Sync {
 
 /// Random bits that nobody can guess.
 pub trait Ids: Send + Sync {
-    /// Fills the bytes.
     fn fill(&self, bytes: &mut [u8]);
 }
 

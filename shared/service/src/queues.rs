@@ -53,7 +53,6 @@ impl QueueCache {
 /// A queue as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueInfo {
-    /// Its name.
     pub name: QueueName,
     /// Whether nothing is handed out.
     pub paused: bool,
@@ -82,8 +81,8 @@ impl Service {
         self.info(name.clone(), oldest_at).await
     }
 
-    /// Sets the gauges of all queues, our own among them: for whoever is about to read the metrics. A queue that
-    /// can't be asked now keeps its last ones.
+    /// Sets the gauges of all queues, our own among them, before metrics are read. A queue that doesn't answer keeps
+    /// its last values.
     pub async fn observe_queues(&self) {
         for name in self.ports.queue.names() {
             match self.ports.queue.depth(&name).await {

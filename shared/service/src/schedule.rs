@@ -2,19 +2,19 @@
 
 use futures::stream::{self, StreamExt as _};
 use sha2::{Digest as _, Sha256};
-use tickover_core::command::{Command, Key, Schedule, Start};
-use tickover_core::decision::{Effect, Reply};
+use tickover_core::decision::Effect;
 use tickover_core::error::Reject;
 use tickover_core::id::{Fingerprint, QueueName, TaskId, TaskKind};
 use tickover_core::limits::{self, IDEMPOTENCY_KEY_MAX};
 use tickover_core::payload::Json;
 use tickover_core::queue::KeyRecord;
 use tickover_core::retry::RetryPolicy;
-use tickover_core::task::Task;
+use tickover_core::task::command::{Key, Schedule, Start};
+use tickover_core::task::{Command, Decision, Reply, Task};
 use tickover_core::timeout::Timeouts;
 use tickover_core::trace::TraceContext;
 
-use crate::drive::{Driven, Known, Try};
+use crate::drive::{Known, Try};
 use crate::error::{ServiceError, unknown_queue};
 use crate::service::Service;
 
@@ -32,19 +32,13 @@ pub struct ScheduleRequest {
     pub id: Option<TaskId>,
     /// Makes the request repeatable without choosing an id.
     pub idempotency_key: Option<String>,
-    /// Where to.
     pub queue: QueueName,
-    /// What.
     pub kind: TaskKind,
-    /// With which input.
     pub input: Option<Json>,
     /// Labels, a JSON object of strings.
     pub labels: Option<Json>,
-    /// Retried how.
     pub retry: RetryPolicy,
-    /// Timed out when.
     pub timeouts: Timeouts,
-    /// From when.
     pub start: Start,
     /// The trace that it belongs to; of no account where traces aren't carried.
     pub trace: Option<TraceContext>,
@@ -53,13 +47,11 @@ pub struct ScheduleRequest {
 /// A task that exists now.
 #[derive(Clone, Debug)]
 pub struct Scheduled {
-    /// Its record.
     pub task: Task,
     /// Its input as given: the same whether it was new or not.
     pub input: Option<Json>,
     /// Its labels as given.
     pub labels: Option<Json>,
-    /// Whether it had existed before.
     pub existed: bool,
 }
 
@@ -102,16 +94,14 @@ impl Service {
     ) -> Result<(Scheduled, Vec<Effect>), ServiceError> {
         self.check_schedule(&request)?;
         self.open_queue(&request.queue).await?;
-        let driven = match &request.idempotency_key {
+        let decision = match &request.idempotency_key {
             Some(key) => self.schedule_keyed(&request, digest(&["key", key])).await?,
             None => self.schedule_by_id(&request).await?,
         };
-        let Driven { task, outcome, effects } = driven;
-        let (Some(task), Ok(Reply::Scheduled { existed })) = (task, outcome.clone()) else {
-            return Err(outcome.err().map_or(ServiceError::Contended, ServiceError::Rejected));
-        };
+        let (task, reply) = decision.outcome?;
+        let existed = reply == Reply::Scheduled { existed: true };
         let ScheduleRequest { input, labels, .. } = request;
-        Ok((Scheduled { task, input, labels, existed }, effects))
+        Ok((Scheduled { task, input, labels, existed }, decision.effects))
     }
 
     pub(crate) fn check_schedule(&self, request: &ScheduleRequest) -> Result<(), Reject> {
@@ -129,7 +119,7 @@ impl Service {
         Ok(())
     }
 
-    async fn schedule_by_id(&self, request: &ScheduleRequest) -> Result<Driven, ServiceError> {
+    async fn schedule_by_id(&self, request: &ScheduleRequest) -> Result<Decision, ServiceError> {
         let large = request.input.as_ref().map_or(0, Json::len) >= LARGE_BYTES;
         let (id, known) = match &request.id {
             // A repetition would otherwise write its whole input again, only to be told that it is there.
@@ -137,8 +127,8 @@ impl Service {
             Some(id) => (id.clone(), Known::Absent),
             None => (self.new_task_id(), Known::Absent),
         };
-        let command = self.schedule_command(request, id.clone(), None);
-        self.drive_quietly(&id, known, &command).await
+        let schedule = self.schedule_command(request, id.clone(), None);
+        self.drive_quietly(&id, known, &Command::Schedule(Box::new(schedule))).await
     }
 
     /// The key's record says which task it stands for; both are written together.
@@ -146,7 +136,7 @@ impl Service {
         &self,
         request: &ScheduleRequest,
         digest: Fingerprint,
-    ) -> Result<Driven, ServiceError> {
+    ) -> Result<Decision, ServiceError> {
         let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
         // One command for all tries: its incarnation is how a creation whose answer was lost is recognised.
         let first = self.schedule_command(request, own_id.clone(), Some(Key { digest, replaces: None }));
@@ -156,7 +146,7 @@ impl Service {
                 Some(key) => self.keyed_task(key).await?,
                 None => None,
             };
-            let (command, task) = match known {
+            let (schedule, task) = match known {
                 Some(task) => {
                     if request.id.as_ref().is_some_and(|id| *id != task.id) {
                         return Err(Reject::IdConflict.into());
@@ -165,12 +155,13 @@ impl Service {
                 }
                 None => (with_replaced(&first, stored), None),
             };
+            let command = Command::Schedule(Box::new(schedule));
             match self.attempt(task.as_ref(), &command).await? {
-                Try::Done(driven) => return Ok(*driven),
+                Try::Done(decision) => return Ok(*decision),
                 // The key is free, but the id isn't: an earlier task of that id, with or without another key.
                 Try::Conflict(Some(current)) if current.id == own_id && !current.is_gone(self.now()) => {
-                    if let Try::Done(driven) = self.attempt(Some(&current), &command).await? {
-                        return Ok(*driven);
+                    if let Try::Done(decision) = self.attempt(Some(&*current), &command).await? {
+                        return Ok(*decision);
                     }
                 }
                 Try::Conflict(_) => {}
@@ -192,8 +183,8 @@ impl Service {
         request: &ScheduleRequest,
         id: TaskId,
         key: Option<Key>,
-    ) -> Command {
-        Command::Schedule(Box::new(Schedule {
+    ) -> Schedule {
+        Schedule {
             id,
             incarnation: self.new_incarnation(),
             queue: request.queue.clone(),
@@ -208,7 +199,7 @@ impl Service {
             parent: None,
             trace: self.carried(request.trace),
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
-        }))
+        }
     }
 
     /// Makes sure the queue is there, before anything is written for it.
@@ -227,15 +218,9 @@ const fn limits_wait() -> tickover_core::duration::Millis {
     tickover_core::duration::Millis::new(10)
 }
 
-pub(crate) fn with_replaced(command: &Command, replaces: Option<KeyRecord>) -> Command {
-    match command {
-        Command::Schedule(schedule) => {
-            let mut schedule = schedule.clone();
-            schedule.key = schedule.key.map(|key| Key { replaces, ..key });
-            Command::Schedule(schedule)
-        }
-        other => other.clone(),
-    }
+pub(crate) fn with_replaced(schedule: &Schedule, replaces: Option<KeyRecord>) -> Schedule {
+    let schedule = schedule.clone();
+    Schedule { key: schedule.key.map(|key| Key { replaces, ..key }), ..schedule }
 }
 
 /// A digest of what was asked for. White space in JSON makes no difference, everything else does.

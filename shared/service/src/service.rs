@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use tickover_core::command::{Command, Context};
-use tickover_core::decide::decide;
-use tickover_core::decision::Decision;
+use tickover_core::command::Context;
+use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
-use tickover_core::execution::Execution;
-use tickover_core::execution::command::{CodeTerms, ExecutionCommand};
-use tickover_core::execution::decision::ExecutionDecision;
+use tickover_core::execution::command::CodeTerms;
+use tickover_core::execution::{self, Execution};
 use tickover_core::id::{BlobId, ExecutionId, Incarnation, LeaseId, Nonce, TaskId, WorkflowName};
 use tickover_core::limits::Limits;
-use tickover_core::task::Task;
+use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 
@@ -24,40 +22,50 @@ use crate::told::Told;
 /// The world, behind its ports.
 #[derive(Clone)]
 pub struct Ports {
-    /// Where records live.
     pub store: Arc<dyn Store>,
-    /// Where hints travel.
     pub queue: Arc<dyn Queue>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
     pub ids: Arc<dyn Ids>,
 }
 
-/// Who decides what a command does to a task.
+/// Who decides what a command does to a record. Every deployment decides as the core does; a test may decide otherwise
+/// about any of the three.
 pub trait Rules: Send + Sync {
-    /// As [`tickover_core::decide::decide`], which is what every deployment uses.
-    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision;
+    /// As [`task::decide`].
+    fn decide_task(
+        &self,
+        task: Option<&Task>,
+        command: &task::Command,
+        context: &Context<'_>,
+    ) -> task::Decision {
+        task::decide(task, command, context)
+    }
 
-    /// As [`tickover_core::execution::decide::decide`], which is what every deployment uses.
+    /// As [`execution::decide`].
     fn decide_execution(
         &self,
         execution: Option<&Execution>,
-        command: &ExecutionCommand,
+        command: &execution::Command,
         context: &Context<'_>,
-    ) -> ExecutionDecision {
-        tickover_core::execution::decide::decide(execution, command, context)
+    ) -> execution::Decision {
+        execution::decide(execution, command, context)
+    }
+
+    /// As [`cron::decide`].
+    fn decide_cron(
+        &self,
+        cron: Option<&Cron>,
+        command: &cron::Command,
+        context: &Context<'_>,
+    ) -> cron::Decision {
+        cron::decide(cron, command, context)
     }
 }
 
 /// The rules of the core.
 struct CoreRules;
 
-impl Rules for CoreRules {
-    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
-        decide(task, command, context)
-    }
-}
+impl Rules for CoreRules {}
 
 /// Everything Tickover does for tasks. Cheap to clone.
 #[derive(Clone)]
@@ -101,7 +109,6 @@ impl Service {
         Self { terms: Arc::new(terms), ..self }
     }
 
-    /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -111,7 +118,6 @@ impl Service {
         self.ports.clock.now()
     }
 
-    /// The clock itself.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.ports.clock
     }
@@ -122,7 +128,6 @@ impl Service {
         bytes
     }
 
-    /// Puts things into a random order.
     pub(crate) fn shuffle<T>(&self, things: &mut [T]) {
         for end in (2..=things.len()).rev() {
             let bits = usize::try_from(u32::from_be_bytes(self.random())).unwrap_or(0);
@@ -146,14 +151,13 @@ impl Service {
         BlobId::from_bytes(self.random())
     }
 
-    /// A task id nobody chose: 128 random bits in hexadecimal.
+    /// A random task id: 128 bits in hexadecimal.
     pub(crate) fn new_task_id(&self) -> TaskId {
         let text = format!("{:032x}", u128::from_be_bytes(self.random()));
         #[expect(clippy::expect_used, reason = "hexadecimal digits are allowed in every id")]
         TaskId::parse(text).expect("hexadecimal is a name")
     }
 
-    /// An execution's id nobody chose.
     pub(crate) fn new_execution_id(&self) -> ExecutionId {
         let text = format!("{:032x}", u128::from_be_bytes(self.random()));
         #[expect(clippy::expect_used, reason = "hexadecimal digits are allowed in every id")]

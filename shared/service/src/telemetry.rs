@@ -3,9 +3,9 @@
 
 use std::io::IsTerminal as _;
 
-use tickover_core::event::{Event, What};
 use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::WorkerName;
+use tickover_core::task::event::{Event, What};
 use tickover_core::time::Timestamp;
 pub use tracing_subscriber::filter::Targets;
 use tracing_subscriber::filter::{LevelFilter, ParseError};
@@ -16,21 +16,13 @@ use crate::config::Surroundings;
 
 /// The names of log fields.
 pub mod field {
-    /// A task's id.
     pub const TASK_ID: &str = "task.id";
-    /// An execution's id.
     pub const EXECUTION_ID: &str = "execution.id";
-    /// A workflow's name.
     pub const WORKFLOW: &str = "workflow";
-    /// The number of an execution's run.
     pub const RUN: &str = "run";
-    /// A step's name.
     pub const STEP_NAME: &str = "step.name";
-    /// The number of an attempt.
     pub const ATTEMPT: &str = "attempt";
-    /// A logical queue's name.
     pub const QUEUE_NAME: &str = "queue.name";
-    /// How long something took.
     pub const DURATION_MS: &str = "duration_ms";
     /// Which timeout was enforced.
     pub const TIMEOUT_KIND: &str = "timeout.kind";

@@ -39,7 +39,6 @@ const SHARDS_AT_ONCE: usize = 4;
 /// What a tick did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct TickReport {
-    /// Records looked at.
     pub looked_at: u64,
     /// Those whose deadline or timeout had passed.
     pub timed_out: u64,

@@ -5,17 +5,18 @@
 //! too early is sent again with what remains; one that comes twice finds nothing to do the second time.
 
 use futures::stream::{self, StreamExt as _};
-use tickover_core::command::Command;
-use tickover_core::decision::{DueReply, Reply};
+use tickover_core::decision::DueReply;
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, RecordId};
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Reply;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Handover, Sweep, Timer, Wake, WakeError};
 
 use crate::claim::WAITED_OUT;
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::{KnownExecution, Look};
+use crate::executions::Look;
 use crate::metric;
 use crate::service::Service;
 use crate::tick::{TickReport, outgoing};
@@ -45,10 +46,7 @@ pub enum Fired {
     /// A shard was swept.
     Swept(TickReport),
     /// Instants to come were handed to timers.
-    HandedOver {
-        /// How many.
-        timers: u64,
-    },
+    HandedOver { timers: u64 },
 }
 
 impl Fired {
@@ -73,10 +71,7 @@ pub enum FireError {
     Malformed(#[from] WakeError),
     /// It asks for an instant that no timer is ever sent for.
     #[error("a timer for {at}, which is more than a day ahead", at = .at.to_rfc3339())]
-    TooFarAhead {
-        /// Its instant.
-        at: Timestamp,
-    },
+    TooFarAhead { at: Timestamp },
     /// It could not be sent on.
     #[error("the message could not be sent on")]
     NotSentOn,
@@ -185,16 +180,13 @@ impl Service {
         let due_at = timer.due_at;
         let reply = match &timer.record {
             RecordId::Task(id) => {
-                let driven = self.drive(id, Known::Unread, &Command::Timer { due_at }).await?;
-                match driven.outcome {
-                    Ok(Reply::Due(reply)) => reply,
-                    // Ended, moved on, or gone.
-                    Ok(_) | Err(_) => DueReply::Nothing,
-                }
+                let decision = self.drive(id, Known::Unread, &Command::Timer { due_at }).await?;
+                // Where there is none, it has gone meanwhile.
+                if let Ok((_, Reply::Due(reply))) = decision.outcome { reply } else { DueReply::Nothing }
             }
             RecordId::Execution(id) => {
                 let look = Look::Timer { at: timer.at, due_at };
-                Box::pin(self.look_at_execution(id, KnownExecution::Unread, look, stop_at)).await?
+                Box::pin(self.look_at_execution(id, Known::Unread, look, stop_at)).await?
             }
             RecordId::Cron(id) => Box::pin(self.settle_cron(id)).await?,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, stop_at)).await?,

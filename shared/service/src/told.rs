@@ -7,20 +7,21 @@
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Change, Write};
 use tickover_core::duration::Millis;
-use tickover_core::event::{events, records};
-use tickover_core::execution::{ExecutionState, event as of_executions};
+use tickover_core::execution::{Execution, ExecutionState, event as of_executions};
 use tickover_core::id::QueueName;
 use tickover_core::task::Task;
+use tickover_core::task::event::events;
 use tickover_core::time::Timestamp;
 
+use crate::crons;
 use crate::ports::Outgoing;
 use crate::service::Service;
 use crate::telemetry;
 use crate::{metric, pulse::Pulse};
 
-/// Events that wait for the end of their call. Whoever sends, sends all there are: calls at once share batches.
+/// Events that wait for the end of their call. Each call sends all that wait, so concurrent calls share batches.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     waiting: Mutex<Vec<Outgoing>>,
@@ -47,38 +48,53 @@ impl Service {
     /// Logs and counts what a commit changed, and keeps it for [`Self::pass_on`].
     pub(crate) fn tell(&self, writes: &[Write], now: Timestamp) {
         let is_wanted = self.ports.queue.knows(&QueueName::events());
-        for (before, after) in writes.iter().filter_map(records) {
-            for mut event in events(before, after, now) {
-                event.trace = self.carried(event.trace);
-                telemetry::log_event(&event);
-                metric::event(&event, metric::born_at(before, after));
-                if is_wanted {
-                    self.told.put(&event.task_id, event.body());
-                }
-            }
-            self.note_ended_lease(before, after);
-            // Where there is a parent, the message may be what tells it.
-            if after.ended().is_some() && after.parent.is_none() {
-                self.ports.queue.forget(&after.queue, after.incarnation);
+        for change in writes.iter().filter_map(Write::change) {
+            match change {
+                Change::Task(before, after) => self.tell_of_task(before, after, is_wanted, now),
+                Change::Execution(before, after) => self.tell_of_execution(before, after, is_wanted, now),
+                Change::Cron(before, after) => crons::tell(before, after, now),
             }
         }
-        for (before, after) in writes.iter().filter_map(of_executions::records) {
-            if let Some(waited) = of_executions::turn_taken(before, after) {
-                metric::turn_taken(&after.queue, waited);
+    }
+
+    fn tell_of_task(&self, before: Option<&Task>, after: &Task, is_wanted: bool, now: Timestamp) {
+        for mut event in events(before, after, now) {
+            event.trace = self.carried(event.trace);
+            telemetry::log_event(&event);
+            metric::event(&event, metric::born_at(before, after));
+            if is_wanted {
+                self.told.put(&event.task_id, event.body());
             }
-            if matches!(after.state, ExecutionState::Ended(_)) && after.parent.is_none() {
-                self.ports.queue.forget(&after.queue, after.incarnation);
+        }
+        self.note_ended_lease(before, after);
+        // Where there is a parent, the message may be what tells it.
+        if after.ended().is_some() && after.parent.is_none() {
+            self.ports.queue.forget(&after.queue, after.incarnation);
+        }
+    }
+
+    fn tell_of_execution(
+        &self,
+        before: Option<&Execution>,
+        after: &Execution,
+        is_wanted: bool,
+        now: Timestamp,
+    ) {
+        if let Some(waited) = of_executions::turn_taken(before, after) {
+            metric::turn_taken(&after.queue, waited);
+        }
+        if matches!(after.state, ExecutionState::Ended(_)) && after.parent.is_none() {
+            self.ports.queue.forget(&after.queue, after.incarnation);
+        }
+        for mut event in of_executions::events(before, after, now) {
+            event.trace = self.carried(event.trace);
+            telemetry::log_execution(&event);
+            metric::execution(&event, after.created_at);
+            if event.what.ended_as().is_some() {
+                self.waiters.ended(&event.execution_id);
             }
-            for mut event in of_executions::events(before, after, now) {
-                event.trace = self.carried(event.trace);
-                telemetry::log_execution(&event);
-                metric::execution(&event, after.created_at);
-                if event.what.ended_as().is_some() {
-                    self.waiters.ended(&event.execution_id);
-                }
-                if is_wanted {
-                    self.told.put(&event.execution_id, event.body());
-                }
+            if is_wanted {
+                self.told.put(&event.execution_id, event.body());
             }
         }
     }

@@ -3,12 +3,12 @@
 //! The caller asks for the writes, commits them together with their own, and announces the work then. Without that
 //! announcement nothing is lost: the record has its place in the due index like any other, and the tick finds it.
 
-use tickover_core::command::{Command, Context, Key};
-use tickover_core::decision::{Decision, Effect, NewBlob, Reply, Write};
+use tickover_core::decision::{Decision, Effect, Write};
 use tickover_core::error::Reject;
-use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply};
+use tickover_core::execution;
 use tickover_core::id::{ExecutionId, TaskId};
-use tickover_core::task::Task;
+use tickover_core::task;
+use tickover_core::task::command::Key;
 use tickover_core::time::Timestamp;
 
 use crate::error::ServiceError;
@@ -21,7 +21,6 @@ use crate::service::Service;
 #[must_use = "the work begins only with the commit of its writes"]
 #[derive(Clone, Debug)]
 pub struct Prepared<Id> {
-    /// What it is.
     pub id: Id,
     /// Whether it had been there before: then there is nothing to write, and announcing it is all that is left.
     pub existed: bool,
@@ -43,13 +42,11 @@ impl Service {
             None => (self.new_execution_id(), None),
         };
         let command = self.start_command(request, queue, id.clone());
-        let context = Context { now: self.now(), nonce: self.new_nonce(), limits: &self.limits };
-        let decision = self.rules.decide_execution(record.as_ref(), &command, &context);
-        // A record that doesn't exist yet has no journal, and so no segments.
-        let ExecutionDecision { blobs, writes, effects, outcome, .. } = decision;
-        let existed = matches!(outcome?, ExecutionReply::Started { existed: true });
-        self.write_ahead(&blobs).await?;
-        Ok(Prepared { id, existed, writes, decided_at: context.now, effects })
+        let decided_at = self.now();
+        let Decision { parts, writes, effects, outcome } = self.decide(record.as_ref(), &command, decided_at);
+        let existed = outcome?.1 == execution::Reply::Started { existed: true };
+        self.put_parts(&parts).await?;
+        Ok(Prepared { id, existed, writes, decided_at, effects })
     }
 
     /// What scheduling a task comes to, not yet committed. Its id and its idempotency key are looked for first: a
@@ -76,30 +73,14 @@ impl Service {
             (None, None) => None,
         };
         let key = key.map(|digest| Key { digest, replaces: None });
-        let command = with_replaced(&self.schedule_command(&request, own_id.clone(), key), stored);
-        self.prepare_task(own_id, record, &command).await
-    }
-
-    async fn prepare_task(
-        &self,
-        own_id: TaskId,
-        record: Option<Task>,
-        command: &Command,
-    ) -> Result<Prepared<TaskId>, ServiceError> {
-        let context = Context { now: self.now(), nonce: self.new_nonce(), limits: &self.limits };
-        let decision = self.rules.decide(record.as_ref(), command, &context);
-        let Decision { blobs, writes, effects, task, outcome } = decision;
-        let existed = matches!(outcome?, Reply::Scheduled { existed: true });
-        self.write_ahead(&blobs).await?;
-        let id = task.map_or(own_id, |task| task.id);
-        Ok(Prepared { id, existed, writes, decided_at: context.now, effects })
-    }
-
-    async fn write_ahead(&self, blobs: &[NewBlob]) -> Result<(), ServiceError> {
-        for blob in blobs {
-            self.patiently(|| self.ports.store.put_blob(&blob.at, &blob.body)).await?;
-        }
-        Ok(())
+        let schedule = with_replaced(&self.schedule_command(&request, own_id, key), stored);
+        let command = task::Command::Schedule(Box::new(schedule));
+        let decided_at = self.now();
+        let Decision { parts, writes, effects, outcome } = self.decide(record.as_ref(), &command, decided_at);
+        let (task, reply) = outcome?;
+        let existed = reply == task::Reply::Scheduled { existed: true };
+        self.put_parts(&parts).await?;
+        Ok(Prepared { id: task.id, existed, writes, decided_at, effects })
     }
 
     /// Sends the hints and timers of work whose writes are committed. Only after the commit: workers would find

@@ -1,12 +1,12 @@
 //! What workers report: signs of life, results, errors, and tasks given back.
 
-use tickover_core::command::{Command, Complete, Fail, Heartbeat};
-use tickover_core::decision::Reply;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::TaskId;
 use tickover_core::limits::{self, ERROR_CODE_MAX};
 use tickover_core::payload::{Json, cut_to_fit};
+use tickover_core::task::command::{Command, Complete, Fail, Heartbeat};
+use tickover_core::task::decision::Reply;
 use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 
@@ -89,7 +89,6 @@ impl Service {
         })
     }
 
-    /// Records a result.
     pub async fn complete(
         &self,
         id: &TaskId,
@@ -168,19 +167,14 @@ impl Service {
         if !token.is_of(&task) {
             return Err(Reject::LeaseLost.into());
         }
-        let driven = self.drive(id, Known::Record(Box::new(task)), command).await?;
-        match (driven.task, driven.outcome) {
-            (Some(task), Ok(reply)) => Ok((task, reply)),
-            (_, Err(reject)) => Err(reject.into()),
-            (None, Ok(_)) => Err(Reject::NotFound.into()),
-        }
+        Ok(self.drive(id, Known::Record(Box::new(task)), command).await?.outcome?)
     }
 
-    /// The message is the lease's shadow: it stays hidden as long.
+    /// Keeps the message hidden for as long as the lease lasts.
     async fn extend_message(&self, task: &Task, token: &LeaseToken, length: Millis) {
         let Some(receipt) = &token.receipt else { return };
         if let Err(error) = self.ports.queue.change_visibility(&task.queue, receipt, length).await {
-            // It comes back sooner than need be, and whoever gets it finds the lease alive.
+            // It comes back sooner than need be; its receiver finds the lease alive.
             tracing::debug!({ field::TASK_ID } = %task.id, %error, "message not extended");
         }
     }

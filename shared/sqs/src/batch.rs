@@ -45,8 +45,8 @@ pub(crate) fn unbuilt(error: &BuildError) -> QueueError {
     QueueError::Unavailable { reason: error.to_string() }
 }
 
-/// Why SQS didn't do part of a batch. What is the receipt's own fault is none: that message is gone, or somebody
-/// else's by now.
+/// The error of a batch that SQS did in part. A bad receipt is no error: that message is gone, or has been received
+/// again since.
 pub(crate) fn refusal(failed: &[BatchResultErrorEntry]) -> Result<(), QueueError> {
     match failed.iter().find(|entry| !entry.sender_fault()) {
         Some(entry) => Err(classify_entry(entry.code(), entry.message())),

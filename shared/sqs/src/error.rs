@@ -40,7 +40,7 @@ const THROTTLED: &[&str] = &[
 const DENIED: &[&str] = &["AccessDenied", "AccessDeniedException"];
 const DENIED_KEY: &[&str] = &["KMS.AccessDeniedException", "KmsAccessDenied"];
 
-/// The credentials in use are nobody's, or nobody's any more.
+/// The credentials are unknown or have expired.
 const BAD_CREDENTIALS: &[&str] = &[
     "ExpiredToken",
     "ExpiredTokenException",
@@ -64,7 +64,7 @@ where
     let code = error.code().unwrap_or_default();
     let status = error.raw_response().map(|response| response.status().as_u16());
     if NO_QUEUE.contains(&code) {
-        // The caller knows the queue by its name only. Whoever configured it should know what is wrong.
+        // The caller knows the queue's name only. The log tells its operator what is wrong.
         tracing::error!(
             { QUEUE_NAME } = queue,
             code,

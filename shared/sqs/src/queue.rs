@@ -159,7 +159,7 @@ impl Queue for SqsQueue {
     async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
         let request = self.client.delete_message().queue_url(self.url(queue)?).receipt_handle(receipt);
         match request.send().await.map_err(|error| classify_with_receipt(queue.as_str(), &error)) {
-            // Gone already, or somebody else's now: either way there is nothing left to do with this receipt.
+            // The message is gone, or has been received again. Either way this receipt is done with.
             Ok(_) | Err(QueueError::StaleReceipt) => Ok(()),
             Err(error) => Err(error),
         }

@@ -40,11 +40,8 @@ pub enum Work {
 /// So much work of a kind, a fifth of which fails.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Of which kind.
     pub work: Work,
-    /// How many.
     pub count: usize,
-    /// How many a second.
     pub per_second: usize,
     /// Over how many shards the due index is spread.
     pub due_shards: u16,

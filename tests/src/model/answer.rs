@@ -1,12 +1,14 @@
 //! What is asked of the rules, and what they answer, in the model's terms.
 
-use tickover_core::command::{Claim, Command, Company, Complete, Fail, Heartbeat, HintedRecord};
-use tickover_core::decision::{ClaimReply, Decision, Effect, Reply};
+use tickover_core::command::Company;
+use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::{BlobId, Incarnation, LeaseId};
 use tickover_core::payload::Json;
 use tickover_core::queue::QueueView;
+use tickover_core::task::command::{Claim, Command, Complete, Fail, Heartbeat, HintedRecord};
+use tickover_core::task::decision::{ClaimReply, Decision, Reply};
 use tickover_core::task::{Failure, State as TaskState, Task};
 use tickover_core::time::Timestamp;
 
@@ -45,7 +47,6 @@ pub(super) struct Question {
     pub(super) clock: u8,
 }
 
-/// A decision.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     /// Without keys and payloads there is at most one write.
@@ -95,7 +96,6 @@ impl Answer {
 }
 
 impl Ask {
-    /// The command.
     pub(super) fn command(self, task: u8, lease: u8, length: Millis) -> Command {
         let fence = LeaseId::from_bytes([lease; 16]);
         let blob_id = BlobId::from_bytes([0; 16]);
@@ -123,8 +123,8 @@ impl Ask {
 
 /// What the service does after each answer.
 fn then(decision: &Decision) -> Then {
-    let state = decision.task.as_ref().map(|task| &task.state);
-    match (&decision.outcome, state) {
+    let state = decision.record().map(|task| &task.state);
+    match (decision.reply(), state) {
         (Ok(Reply::Claim(ClaimReply::Claimed)), _) => Then::Work,
         (Ok(Reply::Claim(ClaimReply::Held)), Some(TaskState::Running(running))) => {
             Then::Leave { until: running.lease_expires_at }
@@ -141,7 +141,7 @@ fn then(decision: &Decision) -> Then {
                 Reply::Claim(ClaimReply::Held | ClaimReply::Suspect)
                 | Reply::Unparked { .. }
                 | Reply::Scheduled { .. }
-                | Reply::Cancel(_)
+                | Reply::Cancel { .. }
                 | Reply::Revived
                 | Reply::Due(_),
             )

@@ -1,14 +1,15 @@
 //! Bugs to build in, each a way in which the rules or the table could be wrong. A check that finds none of them
 //! checks nothing.
 
-use tickover_core::command::{Command, Complete, Context, Fail};
-use tickover_core::decide::decide;
-use tickover_core::decision::{Decision, Effect, Write};
+use tickover_core::command::Context;
+use tickover_core::decision::{Effect, Write};
 use tickover_core::due::Due;
 use tickover_core::id::LeaseId;
+use tickover_core::task::command::{Command, Complete, Fail};
+use tickover_core::task::decide;
+use tickover_core::task::decision::Decision;
 use tickover_core::task::{Pending, State, Task};
 
-/// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// A report is taken from whoever sends it: its lease isn't compared with the holder's.

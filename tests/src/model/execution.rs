@@ -19,7 +19,6 @@ use crate::scene::START;
 
 pub use record::Kept;
 
-/// Remote steps.
 const STEPS: usize = 2;
 
 /// A bug in what surrounds or makes a decision.
@@ -38,7 +37,6 @@ pub enum Slip {
 pub enum Waits {
     /// Two remote steps, the last of which tells.
     ForSteps,
-    /// An event.
     ForAnEvent,
 }
 
@@ -118,7 +116,6 @@ struct Seen {
     usurped: bool,
 }
 
-/// A worker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Worker {
     Idle,

@@ -1,8 +1,8 @@
 //! What must always hold, and what must be possible, or the check would hold of an empty world.
 
 use stateright::Property;
-use tickover_core::due::visible_at;
 use tickover_core::payload::{Json, Payload};
+use tickover_core::task::due::visible_at;
 use tickover_core::task::{Ending, Outcome, Status, Task};
 
 use super::actor::Actor;

@@ -19,7 +19,6 @@ struct Inner {
 }
 
 impl Record {
-    /// This record.
     pub fn new(task: Task) -> Self {
         let mut hasher = DefaultHasher::new();
         serde_json::to_string(&task).unwrap_or_default().hash(&mut hasher);

@@ -27,7 +27,6 @@ macro_rules! bugs {
         }
 
         impl Bug {
-            /// All there are.
             pub const ALL: &[Self] = &[$(Self::$bug),+];
 
             /// Its name, as `--bug` takes it.
@@ -173,7 +172,6 @@ pub fn ahead(bug: Option<Bug>, actor: Actor) -> Option<i64> {
 }
 
 impl Bug {
-    /// The bug of that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|bug| bug.name() == name)
     }

@@ -21,7 +21,6 @@ impl Dice {
         dice
     }
 
-    /// The next number.
     pub fn roll(&self) -> u64 {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use tickover_core::command::{Command, Context, Schedule, Start};
+use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
 use tickover_core::limits::Limits;
 use tickover_core::retry::RetryPolicy;
+use tickover_core::task::command::{Command, Schedule, Start};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::ports::Ids as _;
@@ -104,14 +105,14 @@ pub(super) fn pour(world: &World, count: usize) {
         let nonce = Nonce::from_bytes(nonce);
         let context = Context { now, nonce, limits: &world.limits };
         let command = Command::Schedule(Box::new(task(&dice, number, now)));
-        let decision = tickover_core::decide(None, &command, &context);
+        let decision = tickover_core::task::decide(None, &command, &context);
         let decided = Decided {
             call: world.next_call(),
             now,
             nonce,
             seen: None,
             command,
-            outcome: decision.outcome,
+            outcome: decision.reply().cloned().map_err(Clone::clone),
             effects: decision.effects,
         };
         world.note(Actor::Client(1), What::Decided(Box::new(decided)));

@@ -28,28 +28,22 @@ const JUST_NOW: Millis = Millis::from_secs(5);
 /// What a call to the world comes up against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nobody answered.
     Unavailable,
-    /// Too many calls.
     Throttled,
 }
 
 /// Which service a call is to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Far {
-    /// The table.
     Table,
-    /// The queues.
     Queues,
 }
 
 /// What stands between one process and the world.
 pub struct Gate {
-    /// The world.
     pub world: Arc<World>,
     /// Whose gate it is.
     pub actor: Actor,
-    /// The process's clock.
     pub clock: Arc<SimClock>,
     /// The process's luck.
     pub dice: Dice,

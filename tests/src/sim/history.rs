@@ -6,15 +6,16 @@ pub mod execution;
 
 use std::sync::{Mutex, PoisonError};
 
-use tickover_core::command::Command;
-use tickover_core::decision::{Effect, Reply};
+use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::journal::SegmentKey;
 use tickover_core::execution::message::TurnHint;
-use tickover_core::hint::Hint;
 use tickover_core::id::{BlobId, ExecutionId, Incarnation, LeaseId, Nonce, QueueName, TaskId};
 use tickover_core::payload::Json;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Reply;
+use tickover_core::task::hint::Hint;
 use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Timer, Wake};
@@ -45,14 +46,11 @@ pub enum Actor {
     Batch(u8),
 }
 
-/// Something that happened.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// When, by the world's clock.
     pub at: Timestamp,
-    /// Who did it.
     pub actor: Actor,
-    /// What.
     pub what: What,
 }
 
@@ -61,16 +59,12 @@ pub struct Event {
 pub enum What {
     /// A call began.
     Called {
-        /// Its number.
         call: u64,
-        /// What was asked.
         request: Request,
     },
     /// A call ended. One whose process died never does.
     Answered {
-        /// Its number.
         call: u64,
-        /// What was said.
         answer: Answer,
     },
     /// The rules were asked.
@@ -81,14 +75,11 @@ pub enum What {
     OfExecution(Box<Happening>),
     /// Something happened to a message.
     Message {
-        /// Of which queue.
         queue: QueueName,
         /// What happened.
         fate: Fate,
-        /// What the message says.
         note: Note,
     },
-    /// Something went wrong.
     Fault(Fault),
 }
 
@@ -123,15 +114,12 @@ pub enum Request {
     Claim(QueueName),
     /// Take tasks and turns from a queue.
     Work(QueueName),
-    /// Something about an execution.
     OfExecution(Asked),
     /// Take this task.
     ClaimById(TaskId),
     /// A worker's report on what it holds.
     Report(Held, Report),
-    /// End a task.
     Cancel(TaskId),
-    /// Revive a task.
     Retry(TaskId),
     /// Stop or resume handing out a queue's tasks.
     Pause(QueueName, bool),
@@ -144,7 +132,6 @@ pub enum Request {
 /// A task in a worker's hands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Which.
     pub task: TaskId,
     /// Which of those that had this id.
     pub incarnation: Incarnation,
@@ -154,7 +141,6 @@ pub struct Held {
     pub token: String,
 }
 
-/// What a worker reports.
 #[derive(Clone, Debug)]
 pub enum Report {
     /// Still at it.
@@ -163,7 +149,6 @@ pub enum Report {
     Complete(Json),
     /// It went wrong.
     Fail {
-        /// How.
         error: Failure,
         /// Whether trying again can help.
         retryable: bool,
@@ -181,7 +166,6 @@ pub enum Answer {
     Claimed(Vec<Held>),
     /// The caller holds these tasks and these turns.
     Taken(Vec<Held>, Vec<HeldTurn>),
-    /// Something about an execution.
     OfExecution(Told),
     /// The lease holds until then.
     Renewed {
@@ -208,7 +192,6 @@ pub enum Answer {
 /// A task that a client was told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Its id.
     pub task: TaskId,
     /// Which of those that had this id.
     pub incarnation: Incarnation,
@@ -227,9 +210,7 @@ pub struct Decided {
     pub nonce: Nonce,
     /// The record that it was taken on.
     pub seen: Option<Box<Task>>,
-    /// What was asked.
     pub command: Command,
-    /// The answer.
     pub outcome: Result<Reply, Reject>,
     /// What others were to be told.
     pub effects: Vec<Effect>,
@@ -238,9 +219,7 @@ pub struct Decided {
 /// A change of one record.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// As it was.
     pub before: Option<Task>,
-    /// As it is.
     pub after: Task,
 }
 
@@ -266,7 +245,6 @@ pub enum Fate {
 pub enum Note {
     /// That a task waits.
     Hint {
-        /// Which.
         task: TaskId,
         /// Which of those that had this id.
         incarnation: Incarnation,
@@ -275,7 +253,6 @@ pub enum Note {
     },
     /// That an execution's turn may begin.
     Turn {
-        /// Which.
         execution: ExecutionId,
         /// Which of those that had this id.
         incarnation: Incarnation,
@@ -295,7 +272,6 @@ impl Note {
         }
     }
 
-    /// Reads a message.
     pub fn of(body: &str) -> Self {
         if let Ok(Hint { task, .. }) = Hint::parse(body) {
             return Self::Hint { task: task.id, incarnation: task.incarnation, version: task.version };
@@ -316,13 +292,9 @@ impl Note {
 pub enum Deleted {
     /// A task's, an execution's or a schedule's record.
     Record,
-    /// A segment of a journal.
     Segment(SegmentKey),
-    /// A join item.
     Join,
-    /// A payload.
     Blob(BlobId),
-    /// An idempotency key's record.
     Key,
 }
 
@@ -335,7 +307,6 @@ pub enum Midst {
     HandingOver,
 }
 
-/// Something that went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The process died; it is started anew after that long.
@@ -378,7 +349,6 @@ pub enum Fault {
     StormOver,
 }
 
-/// The history of a run.
 #[derive(Debug, Default)]
 pub struct History(Mutex<Vec<Event>>);
 
@@ -393,7 +363,6 @@ impl History {
         self.events().len()
     }
 
-    /// Whether nothing has happened.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

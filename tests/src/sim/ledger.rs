@@ -57,7 +57,6 @@ enum Known {
 }
 
 impl Ledger {
-    /// An empty table.
     pub fn new(seed: u64, page: usize, clock: Arc<ManualClock>, history: Arc<History>) -> Self {
         let dice = Dice::new(seed, "ledger");
         let (index, open) = (Mutex::default(), Mutex::default());
@@ -80,7 +79,6 @@ impl Ledger {
         self.bodies.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
-    /// Writes a payload.
     pub async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
         self.bodies.lock().unwrap_or_else(PoisonError::into_inner).insert(at.id, body.clone());
         self.store.put_blob(at, body).await

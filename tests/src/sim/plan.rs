@@ -5,12 +5,12 @@ mod story;
 
 use std::collections::BTreeMap;
 
-use tickover_core::command::Start;
 use tickover_core::duration::Millis;
 use tickover_core::id::{ExecutionId, QueueName, TaskId, TaskKind};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
 use tickover_core::retry::{Delay, MaxAttempts, RetryPolicy};
+use tickover_core::task::command::Start;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::executions::StartRequest;
@@ -43,13 +43,11 @@ const KEYS: [&str; 2] = ["k-1", "k-2"];
 /// A run before it begins.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What goes wrong.
     pub weather: Weather,
     /// What lasts longer than a call.
     pub hardship: Hardship,
     /// Until when.
     pub storm_until: Timestamp,
-    /// The limits of every service.
     pub limits: Limits,
     /// How many processes work on tasks.
     pub workers: u8,
@@ -66,11 +64,8 @@ pub struct Plan {
 /// Something that a client wants.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// When.
     pub at: Timestamp,
-    /// By whom.
     pub client: u8,
-    /// What.
     pub wish: Wish,
     /// How often the call is made again although it succeeded.
     pub repeats: u64,

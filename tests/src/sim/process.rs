@@ -4,15 +4,12 @@ pub mod execution;
 
 use std::sync::Arc;
 
-use tickover_core::command::{Command, Context};
-use tickover_core::decision::Decision;
+use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::Execution;
-use tickover_core::execution::command::ExecutionCommand;
-use tickover_core::execution::decision::ExecutionDecision;
+use tickover_core::execution::{Command as ExecutionCommand, Decision as ExecutionDecision, Execution};
 use tickover_core::id::{QueueName, TaskId};
-use tickover_core::task::Task;
+use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use tickover_service::lease::LeaseToken;
@@ -34,9 +31,7 @@ const TICK_BUDGET: Millis = Millis::from_secs(50);
 
 /// A process, from its start to its end or death.
 pub struct Process {
-    /// The world it is in.
     pub world: Arc<World>,
-    /// Its way to it.
     pub gate: Arc<Gate>,
     /// Its queues, for whoever reads them itself.
     pub queue: Arc<SimQueue>,
@@ -145,13 +140,11 @@ impl Process {
         self.call(asked, Answer::clone, carry_out).await.map(drop)
     }
 
-    /// Ends a task.
     pub async fn cancel(&self, id: &TaskId, force: bool) -> Result<(), ServiceError> {
         let asked = Request::Cancel(id.clone());
         self.call(asked, |_| Answer::Done, async |service| service.cancel(id, force).await).await.map(drop)
     }
 
-    /// Revives a task.
     pub async fn retry(&self, id: &TaskId) -> Result<(), ServiceError> {
         let asked = Request::Retry(id.clone());
         self.call(asked, |_| Answer::Done, async |service| service.retry(id).await).await.map(drop)
@@ -222,10 +215,15 @@ struct Observed {
 }
 
 impl Rules for Observed {
-    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+    fn decide_task(
+        &self,
+        task: Option<&Task>,
+        command: &task::Command,
+        context: &Context<'_>,
+    ) -> task::Decision {
         if self.world.is_runaway() {
             // Whoever goes round for ever at one instant never comes to a gate.
-            return Decision::refuse(task, Reject::NotFound);
+            return task::Decision::refuse(task, Reject::NotFound);
         }
         let decision = bugs::decide(&self.world, self.actor, task, command, context);
         let decided = Decided {
@@ -234,7 +232,7 @@ impl Rules for Observed {
             nonce: context.nonce,
             seen: task.cloned().map(Box::new),
             command: command.clone(),
-            outcome: decision.outcome.clone(),
+            outcome: decision.reply().cloned().map_err(Clone::clone),
             effects: decision.effects.clone(),
         };
         self.world.note(self.actor, What::Decided(Box::new(decided)));
@@ -257,7 +255,7 @@ impl Rules for Observed {
             nonce: context.nonce,
             seen: execution.cloned().map(Box::new),
             command: command.clone(),
-            outcome: decision.outcome.clone(),
+            outcome: decision.reply().cloned().map_err(Clone::clone),
             effects: decision.effects.clone(),
         };
         self.world.note(self.actor, What::OfExecution(Box::new(Happening::Decided(ruling))));

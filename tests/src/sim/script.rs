@@ -44,7 +44,6 @@ pub enum Kind {
     Deadly,
 }
 
-/// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// A step within the turn, which fails so often before it works.
@@ -60,23 +59,18 @@ pub enum Op {
     },
     /// A step within the turn that has so much time, whatever becomes of its worker.
     Timed(Millis),
-    /// A sleep.
     Sleep(Millis),
-    /// A wait for an event.
     Wait {
-        /// Which.
         event: &'static str,
         /// For how long at most.
         timeout: Option<Millis>,
     },
     /// Steps that run as tasks, waited for together.
     Remote {
-        /// How many.
         count: u16,
         /// Whether only the last one of each join item tells.
         joined: bool,
     },
-    /// A child execution.
     Child {
         /// What becomes of it at the close.
         policy: ParentClosePolicy,
@@ -88,9 +82,7 @@ pub enum Op {
 /// How a run ends that comes to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With a result.
     Completes,
-    /// With an error.
     Fails,
 }
 
@@ -104,7 +96,6 @@ pub struct OnFailure {
 }
 
 impl Script {
-    /// The script of a seed.
     pub fn of(seed: u64, is_child: bool) -> Self {
         let dice = Dice::new(seed, "script");
         let count = dice.between(1, if is_child { 2 } else { 4 });

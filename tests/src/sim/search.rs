@@ -17,7 +17,6 @@ const THREADS: usize = 2;
 /// A seed for which something doesn't hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The seed.
     pub seed: u64,
     /// What was deliberately wrong.
     pub bug: Option<Bug>,

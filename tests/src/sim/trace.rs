@@ -5,8 +5,8 @@ pub mod execution;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use tickover_core::command::Command;
 use tickover_core::decision::Effect;
+use tickover_core::task::command::Command;
 use tickover_core::task::{Ending, State, Task};
 use tickover_core::time::Timestamp;
 

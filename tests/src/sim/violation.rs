@@ -58,7 +58,6 @@ impl fmt::Display for Invariant {
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What doesn't hold.
     pub invariant: Invariant,
     /// Since when, by the world's clock.
     pub at: Timestamp,

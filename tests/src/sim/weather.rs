@@ -53,7 +53,6 @@ pub struct Weather {
 }
 
 impl Weather {
-    /// A seed's weather.
     pub fn of(seed: u64) -> Self {
         let dice = Dice::new(seed, "weather");
         match dice.between(0, 7) {

@@ -42,9 +42,7 @@ pub struct World {
     pub limits: Limits,
     /// The one table.
     pub ledger: Arc<Ledger>,
-    /// The queues.
     pub messages: Arc<MemoryQueue>,
-    /// What happened.
     pub history: Arc<History>,
     /// What is deliberately wrong.
     pub bug: Option<Bug>,

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use tickover_core::command::Start;
 use tickover_core::duration::Millis;
 use tickover_core::id::TaskKind;
 use tickover_core::payload::Json;
 use tickover_core::retry::{Jitter, MaxAttempts, RetryPolicy};
 use tickover_core::task::Status;
+use tickover_core::task::command::Start;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::schedule::ScheduleRequest;
 use tickover_tests::scene::{queue_name, task_id};

@@ -6,10 +6,11 @@ use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Happened};
-use tickover_core::execution::{Closed, Execution, ExecutionOutcome, ExecutionState, Ready, Turn, Waiting};
-use tickover_core::id::{ExecutionId, LeaseId, Nonce, WorkflowName};
+use tickover_core::execution::{
+    Closed, Execution, ExecutionOutcome, ExecutionState, Ready, Turn, Waiting, fixture,
+};
+use tickover_core::id::{ExecutionId, Incarnation, LeaseId, Nonce, WorkflowName};
 use tickover_core::time::Timestamp;
-use tickover_tests::handmade;
 
 use crate::writes::IDS;
 
@@ -83,7 +84,9 @@ fn turned() -> impl Strategy<Value = Turned> {
 
 /// A new execution at that time.
 pub(crate) fn started(id: &str, number: u64, now: Timestamp) -> Execution {
-    handmade::execution(id, number, now).unwrap()
+    let number = number.to_be_bytes();
+    let (incarnation, nonce) = (Incarnation::from_bytes(number), Nonce::from_bytes(number));
+    Execution { id: execution_id(id), incarnation, nonce, ..fixture::pending(now) }
 }
 
 pub(crate) fn execution_id(id: &str) -> ExecutionId {
@@ -92,7 +95,7 @@ pub(crate) fn execution_id(id: &str) -> ExecutionId {
 
 /// The workflow of them all.
 pub(crate) fn workflow() -> WorkflowName {
-    WorkflowName::parse("w").unwrap()
+    WorkflowName::parse("checkout").unwrap()
 }
 
 impl Turned {

@@ -36,7 +36,6 @@ fn request(max: usize, lease: Millis, wait: Millis) -> ClaimRequest {
 }
 
 impl Side {
-    /// Makes the call.
     pub(crate) async fn perform(&mut self, call: &Call) -> String {
         let now = self.service.now();
         let answer = match call {

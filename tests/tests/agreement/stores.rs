@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use tickover_core::command::{Command, Context, Key};
-use tickover_core::decide::decide;
+use tickover_core::command::Context;
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
@@ -11,6 +10,8 @@ use tickover_core::execution::Execution;
 use tickover_core::id::{ExecutionId, Incarnation, LeaseId, Nonce, TaskId};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
+use tickover_core::task::command::{Command, Key};
+use tickover_core::task::decide;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::MemoryStore;

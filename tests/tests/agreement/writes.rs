@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use tickover_core::command::{Claim, Command, Company, Complete, Fail, Heartbeat, Key, Schedule, Start};
+use tickover_core::command::Company;
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, LeaseId, TaskKind};
@@ -10,6 +10,7 @@ use tickover_core::payload::Json;
 use tickover_core::queue::QueueView;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Failure;
+use tickover_core::task::command::{Claim, Command, Complete, Fail, Heartbeat, Key, Schedule, Start};
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_tests::scene::{queue_name, task_id};
 
@@ -165,7 +166,6 @@ impl Ask {
 }
 
 impl New {
-    /// The command.
     pub(crate) fn command(self, incarnation: Incarnation, key: Option<Key>) -> Command {
         let whole =
             self.deadline.map(|after| LifeTimeout { after: Millis::from_secs(after), is_error: true });
@@ -193,7 +193,6 @@ impl New {
     }
 }
 
-/// A key's digest.
 pub(crate) fn digest(key: u8) -> Fingerprint {
     Fingerprint::from_bytes([key; 16])
 }

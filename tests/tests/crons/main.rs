@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail it")]
 
 mod bad_input;
+mod bugs;
 mod cost;
 mod crashes;
 mod executions;

@@ -26,7 +26,6 @@ pub(crate) const SOON: Duration = Duration::from_secs(90);
 pub(crate) struct Stack {
     /// Its name, with which the names of all it has begin.
     pub(crate) name: String,
-    /// Its queues.
     pub(crate) sqs: Sqs,
     http: Client,
     /// How the emulator tells one HTTP API from another.
@@ -36,7 +35,6 @@ pub(crate) struct Stack {
 impl Stack {
     /// The stack, which `cargo xtask e2e` has deployed.
     pub(crate) async fn deployed() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "a name for tests is no configuration of the service")]
         let name =
             std::env::var(STACK).unwrap_or_else(|error| panic!("{STACK}: {error}. Run `cargo xtask e2e`"));
         let http = Client::builder().no_proxy().build().unwrap();

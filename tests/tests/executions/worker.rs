@@ -24,17 +24,14 @@ pub(crate) struct Worker {
     pub(crate) caller: Caller,
 }
 
-/// A step's name.
 pub(crate) fn name(text: &str) -> StepName {
     StepName::parse(text).expect("a name")
 }
 
-/// A small payload.
 pub(crate) fn payload(value: &Value) -> Payload {
     Payload::Inline(Json::parse(value.to_string()).expect("JSON"))
 }
 
-/// A result.
 pub(crate) fn completed(value: &Value) -> Ending {
     Ending::Outcome(ExecutionOutcome::Completed { output: Some(payload(value)) })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rcgen::CertifiedKey;
 use rustls::ServerConfig;
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::json;
 use tempfile::NamedTempFile;
@@ -30,7 +30,7 @@ impl PrivateEndpoint {
         let mut certificate = NamedTempFile::new().unwrap();
         certificate.write_all(cert.pem().as_bytes()).unwrap();
         let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
         let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
         let config = config.with_single_cert(vec![cert.der().clone()], key).unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));

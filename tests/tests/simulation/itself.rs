@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tickover_core::decision::DueReply;
 use tickover_core::error::Reject;
-use tickover_core::execution::decision::{ExecutionReply, SuspendReply};
+use tickover_core::execution::decision::{Reply, SuspendReply};
 use tickover_core::execution::due::attempt_over_at;
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, ExecutionStatus};
@@ -174,10 +174,10 @@ fn happening(what: &What) -> Vec<&'static str> {
 fn of_execution(happening: &Happening) -> Vec<&'static str> {
     match happening {
         Happening::Decided(ruling) => match &ruling.outcome {
-            Ok(ExecutionReply::Suspended(SuspendReply::GoOn)) => vec!["went on"],
-            Ok(ExecutionReply::Offered { duplicate: true }) => vec!["event repeated"],
-            Ok(ExecutionReply::Drained(count)) if *count > 0 => vec!["events thrown away"],
-            Ok(ExecutionReply::Due(DueReply::TimedOut)) if gives_up_an_attempt(ruling) => {
+            Ok(Reply::Suspended(SuspendReply::GoOn)) => vec!["went on"],
+            Ok(Reply::Offered { duplicate: true }) => vec!["event repeated"],
+            Ok(Reply::Drained(count)) if *count > 0 => vec!["events thrown away"],
+            Ok(Reply::Due(DueReply::TimedOut)) if gives_up_an_attempt(ruling) => {
                 vec!["attempt given up"]
             }
             Err(Reject::TurnLost) => vec!["turn lost"],

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tickover_core::command::{Command, Context};
-use tickover_core::decision::Decision;
+use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Decision;
 use tickover_core::task::{Status, Task};
 use tickover_core::timer::Wake;
 use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
@@ -25,11 +26,11 @@ const DECISION: Millis = Millis::new(20);
 struct Slow(Arc<LeapClock>);
 
 impl Rules for Slow {
-    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+    fn decide_task(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
         if matches!(command, Command::Due(_)) {
             self.0.advance(DECISION);
         }
-        tickover_core::decide::decide(task, command, context)
+        tickover_core::task::decide(task, command, context)
     }
 }
 

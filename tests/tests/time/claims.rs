@@ -1,7 +1,7 @@
 //! Starts to the millisecond, from a queue that counts whole seconds.
 
-use tickover_core::command::Start;
 use tickover_core::duration::Millis;
+use tickover_core::task::command::Start;
 use tickover_service::claim::ClaimRequest;
 use tickover_service::ports::{Outgoing, Queue as _};
 use tickover_tests::scene::{Scene, claim_request, queue_name, request};

@@ -1,8 +1,8 @@
 //! Messages of tasks that have ended, and messages that are for others: however many there are, claims find work.
 
-use tickover_core::command::Start;
 use tickover_core::duration::Millis;
-use tickover_core::hint::Hint;
+use tickover_core::task::command::Start;
+use tickover_core::task::hint::Hint;
 use tickover_core::timeout::LifeTimeout;
 use tickover_service::claim::{ClaimRequest, Company, Delivered};
 use tickover_service::lease::LeaseToken;

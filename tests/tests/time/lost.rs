@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tickover_core::command::{Command, Context, Start};
-use tickover_core::decision::{Decision, Effect};
+use tickover_core::command::Context;
+use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionOutcome;
 use tickover_core::execution::command::{Close, Ending, Suspend, Undone};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::id::{EventName, ExecutionId, StepName, TaskId, TaskKind, WorkflowName};
 use tickover_core::retry::RetryPolicy;
+use tickover_core::task::command::{Command, Start};
+use tickover_core::task::decision::Decision;
 use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
@@ -75,8 +77,8 @@ const KINDS: [Kind; 16] = [
 struct Mute(Arc<AtomicBool>);
 
 impl Rules for Mute {
-    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
-        let mut decision = tickover_core::decide::decide(task, command, context);
+    fn decide_task(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+        let mut decision = tickover_core::task::decide(task, command, context);
         if self.0.load(Ordering::SeqCst) {
             decision.effects.retain(|effect| !matches!(effect, Effect::Tell(_)));
         }

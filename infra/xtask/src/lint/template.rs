@@ -16,7 +16,6 @@ const DROPPED: &str = "MetricName: RecursiveInvocationsDropped";
 /// The roles of those that report, or take reports by whichever way.
 const REPORTING: [&str; 5] = ["ScheduleRole", "ClaimRole", "CompleteRole", "GatewayRole", "WorkerRole"];
 
-/// A parameter of the template.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub(super) name: String,

@@ -3,6 +3,7 @@
 use tickover_core::task::Task;
 use tickover_service::Service;
 use tickover_service::describe::Described;
+use tickover_service::operate::CancelReply;
 
 use tickover_wire::Said;
 use tickover_wire::answer::{CancelAnswer, CancelOutcome, TaskAnswer, TaskView};
@@ -17,7 +18,7 @@ pub async fn cancel(service: &Service, id: &str, body: &[u8]) -> Result<Answer, 
     let id = name::task_id(id)?;
     let CancelRequest { force } = body::read_or_empty(body)?;
     let (task, reply) = service.cancel(&id, force.unwrap_or_default()).await?;
-    let outcome = Said::Known(CancelOutcome::from(reply));
+    let outcome = Said::Known(outcome(reply));
     Answer::ok(&CancelAnswer { task: inline(service, task), outcome })
 }
 
@@ -27,6 +28,15 @@ pub async fn retry(service: &Service, id: &str, body: &[u8]) -> Result<Answer, P
     body::read_nothing(body)?;
     let task = service.retry(&id).await?;
     Answer::ok(&TaskAnswer { task: inline(service, task), duplicate: None })
+}
+
+/// What became of a cancellation.
+pub(super) const fn outcome(reply: CancelReply) -> CancelOutcome {
+    match reply {
+        CancelReply::Cancelled => CancelOutcome::Cancelled,
+        CancelReply::Requested => CancelOutcome::Requested,
+        CancelReply::AlreadyFinished => CancelOutcome::AlreadyFinished,
+    }
 }
 
 /// Only what the record holds itself: a call that has taken effect must not fail for want of a payload.

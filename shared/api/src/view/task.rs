@@ -1,6 +1,6 @@
 //! A task as callers see it.
 
-use tickover_core::next::next;
+use tickover_core::task::next::next;
 use tickover_core::task::{Outcome, Pending, Running, State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::TimeoutKind;

@@ -5,11 +5,11 @@ mod define;
 mod operate;
 
 use super::command::Command;
-use super::decision::{Change, Decision, Reply};
+use super::decision::{Decision, Reply};
 use super::place;
-use super::run::{Occurrence, Stop};
 use super::{Cron, HISTORY};
 use crate::command::Context;
+use crate::decision::Write;
 use crate::error::Reject;
 
 /// Decides what a command does to a cron, or to the absence of one.
@@ -35,23 +35,17 @@ pub fn decide(record: Option<&Cron>, command: &Command, context: &Context<'_>) -
 /// The decision to write `after`, if it differs from what is there.
 fn settle(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &Context<'_>) -> Decision {
     forget_old_runs(&mut after);
-    let kept = place::keep_request(&mut after, context.now);
-    let (due, timer_at) = place::settle(before, &after, context.now, context.limits);
+    let mut writes = place::keep_request(&mut after, context.now);
+    let (due, timer) = place::settle(before, &after, context.now, context.limits);
     after.due = due;
-    let (stops, starts) = (to_stop(&after), after.starting_runs().collect());
     if before == Some(&after) {
-        return Decision { stops, starts, ..Decision::unchanged(before, Ok(reply)) };
+        return Decision::of(after, Ok(reply));
     }
     after.version = before.map_or(1, |before| before.version + 1);
     after.nonce = context.nonce;
-    let record = Some(after.clone());
-    let write = Change { before: before.cloned().map(Box::new), after: Box::new(after), kept };
-    Decision { blobs: vec![], write: Some(write), timer_at, stops, starts, record, outcome: Ok(reply) }
-}
-
-/// The runs that are to be stopped. As long as they aren't known to have ended, they are with every look.
-fn to_stop(after: &Cron) -> Vec<(Occurrence, Stop)> {
-    after.runs.iter().filter_map(|run| run.state.stop().map(|stop| (run.occurrence, stop))).collect()
+    let before = before.cloned().map(Box::new);
+    writes.push(Write::PutCron { before, after: Box::new(after.clone()) });
+    Decision { writes, effects: timer.into_iter().collect(), ..Decision::of(after, Ok(reply)) }
 }
 
 /// Keeps the last of the runs that nobody follows.

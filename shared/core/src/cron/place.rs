@@ -1,11 +1,14 @@
 //! When somebody has to look at a cron: at its next occurrence, and again and again at what it waits for.
 
 use super::Cron;
+use crate::decision::{Effect, Write};
 use crate::due::{Due, DueKind, TIMER_HORIZON, shard_of_name};
 use crate::duration::Millis;
+use crate::id::RecordId;
 use crate::limits::Limits;
-use crate::payload::{BlobRef, Payload};
+use crate::payload::Payload;
 use crate::time::{Timestamp, earliest};
+use crate::timer::Timer;
 
 /// How long after it began to wait a cron looks for the first time whether it still has to.
 const LOOK_FIRST: Millis = Millis::from_secs(5);
@@ -19,14 +22,14 @@ pub(super) const KEPT_FOR: Millis = Millis::from_days(120);
 const KEPT_LEAST: Millis = Millis::from_days(60);
 
 /// Has the payload of a request kept longer, if it is time.
-pub(super) fn keep_request(after: &mut Cron, now: Timestamp) -> Option<BlobRef> {
+pub(super) fn keep_request(after: &mut Cron, now: Timestamp) -> Vec<Write> {
     let is_due = keep_at(after).is_some_and(|at| at <= now);
     match &mut after.request {
         Payload::Blob(at) if is_due => {
             at.expires_at = now.plus(KEPT_FOR);
-            Some(at.clone())
+            vec![Write::ExtendBlob { at: at.clone() }]
         }
-        Payload::Blob(_) | Payload::Inline(_) => None,
+        Payload::Blob(_) | Payload::Inline(_) => vec![],
     }
 }
 
@@ -36,13 +39,13 @@ fn keep_at(after: &Cron) -> Option<Timestamp> {
     Some(request.expires_at.minus(KEPT_LEAST))
 }
 
-/// The place of a record in the due index, and when a timer has to come if it is a new one.
+/// The place of a record in the due index, and the timer to send if it is a new one that comes soon.
 pub(super) fn settle(
     before: Option<&Cron>,
     after: &Cron,
     now: Timestamp,
     limits: &Limits,
-) -> (Option<Due>, Option<Timestamp>) {
+) -> (Option<Due>, Option<Effect>) {
     let current = before.and_then(|before| before.due);
     let Some(at) = look_at(after, now) else { return (None, None) };
     // What is due already stays where it is: moving it would cost two index writes.
@@ -53,7 +56,8 @@ pub(super) fn settle(
         current.map_or_else(|| shard_of_name(after.id.as_str(), limits.due_shards), |current| current.shard);
     let soon = at > now && at <= now.plus(TIMER_HORIZON);
     let kind = if soon { DueKind::Armed } else { DueKind::Instant };
-    (Some(Due { at, kind, shard }), soon.then_some(at))
+    let timer = Timer { record: RecordId::Cron(after.id.clone()), at, due_at: at };
+    (Some(Due { at, kind, shard }), soon.then_some(Effect::Timer(timer)))
 }
 
 /// When to look at it next.

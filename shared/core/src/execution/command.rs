@@ -3,14 +3,15 @@
 use crate::command::Company;
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
-use crate::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Parent, Progress, Stuck, UnderWay};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Progress, Stuck, UnderWay};
+use crate::failure::Failure;
 use crate::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, StepName,
     WorkerName, WorkflowName,
 };
+use crate::parent::Parent;
 use crate::payload::{Json, Payload};
 use crate::queue::QueueView;
-use crate::task::Failure;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 
@@ -30,7 +31,7 @@ pub enum Undone {
 
 /// Something asked of an execution.
 #[derive(Clone, Debug)]
-pub enum ExecutionCommand {
+pub enum Command {
     /// Make it.
     Start(Box<Start>),
     /// Take its next turn.
@@ -283,7 +284,7 @@ pub struct Rerun {
     pub preserved: Vec<Entry>,
 }
 
-impl ExecutionCommand {
+impl Command {
     /// What a turn brings with it to be written down; nothing with any other command.
     pub fn entries(&self) -> &[Entry] {
         match self {

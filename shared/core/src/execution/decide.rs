@@ -25,11 +25,11 @@ mod unpark;
 use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::Execution;
-use crate::execution::command::ExecutionCommand as Command;
-use crate::execution::decision::ExecutionDecision;
+use crate::execution::command::Command;
+use crate::execution::decision::Decision;
 
 /// Decides what a command does to an execution, or to the absence of one.
-pub fn decide(execution: Option<&Execution>, command: &Command, context: &Context<'_>) -> ExecutionDecision {
+pub fn decide(execution: Option<&Execution>, command: &Command, context: &Context<'_>) -> Decision {
     // A record past its retention exists no more, whether or not the store has deleted it yet; except for the very
     // call that made it, as with tasks.
     let is_own = |execution: &Execution| match command {
@@ -55,8 +55,8 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         | Command::Timer { .. } => false,
     };
     let execution = execution.filter(|execution| !execution.is_gone(context.now) || is_own(execution));
-    let known = |decide: &dyn Fn(&Execution) -> ExecutionDecision| {
-        execution.map_or_else(|| ExecutionDecision::refuse(None, Reject::NoExecution), decide)
+    let known = |decide: &dyn Fn(&Execution) -> Decision| {
+        execution.map_or_else(|| Decision::refuse(None, Reject::NoExecution), decide)
     };
     match command {
         Command::Start(start) => start::decide(execution, start, context),

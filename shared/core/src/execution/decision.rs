@@ -1,44 +1,15 @@
-//! What a decision on an execution asks its caller to do, in this order: blobs, segments, writes, effects, reply.
+//! What an execution's commands are answered.
 
-use crate::decision::{Effect, NewBlob, Write};
-use crate::error::Reject;
+use crate::decision::DueReply;
 use crate::execution::Execution;
-use crate::execution::journal::{Segment, SegmentKey};
 use crate::time::Timestamp;
 
-/// All that follows from a command.
-#[derive(Clone, Debug)]
-pub struct ExecutionDecision {
-    /// Payload items to write first.
-    pub blobs: Vec<NewBlob>,
-    /// Segments to write next.
-    pub segments: Vec<(SegmentKey, Segment)>,
-    /// Writes to commit together, each under its condition. None means that nothing changes.
-    pub writes: Vec<Write>,
-    /// What to tell others, only after the commit.
-    pub effects: Vec<Effect>,
-    /// The execution as it stands after the writes.
-    pub execution: Option<Execution>,
-    /// The answer.
-    pub outcome: Result<ExecutionReply, Reject>,
-}
-
-impl ExecutionDecision {
-    /// A refusal that changes nothing.
-    pub fn refuse(execution: Option<&Execution>, reject: Reject) -> Self {
-        Self::unchanged(execution, Err(reject))
-    }
-
-    /// An answer that changes nothing.
-    pub fn unchanged(execution: Option<&Execution>, outcome: Result<ExecutionReply, Reject>) -> Self {
-        let execution = execution.cloned();
-        Self { blobs: vec![], segments: vec![], writes: vec![], effects: vec![], execution, outcome }
-    }
-}
+/// All that follows from a command on an execution.
+pub type Decision = crate::decision::Decision<Execution, Reply>;
 
 /// A successful answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ExecutionReply {
+pub enum Reply {
     /// The execution exists now.
     Started {
         /// Whether it had existed before.
@@ -79,7 +50,7 @@ pub enum ExecutionReply {
         was_parked: bool,
     },
     /// What a tick or timer did.
-    Due(crate::decision::DueReply),
+    Due(DueReply),
 }
 
 /// What became of the wish for a turn, and what the message that led to it is good for now.

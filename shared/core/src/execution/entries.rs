@@ -2,8 +2,8 @@
 
 use crate::command::Context;
 use crate::error::Reject;
+use crate::execution::Execution;
 use crate::execution::journal::{Entry, Happened, SEGMENT_BYTES, Sealed, Segment, SegmentKey};
-use crate::execution::{Execution, size};
 use crate::limits;
 
 /// What a note says of a turn whose worker was lost, or let the time of an attempt pass.
@@ -44,14 +44,6 @@ pub(super) fn append(execution: &mut Execution, entries: &[Entry]) {
 pub(super) fn note(execution: &mut Execution, kind: &str, context: &Context<'_>) {
     let what = Happened::Note { kind: kind.to_owned(), name: None };
     execution.journal.push(Entry { at: context.now, what });
-}
-
-/// The same where the record has room for it: a note isn't worth a write of its own.
-pub(super) fn note_if_it_fits(execution: &mut Execution, kind: &str, context: &Context<'_>) {
-    note(execution, kind, context);
-    if !size::fits(execution) {
-        execution.journal.pop();
-    }
 }
 
 /// How many entries the run's journal has.

@@ -5,12 +5,11 @@
 
 use serde::Serialize;
 
-use crate::decision::Write;
 use crate::duration::Millis;
-use crate::event::FORMAT;
-use crate::event::wire;
 use crate::execution::{DeadlineKind, Execution, ExecutionOutcome, ExecutionState, ExecutionStatus};
 use crate::id::{ExecutionId, Incarnation, QueueName, WorkflowName};
+use crate::task::event::FORMAT;
+use crate::task::event::wire;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 
@@ -135,26 +134,6 @@ impl ExecutionEvent {
     /// The event as a message's body.
     pub fn body(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(self)
-    }
-}
-
-/// The record that a write changes, before and after; before is absent where the write makes it.
-pub fn records(write: &Write) -> Option<(Option<&Execution>, &Execution)> {
-    match write {
-        Write::CreateExecution { execution, .. } => Some((None, execution)),
-        Write::UpdateExecution { before, after, .. } => Some((Some(before), after)),
-        Write::CreateTask { .. }
-        | Write::UpdateTask { .. }
-        | Write::Rearm { .. }
-        | Write::RearmExecution { .. }
-        | Write::Wake { .. }
-        | Write::PutKey { .. }
-        | Write::PutQueue { .. }
-        | Write::PutTick { .. }
-        | Write::PutCron { .. }
-        | Write::ExtendBlob { .. }
-        | Write::ExtendSegment { .. }
-        | Write::ExtendKey { .. } => None,
     }
 }
 

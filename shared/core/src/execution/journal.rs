@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::Millis;
-use crate::execution::ParentClosePolicy;
+use crate::failure::Failure;
 use crate::id::{EventId, EventName, ExecutionId, Incarnation, Nonce, StepName};
+use crate::parent::ParentClosePolicy;
 use crate::payload::Payload;
-use crate::task::Failure;
 use crate::time::Timestamp;
 
 /// Places of one join item: one write unit holds as many.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::execution::{Execution, FORMAT};
-use crate::hint::HintError;
 use crate::id::{ExecutionId, Incarnation};
+use crate::task::hint::HintError;
 use crate::time::Timestamp;
 
 /// A turn's hint. It carries no copy of the record: a turn reads it anyway.

@@ -121,12 +121,8 @@ mod tests {
     use super::*;
     use crate::duration::Millis;
     use crate::execution::journal::{Entry, Happened};
-    use crate::execution::{
-        Closed, ExecutionOutcome, ExecutionTimeouts, FORMAT, Failing, Ready, Turn, attempts,
-    };
-    use crate::id::{
-        ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, StepName, WorkflowName,
-    };
+    use crate::execution::{Closed, ExecutionOutcome, Failing, Ready, Turn, attempts, fixture};
+    use crate::id::{LeaseId, StepName};
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -135,43 +131,7 @@ mod tests {
     }
 
     fn execution(state: ExecutionState) -> Execution {
-        Execution {
-            format: FORMAT,
-            id: ExecutionId::parse("e").unwrap(),
-            incarnation: Incarnation::from_bytes([1; Incarnation::LEN]),
-            version: 1,
-            nonce: Nonce::from_bytes([1; Nonce::LEN]),
-            workflow: WorkflowName::parse("w").unwrap(),
-            queue: QueueName::parse("q").unwrap(),
-            created_at: NOW,
-            fingerprint: Fingerprint::from_bytes([1; Fingerprint::LEN]),
-            run: 1,
-            run_started_at: NOW,
-            input: None,
-            details: None,
-            timeouts: ExecutionTimeouts::default(),
-            deadline_at: None,
-            run_deadline_at: None,
-            parent: None,
-            trace: None,
-            wakes: 0,
-            idle_turns: 0,
-            journal: vec![],
-            sealed: None,
-            open_steps: 0,
-            pending_events: 0,
-            on_failure: None,
-            failing: None,
-            cancel_requested: false,
-            paused: false,
-            kept: None,
-            progress: None,
-            parked: false,
-            stuck: None,
-            hinted_at: None,
-            state,
-            due: None,
-        }
+        Execution { state, due: None, ..fixture::pending(NOW) }
     }
 
     fn pending(available_at: Timestamp) -> Execution {

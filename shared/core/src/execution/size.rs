@@ -45,6 +45,14 @@ pub(super) fn fits(execution: &Execution) -> bool {
     size::of(&at_its_largest(execution)) <= CONTROL_RECORD_BYTES
 }
 
+/// Adds something that only the timeline shows, where the record has room for it: a note isn't worth a write of its own.
+pub(super) fn note_if_it_fits(execution: &mut Execution, kind: &str, context: &Context<'_>) {
+    entries::note(execution, kind, context);
+    if !fits(execution) {
+        execution.journal.pop();
+    }
+}
+
 /// The record with all that comes to it by itself.
 fn at_its_largest(execution: &Execution) -> Execution {
     let instant = Timestamp::from_millis(9_999_999_999_999);

@@ -1,9 +1,9 @@
 //! From a changed record to the decision that writes it.
 
 use crate::command::Context;
-use crate::decision::{Effect, Write};
+use crate::decision::{Effect, NewPart, Write};
 use crate::error::Reject;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::message::TurnHint;
 use crate::execution::{Execution, ExecutionState, Turn, closing, due, keeping, size};
 use crate::id::LeaseId;
@@ -15,8 +15,8 @@ pub(super) fn update(
     before: &Execution,
     after: Execution,
     context: &Context<'_>,
-    outcome: Result<ExecutionReply, Reject>,
-) -> ExecutionDecision {
+    outcome: Result<Reply, Reject>,
+) -> Decision {
     update_placed(before, after, Placement::KeepOrLower, context, outcome)
 }
 
@@ -25,19 +25,22 @@ pub(super) fn update_placed(
     mut after: Execution,
     placement: Placement,
     context: &Context<'_>,
-    outcome: Result<ExecutionReply, Reject>,
-) -> ExecutionDecision {
+    outcome: Result<Reply, Reject>,
+) -> Decision {
     after.version = before.version + 1;
     after.nonce = context.nonce;
     let mut writes = keeping::settle(&mut after, context.now, context.limits);
     // Before it is measured, because a closing record has a place in the index, and after, because a segment is
     // something to be seen to.
     leave_closing(before, &mut after);
-    let segments = size::fit(&mut after, context);
+    let sealed = size::fit(&mut after, context);
     // What was sealed has time enough; the record now says how much.
     writes.extend(keeping::settle(&mut after, context.now, context.limits));
     leave_closing(before, &mut after);
     let timer = place::resettle(before, &mut after, placement, context);
+    let expires_at = after.kept.unwrap_or_else(|| keeping::ahead_of_journal(context.now, context.limits));
+    let segment = |(key, segment)| NewPart::Segment { of: after.id.clone(), key, segment, expires_at };
+    let parts = sealed.into_iter().map(segment).collect();
     let due_no_later_than = place::insists_on(before, &after, context);
     let mut effects: Vec<Effect> =
         newly_arriving(before, &after).map(|at| turn(&after, at)).into_iter().collect();
@@ -51,7 +54,7 @@ pub(super) fn update_placed(
         due_no_later_than,
         wakes: None,
     });
-    ExecutionDecision { blobs: vec![], segments, writes, effects, execution: Some(after), outcome }
+    Decision { parts, writes, effects, ..Decision::of(after, outcome) }
 }
 
 /// An execution that ends and leaves something open isn't closed for good yet. One that had closed before has seen
@@ -70,11 +73,11 @@ pub(super) fn settled_or_unchanged(
     before: &Execution,
     settled: Option<Execution>,
     context: &Context<'_>,
-    outcome: Result<ExecutionReply, Reject>,
-) -> ExecutionDecision {
+    outcome: Result<Reply, Reject>,
+) -> Decision {
     match settled {
         Some(after) => update(before, after, context, outcome),
-        None => ExecutionDecision::unchanged(Some(before), outcome),
+        None => Decision::unchanged(before, outcome),
     }
 }
 

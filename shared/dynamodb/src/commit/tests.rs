@@ -11,8 +11,8 @@ use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{Current, Store as _, StoreError};
 
-use crate::execution::of_execution;
-use crate::execution::tests::pending as execution;
+use crate::item::execution::of_execution;
+use crate::item::execution::tests::pending as execution;
 use crate::item::tests::pending;
 use crate::item::{Item, of_task};
 use crate::scripted::{Answer, store};

@@ -1,10 +1,6 @@
 use std::num::NonZeroU32;
 
-use tickover_core::command::{
-    Claim, Command, Company, Complete, Context, Fail, Heartbeat, Key as IdempotencyKey, Schedule, Start,
-};
-use tickover_core::decide::decide;
-use tickover_core::decision::Reply;
+use tickover_core::command::{Company, Context};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::JOIN_MAX;
 use tickover_core::execution::{Parent, Slot};
@@ -19,6 +15,11 @@ use tickover_core::payload::Json;
 use tickover_core::queue::QueueView;
 use tickover_core::retry::{Delay, Jitter, MAX_CODES_BYTES, MAX_LISTED_DELAYS, MaxAttempts, RetryPolicy};
 use tickover_core::size;
+use tickover_core::task::command::{
+    Claim, Command, Complete, Fail, Heartbeat, Key as IdempotencyKey, Schedule, Start,
+};
+use tickover_core::task::decide;
+use tickover_core::task::decision::Reply;
 use tickover_core::task::{Failure, Status};
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_core::trace::TraceContext;
@@ -33,8 +34,7 @@ fn decided(task: Option<&Task>, command: &Command, now: Timestamp) -> Task {
     let limits = Limits::default();
     let context = Context { now, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits };
     let decision = decide(task, command, &context);
-    decision.outcome.unwrap_or_else(|reject| panic!("{command:?}: {reject}"));
-    decision.task.unwrap()
+    decision.outcome.unwrap_or_else(|refusal| panic!("{command:?}: {refusal:?}")).0
 }
 
 fn schedule() -> Schedule {
@@ -56,7 +56,6 @@ fn schedule() -> Schedule {
     }
 }
 
-/// A task that waits for a worker.
 pub(crate) fn pending() -> Task {
     decided(None, &Command::Schedule(Box::new(schedule())), NOW)
 }
@@ -221,8 +220,8 @@ fn largest_task(largest: Schedule) -> Task {
     let limits = Limits::default();
     let context = Context { now: NOW, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits };
     let decision = decide(None, &Command::Schedule(Box::new(largest)), &context);
-    assert_eq!(decision.outcome, Ok(Reply::Scheduled { existed: false }));
-    decision.task.unwrap()
+    assert_eq!(decision.reply(), Ok(&Reply::Scheduled { existed: false }));
+    decision.outcome.unwrap().0
 }
 
 /// The states of a life: failed attempts, one that runs, and every end of it.

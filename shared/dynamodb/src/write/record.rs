@@ -9,8 +9,8 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
 use crate::attribute::{DUE_AT, DUE_KIND, FORMAT, PK, execution as own, task as field};
-use crate::execution;
 use crate::expression::{Placeholders, Statement, assignment, difference};
+use crate::item::execution;
 use crate::item::{self, Item, due_attributes, kind_name, millis};
 use crate::key::Key;
 
@@ -54,7 +54,7 @@ pub(super) fn create(item: Item, now: Timestamp) -> Statement {
     Statement::put(item, condition, with)
 }
 
-/// As [`update`] says.
+/// See [`update`].
 pub(super) fn update_task(
     before: &Task,
     after: &Task,
@@ -153,8 +153,8 @@ pub(super) fn rearm(decided: &Decided, to: Due) -> Result<Statement, StoreError>
     Ok(Statement::update(decided.key.clone(), expression, condition, with))
 }
 
-/// Adds one to the count of wakes: no version and no nonce, so that many can do it at once and nobody's decision is
-/// lost to it. Repeated after a lost answer it counts twice, which wakes no differently.
+/// Adds one to the count of wakes. It changes neither version nor nonce: many callers can do it at once, and no decision
+/// conflicts with it. Repeated after a lost answer it counts twice, which has no other effect than counting once.
 ///
 /// - `inc = :incarnation AND v = :format`: as for an update;
 /// - `AND attribute_not_exists(st.c) AND attribute_not_exists(st.e)`: it is neither closing nor has it ended.

@@ -4,8 +4,8 @@ use tickover_core::id::Nonce;
 use tickover_core::task::Task;
 
 use super::*;
-use crate::execution::tests::pending as execution;
 use crate::expression::Action;
+use crate::item::execution::tests::pending as execution;
 use crate::item::tests::pending;
 
 fn parts(write: &Write) -> (String, String) {

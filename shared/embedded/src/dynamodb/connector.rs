@@ -22,19 +22,15 @@ use super::line::Line;
 const TARGET_HEADER: &str = "x-amz-target";
 const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 
-/// How many requests at once may occupy a blocking thread. The engine runs one at a time: the
-/// second is read while the first is with the engine, and more would only be threads asleep in a
-/// pool that others need too.
+/// How many requests at once may occupy a blocking thread. The engine runs one at a time, and the second is read
+/// meanwhile. More would only block threads of a pool that others need too.
 const TURNS: usize = 2;
 
 /// Where a request runs.
 pub(super) enum Placement {
     /// On the thread of one of the callers: right while nothing waits on a disk, as moving to
     /// another thread and back costs about as much as the request.
-    Inline {
-        /// Those that wait for the engine.
-        line: Line<Result<HttpResponse, ConnectorError>>,
-    },
+    Inline { line: Line<Result<HttpResponse, ConnectorError>> },
     /// On one of Tokio's blocking threads, in the order of arrival: a write waits for the disk.
     BlockingThread {
         /// Requests that may run now.

@@ -28,7 +28,6 @@ pub(super) const NO_TOKEN: &str = "tickover-embedded-no-token";
 
 /// What goes back to the SDK.
 pub(super) struct Answer {
-    /// HTTP's status.
     pub(super) status: u16,
     /// A JSON object.
     pub(super) body: Vec<u8>,

@@ -1,5 +1,5 @@
-//! A line before an engine that serves one at a time. Whoever finds the engine free also serves those who wait in
-//! line, so nobody's thread sleeps for the engine's lock: waking a thread takes longer than many a request.
+//! A queue of requests before an engine that does one at a time. No thread blocks on a lock: the caller that finds the
+//! engine free does the waiting requests of other callers too. Waking a thread would take longer than many requests do.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-/// Most requests that one caller serves, its own among them, before it goes on with its own business.
+/// Most requests that one caller does in a row, its own among them.
 const SERVED_AT_ONCE: usize = 32;
 
 type Job<A> = Box<dyn FnOnce() -> A + Send>;
 
-/// The line. Cheap to clone.
+/// Cheap to clone; all clones are the same line.
 pub(super) struct Line<A>(Arc<Mutex<Waiting<A>>>);
 
 struct Waiting<A> {
@@ -21,20 +21,19 @@ struct Waiting<A> {
     is_served: bool,
 }
 
-/// A place in line.
 struct Place<A>(Mutex<Standing<A>>);
 
 enum Standing<A> {
     Waits(Job<A>, Option<Waker>),
-    /// With the engine.
+    /// The engine is at it.
     Served(Option<Waker>),
     /// An answer, or the panic that came instead.
     Done(thread::Result<A>),
-    /// Whoever asked has the answer, or has gone.
+    /// The caller has taken the answer, or has dropped its request.
     Left,
 }
 
-/// A request on its way: in line from its first poll on. If it is dropped before its turn, it isn't served.
+/// A future that stands in line from its first poll on. If it is dropped before its turn, its job is never run.
 pub(super) struct Request<A> {
     line: Line<A>,
     place: Arc<Place<A>>,
@@ -62,7 +61,7 @@ impl<A> Line<A> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves those at the front, if nobody is at it.
+    /// Does requests from the front of the line, unless another caller is doing so.
     fn serve(&self) {
         if std::mem::replace(&mut self.lock().is_served, true) {
             return;
@@ -75,7 +74,7 @@ impl<A> Line<A> {
         self.call_first();
     }
 
-    /// Nobody serves: whoever is first is to see to it.
+    /// Wakes the first in line, unless a caller is serving: its next poll serves.
     fn call_first(&self) {
         let first = {
             let waiting = self.lock();
@@ -106,7 +105,7 @@ impl<A> Place<A> {
                 }
             }
         };
-        // A panic is for whoever asked, not for whoever happens to serve.
+        // A panic belongs to the caller that made the request, not to the one that serves it.
         let answer = catch_unwind(AssertUnwindSafe(job));
         let waker = match &mut *self.lock() {
             standing @ Standing::Served(_) => match std::mem::replace(standing, Standing::Done(answer)) {
@@ -127,7 +126,7 @@ impl<A> Place<A> {
         }
     }
 
-    /// The answer, if it is there; else remembers whom to wake.
+    /// The answer, if it is there; else it remembers the waker.
     fn look(&self, context: &Context<'_>) -> Option<A> {
         let mut standing = self.lock();
         match &mut *standing {
@@ -174,7 +173,7 @@ impl<A> Drop for Request<A> {
         };
         if was_waiting && self.is_in_line {
             self.line.lock().places.retain(|place| !Arc::ptr_eq(place, &self.place));
-            // It may have been this one that was called to serve.
+            // This request may have been the one that was woken to serve.
             self.line.call_first();
         }
     }

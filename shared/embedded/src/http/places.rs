@@ -15,7 +15,6 @@ const FILES_KEPT: usize = 40;
 /// Fewest connections: a page and a few workers.
 const CONNECTIONS_MIN: usize = 8;
 
-/// The connections that there are.
 pub(super) struct Places {
     maximum: usize,
     taken: Mutex<(u64, BTreeMap<u64, Arc<Connection>>)>,

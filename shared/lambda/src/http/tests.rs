@@ -1,13 +1,14 @@
-use std::sync::Arc;
+use std::fmt::Write as _;
 
 use aws_sdk_dynamodb::Client as DynamoDb;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Config, Credentials, Region};
-use aws_sdk_dynamodb::error::SdkError;
-use hyper_util::client::proxy::matcher::Matcher;
+use aws_sdk_dynamodb::error::DisplayErrorContext;
 use rcgen::CertifiedKey;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -22,11 +23,12 @@ struct Server {
 }
 
 impl Server {
-    async fn start(name: &str) -> Self {
+    async fn start() -> Self {
         let CertifiedKey { cert, signing_key } =
-            rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+            rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        let config =
+            ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
         let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
         let config = config.with_single_cert(vec![cert.der().clone()], key).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -50,6 +52,10 @@ impl Server {
         server
     }
 
+    fn trusted(&self) -> TrustStore {
+        TrustStore::empty().with_pem_certificate(self.certificate.as_str())
+    }
+
     fn dynamodb(&self, client: SharedHttpClient) -> DynamoDb {
         DynamoDb::from_conf(
             Config::builder()
@@ -71,125 +77,76 @@ fn answer() -> String {
     format!("HTTP/1.1 200 OK\r\ndate: {date}\r\ncontent-length: 25\r\n\r\n{{\"TableNames\":[\"orders\"]}}")
 }
 
-fn plain(tls: ClientConfig, route: Route) -> SharedHttpClient {
-    client(tls, route, &Arc::default())
-}
-
-fn direct() -> Route {
-    Route::through(Matcher::builder().build())
-}
-
-fn nobody() -> RootCertStore {
-    RootCertStore::empty()
-}
-
-fn is_refused<E>(error: &SdkError<E>) -> bool {
-    let SdkError::DispatchFailure(failure) = error else { return false };
-    let unknown = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
-    failure.as_connector_error().is_some_and(|error| {
-        error.is_io() && causes(error).any(|cause| cause.downcast_ref() == Some(&unknown))
-    })
-}
-
-#[tokio::test]
-async fn a_server_whose_issuer_is_known_is_talked_to_without_a_look_at_the_system() {
-    let server = Server::start("localhost").await;
-    let unread = || panic!("the system's certificates are read");
-    let dynamodb = server.dynamodb(plain(trust::knowing(&server.certificate, unread), direct()));
-    for _ in 0..2 {
-        let tables = dynamodb.list_tables().send().await.unwrap();
-        assert_eq!(tables.table_names(), ["orders"]);
-    }
-}
-
 #[tokio::test]
 async fn the_dates_of_answers_show_how_far_this_machines_clock_is_off() {
-    let server = Server::start("localhost").await;
+    let server = Server::start().await;
     let skew = Arc::new(Skew::default());
-    let dynamodb = server.dynamodb(client(trust::knowing(&server.certificate, nobody), direct(), &skew));
+    let dynamodb = server.dynamodb(client(server.trusted(), ProxyConfig::disabled(), Arc::clone(&skew)));
     for _ in 0..3 {
-        dynamodb.list_tables().send().await.unwrap();
+        let tables = dynamodb.list_tables().send().await.unwrap();
+        assert_eq!(tables.table_names(), ["orders"]);
         assert!((skew.offset_ms() + 30_000).abs() <= 1_000, "{}", skew.offset_ms());
     }
 }
 
 #[tokio::test]
-async fn a_server_whose_issuer_nobody_knows_is_refused() {
-    let server = Server::start("localhost").await;
-    for client in
-        [plain(trust::config(), direct()), plain(trust::knowing(trust::AMAZON_ROOTS, nobody), direct())]
-    {
+async fn a_server_that_amazon_has_issued_no_certificate_for_is_refused() {
+    let server = Server::start().await;
+    for roots in [Roots::Fixed, Roots::System] {
+        let client = client(roots.store(), ProxyConfig::disabled(), Arc::default());
         let error = server.dynamodb(client).list_tables().send().await.unwrap_err();
-        assert!(is_refused(&error), "{error:?}");
+        let shown = DisplayErrorContext(&error).to_string();
+        assert!(shown.contains("UnknownIssuer"), "{roots:?}: {shown}");
     }
 }
 
-#[tokio::test]
-async fn a_certificate_counts_for_the_names_in_it_and_for_no_others() {
-    let server = Server::start("elsewhere.example").await;
-    let client = plain(trust::knowing(&server.certificate, nobody), direct());
-    let error = server.dynamodb(client).list_tables().send().await.unwrap_err();
-    assert!(!is_refused(&error) && format!("{error:?}").contains("NotValidForName"), "{error:?}");
+#[test]
+fn only_functions_that_talk_to_aws_itself_in_its_commercial_partition_have_fixed_roots() {
+    let region = |region: &str| AwsEnvironment { region: Some(region.to_owned()), ..Default::default() };
+    for commercial in ["eu-central-1", "us-east-1", "ap-southeast-7", "mx-central-1"] {
+        assert_eq!(Roots::in_lambda(&region(commercial)), Roots::Fixed, "{commercial}");
+        assert_eq!(Roots::anywhere(&region(commercial)), Roots::System, "{commercial}");
+    }
+    for other in ["us-gov-west-1", "cn-north-1", "us-iso-east-1", "eusc-de-east-1", ""] {
+        assert_eq!(Roots::in_lambda(&region(other)), Roots::System, "{other}");
+    }
+    let at = |url: &str| AwsEnvironment { endpoint_url: Some(url.to_owned()), ..region("eu-central-1") };
+    assert_eq!(Roots::in_lambda(&at("http://127.0.0.1:4566")), Roots::Fixed);
+    assert_eq!(Roots::in_lambda(&at("https://dynamodb.internal")), Roots::System);
+    let proxied = AwsEnvironment { proxy: true, ..region("eu-central-1") };
+    assert_eq!(Roots::in_lambda(&proxied), Roots::System);
+    let named = AwsEnvironment { own_certificates: true, ..region("eu-central-1") };
+    assert_eq!([Roots::in_lambda(&named), Roots::anywhere(&named)], [Roots::Named; 2]);
 }
 
-#[tokio::test]
-async fn a_connection_that_breaks_off_or_never_came_about_is_worth_another_attempt() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            // Not a word in return.
-            assert!(stream.read(&mut [0; 1024]).await.unwrap() > 0, "nothing was asked");
-        }
-    });
-    assert!(failure_of(format!("http://{address}/")).await.is_io());
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    assert!(failure_of(format!("http://{closed}/")).await.is_io());
+#[test]
+fn the_five_roots_of_amazon_are_known_and_no_other() {
+    let roots = CertificateDer::pem_slice_iter(AMAZON_ROOTS.as_bytes());
+    let fingerprints: Vec<_> = roots.map(|root| hex(&Sha256::digest(root.unwrap()))).collect();
+    // Amazon Root CA 1 to 4, Starfield Services Root Certificate Authority - G2.
+    assert_eq!(
+        fingerprints,
+        [
+            "8ecde6884f3d87b1125ba31ac3fcb13d7016de7f57cc904fe1cb97c6ae98196e",
+            "1ba5b2aa8c65401a82960118f80bec4f62304d83cec4713a19c39c011ea46db4",
+            "18ce6cfe7bf14e60b2e347b8dfe868cb31d02ebb3ada271569f50343b46db3a4",
+            "e35d28419ed02025cfa69038cd623962458da5c695fbdea3c22b0bfb25897092",
+            "568d6905a2c88708a4b3025190edcfedb1974a606a13c6e5290fcb2ae63edab5",
+        ]
+    );
 }
 
-#[tokio::test]
-async fn a_server_that_says_nothing_to_a_handshake_isnt_waited_for() {
-    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = silent.local_addr().unwrap();
-    assert!(failure_of(format!("https://{address}/")).await.is_timeout());
-}
-
-async fn failure_of(uri: String) -> ConnectorError {
-    let client = hyper_client(trust::config(), direct(), Duration::from_millis(100));
-    let mut request = HttpRequest::new(SdkBody::empty());
-    request.set_uri(uri).unwrap();
-    Connector { client, read_timeout: None, skew: Arc::default() }.call(request).await.unwrap_err()
-}
-
-#[tokio::test]
-async fn a_server_that_doesnt_answer_is_waited_for_as_long_as_the_sdk_says() {
-    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let client = hyper_client(trust::config(), direct(), CONNECT);
-    let mut request = HttpRequest::new(SdkBody::empty());
-    request.set_uri(format!("http://{}/", silent.local_addr().unwrap())).unwrap();
-    let (read_timeout, skew) = (Some(Duration::from_millis(100)), Arc::default());
-    let connector = Connector { client, read_timeout, skew };
-    assert!(connector.call(request).await.unwrap_err().is_timeout());
-}
-
-#[tokio::test]
-async fn the_sdk_gets_hold_of_a_requests_connection_to_put_an_end_to_it() {
-    let server = Server::start("localhost").await;
-    let tls = trust::knowing(&server.certificate, nobody);
-    let connector =
-        Connector { client: hyper_client(tls, direct(), CONNECT), read_timeout: None, skew: Arc::default() };
-    let lent = CaptureSmithyConnection::new();
-    let mut request = HttpRequest::new(SdkBody::empty());
-    request.set_uri(server.endpoint.clone()).unwrap();
-    request.add_extension(lent.clone());
-    connector.call(request).await.unwrap();
-    lent.get().unwrap().poison();
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
 }
 
 /// A proxy for one connection. Returns its address, and later how it was asked.
 async fn proxy() -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+    let address = format!("http://{}", listener.local_addr().unwrap());
     let asked = tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.unwrap();
         let mut asked = vec![];
@@ -208,10 +165,10 @@ async fn proxy() -> (String, JoinHandle<String>) {
 
 #[tokio::test]
 async fn a_proxy_is_asked_for_a_tunnel_and_sees_no_more() {
-    let server = Server::start("localhost").await;
+    let server = Server::start().await;
     let (address, asked) = proxy().await;
-    let route = Route::through(Matcher::builder().https(format!("http://ada:secret@{address}")).build());
-    let client = plain(trust::knowing(&server.certificate, nobody), route);
+    let proxies = ProxyConfig::https(address).unwrap().with_basic_auth("ada", "secret");
+    let client = client(server.trusted(), proxies, Arc::default());
     let tables = server.dynamodb(client).list_tables().send().await.unwrap();
     assert_eq!(tables.table_names(), ["orders"]);
     let asked = asked.await.unwrap().to_ascii_lowercase();

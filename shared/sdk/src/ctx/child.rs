@@ -29,7 +29,7 @@ use crate::turn::need::Need;
 use crate::turn::state::{ClaimProblem, Shared, State};
 use crate::workflow::Workflow;
 
-/// A child execution: started once, waited for by whoever awaits it.
+/// A child execution to be: awaiting it starts it once and gives its result.
 #[must_use = "a child is started when it is awaited"]
 pub struct Child<O>(Awaited<ChildOperation<O>>);
 
@@ -59,7 +59,31 @@ impl<O: Stored> Child<O> {
         Self(Awaited::new(shared, operation))
     }
 
-    /// What becomes of the child if it is still open when this execution closes. By default it goes on.
+    /// Says what happens to the child if it is still open when this execution closes. By default it goes on.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// use tickover::ParentClosePolicy;
+    /// use tickover::client::ExecutionStatus;
+    ///
+    /// # #[tickover::workflow]
+    /// # async fn watch(ctx: Ctx, (): ()) -> Result<()> { ctx.sleep("watch", "30d").await }
+    /// #[tickover::workflow]
+    /// async fn order(ctx: Ctx, (): ()) -> Result<()> {
+    ///     // The child ends with its parent.
+    ///     ctx.child(&watch, "watch-7", &()).policy(ParentClosePolicy::Terminate).start().await?;
+    ///     ctx.sleep("work", "1h").await
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let env = TestEnv::new().workflow((order, watch));
+    /// # env.start(&order, ()).await.unwrap().result().await.unwrap();
+    /// let child = env.client().handle::<()>("watch-7").unwrap();
+    /// assert_eq!(child.describe().await.unwrap().status, ExecutionStatus::Cancelled);
+    /// # }
+    /// ```
     pub fn policy(mut self, chosen: ParentClosePolicy) -> Self {
         if let What::Started { policy, .. } = &mut self.0.operation.what {
             *policy = chosen;
@@ -69,7 +93,21 @@ impl<O: Stored> Child<O> {
 }
 
 impl<O: Stored> Child<O> {
-    /// Starts it without waiting for its end: ready once it is started for good, or can't be.
+    /// Starts the child and doesn't wait for its end. The await is over once the start is stored, or has failed. The
+    /// child's result can be awaited later, or never.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # #[tickover::workflow]
+    /// # async fn parcel(ctx: Ctx, number: u32) -> Result<u32> { ctx.sleep("transport", "2d").await?; Ok(number) }
+    /// #[tickover::workflow]
+    /// async fn order(ctx: Ctx, number: u32) -> Result<u32> {
+    ///     let child = ctx.child(&parcel, format!("parcel-{number}"), &number).start().await?;
+    ///     ctx.sleep("invoice", "1h").await?; // while the child goes on
+    ///     Ok(child.result().await?)
+    /// }
+    /// # assert_eq!(tickover::test::outcome((order, parcel), &order, 7), 7);
+    /// ```
     pub fn start(self) -> StartChild<O> {
         let shared = Arc::clone(self.0.turn());
         let start = StartOperation { child: self.0.operation(), names: None };

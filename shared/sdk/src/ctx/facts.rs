@@ -1,4 +1,4 @@
-//! What a workflow's code can ask of its run at any time.
+//! What a workflow's code can ask about its run at any time.
 
 use tickover_core::duration::Millis;
 
@@ -6,8 +6,9 @@ use super::Ctx;
 use crate::error::Error;
 
 impl Ctx {
-    /// Whether this run began with code that has this change: for branches that runs under way must not take. The
-    /// name has to be among the workflow's `patches`; if it isn't, the run fails and says so.
+    /// Whether this run began with code that has this patch: for changes that open runs must not see. The workflow's
+    /// `patches` must name it; otherwise the run fails with `unknown_patch`. See
+    /// [versions](crate::guide::versions#patches).
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -30,8 +31,8 @@ impl Ctx {
         state.replay.patches().is_some_and(|names| names.iter().any(|known| known == name))
     }
 
-    /// How long there is until the run, the execution or the invocation ends, whichever is first. `None` without
-    /// any deadline.
+    /// How much time is left until the deadline of the run or the execution, or the end of the invocation, whichever is
+    /// first. `None` if there is none of them.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -60,8 +61,17 @@ impl Ctx {
         self.shared.lock().facts.execution.to_string()
     }
 
-    /// The trace that the execution belongs to, as in a `traceparent` header, and so do its remote steps and
-    /// children. `None` where traces aren't carried, or whoever started it named none.
+    /// The trace that the execution belongs to, in the form of a `traceparent` header. Its remote steps and children
+    /// belong to it too. `None` unless the system keeps traces (`TICKOVER_TRACE=carry`) and the start named one.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn order(ctx: Ctx, (): ()) -> Result<String> {
+    ///     Ok(ctx.traceparent().unwrap_or_else(|| "no trace".to_owned()))
+    /// }
+    /// # assert_eq!(tickover::test::outcome(order, &order, ()), "no trace"); // a test keeps none
+    /// ```
     pub fn traceparent(&self) -> Option<String> {
         self.shared.lock().facts.trace.map(|trace| trace.traceparent())
     }
@@ -80,8 +90,24 @@ impl Ctx {
         self.shared.lock().facts.run
     }
 
-    /// Whether somebody wants the execution to end, as far as this turn has heard. No new step starts then; a long
-    /// one may look at this and stop.
+    /// Whether somebody asked to cancel the execution, as far as this turn knows. Then no new step starts anyway. Ask
+    /// it in code between steps that takes long itself, and return early.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// #[tickover::workflow]
+    /// async fn compare(ctx: Ctx, numbers: Vec<u32>) -> Result<usize> {
+    ///     let mut larger = 0;
+    ///     for (n, number) in numbers.iter().enumerate() {
+    ///         if ctx.is_cancelled() {
+    ///             return Err(Error::new("cancelled", format!("stopped at {n}")));
+    ///         }
+    ///         larger += numbers.iter().filter(|other| *other > number).count();
+    ///     }
+    ///     Ok(larger)
+    /// }
+    /// # assert_eq!(tickover::test::outcome(compare, &compare, vec![1, 2, 3]), 3);
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         self.shared.lock().facts.cancelled
     }

@@ -15,7 +15,7 @@ use tickover_api::Problem;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::message::TurnHint;
-use tickover_core::hint::Hint;
+use tickover_core::task::hint::Hint;
 use tickover_core::time::Timestamp;
 use tickover_lambda::{App, Event, Failure, Invocation, answer, sqs};
 use tickover_service::claim::{ClaimRequest, Company, Delivered, Hinted};

@@ -1,4 +1,4 @@
-//! Remote steps that the test answers itself.
+//! Remote steps that the test answers itself, beforehand or while they wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,6 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tickover_core::payload::Json;
 
+use super::{TestEnv, invalid};
+use crate::client::ClientError;
 use crate::codec;
 use crate::error::Failure;
 
@@ -34,5 +36,66 @@ impl Answers {
 
     pub(super) fn of(&self, kind: &str) -> Option<Answer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
+    }
+}
+
+impl TestEnv {
+    /// Answers the remote steps of a kind that wait now, and all later ones. If no step of this kind waits, that is an
+    /// error that names the kinds that wait. For steps to come, use [`Self::answer`].
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn greet(ctx: Ctx, name: String) -> Result<String> {
+    /// #     Ok(ctx.step(remote("translate", &name)).await?)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(greet);
+    /// let run = env.start(&greet, "Ada".to_owned()).await.unwrap();
+    /// env.advance("1d").await.unwrap(); // nobody translates for a day
+    /// env.answer_now("translate", |name: String| Ok(format!("salut {name}"))).await.unwrap();
+    /// assert_eq!(run.result().await.unwrap(), "salut Ada");
+    /// # }
+    /// ```
+    pub async fn answer_now<I, O, F>(&self, kind: &str, answer: F) -> Result<(), ClientError>
+    where
+        I: DeserializeOwned,
+        O: Serialize,
+        F: Fn(I) -> Result<O, Failure> + Send + Sync + 'static,
+    {
+        let waiting = self.unanswered();
+        if !waiting.iter().any(|waits| waits == kind) {
+            let which = if waiting.is_empty() { "no step does".to_owned() } else { waiting.join(", ") };
+            return Err(invalid(
+                "kind",
+                &format!("no step of the kind `{kind}` waits to be answered; these do: {which}"),
+            ));
+        }
+        self.world.answers.add(kind.to_owned(), answer);
+        self.world.let_go(kind).await;
+        Ok(())
+    }
+
+    /// The kinds of the remote steps that wait because nobody answers them.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn greet(ctx: Ctx, name: String) -> Result<String> {
+    /// #     Ok(ctx.step(remote("translate", &name)).await?)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(greet);
+    /// env.start(&greet, "Ada".to_owned()).await.unwrap();
+    /// env.run_until_idle().await.unwrap();
+    /// assert_eq!(env.unanswered(), ["translate"]);
+    /// # }
+    /// ```
+    pub fn unanswered(&self) -> Vec<String> {
+        self.world.held().values().map(|held| held.kind.clone()).collect()
     }
 }

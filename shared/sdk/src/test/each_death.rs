@@ -1,11 +1,11 @@
-//! A story that has to come to the same whenever the system dies.
+//! A story that must end in the same way whenever the system dies.
 
 use std::fmt;
 
 use super::TestEnv;
 
-/// Tells a story in a system of its own without any death, and then with one after each of its writes. All have to come
-/// to the same, which is the answer.
+/// Runs a story in a new system without a death, and then once for each write, with a death after that write. All of
+/// them must return the same value, which this function returns.
 ///
 /// ```
 /// # use tickover::prelude::*;
@@ -22,7 +22,7 @@ use super::TestEnv;
 /// ```
 ///
 /// # Panics
-/// If a story with a death comes to something else, with the write after which the system died.
+/// If a story with a death returns another value. The message names the write after which the system died.
 pub async fn with_each_death<R: PartialEq + fmt::Debug>(
     env: impl Fn() -> TestEnv,
     story: impl AsyncFn(&TestEnv) -> R,

@@ -9,7 +9,22 @@ use serde::de::DeserializeOwned;
 use super::TestEnv;
 use crate::client::{ClientError, ExecutionError, Handle, Offered};
 
-/// An execution in a test. Whatever a [`Handle`] can do, it can do as well.
+/// An execution in a test. It has all methods of a [`Handle`], such as `describe`, `cancel` and `retry_step`.
+///
+/// ```
+/// # use tickover::prelude::*;
+/// # use tickover::test::TestEnv;
+/// # #[tickover::workflow]
+/// # async fn nap(ctx: Ctx, (): ()) -> Result<u32> { ctx.sleep("sleep", "2d").await?; Ok(7) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let env = TestEnv::new().workflow(nap);
+/// let run = env.start(&nap, ()).await.unwrap();
+/// env.run_until_idle().await.unwrap();
+/// run.cancel().await.unwrap();
+/// assert_eq!(run.result().await.unwrap_err().to_string(), "the execution was cancelled");
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Run<'e, O> {
     env: &'e TestEnv,
@@ -21,13 +36,43 @@ impl<'e, O> Run<'e, O> {
         Self { env, handle }
     }
 
-    /// The same execution for what takes a handle.
+    /// The handle itself, for example to clone it or to send an event with an id.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn ask(ctx: Ctx, (): ()) -> Result<u32> { Ok(ctx.wait_for_event("answer", forever()).await?) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(ask);
+    /// let run = env.start(&ask, ()).await.unwrap();
+    /// for _ in 0..2 {
+    ///     run.handle().offer("answer", 42).id("answer-1").await.unwrap(); // the second one is a duplicate
+    /// }
+    /// assert_eq!(run.events().await.unwrap().len(), 1);
+    /// # }
+    /// ```
     pub const fn handle(&self) -> &Handle<O> {
         &self.handle
     }
 
-    /// Lets time pass until it has ended, and gives its result. If nothing can happen any more that would end it, that
-    /// is an error which shows the timeline.
+    /// Lets time pass until the execution has ended, and returns its result. If nothing can happen any more that would
+    /// end it, that is an error that says what it waits for and shows the timeline.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn ask(ctx: Ctx, (): ()) -> Result<u32> { Ok(ctx.wait_for_event("answer", forever()).await?) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(ask);
+    /// let run = env.start(&ask, ()).await.unwrap();
+    /// let error = run.result().await.unwrap_err(); // nobody sends the event
+    /// assert!(error.to_string().contains("stalled"));
+    /// # }
+    /// ```
     pub async fn result(&self) -> Result<O, ExecutionError>
     where
         O: DeserializeOwned,
@@ -36,12 +81,41 @@ impl<'e, O> Run<'e, O> {
         self.handle.result().await
     }
 
-    /// Offers it an event. It is taken once time is let pass or something is waited for.
+    /// Sends it an event. The code takes it once the test waits for something or lets time pass.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn ask(ctx: Ctx, (): ()) -> Result<u32> { Ok(ctx.wait_for_event("answer", forever()).await?) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(ask);
+    /// let run = env.start(&ask, ()).await.unwrap();
+    /// run.offer("answer", 42).await.unwrap();
+    /// assert_eq!(run.result().await.unwrap(), 42);
+    /// # }
+    /// ```
     pub async fn offer(&self, event: &str, payload: impl Serialize) -> Result<Offered, ClientError> {
         self.env.run(self.handle.offer(event, payload).into_future()).await?
     }
 
-    /// What happened to it so far, one line each.
+    /// What happened to it so far, one line each, with the time since the run began.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn ask(ctx: Ctx, (): ()) -> Result<u32> { Ok(ctx.wait_for_event("answer", forever()).await?) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(ask);
+    /// let run = env.start(&ask, ()).await.unwrap();
+    /// run.offer("answer", 42).await.unwrap();
+    /// run.result().await.unwrap();
+    /// assert!(run.timeline().await.unwrap().contains("+0ms  completed with 42"));
+    /// # }
+    /// ```
     pub async fn timeline(&self) -> Result<String, ClientError> {
         self.env.timeline(self.handle.id().as_str()).await
     }

@@ -7,8 +7,8 @@ use crate::client::ClientError;
 use crate::registry::Register;
 
 impl TestEnv {
-    /// The worker, and with it the rest of the system, dies right after this write of the system's, counted from 1:
-    /// after the commit, before anything else. A fresh one goes on. Writes of the test itself count as well.
+    /// Kills the system right after this write, counted from 1: after the commit, and before anything else. A new system
+    /// goes on. Writes of the test itself count as well.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -18,7 +18,7 @@ impl TestEnv {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
     /// let env = TestEnv::new().workflow(nap);
-    /// let run = env.start(&nap, ()).await.unwrap(); // the first write
+    /// let run = env.start(&nap, ()).await.unwrap(); // writes as well
     /// env.kill_after_write(env.writes() + 1);
     /// assert_eq!((run.result().await.unwrap(), env.deaths()), (7, 1));
     /// # }
@@ -27,13 +27,28 @@ impl TestEnv {
         self.world.ledger.die_after(write);
     }
 
-    /// The system dies now, and a fresh one goes on.
+    /// Kills the system now: worker, timers and tick. A new system goes on, once the dead worker's leases have expired.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn nap(ctx: Ctx, (): ()) -> Result<u32> { ctx.sleep("sleep", "2d").await?; Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(nap);
+    /// let run = env.start(&nap, ()).await.unwrap();
+    /// env.advance("1d").await.unwrap();
+    /// env.kill();
+    /// assert_eq!((run.result().await.unwrap(), env.deaths()), (7, 1));
+    /// # }
+    /// ```
     pub fn kill(&self) {
         self.world.ledger.end_life();
     }
 
-    /// Puts other code in the place of workflows of the same names, as a deployment does: the system dies, and the one
-    /// that goes on has the new code.
+    /// Replaces workflows by others of the same names, as a deployment does: the system dies, and a new system with the
+    /// new code goes on.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -64,12 +79,34 @@ impl TestEnv {
         Ok(())
     }
 
-    /// Writes so far.
+    /// How many writes the store has seen so far: to know where to kill the system.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # use tickover::test::TestEnv;
+    /// # #[tickover::workflow]
+    /// # async fn nap(ctx: Ctx, (): ()) -> Result<u32> { ctx.sleep("sleep", "2d").await?; Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let env = TestEnv::new().workflow(nap);
+    /// let run = env.start(&nap, ()).await.unwrap();
+    /// let before = env.writes();
+    /// run.result().await.unwrap();
+    /// assert!(env.writes() > before);
+    /// # }
+    /// ```
     pub fn writes(&self) -> u64 {
         self.world.ledger.writes()
     }
 
     /// How often the system died.
+    ///
+    /// ```
+    /// # use tickover::test::TestEnv;
+    /// let env = TestEnv::new();
+    /// env.kill();
+    /// assert_eq!(env.deaths(), 1);
+    /// ```
     pub fn deaths(&self) -> u64 {
         self.world.ledger.deaths()
     }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use tickover::prelude::*;
 use tickover::{Registry, Worker};
-use tickover_core::command::{Command, Context};
-use tickover_core::decision::Decision;
+use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
 use tickover_core::payload::Json;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Decision;
 use tickover_core::task::{self, Task};
 use tickover_service::Rules;
 use tickover_service::executions::Work;
@@ -177,11 +178,11 @@ async fn stamped(ctx: Ctx, (): ()) -> Result<u32> {
 struct Frozen(Arc<ManualClock>);
 
 impl Rules for Frozen {
-    fn decide(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+    fn decide_task(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
         if matches!(command, Command::Claim(_)) {
             self.0.advance(Millis::from_secs(100));
         }
-        tickover_core::decide::decide(task, command, context)
+        tickover_core::task::decide(task, command, context)
     }
 }
 

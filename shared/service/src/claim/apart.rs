@@ -32,7 +32,6 @@ pub struct Arrived {
 }
 
 impl Arrived {
-    /// Whether nothing has come.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }

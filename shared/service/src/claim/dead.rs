@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
-use tickover_core::hint::Hint;
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::limits::CLAIM_MAX;
+use tickover_core::task::hint::Hint;
 use tickover_core::task::{State, Task};
 
 use super::messages::{arrives_at, available_at};

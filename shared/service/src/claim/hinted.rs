@@ -1,12 +1,13 @@
 //! Claiming by a message that somebody else received and will delete: what Lambda does for a function.
 
-use tickover_core::command::HintedRecord;
-use tickover_core::decision::ClaimReply;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::hint::Hint;
 use tickover_core::id::QueueName;
 use tickover_core::limits::QUEUE_DELAY_MAX;
+use tickover_core::task::Task;
+use tickover_core::task::command::HintedRecord;
+use tickover_core::task::decision::ClaimReply;
+use tickover_core::task::hint::Hint;
 
 use super::messages::{RECEIVES_MAX, arrives_at, unknown_after};
 use super::{ClaimRequest, ClaimedTask, Company, Terms};
@@ -18,7 +19,6 @@ use crate::telemetry::field;
 /// A message that somebody else received.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered<'a> {
-    /// Its body.
     pub body: &'a str,
     /// What its visibility is changed with, where that is known.
     pub receipt: Option<&'a str>,
@@ -52,10 +52,11 @@ impl Service {
         let arrived = arrives_at(&hint.task);
         let hinted = HintedRecord { incarnation, version: hint.task.version };
         let terms = Terms { company, paused };
-        let (driven, reply) = self.take(hint.task, Some(hinted), request, terms).await?;
+        let taken = self.take(hint.task, Some(hinted), request, terms).await?;
         self.note_received(&queue, arrived).await;
         // The record may have gone, and its id may be in use by another task by now: not this message's.
-        let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else {
+        let is_its = |(task, _): &(Task, _)| task.incarnation == incarnation;
+        let Some((task, reply)) = taken.filter(is_its) else {
             return Ok(Hinted::Spent);
         };
         match reply {
@@ -69,7 +70,7 @@ impl Service {
                 }
                 handed_over.map(|task| Hinted::Taken(Box::new(task)))
             }
-            // If its holder dies, this message may be what brings it to somebody else.
+            // If its holder dies, this message may be the one that brings it to another worker.
             ClaimReply::Held => {
                 let left =
                     task.running().map_or(Millis::ZERO, |held| held.lease_expires_at.since(self.now()));
@@ -115,7 +116,7 @@ impl Service {
         Err(ServiceError::Unavailable { reason: "it is for another worker, now or later".to_owned() })
     }
 
-    /// Hides messages that somebody else received for that long from now.
+    /// Hides messages for `left` from now. They were received by AWS on the function's behalf.
     pub async fn hide_messages(
         &self,
         queue: &QueueName,
@@ -130,7 +131,7 @@ impl Service {
         Ok(self.is_paused(queue).await? && self.note_parked(queue).await?)
     }
 
-    /// Has a fresh message stand for one that somebody else received and will delete.
+    /// Sends a copy of a message that AWS received for the function and will delete.
     pub(crate) async fn send_hint(
         &self,
         queue: &QueueName,

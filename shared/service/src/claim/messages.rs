@@ -1,13 +1,13 @@
 //! The messages behind claims: what each leads to, and what becomes of it then.
 
 use futures::future::{join, join_all};
-use tickover_core::command::HintedRecord;
-use tickover_core::decision::ClaimReply;
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
-use tickover_core::hint::Hint;
 use tickover_core::id::QueueName;
 use tickover_core::limits::QUEUE_DELAY_MAX;
+use tickover_core::task::command::HintedRecord;
+use tickover_core::task::decision::ClaimReply;
+use tickover_core::task::hint::Hint;
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 
@@ -34,7 +34,6 @@ pub(super) fn unknown_after(receives: u32) -> Millis {
 
 /// What a task's message led to.
 enum Led {
-    /// The caller has it.
     Claimed(Box<ClaimedTask>),
     /// It is for a worker that has nothing else under way.
     Suspect,
@@ -176,10 +175,11 @@ impl Service {
         let (incarnation, arrived) = (hint.task.incarnation, arrives_at(&hint.task));
         let hinted = HintedRecord { incarnation, version: hint.task.version };
         let terms = Terms { company: wanted.company, paused: false };
-        let (driven, reply) = self.take(hint.task, Some(hinted), wanted.request, terms).await?;
+        let taken = self.take(hint.task, Some(hinted), wanted.request, terms).await?;
         self.note_received(queue, arrived).await;
         // The record may have gone, and its id may be in use by another task by now: not this message's.
-        let Some(task) = driven.task.filter(|task| task.incarnation == incarnation) else {
+        let is_its = |(task, _): &(Task, _)| task.incarnation == incarnation;
+        let Some((task, reply)) = taken.filter(is_its) else {
             self.delete_message(queue, &message.receipt).await;
             return Ok(Led::Nothing);
         };
@@ -216,7 +216,8 @@ impl Service {
         }
     }
 
-    /// A message of a task that has ended: whoever ended it may have died before telling its parent.
+    /// Tells the parent of an ended task whose message came again: the process that ended it may have died before
+    /// it told the parent.
     pub(crate) async fn tell_of_ended(&self, task: &Task) -> Result<(), ServiceError> {
         match (&task.parent, task.ended()) {
             (Some(parent), Some(ended)) => self.tell_again(parent, ended.ended_at).await,

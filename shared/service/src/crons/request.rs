@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tickover_core::command::{Context, Start};
 use tickover_core::cron::Cron;
 use tickover_core::cron::command::Definition;
 use tickover_core::cron::run::{IdTemplate, Occurrence, Target};
@@ -18,6 +17,8 @@ use tickover_core::execution::command::StartPolicy;
 use tickover_core::id::{CronId, ExecutionId, QueueName, TaskId};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::retry::RetryPolicy;
+use tickover_core::task;
+use tickover_core::task::command::Start;
 use tickover_core::timeout::Timeouts;
 
 use super::{CronRequest, CronWork};
@@ -129,23 +130,22 @@ impl Service {
         let template = template.cloned().unwrap_or_else(|| IdTemplate::of(id));
         template.check(target).map_err(Reject::from)?;
         let now = self.now();
-        let context = Context { now, nonce: self.new_nonce(), limits: &self.limits };
         let stored = read(document).ok_or_else(unwritable)?;
         match stored.run(target, template.expand(&Occurrence { at: now, manual: true }))? {
             RunRequest::Task(task, id) => {
                 self.check_schedule(&task)?;
-                self.rules.decide(None, &self.schedule_command(&task, id, None), &context).outcome?;
+                let schedule = self.schedule_command(&task, id, None);
+                self.decide(None, &task::Command::Schedule(Box::new(schedule)), now).outcome?;
             }
             RunRequest::Execution(start, id) => {
                 self.check_start(&start)?;
                 let queue = start.queue.clone();
-                self.rules.decide_execution(None, &self.start_command(start, queue, id), &context).outcome?;
+                self.decide(None, &self.start_command(start, queue, id), now).outcome?;
             }
         }
         Ok(())
     }
 
-    /// What each run of a cron is.
     pub(super) async fn request_of(&self, record: &Cron) -> Result<Stored, ServiceError> {
         let corrupt = |what: &str| ServiceError::Corrupt { reason: format!("cron {}: {what}", record.id) };
         let text = match &record.request {

@@ -3,7 +3,6 @@
 //! That somebody asked for a run makes no difference here: it is started or refused like any other.
 
 use tickover_core::cron::Cron;
-use tickover_core::cron::decision::Change;
 use tickover_core::cron::run::{Occurrence, RunState, Skip};
 use tickover_core::time::Timestamp;
 
@@ -38,15 +37,14 @@ impl Came {
 }
 
 /// Tells what a write has brought about.
-pub(super) fn tell(change: &Change, now: Timestamp) {
-    let before = change.before.as_deref();
-    for run in &change.after.runs {
+pub(crate) fn tell(before: Option<&Cron>, after: &Cron, now: Timestamp) {
+    for run in &after.runs {
         let Some(came) = Came::of(&run.state) else { continue };
         if came_before(before, &run.occurrence) {
             continue;
         }
         metric::occurrence(came.as_str());
-        log(&change.after, &run.occurrence, came, now);
+        log(after, &run.occurrence, came, now);
     }
 }
 

@@ -1,12 +1,12 @@
 //! A turn's word, decided on again because others have written meanwhile.
 //!
 //! The answer to the first try may have been lost on its way, and then another write came over it: what it brought is
-//! in the journal already, and must not be there twice. What a wait took may have been thrown away. And whoever begins
-//! the next run takes along the events that have come since.
+//! in the journal already, and must not be there twice. What a wait took may have been thrown away. And the
+//! next run takes along the events that have come since.
 
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::{Ending, ExecutionCommand};
+use tickover_core::execution::command::{Command, Ending};
 use tickover_core::execution::journal::{Entry, Happened, pending_events};
 use tickover_core::id::{EventName, LeaseId};
 
@@ -16,34 +16,34 @@ use crate::service::Service;
 impl Service {
     /// The command as it is to be decided on over this record, after it was decided on over the one that its turn had
     /// seen; nothing where it stays as it is.
-    pub(super) async fn asked_again(
+    pub(crate) async fn asked_again(
         &self,
-        command: &ExecutionCommand,
+        command: &Command,
         seen: &Execution,
         current: &Execution,
-    ) -> Result<Option<ExecutionCommand>, ServiceError> {
+    ) -> Result<Option<Command>, ServiceError> {
         let mut command = command.clone();
         let (lease, entries, ending) = match &mut command {
-            ExecutionCommand::Record(record) => (record.lease, &mut record.entries, None),
-            ExecutionCommand::Suspend(suspend) => (suspend.lease, &mut suspend.entries, None),
-            ExecutionCommand::Close(close) => (close.lease, &mut close.entries, Some(&mut close.ending)),
-            ExecutionCommand::Start(_)
-            | ExecutionCommand::Take(_)
-            | ExecutionCommand::Renew { .. }
-            | ExecutionCommand::Release { .. }
-            | ExecutionCommand::Offer(_)
-            | ExecutionCommand::Drain { .. }
-            | ExecutionCommand::Cancel
-            | ExecutionCommand::Terminate
-            | ExecutionCommand::Pause
-            | ExecutionCommand::Resume
-            | ExecutionCommand::Restart(_)
-            | ExecutionCommand::RetryStep { .. }
-            | ExecutionCommand::Finish(_)
-            | ExecutionCommand::GoneThrough(_)
-            | ExecutionCommand::Unpark
-            | ExecutionCommand::Due(_)
-            | ExecutionCommand::Timer { .. } => return Ok(None),
+            Command::Record(record) => (record.lease, &mut record.entries, None),
+            Command::Suspend(suspend) => (suspend.lease, &mut suspend.entries, None),
+            Command::Close(close) => (close.lease, &mut close.entries, Some(&mut close.ending)),
+            Command::Start(_)
+            | Command::Take(_)
+            | Command::Renew { .. }
+            | Command::Release { .. }
+            | Command::Offer(_)
+            | Command::Drain { .. }
+            | Command::Cancel
+            | Command::Terminate
+            | Command::Pause
+            | Command::Resume
+            | Command::Restart(_)
+            | Command::RetryStep { .. }
+            | Command::Finish(_)
+            | Command::GoneThrough(_)
+            | Command::Unpark
+            | Command::Due(_)
+            | Command::Timer { .. } => return Ok(None),
         };
         let events = match ending {
             Some(Ending::ContinueAsNew { events, .. }) => Some(events),

@@ -3,26 +3,29 @@
 //! There may be more to end than one call has time for. How far it has come is noted page by page, and a message that
 //! is sent once time is up goes on from there. So a close is a chain of calls, and there is one chain of each: it
 //! begins with the command that closed the execution, only its own message goes on with it, and of two calls at the
-//! same page one is refused and sends nothing. The tick takes a chain over that has given no sign of life for as long
-//! as the backstop. Nobody else who finds an execution closing does anything of that.
+//! same page one is refused and sends nothing. The tick takes over a chain that has noted nothing for as long as
+//! the backstop. Every other call that finds an execution closing leaves it alone.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::{DueReply, Effect};
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{End, ExecutionCommand, GoneThrough};
-use tickover_core::execution::decision::ExecutionReply;
+use tickover_core::execution::command::{Command, End, GoneThrough};
+use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::message::TurnHint;
-use tickover_core::execution::{Execution, ExecutionState, ParentClosePolicy, Progress, missing_time};
+use tickover_core::execution::{
+    Decision, Execution, ExecutionState, ParentClosePolicy, Progress, missing_time,
+};
 use tickover_core::id::ExecutionId;
 use tickover_core::queue::QueueView;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
 
-use super::drive::{DrivenExecution, KnownExecution, is_closing};
+use super::drive::{closes, is_closing};
 use super::remote::remote_id;
+use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
@@ -58,11 +61,10 @@ pub(super) enum Share {
 /// How far a call came with what it goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Came {
-    /// Through all of it.
     Through,
     /// As far as there was time.
     OutOfTime,
-    /// Somebody else has come at least as far, and goes on with it.
+    /// Another call has come at least as far, and goes on with it.
     Overtaken,
 }
 
@@ -72,31 +74,29 @@ impl Service {
     pub(crate) async fn look_at_execution(
         &self,
         id: &ExecutionId,
-        known: KnownExecution,
+        known: Known<Execution>,
         look: Look,
         stop_at: Timestamp,
     ) -> Result<DueReply, ServiceError> {
         let command = match look {
-            Look::Timer { due_at, .. } => ExecutionCommand::Timer { due_at },
-            Look::Tick(view) => ExecutionCommand::Due(view),
+            Look::Timer { due_at, .. } => Command::Timer { due_at },
+            Look::Tick(view) => Command::Due(view),
         };
-        let mut driven = Box::pin(self.drive_alone(id, known, &command)).await?;
-        let goes_on = driven.closed_here || falls_to(&look, &driven);
-        if let Some(closing) = driven.execution.take_if(|it| goes_on && is_closing(it)) {
+        let decision = Box::pin(self.drive(id, known, &command)).await?;
+        let goes_on = closes(&decision) || falls_to(&look, &decision);
+        // Where there is none, it has gone meanwhile.
+        let Ok((mut execution, Reply::Due(reply))) = decision.outcome else { return Ok(DueReply::Nothing) };
+        if goes_on && is_closing(&execution) {
             // An error is the caller's to see: its message has to come back, or nobody goes on before a later tick.
-            driven.execution = Some(self.finish(&closing, stop_at, Share::Page).await?);
+            execution = self.finish(&execution, stop_at, Share::Page).await?;
         }
-        if let Some(execution) = driven.execution.filter(|execution| execution.closed().is_none())
+        if execution.closed().is_none()
             && let Some(to) = missing_time(&execution, self.now(), &self.limits)
         {
             // It is looked at again in time if this isn't all.
             self.keep_parts(execution, to, stop_at).await?;
         }
-        match driven.outcome {
-            Ok(ExecutionReply::Due(reply)) => Ok(reply),
-            // Gone meanwhile, or the index was behind.
-            Ok(_) | Err(_) => Ok(DueReply::Nothing),
-        }
+        Ok(reply)
     }
 
     /// Sees a closing execution to its end, as far as there is time. What it leaves open may close other executions
@@ -134,12 +134,11 @@ impl Service {
             Came::Overtaken => return Ok(execution),
         }
         let Some(end) = End::of(&execution) else { return Ok(execution) };
-        let known = KnownExecution::Record(Box::new(execution.clone()));
-        let driven = self.drive_execution(&execution.id, known, &ExecutionCommand::Finish(end)).await?;
-        Ok(driven.answer()?.0)
+        let known = Known::Record(Box::new(execution.clone()));
+        Ok(self.drive_execution(&execution.id, known, &Command::Finish(end)).await?.outcome?.0)
     }
 
-    /// Time is up: the rest is done by whoever gets the message that is sent here.
+    /// Sends the message that goes on with the rest when time is up.
     async fn go_on_later(&self, execution: &Execution) {
         self.publish(self.going_on(execution).into_iter().collect()).await;
     }
@@ -255,19 +254,21 @@ impl Service {
     ) -> Result<(), ServiceError> {
         let command = match policy {
             ParentClosePolicy::Abandon => return Ok(()),
-            ParentClosePolicy::RequestCancel => ExecutionCommand::Cancel,
-            ParentClosePolicy::Terminate => ExecutionCommand::Terminate,
+            ParentClosePolicy::RequestCancel => Command::Cancel,
+            ParentClosePolicy::Terminate => Command::Terminate,
         };
         let closed = async {
-            let driven = Box::pin(self.drive_alone(child, KnownExecution::Unread, &command)).await?;
-            if !driven.closed_here {
-                // If it was closing, somebody else goes on with that.
-                return driven.answer();
-            }
-            Box::pin(self.see_to_the_end(driven, stop_at, Share::InTime)).await.answer()
+            let decision = Box::pin(self.drive(child, Known::Unread, &command)).await?;
+            // If it was closing, somebody else goes on with that.
+            let ended = if closes(&decision) {
+                Box::pin(self.see_to_the_end(decision, stop_at, Share::InTime)).await
+            } else {
+                decision
+            };
+            ended.outcome.map(drop).map_err(ServiceError::from)
         };
         match closed.await {
-            Ok(_) | Err(ServiceError::Rejected(Reject::NoExecution | Reject::ExecutionClosed { .. })) => {
+            Ok(()) | Err(ServiceError::Rejected(Reject::NoExecution | Reject::ExecutionClosed { .. })) => {
                 Ok(())
             }
             Err(error) => {
@@ -277,35 +278,34 @@ impl Service {
         }
     }
 
-    /// Notes how far somebody has come: the record as it stands after that; nothing if it has moved on, or somebody
-    /// else has come at least as far.
+    /// Notes the progress, and returns the record as it stands then. `None` if it has moved on, or if another call has
+    /// come at least as far.
     pub(super) async fn note_progress(
         &self,
         execution: &Execution,
         progress: Progress,
     ) -> Result<Option<Execution>, ServiceError> {
         let ended_at = execution.closed().map(|closed| closed.ended_at);
-        let command = ExecutionCommand::GoneThrough(GoneThrough { run: execution.run, ended_at, progress });
-        let known = KnownExecution::Record(Box::new(execution.clone()));
-        let (noted, reply) = self.drive_alone(&execution.id, known, &command).await?.answer()?;
-        Ok((reply == ExecutionReply::Changed { changed: true }).then_some(noted))
+        let command = Command::GoneThrough(GoneThrough { run: execution.run, ended_at, progress });
+        let known = Known::Record(Box::new(execution.clone()));
+        let (noted, reply) = self.drive(&execution.id, known, &command).await?.outcome?;
+        Ok((reply == Reply::Changed { changed: true }).then_some(noted))
     }
 }
 
 /// Whether it falls to this look to go on with a close: to the tick where it has taken it over, and to the messages of
 /// this end, which are the one that brought it and those that go on with it. A later instant of the same execution has
 /// nothing to do with it.
-fn falls_to(look: &Look, driven: &DrivenExecution) -> bool {
+fn falls_to(look: &Look, decision: &Decision) -> bool {
     match look {
         Look::Timer { at, .. } => {
-            let closed = driven.execution.as_ref().and_then(Execution::closed);
+            let closed = decision.record().and_then(Execution::closed);
             closed.is_some_and(|closed| *at <= closed.ended_at)
         }
-        Look::Tick(_) => driven.outcome == Ok(ExecutionReply::Due(DueReply::Dispatched)),
+        Look::Tick(_) => decision.reply() == Ok(&Reply::Due(DueReply::Dispatched)),
     }
 }
 
-/// How far somebody has come.
 pub(super) fn progress_of(execution: &Execution) -> Progress {
     execution.progress.unwrap_or_default()
 }

@@ -27,15 +27,11 @@ const PAGES_MAX: usize = 30;
 /// An execution with its payloads.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// Its record.
     pub execution: Execution,
     /// The run's input.
     pub input: Option<Json>,
-    /// Its labels.
     pub labels: Option<Json>,
-    /// Its memo.
     pub memo: Option<Json>,
-    /// Its result.
     pub output: Option<Json>,
 }
 
@@ -70,7 +66,6 @@ struct Details {
 }
 
 impl Service {
-    /// An execution with all its payloads.
     pub async fn execution(&self, id: &ExecutionId) -> Result<Option<Described>, ServiceError> {
         match self.load_execution(id).await? {
             Some(execution) => Ok(Some(self.execution_with_payloads(execution).await?)),

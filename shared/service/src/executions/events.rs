@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::{ExecutionCommand, Offer};
-use tickover_core::execution::decision::ExecutionReply;
+use tickover_core::execution::command::{Command, Offer};
+use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened, pending_events};
 use tickover_core::id::{EventId, EventName, ExecutionId};
 use tickover_core::limits;
@@ -13,7 +13,7 @@ use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 
-use super::drive::KnownExecution;
+use crate::drive::Known;
 use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX};
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -46,13 +46,9 @@ pub struct PendingEvents {
 /// An event that waits for an execution to take it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingEvent {
-    /// Its name.
     pub name: EventName,
-    /// Its own id.
     pub id: Option<EventId>,
-    /// What came with it.
     pub payload: Option<Json>,
-    /// When it was offered.
     pub offered_at: Timestamp,
 }
 
@@ -97,10 +93,10 @@ impl Service {
             let (name, event_id, payload) = (name.clone(), event_id.clone(), kept.clone());
             let trace = self.carried(trace);
             let offer = Offer { name, id: event_id, payload, known, seen_segments, trace };
-            let record = KnownExecution::Record(Box::new(execution));
-            let driven = self.drive_execution(id, record, &ExecutionCommand::Offer(offer)).await?;
-            let (execution, reply) = driven.answer()?;
-            if let ExecutionReply::Offered { duplicate } = reply {
+            let record = Known::Record(Box::new(execution));
+            let decision = self.drive_execution(id, record, &Command::Offer(offer)).await?;
+            let (execution, reply) = decision.outcome?;
+            if let Reply::Offered { duplicate } = reply {
                 return Ok(Offered { duplicate, pending: execution.pending_events });
             }
             // The part of the journal that was looked at has grown meanwhile.
@@ -183,10 +179,10 @@ impl Service {
             let waiting = pending_events(&journal).iter().filter(is_of).count();
             let count = u32::try_from(waiting).unwrap_or(u32::MAX);
             let seen_version = execution.version;
-            let command = ExecutionCommand::Drain { name: name.clone(), count, seen_version };
-            let record = KnownExecution::Record(Box::new(execution));
-            let (_, reply) = self.drive_execution(id, record, &command).await?.answer()?;
-            if count == 0 || reply == ExecutionReply::Drained(count) {
+            let command = Command::Drain { name: name.clone(), count, seen_version };
+            let record = Known::Record(Box::new(execution));
+            let (_, reply) = self.drive_execution(id, record, &command).await?.outcome?;
+            if count == 0 || reply == Reply::Drained(count) {
                 return Ok(count);
             }
             // Others wrote meanwhile, so it has to be counted anew.

@@ -1,16 +1,16 @@
 //! What operators do to executions.
 
-use tickover_core::decision::CancelReply;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{ExecutionCommand, Rerun};
-use tickover_core::execution::decision::ExecutionReply;
+use tickover_core::execution::command::{Command, Rerun};
+use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, UNDO_PREFIX};
 use tickover_core::execution::{Execution, missing_time};
 use tickover_core::id::{ExecutionId, StepName};
 
-use super::drive::KnownExecution;
+use crate::drive::Known;
 use crate::error::ServiceError;
+use crate::operate::CancelReply;
 use crate::service::Service;
 
 /// How long an operator's call waits until an execution can go on that had ended.
@@ -19,42 +19,38 @@ const REOPENED_WITHIN: Millis = Millis::from_secs(10);
 impl Service {
     /// Asks an execution to end: its code stops at its next step, or it ends at once where nothing runs.
     pub async fn cancel_execution(&self, id: &ExecutionId) -> Result<(Execution, CancelReply), ServiceError> {
-        self.end(id, &ExecutionCommand::Cancel).await
+        self.end(id, &Command::Cancel).await
     }
 
     /// Ends an execution at once.
     pub async fn terminate(&self, id: &ExecutionId) -> Result<(Execution, CancelReply), ServiceError> {
-        self.end(id, &ExecutionCommand::Terminate).await
+        self.end(id, &Command::Terminate).await
     }
 
     async fn end(
         &self,
         id: &ExecutionId,
-        command: &ExecutionCommand,
+        command: &Command,
     ) -> Result<(Execution, CancelReply), ServiceError> {
         let (execution, changed) = self.change(id, command).await?;
-        let reply = match (execution.closed(), changed) {
-            (None, _) => CancelReply::Requested,
-            (Some(_), true) => CancelReply::Cancelled,
-            (Some(_), false) => CancelReply::AlreadyFinished,
-        };
+        let reply = CancelReply::of(execution.closed().is_some(), changed);
         Ok((execution, reply))
     }
 
     /// Lets an execution begin nothing new; its deadlines keep running. Whether that changed anything.
     pub async fn pause(&self, id: &ExecutionId) -> Result<(Execution, bool), ServiceError> {
-        self.change(id, &ExecutionCommand::Pause).await
+        self.change(id, &Command::Pause).await
     }
 
     /// Lets a paused execution go on. Whether that changed anything.
     pub async fn resume(&self, id: &ExecutionId) -> Result<(Execution, bool), ServiceError> {
-        self.change(id, &ExecutionCommand::Resume).await
+        self.change(id, &Command::Resume).await
     }
 
     /// Begins a new run of an execution that has ended, with the same input and fresh deadlines.
     pub async fn restart(&self, id: &ExecutionId) -> Result<Execution, ServiceError> {
         let rerun = Rerun { preserved: vec![] };
-        self.reopen(id, KnownExecution::Unread, &ExecutionCommand::Restart(rerun)).await
+        self.reopen(id, Known::Unread, &Command::Restart(rerun)).await
     }
 
     /// The same, with the results of the last run except those of these steps and of all that failed; without
@@ -75,8 +71,8 @@ impl Service {
             return Err(Reject::field("preserve", UNDONE).into());
         }
         let preserved = preserved(&journal, steps, preserve);
-        let command = ExecutionCommand::Restart(Rerun { preserved });
-        self.reopen(id, KnownExecution::Record(Box::new(execution)), &command).await
+        let command = Command::Restart(Rerun { preserved });
+        self.reopen(id, Known::Record(Box::new(execution)), &command).await
     }
 
     /// Has a step run again in the same run, after the execution failed by it.
@@ -91,8 +87,8 @@ impl Service {
         if !is_undoing(&name) && was_undone(&journal) {
             return Err(Reject::field("step", UNDONE).into());
         }
-        let record = KnownExecution::Record(Box::new(execution));
-        self.reopen(id, record, &ExecutionCommand::RetryStep { name }).await
+        let record = Known::Record(Box::new(execution));
+        self.reopen(id, record, &Command::RetryStep { name }).await
     }
 
     /// Lets an execution go on that may have ended. What it points to is kept for longer first, if it has to be;
@@ -100,14 +96,14 @@ impl Service {
     async fn reopen(
         &self,
         id: &ExecutionId,
-        mut known: KnownExecution,
-        command: &ExecutionCommand,
+        mut known: Known<Execution>,
+        command: &Command,
     ) -> Result<Execution, ServiceError> {
         let stop_at = self.now().plus(REOPENED_WITHIN);
         loop {
-            let (execution, reply) = self.drive_execution(id, known, command).await?.answer()?;
-            let short = (reply == ExecutionReply::ExpiresTooSoon)
-                .then(|| missing_time(&execution, self.now(), &self.limits));
+            let (execution, reply) = self.drive_execution(id, known, command).await?.outcome?;
+            let short =
+                (reply == Reply::ExpiresTooSoon).then(|| missing_time(&execution, self.now(), &self.limits));
             let Some(to) = short.flatten() else { return Ok(execution) };
             let (kept, _) = self.keep_parts(execution, to, stop_at).await?;
             if self.now() >= stop_at {
@@ -115,17 +111,13 @@ impl Service {
                     "its results are still being kept from deletion; the same call goes on with that";
                 return Err(ServiceError::Unavailable { reason: reason.to_owned() });
             }
-            known = KnownExecution::Record(Box::new(kept));
+            known = Known::Record(Box::new(kept));
         }
     }
 
-    async fn change(
-        &self,
-        id: &ExecutionId,
-        command: &ExecutionCommand,
-    ) -> Result<(Execution, bool), ServiceError> {
-        let (execution, reply) = self.drive_execution(id, KnownExecution::Unread, command).await?.answer()?;
-        Ok((execution, reply != ExecutionReply::Changed { changed: false }))
+    async fn change(&self, id: &ExecutionId, command: &Command) -> Result<(Execution, bool), ServiceError> {
+        let (execution, reply) = self.drive_execution(id, Known::Unread, command).await?.outcome?;
+        Ok((execution, reply != Reply::Changed { changed: false }))
     }
 }
 

@@ -1,18 +1,17 @@
 //! Remote steps and children whose execution has ended, or has gone on to another run, without knowing of them.
 //!
 //! A task is begun before the journal says so. Where the turn that began it is lost in between, nothing that follows
-//! from the journal ever ends it. So whoever is about to start it looks at its parent first, and so does each
-//! heartbeat of an attempt that runs.
+//! from the journal ever ends it. So each claim of such a task looks at its parent first, and so does each
+//! heartbeat of a running attempt.
 
-use tickover_core::command::Command;
 use tickover_core::decision::Effect;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Execution, Parent, ParentClosePolicy};
 use tickover_core::id::StepName;
-use tickover_core::task::{State, Task};
+use tickover_core::task::{Command, Decision, State, Task};
 
 use super::drive::CALLERS_PATIENCE;
-use crate::drive::{Driven, Known};
+use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
@@ -20,7 +19,7 @@ use crate::telemetry::field;
 
 impl Service {
     /// Ends a task that could be started now, if nobody waits for it any more. `None` if it may start.
-    pub(crate) async fn end_if_orphaned(&self, task: &Task) -> Result<Option<Driven>, ServiceError> {
+    pub(crate) async fn end_if_orphaned(&self, task: &Task) -> Result<Option<Decision>, ServiceError> {
         let now = self.now();
         let may_start = match &task.state {
             State::Pending(pending) => pending.available_at <= now,
@@ -33,12 +32,11 @@ impl Service {
         }
         tracing::info!({ field::TASK_ID } = %task.id, "not started: its execution is over");
         let (known, command) = (Known::Record(Box::new(task.clone())), Command::Cancel { force: true });
-        let mut ended = self.drive_quietly(&task.id, known, &command).await?;
-        let mut effects = std::mem::take(&mut ended.effects);
+        let mut decision = self.drive_quietly(&task.id, known, &command).await?;
         // Nobody is there to be told.
-        effects.retain(|effect| !matches!(effect, Effect::Tell(_)));
-        self.publish(effects).await;
-        Ok(Some(ended))
+        decision.effects.retain(|effect| !matches!(effect, Effect::Tell(_)));
+        self.publish(std::mem::take(&mut decision.effects)).await;
+        Ok(Some(decision))
     }
 
     /// Asks the attempt of a remote step to stop that its execution doesn't wait for any more: whether it did. Where
@@ -60,7 +58,8 @@ impl Service {
         })
     }
 
-    /// Ends a child that nobody has begun to run, if it is to end with its parent and that is over. Whether it did.
+    /// Ends a child that hasn't begun to run, if it is to end with its parent and the parent is over. Returns whether it
+    /// did.
     pub(crate) async fn end_if_outlived(&self, child: &Execution) -> Result<bool, ServiceError> {
         let Some(parent) = &child.parent else { return Ok(false) };
         if parent.on_close == ParentClosePolicy::Abandon || !child.is_untouched() {

@@ -21,7 +21,6 @@ use crate::service::Service;
 /// How a remote step or child ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedStep {
-    /// How.
     pub outcome: StepOutcome,
     /// Attempts that it took; 0 where that isn't known, and of a child.
     pub attempts: u32,
@@ -123,7 +122,7 @@ impl Service {
             Some(at) => self.payload_if_kept(&Payload::Blob(at.clone())).await?,
             None => None,
         };
-        // A typed error that was cut is nobody's error any more; another one says at least what sort it is.
+        // A typed error that was cut can't be read as its type. Any other error still has its code.
         if whole.is_none() && message.is_some() && error.code == TYPED_ERROR {
             return Ok(StepOutcome::ResultExpired);
         }
@@ -157,7 +156,8 @@ impl Service {
         .await
     }
 
-    /// How executions ended that somebody else has started: those that have. One that isn't there may come yet.
+    /// How executions ended that this one awaits but has not started. Those that are open or don't exist yet are left
+    /// out.
     pub async fn other_outcomes(
         &self,
         others: &[(StepName, ExecutionId)],

@@ -25,8 +25,8 @@ struct Part {
 }
 
 impl Service {
-    /// Has everything that a record points to kept until then: the record as it stands after that, and how far this
-    /// came. Goes on where somebody else has come to, and as far as there is time; a page of it at least.
+    /// Keeps everything that a record points to until then. Returns the record as it stands after that, and how far
+    /// this came. It begins where the last call stopped, and does one page at least, more while there is time.
     pub(super) async fn keep_parts(
         &self,
         mut execution: Execution,
@@ -47,7 +47,7 @@ impl Service {
             let seen = u32::try_from(seen).unwrap_or(u32::MAX);
             let progress = Progress { entries: seen, to: Some(to), ..before };
             let Some(noted) = self.note_progress(&execution, progress).await? else {
-                // It has moved on, or somebody else has come further: whoever looks at it next begins anew.
+                // It has moved on, or another call has come further: the next look begins anew.
                 return Ok((execution, Came::Overtaken));
             };
             execution = noted;

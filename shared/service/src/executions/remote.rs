@@ -6,12 +6,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::stream::{self, StreamExt as _};
-use tickover_core::command::{Command, Schedule, Start};
 use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, Parent};
 use tickover_core::id::{Fingerprint, StepName, TaskId};
 use tickover_core::limits;
 use tickover_core::payload::Json;
+use tickover_core::task::command::{Command, Schedule, Start};
 
 use super::RemoteStep;
 use super::start::hash;
@@ -85,9 +85,9 @@ impl Service {
             trace: self.carried(execution.trace),
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
         }));
-        let driven = self.drive_quietly(&id, Known::Absent, &command).await?;
-        driven.outcome?;
-        Ok(driven.effects)
+        let decision = self.drive_quietly(&id, Known::Absent, &command).await?;
+        decision.outcome?;
+        Ok(decision.effects)
     }
 
     /// Ends remote steps that nobody waits for any more; those that have ended stay as they are.

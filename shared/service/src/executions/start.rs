@@ -2,14 +2,14 @@
 
 use sha2::{Digest as _, Sha256};
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{ExecutionCommand, Start};
-use tickover_core::execution::decision::ExecutionReply;
+use tickover_core::execution::command::{Command, Start};
+use tickover_core::execution::decision::Reply;
 use tickover_core::id::{ExecutionId, Fingerprint, QueueName};
 use tickover_core::limits;
 use tickover_core::payload::Json;
 
-use super::drive::KnownExecution;
 use super::{StartRequest, Started};
+use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::schedule::{digest, minified};
 use crate::service::Service;
@@ -26,13 +26,13 @@ impl Service {
         let queue = self.queue_for(&request).await?;
         let large = request.input.as_ref().map_or(0, Json::len) >= LARGE_BYTES;
         let (id, known) = match &request.id {
-            Some(id) if large => (id.clone(), KnownExecution::Unread),
-            Some(id) => (id.clone(), KnownExecution::Absent),
-            None => (self.new_execution_id(), KnownExecution::Absent),
+            Some(id) if large => (id.clone(), Known::Unread),
+            Some(id) => (id.clone(), Known::Absent),
+            None => (self.new_execution_id(), Known::Absent),
         };
         let command = self.start_command(request, queue, id.clone());
-        let (execution, reply) = self.drive_execution(&id, known, &command).await?.answer()?;
-        let existed = matches!(reply, ExecutionReply::Started { existed: true });
+        let (execution, reply) = self.drive_execution(&id, known, &command).await?.outcome?;
+        let existed = matches!(reply, Reply::Started { existed: true });
         Ok(Started { execution, existed })
     }
 
@@ -45,15 +45,10 @@ impl Service {
     }
 
     /// The command that a request comes to, with everything random in it.
-    pub(crate) fn start_command(
-        &self,
-        request: StartRequest,
-        queue: QueueName,
-        id: ExecutionId,
-    ) -> ExecutionCommand {
+    pub(crate) fn start_command(&self, request: StartRequest, queue: QueueName, id: ExecutionId) -> Command {
         // By the queue that was asked for: a repeated start is the same though its workers have moved.
         let fingerprint = fingerprint(&request);
-        ExecutionCommand::Start(Box::new(Start {
+        Command::Start(Box::new(Start {
             id,
             incarnation: self.new_incarnation(),
             workflow: request.workflow,

@@ -23,7 +23,7 @@ impl Service {
 
     /// Tells the parents that are among these effects, and takes them out. A child that is closing has its outcome, so
     /// its parent can see it before the child is closed for good.
-    pub(super) async fn tell_first(&self, effects: &mut Vec<Effect>) -> Result<(), ServiceError> {
+    pub(crate) async fn tell_first(&self, effects: &mut Vec<Effect>) -> Result<(), ServiceError> {
         for effect in effects.iter() {
             let Effect::Tell(parent) = effect else { continue };
             match self.try_to_tell(parent).await {
@@ -49,8 +49,8 @@ impl Service {
         }
     }
 
-    /// Tells an execution of a step or child whose message has come again after its end: whoever ended it may have
-    /// died before telling. Where the parent can have heard of it, nothing is done.
+    /// Tells an execution of a step or child whose message has come again after its end: the process that ended it may
+    /// have died before it told. Does nothing where the parent can have heard of it.
     pub(crate) async fn tell_again(&self, parent: &Parent, ended_at: Timestamp) -> Result<(), ServiceError> {
         let Some(execution) = self.open_parent(parent).await? else { return Ok(()) };
         if due::has_not_heard_of(&execution, ended_at) && self.is_last_of_its_join(parent).await? {
@@ -59,7 +59,7 @@ impl Service {
         Ok(())
     }
 
-    /// Whoever marks the last place of a join tells; those before have nothing to tell of yet.
+    /// Marks the place of a join. Only the call that marks the last place tells the parent.
     async fn is_last_of_its_join(&self, parent: &Parent) -> Result<bool, ServiceError> {
         let Some(slot) = parent.slot else { return Ok(true) };
         // Each mark moves it. Should it be too early all the same, the execution finds out by its own look.
@@ -78,7 +78,7 @@ impl Service {
     }
 
     async fn wake(&self, execution: Execution) -> Result<(), ServiceError> {
-        // First, because after the word nobody else may come to see that its hint was lost.
+        // First, because after the wake no other message would reveal that its hint was lost.
         let execution = self.look_soon(execution).await?;
         let writes = [Write::Wake { id: execution.id.clone(), incarnation: execution.incarnation }];
         self.patiently(|| self.ports.store.commit(&writes)).await?;

@@ -2,17 +2,17 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, ExecutionCommand, Record, Suspend, Take, Undone};
-use tickover_core::execution::decision::{ExecutionReply, TakeReply};
+use tickover_core::execution::command::{Close, Command, Record, Suspend, Take, Undone};
+use tickover_core::execution::decision::{Reply, TakeReply};
 use tickover_core::execution::journal::Entry;
 use tickover_core::execution::message::{TurnHint, Turned};
 use tickover_core::execution::{Execution, ExecutionState, ahead_of_journal};
 use tickover_core::id::{LeaseId, QueueName};
 use tickover_core::payload::{BlobRef, Json, Payload};
 
-use super::drive::KnownExecution;
 use super::{Suspended, TakenTurn};
 use crate::claim::{ClaimRequest, Company, Hinted, Terms, WAITED_OUT};
+use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
@@ -22,7 +22,6 @@ const INLINE_BYTES: usize = 200;
 
 /// What became of the wish for a turn.
 pub(crate) enum Taken {
-    /// The caller has it.
     Turn(Box<TakenTurn>),
     /// It may not go on before this long.
     Early(Millis),
@@ -60,8 +59,7 @@ impl Service {
         let queue = execution.queue.clone();
         let is_open = execution.incarnation == hint.turn.inc && execution.closed().is_none();
         let terms = Terms { company, paused: is_open && self.parks(&queue).await? };
-        let known = KnownExecution::Record(Box::new(execution));
-        let taken = self.take_hinted(&hint.turn, known, request, terms, true).await?;
+        let taken = self.take_hinted(&hint.turn, execution, request, terms, true).await?;
         if let Some(arrived) = hint.turn.at {
             self.note_received(&queue, arrived).await;
         }
@@ -81,23 +79,17 @@ impl Service {
     pub(crate) async fn take_hinted(
         &self,
         hint: &Turned,
-        known: KnownExecution,
+        execution: Execution,
         request: &ClaimRequest,
         Terms { company, paused }: Terms,
         patient: bool,
     ) -> Result<Taken, ServiceError> {
-        let execution = match known {
-            KnownExecution::Unread => self.load_execution(&hint.id).await?,
-            KnownExecution::Absent => None,
-            KnownExecution::Record(execution) => Some(*execution),
-        };
-        let Some(execution) = execution else { return Ok(Taken::Spent) };
         if execution.incarnation == hint.inc && self.end_if_outlived(&execution).await? {
             return Ok(Taken::Spent);
         }
         let code = self.terms.get(&execution.workflow).copied().unwrap_or_default();
-        let mut known = KnownExecution::Record(Box::new(execution));
-        let command = ExecutionCommand::Take(Take {
+        let mut known = Known::Record(Box::new(execution));
+        let command = Command::Take(Take {
             lease: self.new_lease(),
             worker: request.worker.clone(),
             length: request.lease,
@@ -107,9 +99,9 @@ impl Service {
             terms: code,
         });
         loop {
-            let driven = self.drive_execution(&hint.id, known, &command).await?;
-            let Ok(ExecutionReply::Take(reply)) = driven.outcome else { return Ok(Taken::Spent) };
-            let Some(execution) = driven.execution else { return Ok(Taken::Spent) };
+            let decision = self.drive_execution(&hint.id, known, &command).await?;
+            // Where there is none, it has gone meanwhile.
+            let Ok((execution, Reply::Take(reply))) = decision.outcome else { return Ok(Taken::Spent) };
             match reply {
                 TakeReply::Taken => return self.hand_over_turn(execution).await,
                 TakeReply::Early { available_at } => {
@@ -118,7 +110,7 @@ impl Service {
                         return Ok(Taken::Early(left));
                     }
                     self.ports.clock.sleep_until(available_at).await;
-                    known = KnownExecution::Record(Box::new(execution));
+                    known = Known::Record(Box::new(execution));
                 }
                 TakeReply::Suspect => return Ok(Taken::Suspect),
                 // What was left open is ended by whoever closed it, and by the messages that go on with that.
@@ -172,7 +164,7 @@ impl Service {
         execution: &Execution,
         record: Record,
     ) -> Result<Execution, ServiceError> {
-        Ok(self.drive_turn(execution, &ExecutionCommand::Record(record)).await?.0)
+        self.drive_turn(execution, &Command::Record(record)).await
     }
 
     /// Ends a turn that can't go on, unless something has happened meanwhile.
@@ -182,7 +174,7 @@ impl Service {
         suspend: Suspend,
     ) -> Result<Suspended, ServiceError> {
         let lease = suspend.lease;
-        let (execution, _) = self.drive_turn(execution, &ExecutionCommand::Suspend(suspend)).await?;
+        let execution = self.drive_turn(execution, &Command::Suspend(suspend)).await?;
         // A turn that isn't over is still held.
         if execution.turn().is_some_and(|turn| turn.lease == lease) {
             let journal = self.journal_of(&execution).await?;
@@ -193,7 +185,7 @@ impl Service {
 
     /// Ends a run, and what it left open.
     pub async fn close_turn(&self, execution: &Execution, close: Close) -> Result<Execution, ServiceError> {
-        Ok(self.drive_turn(execution, &ExecutionCommand::Close(close)).await?.0)
+        self.drive_turn(execution, &Command::Close(close)).await
     }
 
     /// Says that a turn's worker is alive; its message stays hidden as long as its lease.
@@ -203,7 +195,7 @@ impl Service {
         lease: LeaseId,
         receipt: Option<&str>,
     ) -> Result<Execution, ServiceError> {
-        let renewed = self.drive_turn(execution, &ExecutionCommand::Renew { lease }).await?.0;
+        let renewed = self.drive_turn(execution, &Command::Renew { lease }).await?;
         if let (Some(receipt), Some(turn)) = (receipt, renewed.turn()) {
             let hidden = self.ports.queue.change_visibility(&renewed.queue, receipt, turn.lease_length).await;
             if let Err(error) = hidden {
@@ -221,7 +213,7 @@ impl Service {
         after: Millis,
         undone: Undone,
     ) -> Result<(), ServiceError> {
-        self.drive_turn(execution, &ExecutionCommand::Release { lease, after, undone }).await?;
+        self.drive_turn(execution, &Command::Release { lease, after, undone }).await?;
         Ok(())
     }
 
@@ -230,13 +222,9 @@ impl Service {
         self.delete_message(queue, receipt).await;
     }
 
-    async fn drive_turn(
-        &self,
-        execution: &Execution,
-        command: &ExecutionCommand,
-    ) -> Result<(Execution, ExecutionReply), ServiceError> {
-        let known = KnownExecution::Record(Box::new(execution.clone()));
-        self.drive_execution(&execution.id, known, command).await?.answer()
+    async fn drive_turn(&self, execution: &Execution, command: &Command) -> Result<Execution, ServiceError> {
+        let known = Known::Record(Box::new(execution.clone()));
+        Ok(self.drive_execution(&execution.id, known, command).await?.outcome?.0)
     }
 
     /// A payload for the journal of an open execution: as it is, or written to an item of its own.

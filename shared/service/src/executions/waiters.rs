@@ -1,5 +1,5 @@
-//! Whoever waits in this process for the end of an execution that ends in this process hears of it at once. All
-//! others look again from time to time.
+//! Callers that wait for the end of an execution. Those in the process in which it ends are told at once; all others
+//! read the record again from time to time.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures::channel::oneshot;
 use tickover_core::id::ExecutionId;
 
-/// Those who wait, by what for.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     by_execution: Mutex<HashMap<ExecutionId, Vec<oneshot::Sender<()>>>>,
@@ -19,16 +18,16 @@ impl Waiters {
         let (ended, wait) = oneshot::channel();
         let mut waiters = self.waiters();
         let those = waiters.entry(id.clone()).or_default();
-        // Those who have gone away leave nothing behind.
+        // Callers that have gone away are forgotten.
         those.retain(|waiter| !waiter.is_canceled());
         those.push(ended);
         wait
     }
 
-    /// Tells everybody who waits for it.
+    /// Tells all callers that wait for it.
     pub(crate) fn ended(&self, id: &ExecutionId) {
         for waiter in self.waiters().remove(id).into_iter().flatten() {
-            // Whoever has gone away needn't be told.
+            // An error means that the caller has gone away.
             let _gone = waiter.send(());
         }
     }

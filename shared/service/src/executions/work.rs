@@ -5,8 +5,8 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::QueueName;
 
+use super::TakenTurn;
 use super::turn::Taken;
-use super::{KnownExecution, TakenTurn};
 use crate::claim::{ClaimRequest, ClaimedTask, Found, SHOWN_AGAIN, Terms, WAITED_OUT, Wanted};
 use crate::error::ServiceError;
 use crate::ports::Received;
@@ -16,18 +16,14 @@ use crate::telemetry::field;
 /// How soon a turn's message comes back that a caller who only takes tasks has received.
 const FOR_OTHERS: Millis = Millis::from_secs(5);
 
-/// Something to do.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// A task.
     Task(Box<ClaimedTask>),
-    /// An execution's turn.
     Turn(Box<TakenTurn>),
 }
 
 /// What a turn's message led to.
 enum Message {
-    /// A turn.
     Turn(Box<TakenTurn>),
     /// It is for a worker that has nothing else under way.
     Suspect,
@@ -100,7 +96,13 @@ impl Service {
     ) -> Result<Message, ServiceError> {
         let request = wanted.request;
         let terms = Terms { company: wanted.company, paused: false };
-        let taken = self.take_hinted(&hint.turn, KnownExecution::Unread, request, terms, patient).await;
+        let taken = async {
+            match self.load_execution(&hint.turn.id).await? {
+                Some(execution) => self.take_hinted(&hint.turn, execution, request, terms, patient).await,
+                None => Ok(Taken::Spent),
+            }
+        };
+        let taken = taken.await;
         if let (Some(arrived), true) = (hint.turn.at, taken.is_ok()) {
             self.note_received(queue, arrived).await;
         }

@@ -1,6 +1,6 @@
 //! A clock that moves only when it is told to.
 //!
-//! It owns its time and whoever sleeps until an instant of it. It never reads the machine's clock, so a test
+//! It owns its time and the sleepers that wait for an instant of it. It never reads the machine's clock, so a test
 //! that uses it takes no time and gives the same result each time.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use crate::ports::Clock;
 
-/// A clock under the control of whoever holds it.
+/// A clock that its holder moves.
 #[derive(Debug)]
 pub struct ManualClock {
     state: Mutex<State>,
@@ -37,7 +37,7 @@ impl ManualClock {
         Self { state: Mutex::new(State { now: start, sleepers: BTreeMap::new(), next_ticket: 0 }) }
     }
 
-    /// Moves the clock on and wakes whoever slept until then.
+    /// Moves the clock on and wakes the sleepers whose instant has come.
     pub fn advance(&self, by: Millis) {
         self.change(|now| now.plus(by));
     }
@@ -47,7 +47,7 @@ impl ManualClock {
         self.change(|_| instant);
     }
 
-    /// The earliest instant that somebody sleeps until.
+    /// The earliest instant that a sleeper waits for.
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.lock().sleepers.keys().next().map(|(instant, _)| *instant)
     }
@@ -110,8 +110,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// Somebody who sleeps. Dropping it takes it off the list, so that [`ManualClock::drive`] never jumps to an
-/// instant that nobody waits for any more.
+/// A sleeper. Dropping it takes it off the list, so that [`ManualClock::drive`] never jumps to an instant that has no
+/// sleeper any more.
 struct Sleep<'a> {
     clock: &'a ManualClock,
     instant: Timestamp,

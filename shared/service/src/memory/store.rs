@@ -41,7 +41,6 @@ pub struct MemoryStore {
     watch: Option<Watch>,
 }
 
-/// All there is.
 #[derive(Debug, Default)]
 struct Records {
     tasks: BTreeMap<TaskId, Task>,
@@ -73,12 +72,11 @@ impl<T> Kept<T> {
 pub type Join = (ExecutionId, Incarnation, u32, Nonce, u16);
 
 impl MemoryStore {
-    /// An empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty store whose commits somebody counts.
+    /// An empty store that calls `watch` after every commit.
     pub fn watched(watch: Watch) -> Self {
         Self { watch: Some(watch), ..Self::default() }
     }
@@ -302,18 +300,5 @@ impl Store for MemoryStore {
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         Ok(self.records().keys.get(digest).cloned())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::conformance::store as conformance;
-
-    #[tokio::test]
-    async fn conforms() {
-        conformance::run(|| async { Arc::new(MemoryStore::new()) as Arc<dyn Store> }).await;
     }
 }

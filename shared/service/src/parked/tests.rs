@@ -3,10 +3,10 @@ mod lost;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tickover_core::command::Start;
 use tickover_core::id::TaskKind;
 use tickover_core::limits::Limits;
 use tickover_core::retry::RetryPolicy;
+use tickover_core::task::command::Start;
 use tickover_core::timeout::Timeouts;
 
 use super::*;

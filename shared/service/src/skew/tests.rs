@@ -1,8 +1,8 @@
-use tickover_core::command::Start;
 use tickover_core::id::{QueueName, TaskId, TaskKind};
 use tickover_core::limits::Limits;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Status;
+use tickover_core::task::command::Start;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_core::timer::{Timer, Wake};
 

@@ -1,7 +1,7 @@
 //! A shard's backlog, handed from one invocation to the next until nothing is left of it.
 //!
 //! The ticks' record holds the token of the one sweep of a shard that goes on. It is written before the message that
-//! carries it is sent, and only who shows the latest token goes on. So a message that comes twice, and a tick that
+//! carries it is sent, and only a message with the latest token is obeyed. So a message that comes twice, and a tick that
 //! comes meanwhile, don't become a second sweep.
 
 use tickover_core::decision::Write;
@@ -21,8 +21,7 @@ use crate::service::Service;
 const TRIES: u32 = 8;
 
 impl Service {
-    /// Sweeps one shard for somebody who had not the time, until nothing is left in it. `None` if the shard is
-    /// another sweep's by now.
+    /// Goes on with another call's sweep of a shard, until nothing is left in it. `None` if a newer sweep has the shard.
     pub(crate) async fn go_on_sweeping(
         &self,
         sweep: Sweep,
@@ -46,8 +45,8 @@ impl Service {
         Ok(Some(report))
     }
 
-    /// Hands what is left of a shard's backlog to whoever takes the message. Whether others see to it now: not if
-    /// there is nobody, or if a tick finds that somebody does already.
+    /// Sends what is left of a shard's backlog on by message. `false` if there is no queue of timers, or if another
+    /// sweep of the shard goes on already.
     pub(super) async fn hand_shard_on(&self, shard: u16, job: &Job) -> Result<bool, ServiceError> {
         if !self.has_timers() {
             return Ok(false);
@@ -69,7 +68,7 @@ impl Service {
         Ok(false)
     }
 
-    /// Writes a new token of a shard's sweep, in place of the one that is held. `None` if the shard is somebody else's.
+    /// Writes a new token of a shard's sweep, in place of the one that is held. `None` if another sweep has it.
     async fn take_shard(
         &self,
         shard: u16,

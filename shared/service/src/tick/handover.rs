@@ -1,5 +1,5 @@
-//! Instants to come are handed to timers: by the tick that owns their slot, or, where a shard holds more of them than
-//! a tick's share, by whoever takes the message that it sends for the rest.
+//! Sends timers for the instants to come. The tick that owns their slot does it. Where a shard holds more of them than
+//! a tick's share, the tick sends a message, and its consumer does the rest.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,8 +120,8 @@ impl Service {
         Ok(self.patiently(|| self.ports.store.due(range, PAGE, cursor)).await?)
     }
 
-    /// Sends the timers of a page's entries that nobody has sent one for. How many that were, and the first instant
-    /// whose timer could not be sent: those from there on are left to the next tick, or to the one that finds them due.
+    /// Sends the timers of a page's entries that have none yet. Returns how many, and the first instant whose timer
+    /// could not be sent: those from there on are left to the next tick, or to the one that finds them due.
     async fn send_page(&self, entries: &[DueEntry], range: DueRange) -> (u64, Option<Timestamp>) {
         let is_new = |entry: &&DueEntry| is_unsent(entry, range.until) && entry.due_at >= range.from;
         let groups = together(entries.iter().filter(is_new));
@@ -144,7 +144,7 @@ impl Service {
         !messages.is_empty() && self.send(&QueueName::timers(), &messages).await == messages.len()
     }
 
-    /// Whether somebody takes messages for later, and for others.
+    /// Whether there is a queue of timers.
     pub(crate) fn has_timers(&self) -> bool {
         self.ports.queue.knows(&QueueName::timers())
     }

@@ -3,12 +3,13 @@
 use std::sync::PoisonError;
 
 use tickover_core::decision::Effect;
-use tickover_core::due::{TIMER_HORIZON, visible_at};
+use tickover_core::due::TIMER_HORIZON;
 use tickover_core::execution::due as of_execution;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{Execution, ExecutionState};
-use tickover_core::hint::Hint;
 use tickover_core::id::{ExecutionId, RecordId, TaskId};
+use tickover_core::task::due::visible_at;
+use tickover_core::task::hint::Hint;
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;

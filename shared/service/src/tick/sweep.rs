@@ -2,19 +2,20 @@
 
 use futures::future::join;
 use futures::stream::{self, StreamExt as _};
-use tickover_core::command::Command;
-use tickover_core::decision::{DueReply, Reply};
-use tickover_core::due::asks_its_queue;
+use tickover_core::decision::DueReply;
 use tickover_core::execution::due as of_execution;
 use tickover_core::id::{ExecutionId, RecordId, TaskId};
 use tickover_core::queue::QueueView;
 use tickover_core::task::Task;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Reply;
+use tickover_core::task::due::asks_its_queue;
 use tickover_core::time::Timestamp;
 
 use super::{Job, TickReport};
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::{CALLERS_PATIENCE, KnownExecution, Look};
+use crate::executions::{CALLERS_PATIENCE, Look};
 use crate::metric;
 use crate::ports::{DueEntry, DueRange, Page};
 use crate::service::Service;
@@ -159,7 +160,7 @@ impl Service {
         } else {
             QueueView::default()
         };
-        let known = KnownExecution::Record(Box::new(execution));
+        let known = Known::Record(Box::new(execution));
         // Others wait for the end of this page.
         let stop_at = job.stop_at.min(self.now().plus(CALLERS_PATIENCE));
         self.look_at_execution(id, known, Look::Tick(view), stop_at).await
@@ -203,17 +204,14 @@ impl Service {
         } else {
             QueueView::default()
         };
-        let driven = self.drive(&id, Known::Record(Box::new(task)), &Command::Due(view)).await;
-        match driven.map(|driven| driven.outcome) {
-            Ok(Ok(Reply::Due(reply))) => {
-                if may_be_lost && reply == DueReply::Dispatched {
-                    metric::hint_repeated(&queue);
-                }
-                Ok(reply)
-            }
-            // Gone meanwhile, or the index was behind.
-            Ok(Ok(_) | Err(_)) => Ok(DueReply::Nothing),
-            Err(error) => Err((id, error)),
+        let decision = self.drive(&id, Known::Record(Box::new(task)), &Command::Due(view)).await;
+        // Where there is none, it has gone meanwhile.
+        let Ok((_, Reply::Due(reply))) = decision.map_err(|error| (id, error))?.outcome else {
+            return Ok(DueReply::Nothing);
+        };
+        if may_be_lost && reply == DueReply::Dispatched {
+            metric::hint_repeated(&queue);
         }
+        Ok(reply)
     }
 }

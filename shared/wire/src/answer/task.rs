@@ -1,7 +1,6 @@
 //! Tasks, what workers get, queues, and the server itself.
 
 use serde::{Deserialize, Serialize};
-use tickover_core::decision::CancelReply;
 use tickover_core::id::{QueueName, TaskId, TaskKind, WorkerName, WorkflowName};
 use tickover_core::task::Ending;
 
@@ -58,16 +57,6 @@ impl From<Ending> for AttemptOutcome {
             Ending::Released => Self::Released,
             Ending::Lost => Self::Lost,
             Ending::Cancelled => Self::Cancelled,
-        }
-    }
-}
-
-impl From<CancelReply> for CancelOutcome {
-    fn from(reply: CancelReply) -> Self {
-        match reply {
-            CancelReply::Cancelled => Self::Cancelled,
-            CancelReply::Requested => Self::Requested,
-            CancelReply::AlreadyFinished => Self::AlreadyFinished,
         }
     }
 }

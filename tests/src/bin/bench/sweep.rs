@@ -50,7 +50,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Everything there is, shared by the tick and the consumers.
 #[derive(Clone)]
 struct Scene {
-    /// How many tasks.
     count: usize,
     service: Service,
     clock: Arc<ShiftedClock>,

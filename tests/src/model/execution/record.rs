@@ -12,7 +12,6 @@ use tickover_core::execution::Execution;
 pub struct Kept(Arc<(Execution, u64)>);
 
 impl Kept {
-    /// This record.
     pub fn new(execution: Execution) -> Self {
         let mut hasher = DefaultHasher::new();
         serde_json::to_string(&execution).unwrap_or_default().hash(&mut hasher);

@@ -5,10 +5,10 @@ use tickover_core::command::Context;
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{
-    Close, CodeTerms, Ending, ExecutionCommand, Offer, Start, StartPolicy, Suspend, Take,
+    Close, CodeTerms, Command, Ending, Offer, Start, StartPolicy, Suspend, Take,
 };
-use tickover_core::execution::decide::decide;
-use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply, TakeReply};
+use tickover_core::execution::decide;
+use tickover_core::execution::decision::{Decision, Reply, SuspendReply, TakeReply};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionTimeouts};
 use tickover_core::id::{
@@ -41,10 +41,10 @@ impl Course {
             fingerprint: Fingerprint::from_bytes([1; 16]),
             blob_ids: [BlobId::from_bytes([0; 16]); 2],
         };
-        let decision = self.decide(None, &ExecutionCommand::Start(Box::new(start)), START);
+        let decision = self.decide(None, &Command::Start(Box::new(start)), START);
         Moment {
             clock: 0,
-            record: Kept::new(decision.execution.expect("a new execution")),
+            record: Kept::new(decision.outcome.expect("a new execution").0),
             workers: [Worker::Idle, Worker::Idle],
             steps: [Remote::Unbegun; STEPS],
             marks: [false; STEPS],
@@ -57,12 +57,7 @@ impl Course {
     }
 
     /// Nothing is drawn at random: each version has a number of its own.
-    fn decide(
-        &self,
-        record: Option<&Execution>,
-        command: &ExecutionCommand,
-        now: Timestamp,
-    ) -> ExecutionDecision {
+    fn decide(&self, record: Option<&Execution>, command: &Command, now: Timestamp) -> Decision {
         let number = record.map_or(0, |record| u8::try_from(record.version).unwrap_or(u8::MAX));
         decide(record, command, &Context { now, nonce: Nonce::from_bytes([number; 8]), limits: &self.limits })
     }
@@ -136,7 +131,7 @@ impl Course {
                     seen_segments: 0,
                     trace: None,
                 };
-                self.outside(state, &ExecutionCommand::Offer(offer));
+                self.outside(state, &Command::Offer(offer));
             }
             Move::Lose(at) => {
                 state.left.losses -= 1;
@@ -144,7 +139,7 @@ impl Course {
             }
             Move::Tick => {
                 let view = QueueView { looks_empty: state.hints.is_empty(), ..QueueView::default() };
-                self.outside(state, &ExecutionCommand::Due(view));
+                self.outside(state, &Command::Due(view));
             }
             Move::Advance => state.clock += 1,
         }
@@ -152,14 +147,14 @@ impl Course {
     }
 
     /// A command of somebody who reads the record first, so that it is decided on as it stands.
-    fn outside(&self, state: &mut Moment, command: &ExecutionCommand) -> ExecutionDecision {
+    fn outside(&self, state: &mut Moment, command: &Command) -> Decision {
         let decision = self.decide(Some(&state.record), command, self.now(state));
         self.write(state, &decision);
         decision
     }
 
-    fn write(&self, state: &mut Moment, decision: &ExecutionDecision) {
-        let Some(after) = decision.execution.as_ref().filter(|_| !decision.writes.is_empty()) else {
+    fn write(&self, state: &mut Moment, decision: &Decision) {
+        let Some(after) = decision.record().filter(|_| !decision.writes.is_empty()) else {
             return self.tell(state, decision);
         };
         let had_ended = state.record.closed().is_some();
@@ -170,7 +165,7 @@ impl Course {
         self.tell(state, decision);
     }
 
-    fn tell(&self, state: &mut Moment, decision: &ExecutionDecision) {
+    fn tell(&self, state: &mut Moment, decision: &Decision) {
         for effect in &decision.effects {
             match effect {
                 Effect::Turn { at, .. } => state.hints.push(self.index(*at)),
@@ -200,16 +195,16 @@ impl Course {
             paused: false,
             terms: CodeTerms::default(),
         };
-        let decision = self.outside(state, &ExecutionCommand::Take(take));
-        match decision.outcome {
-            Ok(ExecutionReply::Take(TakeReply::Taken)) => {
+        let decision = self.outside(state, &Command::Take(take));
+        match decision.reply() {
+            Ok(Reply::Take(TakeReply::Taken)) => {
                 let back = self.index(self.now(state).plus(LEASE));
                 let (seen, seen_wakes) = (state.record.clone(), state.record.wakes);
                 let turn = Turn { seen, lease: number, seen_wakes, looked: None, back };
                 *state.workers.get_mut(worker)? = Worker::At(Box::new(turn));
             }
-            Ok(ExecutionReply::Take(TakeReply::Early { available_at })) => {
-                state.hints.push(self.index(available_at));
+            Ok(Reply::Take(TakeReply::Early { available_at })) => {
+                state.hints.push(self.index(*available_at));
             }
             Ok(_) | Err(_) => {}
         }
@@ -227,15 +222,15 @@ impl Course {
             self.decide(Some(&state.record), &self.slipped(&command, &state.record), self.now(state))
         };
         let mut decision = decision;
-        if self.slip == Some(Slip::NoRecheck) && matches!(command, ExecutionCommand::Suspend(_)) {
-            decision.execution.iter_mut().for_each(|after| after.due = None);
+        if self.slip == Some(Slip::NoRecheck) && matches!(command, Command::Suspend(_)) {
+            decision.record_mut().into_iter().for_each(|after| after.due = None);
         }
         let holder = state.record.turn().map(|held| held.lease);
         let is_his = holder == Some(LeaseId::from_bytes([turn.lease; 16]));
         state.seen.usurped |= decision.outcome.is_ok() && !decision.writes.is_empty() && !is_his;
         self.write(state, &decision);
-        match decision.outcome {
-            Ok(ExecutionReply::Suspended(SuspendReply::GoOn)) => {
+        match decision.reply() {
+            Ok(Reply::Suspended(SuspendReply::GoOn)) => {
                 let (seen, seen_wakes) = (state.record.clone(), state.record.wakes);
                 let turn = Turn { seen, seen_wakes, looked: None, ..*turn };
                 *state.workers.get_mut(at)? = Worker::At(Box::new(turn));
@@ -246,14 +241,14 @@ impl Course {
         Some(())
     }
 
-    fn slipped(&self, command: &ExecutionCommand, record: &Execution) -> ExecutionCommand {
+    fn slipped(&self, command: &Command, record: &Execution) -> Command {
         match (self.slip, command) {
-            (Some(Slip::WakesIgnored), ExecutionCommand::Suspend(suspend)) => {
+            (Some(Slip::WakesIgnored), Command::Suspend(suspend)) => {
                 let (seen_version, seen_wakes) = (record.version, record.wakes);
-                ExecutionCommand::Suspend(Suspend { seen_version, seen_wakes, ..suspend.clone() })
+                Command::Suspend(Suspend { seen_version, seen_wakes, ..suspend.clone() })
             }
-            (Some(Slip::NoFence), ExecutionCommand::Close(close)) => match record.turn() {
-                Some(turn) => ExecutionCommand::Close(Close { lease: turn.lease, ..close.clone() }),
+            (Some(Slip::NoFence), Command::Close(close)) => match record.turn() {
+                Some(turn) => Command::Close(Close { lease: turn.lease, ..close.clone() }),
                 None => command.clone(),
             },
             (_, command) => command.clone(),
@@ -261,7 +256,7 @@ impl Course {
     }
 
     /// What a worker says at the end of its turn.
-    fn word(&self, turn: &Turn, state: &Moment) -> Option<ExecutionCommand> {
+    fn word(&self, turn: &Turn, state: &Moment) -> Option<Command> {
         let (lease, now) = (LeaseId::from_bytes([turn.lease; 16]), self.now(state));
         let looked = turn.looked?;
         let (mut entries, done) = match self.waits {
@@ -279,9 +274,9 @@ impl Course {
         }
         if done {
             let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
-            return Some(ExecutionCommand::Close(Close { lease, entries, ending, on_failure: None }));
+            return Some(Command::Close(Close { lease, entries, ending, on_failure: None }));
         }
-        Some(ExecutionCommand::Suspend(Suspend {
+        Some(Command::Suspend(Suspend {
             lease,
             entries,
             seen_version: turn.seen.version,
@@ -313,7 +308,7 @@ fn news(seen: &Execution, name: StepName, ended: bool, at: Timestamp) -> Vec<Ent
 }
 
 /// Whether the conditions of a decision's write hold.
-fn holds(decision: &ExecutionDecision, record: &Execution, slip: Option<Slip>) -> bool {
+fn holds(decision: &Decision, record: &Execution, slip: Option<Slip>) -> bool {
     decision.writes.iter().all(|write| match write {
         Write::UpdateExecution { before, due_no_later_than, wakes, .. } => {
             let in_time = |latest| record.due.is_some_and(|due| due.at <= latest);

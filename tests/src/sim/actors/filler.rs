@@ -27,7 +27,7 @@ pub async fn filler(process: Process) {
                 labels: None,
                 retry: RetryPolicy::fixed(3, Millis::from_secs(1)),
                 timeouts: Timeouts::default(),
-                start: tickover_core::command::Start::After(Millis::ZERO),
+                start: tickover_core::task::command::Start::After(Millis::ZERO),
                 trace: None,
             };
             // One that isn't made is followed by another.

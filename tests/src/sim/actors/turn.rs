@@ -362,7 +362,6 @@ const fn named(what: &Happened) -> Option<&StepName> {
     }
 }
 
-/// A step's name.
 #[expect(clippy::expect_used, reason = "made of our own letters and digits")]
 fn step(name: &str) -> StepName {
     StepName::parse(name).expect("a step's name")

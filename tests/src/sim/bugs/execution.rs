@@ -1,11 +1,11 @@
 //! Bugs in what is decided about executions.
 
 use tickover_core::command::{Company, Context};
-use tickover_core::decision::{Effect, Write};
+use tickover_core::decision::{Effect, NewPart, Write};
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, ExecutionCommand, Offer, Record, Suspend, Take};
-use tickover_core::execution::decide::decide;
-use tickover_core::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply};
+use tickover_core::execution::command::{Close, Command, Offer, Record, Suspend, Take};
+use tickover_core::execution::decide;
+use tickover_core::execution::decision::{Decision, Reply, SuspendReply};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Progress};
 use tickover_core::queue::QueueView;
@@ -17,10 +17,10 @@ use crate::sim::world::World;
 pub fn decide_execution(
     world: &World,
     execution: Option<&Execution>,
-    command: &ExecutionCommand,
+    command: &Command,
     context: &Context<'_>,
-) -> ExecutionDecision {
-    let core = |command: &ExecutionCommand, context: &Context<'_>| decide(execution, command, context);
+) -> Decision {
+    let core = |command: &Command, context: &Context<'_>| decide(execution, command, context);
     let (Some(bug), Some(execution)) = (world.bug, execution) else { return core(command, context) };
     let before = Before { execution, command, context };
     match bug {
@@ -83,38 +83,36 @@ pub fn decide_execution(
 /// What a decision is taken on.
 struct Before<'a> {
     execution: &'a Execution,
-    command: &'a ExecutionCommand,
+    command: &'a Command,
     context: &'a Context<'a>,
 }
 
 impl<'a> Before<'a> {
-    fn without_watermark(&self) -> ExecutionCommand {
+    fn without_watermark(&self) -> Command {
         match self.command {
-            ExecutionCommand::Due(view) => ExecutionCommand::Due(QueueView { watermark: None, ..*view }),
+            Command::Due(view) => Command::Due(QueueView { watermark: None, ..*view }),
             other => other.clone(),
         }
     }
 
-    fn alone(&self) -> ExecutionCommand {
+    fn alone(&self) -> Command {
         match self.command {
-            ExecutionCommand::Take(take) => {
-                ExecutionCommand::Take(Take { company: Company::Alone, ..take.clone() })
+            Command::Take(take) => Command::Take(Take { company: Company::Alone, ..take.clone() }),
+            other => other.clone(),
+        }
+    }
+
+    fn with_all_wakes(&self) -> Command {
+        match self.command {
+            Command::Suspend(suspend) => {
+                Command::Suspend(Suspend { seen_wakes: self.execution.wakes, ..suspend.clone() })
             }
             other => other.clone(),
         }
     }
 
-    fn with_all_wakes(&self) -> ExecutionCommand {
-        match self.command {
-            ExecutionCommand::Suspend(suspend) => {
-                ExecutionCommand::Suspend(Suspend { seen_wakes: self.execution.wakes, ..suspend.clone() })
-            }
-            other => other.clone(),
-        }
-    }
-
-    fn without_seen_wakes(&self, mut decision: ExecutionDecision) -> ExecutionDecision {
-        if matches!(self.command, ExecutionCommand::Suspend(_)) {
+    fn without_seen_wakes(&self, mut decision: Decision) -> Decision {
+        if matches!(self.command, Command::Suspend(_)) {
             for write in &mut decision.writes {
                 if let Write::UpdateExecution { wakes, .. } = write {
                     *wakes = None;
@@ -124,20 +122,20 @@ impl<'a> Before<'a> {
         decision
     }
 
-    fn with_the_holders_lease(&self, bug: Bug) -> ExecutionCommand {
+    fn with_the_holders_lease(&self, bug: Bug) -> Command {
         let Some(lease) = self.execution.turn().map(|turn| turn.lease) else { return self.command.clone() };
         match self.command {
-            ExecutionCommand::Record(record) if bug == Bug::RecordNotFenced => {
-                ExecutionCommand::Record(Record { lease, ..record.clone() })
+            Command::Record(record) if bug == Bug::RecordNotFenced => {
+                Command::Record(Record { lease, ..record.clone() })
             }
-            ExecutionCommand::Close(close) if bug == Bug::CloseNotFenced => {
-                ExecutionCommand::Close(Close { lease, ..close.clone() })
+            Command::Close(close) if bug == Bug::CloseNotFenced => {
+                Command::Close(Close { lease, ..close.clone() })
             }
             other => other.clone(),
         }
     }
 
-    fn with_fresh_deadline(&self, decision: ExecutionDecision) -> ExecutionDecision {
+    fn with_fresh_deadline(&self, decision: Decision) -> Decision {
         let (run, now) = (self.execution.run, self.context.now);
         edited(decision, |after| {
             if after.run > run
@@ -148,8 +146,8 @@ impl<'a> Before<'a> {
         })
     }
 
-    fn keep_place(&self, mut decision: ExecutionDecision) -> ExecutionDecision {
-        if decision.outcome != Ok(ExecutionReply::Suspended(SuspendReply::Suspended)) {
+    fn keep_place(&self, mut decision: Decision) -> Decision {
+        if decision.reply() != Ok(&Reply::Suspended(SuspendReply::Suspended)) {
             return decision;
         }
         for write in &mut decision.writes {
@@ -164,7 +162,7 @@ impl<'a> Before<'a> {
     /// Only for who is to find it, the tick and timers: a worker that came by would be let in too late, which is another
     /// bug than this one.
     fn before_its_deadline(&self) -> Context<'a> {
-        let looks = matches!(self.command, ExecutionCommand::Due(_) | ExecutionCommand::Timer { .. });
+        let looks = matches!(self.command, Command::Due(_) | Command::Timer { .. });
         let is_asleep = looks && matches!(self.execution.state, ExecutionState::Waiting(_));
         let deadlines = [self.execution.deadline_at, self.execution.run_deadline_at];
         let first = deadlines.into_iter().flatten().min().filter(|_| is_asleep);
@@ -172,7 +170,7 @@ impl<'a> Before<'a> {
         Context { now, ..*self.context }
     }
 
-    fn without_taken_events(&self) -> ExecutionCommand {
+    fn without_taken_events(&self) -> Command {
         let forget = |entries: &[Entry]| -> Vec<Entry> {
             let mut entries = entries.to_vec();
             for entry in &mut entries {
@@ -183,45 +181,45 @@ impl<'a> Before<'a> {
             entries
         };
         match self.command {
-            ExecutionCommand::Record(record) => {
-                ExecutionCommand::Record(Record { entries: forget(&record.entries), ..record.clone() })
+            Command::Record(record) => {
+                Command::Record(Record { entries: forget(&record.entries), ..record.clone() })
             }
-            ExecutionCommand::Suspend(suspend) => {
-                ExecutionCommand::Suspend(Suspend { entries: forget(&suspend.entries), ..suspend.clone() })
+            Command::Suspend(suspend) => {
+                Command::Suspend(Suspend { entries: forget(&suspend.entries), ..suspend.clone() })
             }
-            ExecutionCommand::Close(close) => {
-                ExecutionCommand::Close(Close { entries: forget(&close.entries), ..close.clone() })
+            Command::Close(close) => {
+                Command::Close(Close { entries: forget(&close.entries), ..close.clone() })
             }
             other => other.clone(),
         }
     }
 
     /// Under another id the event is a new one; it is written under its own.
-    fn offer_anew(&self, decision: ExecutionDecision) -> ExecutionDecision {
-        let repeated = decision.outcome == Ok(ExecutionReply::Offered { duplicate: true });
-        let ExecutionCommand::Offer(offer) = self.command else { return decision };
+    fn offer_anew(&self, decision: Decision) -> Decision {
+        let repeated = decision.reply() == Ok(&Reply::Offered { duplicate: true });
+        let Command::Offer(offer) = self.command else { return decision };
         if !repeated {
             return decision;
         }
-        let unknown = ExecutionCommand::Offer(Offer { id: None, known: false, ..offer.clone() });
+        let unknown = Command::Offer(Offer { id: None, known: false, ..offer.clone() });
         let mut decision = decide(Some(self.execution), &unknown, self.context);
         let named = |entries: &mut Vec<Entry>| {
             if let Some(Entry { what: Happened::Event { id, .. }, .. }) = entries.last_mut() {
                 id.clone_from(&offer.id);
             }
         };
-        if let Some((_, segment)) = decision.segments.last_mut() {
+        if let Some(NewPart::Segment { segment, .. }) = decision.parts.last_mut() {
             named(&mut segment.entries);
         }
         edited(decision, |after| named(&mut after.journal))
     }
 
-    fn leave_events_behind(&self, mut decision: ExecutionDecision) -> ExecutionDecision {
-        let began = decision.execution.as_ref().is_some_and(|after| after.run > self.execution.run);
-        if !began || !matches!(self.command, ExecutionCommand::Close(_)) {
+    fn leave_events_behind(&self, mut decision: Decision) -> Decision {
+        let began = decision.record().is_some_and(|after| after.run > self.execution.run);
+        if !began || !matches!(self.command, Command::Close(_)) {
             return decision;
         }
-        decision.segments.clear();
+        decision.parts.clear();
         edited(decision, |after| {
             after.sealed = None;
             after.pending_events = 0;
@@ -229,8 +227,8 @@ impl<'a> Before<'a> {
         })
     }
 
-    fn take_unpaused(&self) -> ExecutionDecision {
-        if !matches!(self.command, ExecutionCommand::Take(_)) {
+    fn take_unpaused(&self) -> Decision {
+        if !matches!(self.command, Command::Take(_)) {
             return decide(Some(self.execution), self.command, self.context);
         }
         let free = Execution { paused: false, ..self.execution.clone() };
@@ -243,10 +241,10 @@ impl<'a> Before<'a> {
         edited(decision, |after| after.paused = self.execution.paused)
     }
 
-    fn expire_the_ended(&self, decision: ExecutionDecision) -> ExecutionDecision {
+    fn expire_the_ended(&self, decision: Decision) -> Decision {
         let ExecutionState::Ended(closed) = &self.execution.state else { return decision };
         let passed = self.execution.deadline_at.is_some_and(|deadline| deadline <= self.context.now);
-        let looks = matches!(self.command, ExecutionCommand::Due(_) | ExecutionCommand::Timer { .. });
+        let looks = matches!(self.command, Command::Due(_) | Command::Timer { .. });
         if !looks || !passed || closed.outcome.status() == tickover_core::execution::ExecutionStatus::TimedOut
         {
             return decision;
@@ -262,16 +260,23 @@ impl<'a> Before<'a> {
             due_no_later_than: None,
             wakes: None,
         };
-        ExecutionDecision { writes: vec![write], execution: Some(after), ..decision }
+        let outcome = decision.outcome.map(|(_, reply)| (after, reply));
+        Decision { writes: vec![write], outcome, ..decision }
     }
 
     /// The entries that were moved aside stay where they were.
-    fn keep_in_record(&self, mut decision: ExecutionDecision) -> ExecutionDecision {
-        let moved = std::mem::take(&mut decision.segments);
-        if moved.is_empty() {
+    fn keep_in_record(&self, mut decision: Decision) -> Decision {
+        let mut entries: Vec<Entry> = vec![];
+        decision.parts.retain(|part| match part {
+            NewPart::Blob { .. } => true,
+            NewPart::Segment { segment, .. } => {
+                entries.extend_from_slice(&segment.entries);
+                false
+            }
+        });
+        if entries.is_empty() {
             return decision;
         }
-        let entries: Vec<Entry> = moved.into_iter().flat_map(|(_, segment)| segment.entries).collect();
         edited(decision, |after| {
             after.sealed = self.execution.sealed;
             after.journal.splice(0..0, entries.iter().cloned());
@@ -280,8 +285,8 @@ impl<'a> Before<'a> {
 }
 
 /// The same decision about a record that comes out differently.
-fn edited(mut decision: ExecutionDecision, edit: impl Fn(&mut Execution)) -> ExecutionDecision {
-    decision.execution.iter_mut().for_each(&edit);
+fn edited(mut decision: Decision, edit: impl Fn(&mut Execution)) -> Decision {
+    decision.record_mut().into_iter().for_each(&edit);
     for write in &mut decision.writes {
         if let Write::UpdateExecution { after, .. } = write {
             edit(after);
@@ -290,7 +295,7 @@ fn edited(mut decision: ExecutionDecision, edit: impl Fn(&mut Execution)) -> Exe
     decision
 }
 
-fn without_words(mut decision: ExecutionDecision) -> ExecutionDecision {
+fn without_words(mut decision: Decision) -> Decision {
     decision.effects.retain(|effect| match effect {
         Effect::Tell(_) => false,
         Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } => true,
@@ -299,7 +304,7 @@ fn without_words(mut decision: ExecutionDecision) -> ExecutionDecision {
 }
 
 /// Whoever closes it knows better, and ends what is open all the same: others go by the record.
-fn close_beforehand(mut decision: ExecutionDecision) -> ExecutionDecision {
+fn close_beforehand(mut decision: Decision) -> Decision {
     for write in &mut decision.writes {
         if let Write::UpdateExecution { before, after, .. } = write
             && before.closed().is_none()

@@ -1,12 +1,14 @@
 //! Bugs in what is decided.
 
 use futures::FutureExt as _;
-use tickover_core::command::{Claim, Command, Company, Complete, Context, Fail};
-use tickover_core::decision::{ClaimReply, Decision, DueReply, Effect, Reply, Write};
+use tickover_core::command::{Company, Context};
+use tickover_core::decision::{DueReply, Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::hint::Hint;
 use tickover_core::payload::Payload;
+use tickover_core::task::command::{Claim, Command, Complete, Fail};
+use tickover_core::task::decision::{ClaimReply, Decision, Reply};
+use tickover_core::task::hint::Hint;
 use tickover_core::task::{Ended, Failure, Outcome, State, Task};
 use tickover_core::timeout::TimeoutKind;
 use tickover_service::ports::{Outgoing, Queue as _};
@@ -24,7 +26,7 @@ pub fn decide(
     command: &Command,
     context: &Context<'_>,
 ) -> Decision {
-    let core = |command: &Command, context: &Context<'_>| tickover_core::decide(task, command, context);
+    let core = |command: &Command, context: &Context<'_>| tickover_core::task::decide(task, command, context);
     let Some(bug) = world.bug else { return core(command, context) };
     if bug == Bug::HintBeforeCommit {
         return rashly(world, actor, core(command, context));
@@ -41,7 +43,8 @@ pub fn decide(
 /// Decides on a task that is there, with a bug.
 fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
     let Before { task, command, context } = *before;
-    let core = |command: &Command, context: &Context<'_>| tickover_core::decide(Some(task), command, context);
+    let core =
+        |command: &Command, context: &Context<'_>| tickover_core::task::decide(Some(task), command, context);
     match bug {
         Bug::FenceNotCompared => core(&before.with_the_holders_lease(), context),
         Bug::HintWithoutIncarnation => core(&before.with_this_incarnation(), context),
@@ -191,7 +194,7 @@ impl<'a> Before<'a> {
     }
 
     fn replace_result(&self, decision: Decision) -> Decision {
-        match (self.command, &decision.outcome) {
+        match (self.command, decision.reply()) {
             (Command::Complete(complete), Ok(Reply::Closed { duplicate: true })) => {
                 let output = complete.output.clone().map(Payload::Inline);
                 self.rewritten(Outcome::Completed { output }, Reply::Closed { duplicate: true })
@@ -213,22 +216,16 @@ impl<'a> Before<'a> {
             after: Box::new(after.clone()),
             due_no_later_than: None,
         };
-        Decision {
-            blobs: vec![],
-            writes: vec![write],
-            effects: vec![],
-            task: Some(after),
-            outcome: Ok(reply),
-        }
+        Decision { writes: vec![write], ..Decision::of(after, Ok(reply)) }
     }
 
     fn move_deadline(&self, decision: Decision) -> Decision {
-        let renewed = decision.outcome == Ok(Reply::Renewed);
+        let renewed = decision.reply() == Ok(&Reply::Renewed);
         self.with_fresh_deadline(decision, renewed)
     }
 
     fn renew_deadline(&self, decision: Decision) -> Decision {
-        let claimed = decision.outcome == Ok(Reply::Claim(ClaimReply::Claimed));
+        let claimed = decision.reply() == Ok(&Reply::Claim(ClaimReply::Claimed));
         self.with_fresh_deadline(decision, claimed)
     }
 
@@ -242,8 +239,8 @@ impl<'a> Before<'a> {
     }
 
     fn hint_anyway(&self, mut decision: Decision) -> Decision {
-        let looked = decision.outcome == Ok(Reply::Due(DueReply::Rearmed));
-        if let Some(task) = decision.task.as_ref().filter(|_| looked) {
+        let looked = decision.reply() == Ok(&Reply::Due(DueReply::Rearmed));
+        if let Some(task) = decision.record().filter(|_| looked) {
             let hint = Box::new(Hint::of(task));
             decision.effects.push(Effect::Dispatch { hint, at: self.context.now });
         }
@@ -251,7 +248,7 @@ impl<'a> Before<'a> {
     }
 
     fn keep_place(&self, mut decision: Decision) -> Decision {
-        let claimed = decision.outcome == Ok(Reply::Claim(ClaimReply::Claimed));
+        let claimed = decision.reply() == Ok(&Reply::Claim(ClaimReply::Claimed));
         if claimed {
             for write in &mut decision.writes {
                 if let Write::UpdateTask { due_no_later_than, .. } = write {
@@ -268,7 +265,7 @@ impl<'a> Before<'a> {
 
     fn inline_result(&self, mut decision: Decision) -> Decision {
         let Command::Complete(complete) = self.command else { return decision };
-        decision.blobs.clear();
+        decision.parts.clear();
         let output = complete.output.clone().map(Payload::Inline);
         edited(decision, |after| {
             if let State::Ended(Ended { outcome: Outcome::Completed { output: stored }, .. }) =
@@ -282,7 +279,7 @@ impl<'a> Before<'a> {
 
 /// The same decision about a record that comes out differently.
 fn edited(mut decision: Decision, edit: impl Fn(&mut Task)) -> Decision {
-    decision.task.iter_mut().for_each(&edit);
+    decision.record_mut().into_iter().for_each(&edit);
     for write in &mut decision.writes {
         if let Write::UpdateTask { after, .. } = write {
             edit(after);

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tickover_core::command::Command;
-use tickover_core::decision::Reply;
 use tickover_core::task::Ending;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Reply;
 use tickover_core::time::Timestamp;
 use tickover_service::ServiceError;
 

@@ -1,7 +1,7 @@
 //! What must hold of deadlines and timeouts: they are fixed, exactly one of expiry and report wins, and whatever
 //! passes is noticed.
 
-use tickover_core::decision::{ClaimReply, Reply};
+use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::task::{Ending, Outcome, State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::TimeoutKind;

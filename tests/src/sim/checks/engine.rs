@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tickover_core::command::Command;
-use tickover_core::decision::{ClaimReply, Reply};
-use tickover_core::execution::command::ExecutionCommand;
-use tickover_core::execution::decision::{ExecutionReply, TakeReply};
+use tickover_core::execution;
+use tickover_core::execution::decision::TakeReply;
 use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::execution::{Closed, ExecutionOutcome};
 use tickover_core::id::{Incarnation, TaskId};
 use tickover_core::payload::Payload;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::time::Timestamp;
 
 use super::execution::{Step, Stories as Executions};
@@ -186,8 +186,8 @@ impl Past<'_> {
 fn took(step: &Step<'_>, call: u64) -> bool {
     step.ruling.is_some_and(|ruling| {
         ruling.call == call
-            && matches!(ruling.command, ExecutionCommand::Take(_))
-            && matches!(ruling.outcome, Ok(ExecutionReply::Take(TakeReply::Taken)))
+            && matches!(ruling.command, execution::Command::Take(_))
+            && matches!(ruling.outcome, Ok(execution::Reply::Take(TakeReply::Taken)))
     })
 }
 

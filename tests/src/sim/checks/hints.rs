@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tickover_core::command::Command;
-use tickover_core::decision::{DueReply, Effect, Reply};
+use tickover_core::decision::{DueReply, Effect};
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::id::{Incarnation, TaskId};
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Reply;
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 

@@ -1,9 +1,9 @@
 //! What must hold of each write: versions, places in the index, outcomes that stay, and the byte budget.
 
-use tickover_core::command::Command;
 use tickover_core::due::START_LEAD;
 use tickover_core::limits::CONTROL_RECORD_BYTES;
 use tickover_core::size;
+use tickover_core::task::command::Command;
 use tickover_core::task::{Ended, Outcome, State, Task};
 use tickover_core::time::Timestamp;
 

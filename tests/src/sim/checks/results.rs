@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tickover_core::command::Command;
-use tickover_core::decision::{ClaimReply, Reply};
 use tickover_core::id::LeaseId;
 use tickover_core::payload::{Json, Payload};
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::task::{Outcome, State};
 
 use super::story::{Step, Stories};

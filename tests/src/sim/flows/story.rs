@@ -29,28 +29,20 @@ const ON_FAILURE: Millis = Millis::from_secs(15 * 60);
 pub enum Story {
     /// An order with so many boxes, each with a list of contents that is so long.
     Order {
-        /// How many boxes.
         boxes: usize,
         /// How long each list is.
         length: usize,
     },
     /// A survey that is answered.
     Survey,
-    /// A trip.
     Trip {
         /// Whether the hotel has a room.
         has_room: bool,
     },
     /// Pictures in so many sizes; some can't be made.
-    Gallery {
-        /// How many.
-        sizes: u32,
-    },
+    Gallery { sizes: u32 },
     /// A list of so many pages.
-    Import {
-        /// How many.
-        pages: u32,
-    },
+    Import { pages: u32 },
 }
 
 /// The first undisturbed end of each story: it is the same each time.

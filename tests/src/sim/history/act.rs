@@ -11,7 +11,6 @@ pub struct Act {
     pub key: String,
     /// The step's name, as its author calls it.
     pub step: String,
-    /// The attempt.
     pub attempt: u32,
     /// What it did.
     pub stage: Stage,
@@ -31,11 +30,9 @@ pub enum Stage {
 pub enum Place {
     /// In a turn.
     Turn {
-        /// The execution.
         execution: ExecutionId,
         /// Which of those that had this id.
         incarnation: Incarnation,
-        /// Its run.
         run: u32,
         /// The step's name in the journal.
         name: String,

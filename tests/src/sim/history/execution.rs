@@ -3,8 +3,8 @@
 use tickover_core::decision::Effect;
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::ExecutionCommand;
-use tickover_core::execution::decision::ExecutionReply;
+use tickover_core::execution::command::Command;
+use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, LeaseId, Nonce, StepName};
 use tickover_core::time::Timestamp;
@@ -19,15 +19,9 @@ pub enum Happening {
     /// A record changed.
     Stored(Box<Change>),
     /// A part of a journal was written; whether it counts is for the record to say.
-    Sealed {
-        /// Where.
-        key: SegmentKey,
-        /// What is in it.
-        segment: Segment,
-    },
+    Sealed { key: SegmentKey, segment: Segment },
     /// A place of a join was marked.
     Joined {
-        /// Whose.
         execution: ExecutionId,
         /// How many of its places are now.
         marked: u16,
@@ -51,10 +45,8 @@ pub struct Ruling {
     pub nonce: Nonce,
     /// The record that it was taken on.
     pub seen: Option<Box<Execution>>,
-    /// What was asked.
-    pub command: ExecutionCommand,
-    /// The answer.
-    pub outcome: Result<ExecutionReply, Reject>,
+    pub command: Command,
+    pub outcome: Result<Reply, Reject>,
     /// What others were to be told.
     pub effects: Vec<Effect>,
 }
@@ -62,18 +54,14 @@ pub struct Ruling {
 /// A change of one record.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// As it was.
     pub before: Option<Execution>,
-    /// As it is.
     pub after: Execution,
 }
 
 /// Something that a script did in a turn.
 #[derive(Clone, Debug)]
 pub struct Deed {
-    /// The turn.
     pub turn: HeldTurn,
-    /// What.
     pub what: Done,
 }
 
@@ -86,7 +74,6 @@ pub enum Done {
     Took {
         /// For which wait.
         wait: StepName,
-        /// The event's name.
         event: EventName,
         /// What it found in it.
         payload: String,
@@ -96,11 +83,9 @@ pub enum Done {
 /// A turn in a worker's hands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeldTurn {
-    /// The execution.
     pub execution: ExecutionId,
     /// Which of those that had this id.
     pub incarnation: Incarnation,
-    /// Its run.
     pub run: u32,
     /// The fence of the turn.
     pub lease: LeaseId,
@@ -113,15 +98,10 @@ pub enum Asked {
     Start(Option<ExecutionId>),
     /// What a turn has brought is to be written, or it ends.
     Turn(HeldTurn, TurnCall),
-    /// Offer an event.
     Offer {
-        /// To which.
         execution: ExecutionId,
-        /// Its name.
         event: EventName,
-        /// Its id.
         id: Option<EventId>,
-        /// What comes with it.
         payload: String,
     },
     /// What an operator wants.
@@ -150,17 +130,13 @@ pub enum TurnCall {
 pub enum Operation {
     /// Ask it to end.
     Cancel,
-    /// End it.
     Terminate,
-    /// Hold it.
     Pause,
-    /// Let it go on.
     Resume,
     /// Begin a new run of it.
     Restart,
     /// Begin a new run of it with what the last one had, but for this step and those that failed.
     Rerun {
-        /// The step.
         step: Option<&'static str>,
         /// Whether results of steps are kept.
         preserve: bool,
@@ -176,7 +152,6 @@ pub enum Operation {
 pub enum Told {
     /// It exists.
     Started {
-        /// Its id.
         execution: ExecutionId,
         /// Which of those that had this id.
         incarnation: Incarnation,
@@ -192,6 +167,5 @@ pub enum Told {
     },
     /// So many events were thrown away.
     Drained(u32),
-    /// Done.
     Done,
 }

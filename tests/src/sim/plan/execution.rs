@@ -19,13 +19,9 @@ const NAMES: [&str; 3] = ["x", "y", "z"];
 /// An event to be offered.
 #[derive(Clone, Debug)]
 pub struct Offering {
-    /// To which execution.
     pub to: ExecutionId,
-    /// Its name.
     pub event: &'static str,
-    /// Its own id.
     pub id: Option<EventId>,
-    /// What comes with it.
     pub content: Content,
 }
 

@@ -20,9 +20,7 @@ use crate::sim::history::{Answer, Held, Request, What};
 
 /// Something that a worker has in its hands.
 pub enum InHand {
-    /// A task.
     Task(Box<ClaimedTask>, Held),
-    /// A turn.
     Turn(Box<TakenTurn>),
 }
 
@@ -103,7 +101,6 @@ impl Process {
         self.call(Request::Work(queue.clone()), taken, take).await
     }
 
-    /// Starts an execution.
     pub async fn start(&self, request: StartRequest) -> Result<ExecutionId, ServiceError> {
         let started = |started: &tickover_service::executions::Started| {
             let execution = &started.execution;
@@ -118,7 +115,6 @@ impl Process {
         Ok(started.execution.id)
     }
 
-    /// Offers an event.
     pub async fn offer(
         &self,
         id: &ExecutionId,
@@ -191,7 +187,6 @@ impl Process {
         self.of_turn(turn, asked, told, async |service| service.suspend_turn(execution, suspend).await).await
     }
 
-    /// Ends a run.
     pub async fn close_turn(
         &self,
         turn: &HeldTurn,
@@ -215,7 +210,6 @@ impl Process {
         self.of_turn(turn, TurnCall::Renew, told, renew).await
     }
 
-    /// Gives a turn back.
     pub async fn release_turn(
         &self,
         turn: &HeldTurn,
@@ -227,7 +221,6 @@ impl Process {
         self.of_turn(turn, TurnCall::Release, |()| Told::Done, release).await
     }
 
-    /// Begins remote steps.
     pub async fn begin_remote(
         &self,
         turn: &HeldTurn,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::execution::command::Command;
 use tickover_core::execution::journal::{Entry, Happened, SegmentKey};
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::id::StepName;
@@ -65,28 +65,28 @@ fn cut(what: &impl fmt::Debug) -> String {
 }
 
 /// What a command is called.
-pub const fn verb(command: &ExecutionCommand) -> &'static str {
+pub const fn verb(command: &Command) -> &'static str {
     match command {
-        ExecutionCommand::Start(_) => "start",
-        ExecutionCommand::Take(_) => "take",
-        ExecutionCommand::Record(_) => "record",
-        ExecutionCommand::Suspend(_) => "suspend",
-        ExecutionCommand::Close(_) => "close",
-        ExecutionCommand::Renew { .. } => "renew",
-        ExecutionCommand::Release { .. } => "release",
-        ExecutionCommand::Offer(_) => "offer",
-        ExecutionCommand::Drain { .. } => "drain",
-        ExecutionCommand::Cancel => "cancel",
-        ExecutionCommand::Terminate => "terminate",
-        ExecutionCommand::Pause => "pause",
-        ExecutionCommand::Resume => "resume",
-        ExecutionCommand::Restart(_) => "restart",
-        ExecutionCommand::RetryStep { .. } => "retry step",
-        ExecutionCommand::Finish(_) => "finish",
-        ExecutionCommand::GoneThrough(_) => "gone through",
-        ExecutionCommand::Unpark => "unpark",
-        ExecutionCommand::Due(_) => "due",
-        ExecutionCommand::Timer { .. } => "timer",
+        Command::Start(_) => "start",
+        Command::Take(_) => "take",
+        Command::Record(_) => "record",
+        Command::Suspend(_) => "suspend",
+        Command::Close(_) => "close",
+        Command::Renew { .. } => "renew",
+        Command::Release { .. } => "release",
+        Command::Offer(_) => "offer",
+        Command::Drain { .. } => "drain",
+        Command::Cancel => "cancel",
+        Command::Terminate => "terminate",
+        Command::Pause => "pause",
+        Command::Resume => "resume",
+        Command::Restart(_) => "restart",
+        Command::RetryStep { .. } => "retry step",
+        Command::Finish(_) => "finish",
+        Command::GoneThrough(_) => "gone through",
+        Command::Unpark => "unpark",
+        Command::Due(_) => "due",
+        Command::Timer { .. } => "timer",
     }
 }
 

@@ -1,14 +1,15 @@
 //! What operators do to executions.
 
-use tickover_core::decision::CancelReply;
 use tickover_core::execution::Execution;
+use tickover_service::operate::CancelReply;
 use tickover_service::{Service, ServiceError};
 
 use tickover_wire::Said;
-use tickover_wire::answer::{CancelOutcome, ExecutionCancelAnswer, ExecutionChangeAnswer};
+use tickover_wire::answer::{ExecutionCancelAnswer, ExecutionChangeAnswer};
 
 use super::{answer, inline};
 use crate::answer::Answer;
+use crate::calls::operate::outcome;
 use crate::problem::Problem;
 use crate::{body, name, request};
 
@@ -67,7 +68,7 @@ fn ended(
     ended: Result<(Execution, CancelReply), ServiceError>,
 ) -> Result<Answer, Problem> {
     let (execution, reply) = ended?;
-    let outcome = Said::Known(CancelOutcome::from(reply));
+    let outcome = Said::Known(outcome(reply));
     Answer::ok(&ExecutionCancelAnswer { execution: inline(service, execution), outcome })
 }
 

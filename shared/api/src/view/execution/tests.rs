@@ -3,12 +3,10 @@ mod attempts;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::execution::{
-    Closed, DeadlineKind, ExecutionOutcome, ExecutionTimeouts, FORMAT, Parent, ParentClosePolicy, Ready,
-    Waiting,
+    Closed, DeadlineKind, ExecutionOutcome, ExecutionTimeouts, Parent, ParentClosePolicy, Ready, Waiting,
+    fixture,
 };
-use tickover_core::id::{
-    EventName, ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, StepName, WorkflowName,
-};
+use tickover_core::id::{EventName, ExecutionId, Incarnation, QueueName, StepName, WorkflowName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::Failure;
 
@@ -22,18 +20,8 @@ fn later(seconds: u64) -> Timestamp {
 
 fn execution(state: ExecutionState) -> Execution {
     Execution {
-        format: FORMAT,
-        id: ExecutionId::parse("order-7").unwrap(),
-        incarnation: Incarnation::from_bytes([1; Incarnation::LEN]),
-        version: 1,
-        nonce: Nonce::from_bytes([1; Nonce::LEN]),
         workflow: WorkflowName::parse("orders").unwrap(),
         queue: QueueName::parse("workflows").unwrap(),
-        created_at: NOW,
-        fingerprint: Fingerprint::from_bytes([1; Fingerprint::LEN]),
-        run: 1,
-        run_started_at: NOW,
-        input: None,
         details: Some(Payload::Inline(Json::parse(r#"{"labels":{"a":"b"},"memo":[1.0]}"#).unwrap())),
         timeouts: ExecutionTimeouts {
             execution: Some(Millis::from_secs(5400)),
@@ -41,25 +29,9 @@ fn execution(state: ExecutionState) -> Execution {
         },
         deadline_at: Some(later(5400)),
         run_deadline_at: Some(later(60)),
-        parent: None,
-        trace: None,
-        wakes: 0,
-        idle_turns: 0,
-        journal: vec![],
-        sealed: None,
-        open_steps: 0,
-        pending_events: 0,
-        on_failure: None,
-        failing: None,
-        cancel_requested: false,
-        paused: false,
-        kept: None,
-        progress: None,
-        parked: false,
-        stuck: None,
-        hinted_at: None,
         state,
         due: None,
+        ..fixture::pending(NOW)
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn due(record: &Cron, ended: &[Occurrence], context: &Context<'_>) ->
     if after.starting_runs().next().is_none() {
         advance(&mut after, context.now);
     }
-    looked(record, after, context)
+    settle(Some(record), after, Reply::Done, context)
 }
 
 pub(super) fn started(
@@ -45,16 +45,7 @@ pub(super) fn started(
             StartResult::Refused { code } => RunState::Refused(code.chars().take(CODE_BYTES).collect()),
         };
     }
-    looked(record, after, context)
-}
-
-fn looked(record: &Cron, after: Cron, context: &Context<'_>) -> Decision {
-    let mut decision = settle(Some(record), after, Reply::Looked { again: false }, context);
-    let changed = decision.write.as_ref();
-    let is_due = |due: crate::due::Due| due.at <= context.now;
-    let again = changed.is_some_and(|write| write.after.due.is_some_and(is_due));
-    decision.outcome = Ok(Reply::Looked { again });
-    decision
+    settle(Some(record), after, Reply::Done, context)
 }
 
 /// What became of an occurrence that was taken.

@@ -7,7 +7,7 @@ use crate::cron::decision::{Decision, Reply};
 use crate::cron::place::KEPT_FOR;
 use crate::cron::run::{IdTemplate, RunState, Skip};
 use crate::cron::{Cron, FORMAT, State};
-use crate::decision::NewBlob;
+use crate::decision::NewPart;
 use crate::error::Reject;
 use crate::id::Incarnation;
 use crate::limits::CONTROL_RECORD_BYTES;
@@ -21,9 +21,9 @@ pub(super) fn create(record: Option<&Cron>, definition: &Definition, context: &C
     // Our own creation, its answer lost: the caller still hears that it was new.
     let ours = record.is_some_and(|record| record.incarnation == definition.incarnation);
     match record.filter(|record| !record.is_deleted()) {
-        Some(record) if ours => Decision::unchanged(Some(record), Ok(Reply::Made { existed: false })),
+        Some(record) if ours => Decision::unchanged(record, Ok(Reply::Made { existed: false })),
         Some(record) if record.fingerprint == definition.fingerprint => {
-            Decision::unchanged(Some(record), Ok(Reply::Made { existed: true }))
+            Decision::unchanged(record, Ok(Reply::Made { existed: true }))
         }
         Some(record) => Decision::refuse(Some(record), Reject::IdConflict),
         None => make(record, definition, context),
@@ -35,13 +35,12 @@ pub(super) fn replace(record: Option<&Cron>, definition: &Definition, context: &
         return make(record, definition, context);
     };
     if current.incarnation == definition.incarnation {
-        return Decision::unchanged(Some(current), Ok(Reply::Made { existed: false }));
+        return Decision::unchanged(current, Ok(Reply::Made { existed: false }));
     }
     let paused = definition.paused.unwrap_or(matches!(current.state, State::Paused { .. }));
     if current.starting_runs().next().is_some() {
         // They were written down for the request as it was, and under ids made as they were.
-        let starts = current.starting_runs().collect();
-        return Decision { starts, ..Decision::unchanged(Some(current), Ok(Reply::StartFirst)) };
+        return Decision::unchanged(current, Ok(Reply::StartFirst));
     }
     let fresh = match blank(definition, current.incarnation, context) {
         Ok(fresh) => fresh,
@@ -54,19 +53,19 @@ pub(super) fn replace(record: Option<&Cron>, definition: &Definition, context: &
     set_paused(&mut after, paused, context.now);
     let mut decision = settle(Some(current), after, Reply::Made { existed: true }, context);
     if current.fingerprint != definition.fingerprint {
-        decision.blobs = fresh.1;
+        decision.parts = fresh.1;
     }
     decision
 }
 
 fn make(gone: Option<&Cron>, definition: &Definition, context: &Context<'_>) -> Decision {
-    let (mut after, blobs) = match blank(definition, definition.incarnation, context) {
+    let (mut after, parts) = match blank(definition, definition.incarnation, context) {
         Ok(made) => made,
         Err(reject) => return Decision::refuse(None, reject),
     };
     set_paused(&mut after, definition.paused == Some(true), context.now);
     let mut decision = settle(gone, after, Reply::Made { existed: false }, context);
-    decision.blobs = blobs;
+    decision.parts = parts;
     decision
 }
 
@@ -75,7 +74,7 @@ fn blank(
     definition: &Definition,
     incarnation: Incarnation,
     context: &Context<'_>,
-) -> Result<(Cron, Vec<NewBlob>), Reject> {
+) -> Result<(Cron, Vec<NewPart>), Reject> {
     definition.plan.check()?;
     let template = definition.template.clone().unwrap_or_else(|| IdTemplate::of(&definition.id));
     template.check(&definition.target)?;
@@ -101,11 +100,11 @@ fn blank(
         runs: vec![],
         due: None,
     };
-    let blobs = place_request(&mut made, definition, context);
-    Ok((made, blobs))
+    let parts = place_request(&mut made, definition, context);
+    Ok((made, parts))
 }
 
-fn place_request(made: &mut Cron, definition: &Definition, context: &Context<'_>) -> Vec<NewBlob> {
+fn place_request(made: &mut Cron, definition: &Definition, context: &Context<'_>) -> Vec<NewPart> {
     let room = (CONTROL_RECORD_BYTES - GROWTH_BYTES).saturating_sub(size::of(made));
     let body = definition.request.clone();
     if body.len() <= room {
@@ -115,7 +114,7 @@ fn place_request(made: &mut Cron, definition: &Definition, context: &Context<'_>
     let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
     let at = BlobRef { id: definition.blob_id, bytes, expires_at: context.now.plus(KEPT_FOR) };
     made.request = Payload::Blob(at.clone());
-    vec![NewBlob { at, body }]
+    vec![NewPart::Blob { at, body }]
 }
 
 /// Gives a cron another definition; what has happened to it stays.

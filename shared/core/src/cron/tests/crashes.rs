@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::fixture::{Fate, Scene, every, max_runs, t};
+use super::fixture::{Fate, Scene, every, max_runs, t, written};
 use crate::cron::command::Command;
 use crate::cron::decision::Decision;
 use crate::cron::plan::Overlap;
@@ -80,8 +80,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// Carries a decision out as far as its carrier gets.
 fn carry(scene: &mut Scene, decision: &Decision, far: u8) {
-    let stands = |scene: &Scene| match &decision.write {
-        Some(change) => change.before.as_deref() == scene.record.as_ref(),
+    let stands = |scene: &Scene| match written(decision) {
+        Some((before, _)) => before == scene.record.as_ref(),
         None => true,
     };
     if far == 0 || !stands(scene) {

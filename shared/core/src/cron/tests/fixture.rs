@@ -10,6 +10,7 @@ use crate::cron::expression::CronExpression;
 use crate::cron::plan::{Interval, Missed, Overlap, Plan, When};
 use crate::cron::run::{IdTemplate, Occurrence, RunState, Stop, Target};
 use crate::cron::{Cron, decide};
+use crate::decision::{Effect, Write};
 use crate::duration::Millis;
 use crate::error::Reject;
 use crate::id::{BlobId, CronId, Fingerprint, Incarnation, Nonce, QueueName, TaskKind};
@@ -121,8 +122,8 @@ impl Scene {
         let nonce = Nonce::from_bytes(self.nonces.to_be_bytes());
         let context = Context { now: self.now, nonce, limits: &self.limits };
         let decision = decide(self.record.as_ref(), command, &context);
-        if let Some(at) = decision.timer_at {
-            let place = decision.record.as_ref().and_then(|record| record.due).map(|due| due.at);
+        if let Some(at) = timer_at(&decision) {
+            let place = decision.record().and_then(|record| record.due).map(|due| due.at);
             assert!(place == Some(at) && at > self.now, "a timer stands for the place");
         }
         decision
@@ -130,10 +131,11 @@ impl Scene {
 
     /// Writes what was decided, which must be on the record as it stands.
     pub(super) fn write(&mut self, decision: &Decision) {
-        if let Some(change) = &decision.write {
-            assert_eq!(change.before.as_deref(), self.record.as_ref());
-            assert_eq!(change.after.version, self.record.as_ref().map_or(0, |record| record.version) + 1);
-            self.record = Some((*change.after).clone());
+        if let Some((before, after)) = written(decision) {
+            assert_eq!(before, self.record.as_ref());
+            assert_eq!(after.version, self.record.as_ref().map_or(0, |record| record.version) + 1);
+            assert_eq!(decision.record(), Some(after));
+            self.record = Some(after.clone());
         }
     }
 
@@ -141,7 +143,7 @@ impl Scene {
     pub(super) fn ask(&mut self, command: &Command) -> Result<Reply, Reject> {
         let decision = self.decide(command);
         self.write(&decision);
-        decision.outcome
+        decision.reply().copied().map_err(Clone::clone)
     }
 
     /// Which open runs have ended, as a look into the world tells.
@@ -154,22 +156,22 @@ impl Scene {
     /// Stops and starts what was decided; ids that exist already are left as they are.
     pub(super) fn carry_out(&mut self, decision: &Decision) -> Vec<(Occurrence, StartResult)> {
         let record = self.record().clone();
-        for (run, stop) in &decision.stops {
-            let id = record.run_id(run);
-            if *stop == Stop::Terminate && !self.deaf {
+        for (run, stop) in decision.record().unwrap().stopping_runs() {
+            let id = record.run_id(&run);
+            if stop == Stop::Terminate && !self.deaf {
                 self.world.insert(id.clone(), Fate::Ended);
             }
-            self.stops.push((id, *stop));
+            self.stops.push((id, stop));
         }
         let mut results = vec![];
-        for run in &decision.starts {
+        for run in decision.record().unwrap().starting_runs() {
             self.starts += 1;
             if self.refuses {
-                results.push((*run, StartResult::Refused { code: "unknown_queue" }));
+                results.push((run, StartResult::Refused { code: "unknown_queue" }));
                 continue;
             }
-            self.world.entry(record.run_id(run)).or_insert(Fate::Open);
-            results.push((*run, StartResult::Started));
+            self.world.entry(record.run_id(&run)).or_insert(Fate::Open);
+            results.push((run, StartResult::Started));
         }
         results
     }
@@ -180,11 +182,13 @@ impl Scene {
             let decision = self.decide(&Command::Due { ended: self.ended() });
             self.write(&decision);
             let results = self.carry_out(&decision);
-            let mut again = decision.outcome == Ok(Reply::Looked { again: true });
+            let mut wrote = written(&decision).is_some();
             if !results.is_empty() {
-                again = self.ask(&Command::Started { results }) == Ok(Reply::Looked { again: true });
+                let decision = self.decide(&Command::Started { results });
+                self.write(&decision);
+                wrote = written(&decision).is_some();
             }
-            if !again {
+            if !wrote || !self.record().is_due(self.now) {
                 return self;
             }
         }
@@ -256,4 +260,25 @@ pub(super) fn max_runs(count: u32) -> Option<NonZeroU32> {
 
 pub(super) fn template(text: &str) -> IdTemplate {
     IdTemplate::parse(text, &task_target()).unwrap()
+}
+
+/// The record before and after a decision, where that writes it.
+pub(super) fn written(decision: &Decision) -> Option<(Option<&Cron>, &Cron)> {
+    decision.writes.iter().find_map(|write| match write {
+        Write::PutCron { before, after } => Some((before.as_deref(), &**after)),
+        Write::ExtendBlob { .. } => None,
+        other => panic!("no write of a cron: {other:?}"),
+    })
+}
+
+/// When the timer comes that a decision sends.
+pub(super) fn timer_at(decision: &Decision) -> Option<Timestamp> {
+    decision
+        .effects
+        .iter()
+        .map(|effect| match effect {
+            Effect::Timer(timer) => timer.at,
+            other => panic!("no effect of a cron: {other:?}"),
+        })
+        .next()
 }

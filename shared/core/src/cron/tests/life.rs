@@ -1,6 +1,6 @@
 //! Making, changing, pausing, triggering and deleting crons, and how many runs they have.
 
-use super::fixture::{Fate, Scene, definition, every, max_runs, span, t, template};
+use super::fixture::{Fate, Scene, definition, every, max_runs, span, t, template, timer_at, written};
 use crate::cron::command::{Command, Definition};
 use crate::cron::decision::Reply;
 use crate::cron::plan::Overlap;
@@ -47,18 +47,18 @@ fn a_look_before_the_next_occurrence_writes_nothing() {
     let mut scene = Scene::of(every("1h"), |_| {});
     scene.now = t("00:59:59");
     let decision = scene.decide(&Command::Due { ended: vec![] });
-    assert_eq!((decision.write, decision.outcome), (None, Ok(Reply::Looked { again: false })));
+    assert_eq!((written(&decision), decision.reply()), (None, Ok(&Reply::Done)));
 }
 
 #[test]
 fn a_timer_is_sent_for_what_comes_before_a_tick_is_sure_to() {
     let mut scene = Scene::new();
     let decision = scene.decide(&Command::Create(Box::new(definition(every("200s")))));
-    assert_eq!(decision.timer_at, Some(t("00:03:20")));
-    assert_eq!(decision.record.unwrap().due.unwrap().kind, DueKind::Armed);
+    assert_eq!(timer_at(&decision), Some(t("00:03:20")));
+    assert_eq!(decision.record().unwrap().due.unwrap().kind, DueKind::Armed);
     let decision = scene.decide(&Command::Create(Box::new(definition(every("201s")))));
-    assert_eq!(decision.timer_at, None);
-    assert_eq!(decision.record.unwrap().due.unwrap().kind, DueKind::Instant);
+    assert_eq!(timer_at(&decision), None);
+    assert_eq!(decision.record().unwrap().due.unwrap().kind, DueKind::Instant);
 }
 
 #[test]
@@ -186,8 +186,9 @@ fn a_change_waits_for_runs_that_are_written_down_but_not_started() {
     scene.now = t("01:00:00");
     scene.ask(&Command::Due { ended: vec![] }).unwrap();
     let decision = scene.decide(&Command::Replace(another(every("2h"), 7)));
-    assert_eq!((decision.write, decision.outcome), (None, Ok(Reply::StartFirst)));
-    assert_eq!(decision.starts, [Occurrence::planned(t("01:00:00"))]);
+    assert_eq!((written(&decision), decision.reply()), (None, Ok(&Reply::StartFirst)));
+    let starts: Vec<_> = decision.record().unwrap().starting_runs().collect();
+    assert_eq!(starts, [Occurrence::planned(t("01:00:00"))]);
 }
 
 #[test]

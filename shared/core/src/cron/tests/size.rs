@@ -6,6 +6,7 @@ use crate::cron::expression::EXPRESSION_MAX;
 use crate::cron::plan::{Missed, Overlap, Plan};
 use crate::cron::run::{IdTemplate, PLACEHOLDER, Run, RunState, Skip, Stop, TEMPLATE_MAX, Target};
 use crate::cron::{Cron, HISTORY, LIVE_MAX, WAITING_MAX, Waiting};
+use crate::decision::Write;
 use crate::duration::Millis;
 use crate::id::{CronId, QueueName, TaskKind};
 use crate::limits::{CONTROL_RECORD_BYTES, KIND_MAX, QUEUE_NAME_MAX};
@@ -53,10 +54,10 @@ fn the_record_stays_within_a_kilobyte_whatever_is_asked_for() {
     for request in (2..400).chain([2_000, 300_000]) {
         let mut scene = Scene::new();
         let decision = scene.decide(&Command::Create(largest(request)));
-        let record = decision.record.unwrap();
+        let record = decision.record().unwrap();
         let size = size::of(&grown(&record));
         assert!(size <= CONTROL_RECORD_BYTES, "{size} bytes with a request of {request}");
-        assert_eq!(decision.blobs.len(), usize::from(record.request.blob().is_some()));
+        assert_eq!(decision.blobs().len(), usize::from(record.request.blob().is_some()));
     }
 }
 
@@ -65,11 +66,11 @@ fn a_common_request_rides_in_the_record_and_one_that_does_not_fit_lies_beside_it
     let mut asked = definition(cron("0 9 * * MON-FRI", "Europe/Berlin"));
     asked.request = Json::string(&"x".repeat(200));
     let mut scene = Scene::new();
-    assert!(scene.decide(&Command::Create(Box::new(asked.clone()))).blobs.is_empty());
+    assert!(scene.decide(&Command::Create(Box::new(asked.clone()))).blobs().is_empty());
     asked.request = Json::string(&"x".repeat(1_000));
     let decision = scene.decide(&Command::Create(Box::new(asked)));
-    assert_eq!(decision.blobs[0].body.len(), 1_002);
-    assert_eq!(decision.record.unwrap().request.blob(), Some(&decision.blobs[0].at));
+    assert_eq!(decision.blobs()[0].1.len(), 1_002);
+    assert_eq!(decision.record().unwrap().request.blob(), Some(decision.blobs()[0].0));
 }
 
 #[test]
@@ -83,10 +84,12 @@ fn the_payload_of_a_cron_is_kept_on_for_as_long_as_there_is_one_paused_or_not() 
         assert!(due.at.plus(Millis::from_days(30)) < before.expires_at && due.at > scene.now);
         scene.now = due.at;
         let decision = scene.decide(&Command::Due { ended: vec![] });
-        let kept = decision.write.unwrap().kept.unwrap();
+        let [Write::ExtendBlob { at: kept }, Write::PutCron { .. }] = decision.writes.as_slice() else {
+            panic!("{:?}", decision.writes)
+        };
         assert!(kept.id == before.id && kept.expires_at == scene.now.plus(Millis::from_days(120)));
         scene.ask(&Command::Due { ended: vec![] }).unwrap();
-        assert_eq!(scene.record().request.blob(), Some(&kept));
+        assert_eq!(scene.record().request.blob(), Some(kept));
     }
     scene.ask(&Command::Delete).unwrap();
     assert_eq!(scene.record().due, None);

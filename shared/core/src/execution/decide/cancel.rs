@@ -1,21 +1,21 @@
 //! cancel: at once where no turn is under way, else its code is told; terminate: at once, whatever it is doing.
 
 use crate::command::Context;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::{settled_or_unchanged, update};
 use crate::execution::{Execution, ExecutionOutcome, ExecutionState, closing, entries};
 
-pub(super) fn decide(execution: &Execution, terminate: bool, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, terminate: bool, context: &Context<'_>) -> Decision {
     let settled = closing::settle(execution, context);
     let current = settled.as_ref().unwrap_or(execution);
-    let outcome = |changed| Ok(ExecutionReply::Changed { changed });
+    let outcome = |changed| Ok(Reply::Changed { changed });
     match &current.state {
         ExecutionState::Closing(_) | ExecutionState::Ended(_) => {
             settled_or_unchanged(execution, settled, context, outcome(false))
         }
         ExecutionState::Running(turn) if !terminate && turn.lease_expires_at > context.now => {
             if current.cancel_requested {
-                return ExecutionDecision::unchanged(Some(execution), outcome(false));
+                return Decision::unchanged(execution, outcome(false));
             }
             let mut after = current.clone();
             after.cancel_requested = true;

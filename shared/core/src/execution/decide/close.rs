@@ -3,7 +3,7 @@
 use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::command::{Close, Ending};
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::Entry;
 use crate::execution::update::{held_by, settled_or_unchanged, update};
 use crate::execution::{Execution, ExecutionOutcome, closing, entries, keeping};
@@ -11,7 +11,7 @@ use crate::payload::Payload;
 
 use super::record;
 
-pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>) -> Decision {
     let settled = closing::settle(execution, context);
     if settled.is_some() || held_by(execution, &close.lease).is_none() {
         return settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
@@ -20,7 +20,7 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
     // Whatever the limits say: a run that has reached them must be able to end.
     entries::append(&mut after, &close.entries);
     record::goes_on(&mut after, &close.entries, close.on_failure);
-    let closed = Ok(ExecutionReply::Closed { duplicate: false });
+    let closed = Ok(Reply::Closed { duplicate: false });
     match &close.ending {
         Ending::Outcome(outcome) => {
             closing::conclude(&mut after, outcome.clone(), context);
@@ -40,7 +40,7 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
             }
             if !are_all(events, &after) {
                 // Whoever takes the next turn reads the journal anew, and brings along those as well.
-                return ExecutionDecision::refuse(Some(execution), Reject::TurnLost);
+                return Decision::refuse(Some(execution), Reject::TurnLost);
             }
             begin_anew(&mut after, input.as_ref(), events, context);
             update(execution, after, context, closed)

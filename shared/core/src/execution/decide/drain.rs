@@ -2,7 +2,7 @@
 
 use crate::command::Context;
 use crate::error::Reject;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::update::{settled_or_unchanged, update};
 use crate::execution::{Execution, closing, entries};
@@ -14,7 +14,7 @@ pub(super) fn decide(
     count: u32,
     seen_version: u64,
     context: &Context<'_>,
-) -> ExecutionDecision {
+) -> Decision {
     let settled = closing::settle(execution, context);
     let current = settled.as_ref().unwrap_or(execution);
     if let Some(closed) = current.closed() {
@@ -22,11 +22,11 @@ pub(super) fn decide(
         return settled_or_unchanged(execution, settled, context, Err(reject));
     }
     if count == 0 || seen_version != execution.version {
-        return settled_or_unchanged(execution, settled, context, Ok(ExecutionReply::Drained(0)));
+        return settled_or_unchanged(execution, settled, context, Ok(Reply::Drained(0)));
     }
     let mut after = current.clone();
     let what = Happened::Drained { name: name.clone(), count };
     // Whatever the limits say: this makes room.
     entries::append(&mut after, &[Entry { at: context.now, what }]);
-    update(execution, after, context, Ok(ExecutionReply::Drained(count)))
+    update(execution, after, context, Ok(Reply::Drained(count)))
 }

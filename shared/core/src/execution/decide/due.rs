@@ -3,10 +3,10 @@
 use crate::command::Context;
 use crate::decision::{DueReply, Write};
 use crate::due::{Due, START_LEAD};
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::due::{hint_needed_at, is_told, latest, recheck_at, starts_later, waits_since};
 use crate::execution::update::{turn, update_placed};
-use crate::execution::{Execution, ExecutionState, Ready, Waiting, attempts, closing, entries};
+use crate::execution::{Execution, ExecutionState, Ready, Waiting, attempts, closing, entries, size};
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::place::{self, Look, Placement};
 use crate::queue::QueueView;
@@ -14,10 +14,9 @@ use crate::time::earliest;
 
 use super::unpark::unparked;
 
-pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context<'_>) -> Decision {
     let now = context.now;
-    let nothing =
-        || ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Due(DueReply::Nothing)));
+    let nothing = || Decision::unchanged(execution, Ok(Reply::Due(DueReply::Nothing)));
     if let Some(after) = closing::settle(execution, context) {
         return moved(execution, after, DueReply::TimedOut, context);
     }
@@ -34,7 +33,7 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     }
     if execution.parked {
         // Whoever was to send its hint when the queue was resumed hasn't.
-        let reply = Ok(ExecutionReply::Due(DueReply::Dispatched));
+        let reply = Ok(Reply::Due(DueReply::Dispatched));
         return unparked(execution, Placement::Latest, context, reply);
     }
     if matches!(execution.state, ExecutionState::Closing(_)) {
@@ -64,7 +63,7 @@ pub(super) fn lost_in_an_attempt(execution: &Execution, context: &Context<'_>) -
     attempts::is_overdue(execution, context.now).then(|| {
         let mut after = execution.clone();
         closing::give_back(&mut after, context.now, context.now);
-        entries::note_if_it_fits(&mut after, entries::TURN_LOST, context);
+        size::note_if_it_fits(&mut after, entries::TURN_LOST, context);
         after
     })
 }
@@ -75,7 +74,7 @@ fn look_for_hint(
     due: Due,
     queue: &QueueView,
     context: &Context<'_>,
-) -> ExecutionDecision {
+) -> Decision {
     let waits_since = waits_since(execution, context.now);
     match place::look_for_hint(execution, waits_since, needed_at, due, queue, context) {
         Look::Again(place) => {
@@ -89,7 +88,7 @@ fn look_for_hint(
 }
 
 /// The hint of a later start or a wait's end, which a queue can delay by now.
-fn send_start(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
+fn send_start(execution: &Execution, context: &Context<'_>) -> Decision {
     let mut after = execution.clone();
     // A tick that comes after the instant sends the hint only now: its backstop counts from now.
     let is_late = starts_later(execution).is_some_and(|at| at < context.now);
@@ -107,7 +106,7 @@ fn send_start(execution: &Execution, context: &Context<'_>) -> ExecutionDecision
 }
 
 /// Another hint, to be had at once. From here on it is the one that may be lost: everything is reckoned from it.
-fn send(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
+fn send(execution: &Execution, context: &Context<'_>) -> Decision {
     let mut after = execution.clone();
     after.hinted_at = Some(context.now);
     let mut decision = moved(execution, after, DueReply::Dispatched, context);
@@ -122,20 +121,17 @@ pub(super) fn moved(
     after: Execution,
     reply: DueReply,
     context: &Context<'_>,
-) -> ExecutionDecision {
-    update_placed(execution, after, Placement::Latest, context, Ok(ExecutionReply::Due(reply)))
+) -> Decision {
+    update_placed(execution, after, Placement::Latest, context, Ok(Reply::Due(reply)))
 }
 
-fn rearm(execution: &Execution, to: Due, context: &Context<'_>) -> ExecutionDecision {
+fn rearm(execution: &Execution, to: Due, context: &Context<'_>) -> Decision {
     let (to, timer) = place::armed(execution, to, context.now);
     let mut after = execution.clone();
     after.due = Some(to);
-    ExecutionDecision {
-        blobs: vec![],
-        segments: vec![],
+    Decision {
         writes: vec![Write::RearmExecution { execution: Box::new(execution.clone()), to }],
         effects: timer.into_iter().collect(),
-        execution: Some(after),
-        outcome: Ok(ExecutionReply::Due(DueReply::Rearmed)),
+        ..Decision::of(after, Ok(Reply::Due(DueReply::Rearmed)))
     }
 }

@@ -5,39 +5,38 @@ use crate::command::Context;
 use crate::decision::Effect;
 use crate::error::Reject;
 use crate::execution::command::End;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::update;
 use crate::execution::{Closed, Execution, ExecutionState, keeping};
 
-pub(super) fn decide(execution: &Execution, end: End, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, end: End, context: &Context<'_>) -> Decision {
     if End::of(execution).is_some_and(|latest| latest != end) {
         // It went on meanwhile, and what it left open at its latest end is for others to see to.
-        return ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Changed { changed: false }));
+        return Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
     }
     match &execution.state {
         // There is more to do first.
         ExecutionState::Closing(_) if keeping::ends_too_early(execution) => {
-            ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Changed { changed: false }))
+            Decision::unchanged(execution, Ok(Reply::Changed { changed: false }))
         }
         ExecutionState::Closing(closed) => finish(execution, closed, context),
         ExecutionState::Ended(_) => {
             // The same call again: perhaps the parent wasn't told.
-            let mut decision =
-                ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Changed { changed: false }));
+            let mut decision = Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
             decision.effects.extend(execution.parent.clone().map(Effect::Tell));
             decision
         }
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {
             let reject = Reject::ExecutionOpen { status: execution.status(), needs: "has ended" };
-            ExecutionDecision::refuse(Some(execution), reject)
+            Decision::refuse(Some(execution), reject)
         }
     }
 }
 
-fn finish(execution: &Execution, closed: &Closed, context: &Context<'_>) -> ExecutionDecision {
+fn finish(execution: &Execution, closed: &Closed, context: &Context<'_>) -> Decision {
     let mut after = execution.clone();
     after.hinted_at = None;
     after.progress = None;
     after.state = ExecutionState::Ended(closed.clone());
-    update(execution, after, context, Ok(ExecutionReply::Changed { changed: true }))
+    update(execution, after, context, Ok(Reply::Changed { changed: true }))
 }

@@ -4,7 +4,7 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::execution::command::GoneThrough;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::update_placed;
 use crate::execution::{Execution, ExecutionState, keeping};
 use crate::place::Placement;
@@ -12,12 +12,12 @@ use crate::place::Placement;
 /// How long a record is kept at least whose parts are being kept on.
 const TO_BE_REOPENED: Millis = Millis::from_days(1);
 
-pub(super) fn decide(execution: &Execution, gone: &GoneThrough, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, gone: &GoneThrough, context: &Context<'_>) -> Decision {
     let ended_at = execution.closed().map(|closed| closed.ended_at);
     // If it has moved on, it has other parts, or other steps, by now.
     let is_same = gone.run == execution.run && gone.ended_at == ended_at;
     if !is_same || !keeping::is_ahead(execution, gone.progress) {
-        return ExecutionDecision::unchanged(Some(execution), Ok(ExecutionReply::Changed { changed: false }));
+        return Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
     }
     let mut after = execution.clone();
     keeping::note(&mut after, gone.progress);
@@ -32,5 +32,5 @@ pub(super) fn decide(execution: &Execution, gone: &GoneThrough, context: &Contex
     // Once all parts are kept on, the next look at them is far away.
     let is_kept_on = after.kept != execution.kept && ended_at.is_none();
     let placement = if is_kept_on { Placement::Latest } else { Placement::KeepOrLower };
-    update_placed(execution, after, placement, context, Ok(ExecutionReply::Changed { changed: true }))
+    update_placed(execution, after, placement, context, Ok(Reply::Changed { changed: true }))
 }

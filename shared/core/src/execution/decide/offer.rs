@@ -3,13 +3,13 @@
 use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::command::Offer;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::update::{settled_or_unchanged, turn, update};
 use crate::execution::{Execution, ExecutionState, Waiting, closing, due, entries};
 use crate::id::EventId;
 
-pub(super) fn decide(execution: &Execution, offer: &Offer, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, offer: &Offer, context: &Context<'_>) -> Decision {
     let settled = closing::settle(execution, context);
     let current = settled.as_ref().unwrap_or(execution);
     if let Some(closed) = current.closed() {
@@ -17,12 +17,7 @@ pub(super) fn decide(execution: &Execution, offer: &Offer, context: &Context<'_>
         return settled_or_unchanged(execution, settled, context, Err(reject));
     }
     if offer.id.is_some() && offer.seen_segments != current.sealed.map_or(0, |sealed| sealed.segments) {
-        return settled_or_unchanged(
-            execution,
-            settled,
-            context,
-            Ok(ExecutionReply::Changed { changed: false }),
-        );
+        return settled_or_unchanged(execution, settled, context, Ok(Reply::Changed { changed: false }));
     }
     if offer.known || offer.id.as_ref().is_some_and(|id| holds(current, id)) {
         return repeat(execution, settled, context);
@@ -35,14 +30,14 @@ pub(super) fn decide(execution: &Execution, offer: &Offer, context: &Context<'_>
         return settled_or_unchanged(execution, settled, context, Err(reject));
     }
     stir(&mut after, context);
-    update(execution, after, context, Ok(ExecutionReply::Offered { duplicate: false }))
+    update(execution, after, context, Ok(Reply::Offered { duplicate: false }))
 }
 
 /// The same event again. If it still waits to be seen, its hint may have been lost: this call sends it again.
-fn repeat(execution: &Execution, settled: Option<Execution>, context: &Context<'_>) -> ExecutionDecision {
+fn repeat(execution: &Execution, settled: Option<Execution>, context: &Context<'_>) -> Decision {
     let is_unseen = matches!(&execution.state, ExecutionState::Waiting(waiting) if waiting.stirred);
     let hint = due::hint_arrives_at(execution).filter(|_| settled.is_none() && is_unseen);
-    let reply = Ok(ExecutionReply::Offered { duplicate: true });
+    let reply = Ok(Reply::Offered { duplicate: true });
     let mut decision = settled_or_unchanged(execution, settled, context, reply);
     decision.effects.extend(hint.map(|at| turn(execution, at)));
     decision

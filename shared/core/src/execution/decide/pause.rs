@@ -2,11 +2,11 @@
 
 use crate::command::Context;
 use crate::error::Reject;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::{settled_or_unchanged, turn, update};
-use crate::execution::{Execution, ExecutionState, Ready, Waiting, closing, due, entries};
+use crate::execution::{Execution, ExecutionState, Ready, Waiting, closing, due, entries, size};
 
-pub(super) fn pause(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn pause(execution: &Execution, context: &Context<'_>) -> Decision {
     change(execution, context, |current| {
         if current.paused {
             return None;
@@ -19,7 +19,7 @@ pub(super) fn pause(execution: &Execution, context: &Context<'_>) -> ExecutionDe
 }
 
 /// Also what lets one go on that is stuck: somebody has seen to the reason.
-pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> Decision {
     let mut decision = change(execution, context, |current| {
         if !current.paused && current.stuck.is_none() {
             return None;
@@ -31,7 +31,7 @@ pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> ExecutionD
         go_on(&mut after, was_stuck, context);
         Some(after)
     });
-    if decision.outcome == Ok(ExecutionReply::Changed { changed: false }) && decision.writes.is_empty() {
+    if decision.reply() == Ok(&Reply::Changed { changed: false }) && decision.writes.is_empty() {
         // The same call again, perhaps: its hint may have been lost.
         let hint = due::hint_arrives_at(execution).filter(|at| *at <= context.now);
         decision.effects.extend(hint.map(|at| turn(execution, at)));
@@ -53,7 +53,7 @@ fn go_on(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
         ExecutionState::Running(turn) if turn.lease_expires_at <= context.now => {
             execution.idle_turns = closing::idle_turns(execution);
             closing::give_back(execution, context.now, context.now);
-            entries::note_if_it_fits(execution, entries::TURN_LOST, context);
+            size::note_if_it_fits(execution, entries::TURN_LOST, context);
         }
         // Work may have become ready that wasn't begun: whatever it waits for, a turn has a look.
         ExecutionState::Waiting(waiting) => {
@@ -71,14 +71,14 @@ fn change(
     execution: &Execution,
     context: &Context<'_>,
     changed: impl Fn(&Execution) -> Option<Execution>,
-) -> ExecutionDecision {
+) -> Decision {
     let settled = closing::settle(execution, context);
     let current = settled.as_ref().unwrap_or(execution);
     if let Some(closed) = current.closed() {
         let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
         return settled_or_unchanged(execution, settled, context, Err(reject));
     }
-    let answer = |changed| Ok(ExecutionReply::Changed { changed });
+    let answer = |changed| Ok(Reply::Changed { changed });
     match changed(current) {
         Some(after) => update(execution, after, context, answer(true)),
         None => settled_or_unchanged(execution, settled, context, answer(false)),

@@ -4,12 +4,12 @@ use crate::command::Context;
 use crate::duration::Millis;
 use crate::error::Reject;
 use crate::execution::command::Record;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::Entry;
 use crate::execution::update::{held_by, settled_or_unchanged, update};
 use crate::execution::{Execution, attempts, closing, entries};
 
-pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'_>) -> Decision {
     let settled = closing::settle(execution, context);
     if settled.is_some() || held_by(execution, &record.lease).is_none() {
         return settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
@@ -19,9 +19,9 @@ pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'
             if let Some(under_way) = &record.under_way {
                 attempts::list(&mut after, under_way);
             }
-            update(execution, after, context, Ok(ExecutionReply::Recorded))
+            update(execution, after, context, Ok(Reply::Recorded))
         }
-        Err(reject) => ExecutionDecision::refuse(Some(execution), reject),
+        Err(reject) => Decision::refuse(Some(execution), reject),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::command::Context;
 use crate::duration::Millis;
 use crate::error::Reject;
 use crate::execution::command::Undone;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::{held_by, settled_or_unchanged, update};
 use crate::execution::{Execution, ExecutionOutcome, Stuck, closing};
 use crate::id::LeaseId;
@@ -15,7 +15,7 @@ pub(super) fn decide(
     wait: Millis,
     undone: &Undone,
     context: &Context<'_>,
-) -> ExecutionDecision {
+) -> Decision {
     let settled = closing::settle(execution, context);
     if settled.is_some() || held_by(execution, lease).is_none() {
         return settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
@@ -40,5 +40,5 @@ pub(super) fn decide(
             }
         }
     }
-    update(execution, after, context, Ok(ExecutionReply::Released))
+    update(execution, after, context, Ok(Reply::Released))
 }

@@ -3,14 +3,14 @@
 use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::command::Rerun;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened, RESTARTED};
 use crate::execution::update::{turn, update};
 use crate::execution::{Execution, ExecutionState, closing, due, entries, keeping};
 
 use super::close::new_run;
 
-pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decision {
     match &execution.state {
         ExecutionState::Ended(_) => begin(execution, rerun, context),
         ExecutionState::Pending(_)
@@ -19,15 +19,12 @@ pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>
         | ExecutionState::Closing(_) => {
             if is_untouched(execution) {
                 // The same call again: perhaps its hint was lost, so it is sent once more.
-                let mut decision = ExecutionDecision::unchanged(
-                    Some(execution),
-                    Ok(ExecutionReply::Changed { changed: false }),
-                );
+                let mut decision = Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
                 decision.effects.extend(due::hint_arrives_at(execution).map(|at| turn(execution, at)));
                 return decision;
             }
             let reject = Reject::ExecutionOpen { status: execution.status(), needs: "has ended" };
-            ExecutionDecision::refuse(Some(execution), reject)
+            Decision::refuse(Some(execution), reject)
         }
     }
 }
@@ -40,7 +37,7 @@ fn is_untouched(execution: &Execution) -> bool {
         && execution.journal.last().is_some_and(is_note)
 }
 
-fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> ExecutionDecision {
+fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decision {
     let mut after = execution.clone();
     after.deadline_at = execution.timeouts.execution.map(|timeout| context.now.plus(timeout));
     after.failing = None;
@@ -52,9 +49,9 @@ fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Executi
 }
 
 /// The decision to let an execution go on that had ended. What it points to must be kept for long enough first.
-pub(super) fn reopened(before: &Execution, after: Execution, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn reopened(before: &Execution, after: Execution, context: &Context<'_>) -> Decision {
     if keeping::missing_time(&after, context.now, context.limits).is_some() {
-        return ExecutionDecision::unchanged(Some(before), Ok(ExecutionReply::ExpiresTooSoon));
+        return Decision::unchanged(before, Ok(Reply::ExpiresTooSoon));
     }
-    update(before, after, context, Ok(ExecutionReply::Changed { changed: true }))
+    update(before, after, context, Ok(Reply::Changed { changed: true }))
 }

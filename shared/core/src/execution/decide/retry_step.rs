@@ -2,7 +2,7 @@
 
 use crate::command::Context;
 use crate::error::Reject;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::update::{settled_or_unchanged, update};
 use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, closing, entries};
@@ -10,7 +10,7 @@ use crate::id::StepName;
 
 use super::restart::reopened;
 
-pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'_>) -> Decision {
     let settled = closing::settle(execution, context);
     if let Some(reject) = refusal(execution, name, context) {
         return settled_or_unchanged(execution, settled, context, Err(reject));
@@ -28,7 +28,7 @@ pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'
         after.progress = None;
         return reopened(execution, after, context);
     }
-    update(execution, after, context, Ok(ExecutionReply::Changed { changed: true }))
+    update(execution, after, context, Ok(Reply::Changed { changed: true }))
 }
 
 fn refusal(execution: &Execution, name: &StepName, context: &Context<'_>) -> Option<Reject> {

@@ -1,11 +1,11 @@
 //! start: a new execution, or the one that is there already.
 
 use crate::command::Context;
-use crate::decision::{Effect, NewBlob, Write};
+use crate::decision::{Effect, NewPart, Write};
 use crate::due::Due;
 use crate::error::Reject;
 use crate::execution::command::{Start, StartPolicy};
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::turn;
 use crate::execution::{Execution, ExecutionState, FORMAT, Ready, closing, due, keeping};
 use crate::id::BlobId;
@@ -17,11 +17,7 @@ use crate::size;
 /// Bytes kept free for what a life adds to the record: a turn, an outcome, a result that isn't large.
 const GROWTH_BYTES: usize = 400;
 
-pub(super) fn decide(
-    existing: Option<&Execution>,
-    start: &Start,
-    context: &Context<'_>,
-) -> ExecutionDecision {
+pub(super) fn decide(existing: Option<&Execution>, start: &Start, context: &Context<'_>) -> Decision {
     match existing {
         Some(execution) => repeat(execution, start),
         None => create(start, context),
@@ -29,16 +25,16 @@ pub(super) fn decide(
 }
 
 /// The same id again is answered with what it stands for.
-fn repeat(execution: &Execution, start: &Start) -> ExecutionDecision {
+fn repeat(execution: &Execution, start: &Start) -> Decision {
     // Our own creation, its answer lost: the caller still hears that it was new.
     let ours = execution.incarnation == start.incarnation;
     // Another workflow's execution is another thing, whatever the policy says.
     let is_another = start.policy == StartPolicy::Reject || execution.workflow != start.workflow;
     if !ours && is_another {
-        return ExecutionDecision::refuse(Some(execution), Reject::IdConflict);
+        return Decision::refuse(Some(execution), Reject::IdConflict);
     }
-    let reply = ExecutionReply::Started { existed: !ours };
-    let mut decision = ExecutionDecision::unchanged(Some(execution), Ok(reply));
+    let reply = Reply::Started { existed: !ours };
+    let mut decision = Decision::unchanged(execution, Ok(reply));
     // Nobody ever took it: perhaps its hint was lost, and a second one does no harm.
     let hint = due::hint_arrives_at(execution).filter(|_| execution.is_untouched());
     decision.effects.extend(hint.map(|at| turn(execution, at)));
@@ -49,24 +45,18 @@ fn repeat(execution: &Execution, start: &Start) -> ExecutionDecision {
     decision
 }
 
-fn create(start: &Start, context: &Context<'_>) -> ExecutionDecision {
+fn create(start: &Start, context: &Context<'_>) -> Decision {
     if start.delay > SPAN_MAX {
-        return ExecutionDecision::refuse(None, Reject::field("delay", "must be at most a year"));
+        return Decision::refuse(None, Reject::field("delay", "must be at most a year"));
     }
-    let (mut execution, blobs) = spill(blank(start, context), start, context);
+    let (mut execution, parts) = spill(blank(start, context), start, context);
     let place: Option<Due> = due::latest(&execution, context.now, context.limits);
     let timer = place::settle_in(None, place, &mut execution, context);
     let mut effects: Vec<Effect> =
         due::hint_arrives_at(&execution).map(|at| turn(&execution, at)).into_iter().collect();
     effects.extend(timer);
-    ExecutionDecision {
-        blobs,
-        segments: vec![],
-        writes: vec![Write::CreateExecution { execution: Box::new(execution.clone()), now: context.now }],
-        effects,
-        execution: Some(execution),
-        outcome: Ok(ExecutionReply::Started { existed: false }),
-    }
+    let writes = vec![Write::CreateExecution { execution: Box::new(execution.clone()), now: context.now }];
+    Decision { parts, writes, effects, ..Decision::of(execution, Ok(Reply::Started { existed: false })) }
 }
 
 fn blank(start: &Start, context: &Context<'_>) -> Execution {
@@ -114,7 +104,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
 }
 
 /// Puts input and details into the record where they fit, the larger one aside first where they don't.
-fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Execution, Vec<NewBlob>) {
+fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Execution, Vec<NewPart>) {
     let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
     let [input_id, details_id] = start.blob_ids;
     let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
@@ -127,19 +117,19 @@ fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Exe
         (false, false) => (false, false),
     };
     let expires_at = keeping::at_first(&execution, context.now, context.limits);
-    let mut blobs = Vec::new();
+    let mut parts = Vec::new();
     let mut place = |json: &Option<Json>, inline: bool, id: BlobId| {
         json.clone().map(|body| {
             if inline {
                 return Payload::Inline(body);
             }
             let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at };
-            blobs.push(NewBlob { at: at.clone(), body });
+            parts.push(NewPart::Blob { at: at.clone(), body });
             Payload::Blob(at)
         })
     };
     execution.input = place(&start.input, input_inline, input_id);
     execution.details = place(&start.details, details_inline, details_id);
-    execution.kept = (!blobs.is_empty()).then_some(expires_at);
-    (execution, blobs)
+    execution.kept = (!parts.is_empty()).then_some(expires_at);
+    (execution, parts)
 }

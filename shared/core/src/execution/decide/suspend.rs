@@ -5,7 +5,7 @@ use crate::decision::Write;
 use crate::duration::Millis;
 use crate::error::Reject;
 use crate::execution::command::Suspend;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply, SuspendReply};
+use crate::execution::decision::{Decision, Reply, SuspendReply};
 use crate::execution::journal::{RECHECK_AFTER, RECHECK_MAX};
 use crate::execution::update::{held_by, settled_or_unchanged, update};
 use crate::execution::{Execution, ExecutionState, Recheck, Waiting, closing};
@@ -17,20 +17,20 @@ use super::record;
 /// Looks without a result after which the wait for the next one grows no more.
 const RECHECKS_COUNTED: u32 = 3;
 
-pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context<'_>) -> Decision {
     let settled = closing::settle(execution, context);
     if settled.is_some() || held_by(execution, &suspend.lease).is_none() {
         return settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
     }
     let mut after = match record::with(execution, &suspend.entries, suspend.on_failure, context) {
         Ok(after) => after,
-        Err(reject) => return ExecutionDecision::refuse(Some(execution), reject),
+        Err(reject) => return Decision::refuse(Some(execution), reject),
     };
-    let answer = |reply| Ok(ExecutionReply::Suspended(reply));
+    let answer = |reply| Ok(Reply::Suspended(reply));
     let unseen = suspend.seen_version != execution.version || suspend.seen_wakes != execution.wakes;
     if unseen || execution.cancel_requested {
         if suspend.entries.is_empty() {
-            return ExecutionDecision::unchanged(Some(execution), answer(SuspendReply::GoOn));
+            return Decision::unchanged(execution, answer(SuspendReply::GoOn));
         }
         return update(execution, after, context, answer(SuspendReply::GoOn));
     }

@@ -3,23 +3,23 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::execution::command::{CodeTerms, Take};
-use crate::execution::decision::{ExecutionDecision, ExecutionReply, TakeReply};
+use crate::execution::decision::{Decision, Reply, TakeReply};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::update::{settled_or_unchanged, update};
 use crate::execution::{
     Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, Stuck, Turn, attempts, closing, due,
-    entries,
+    entries, size,
 };
-use crate::task::Failure;
+use crate::failure::Failure;
 
 /// How much too early the hint of a wait's or a lease's end may come. One that comes earlier is none of it, but left from
 /// something that has been seen to: kept until the end, one more would be left by each.
 const EARLY: Millis = Millis::from_secs(10);
 
-pub(super) fn decide(execution: &Execution, take: &Take, context: &Context<'_>) -> ExecutionDecision {
-    let reply = |reply| Ok(ExecutionReply::Take(reply));
+pub(super) fn decide(execution: &Execution, take: &Take, context: &Context<'_>) -> Decision {
+    let reply = |reply| Ok(Reply::Take(reply));
     if take.incarnation.is_some_and(|incarnation| incarnation != execution.incarnation) {
-        return ExecutionDecision::unchanged(Some(execution), reply(TakeReply::Spent));
+        return Decision::unchanged(execution, reply(TakeReply::Spent));
     }
     let now = context.now;
     let settled = closing::settle(execution, context);
@@ -62,8 +62,8 @@ pub(super) fn decide(execution: &Execution, take: &Take, context: &Context<'_>) 
 }
 
 /// The next turn, unless too many have come to nothing.
-fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> ExecutionDecision {
-    let spent = Ok(ExecutionReply::Take(TakeReply::Spent));
+fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Decision {
+    let spent = Ok(Reply::Take(TakeReply::Spent));
     let mut after = execution.clone();
     heed(&mut after, &take.terms);
     if let Some(settled) = closing::settle(&after, context) {
@@ -93,8 +93,8 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Execution
         return park(execution, context);
     }
     if execution.turn().is_some() && take.company.is_shared() {
-        let suspect = Ok(ExecutionReply::Take(TakeReply::Suspect));
-        return ExecutionDecision::unchanged(Some(execution), suspect);
+        let suspect = Ok(Reply::Take(TakeReply::Suspect));
+        return Decision::unchanged(execution, suspect);
     }
     after.idle_turns = idle_turns + 1;
     after.hinted_at = None;
@@ -109,9 +109,9 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Execution
         under_way: vec![],
     });
     if execution.turn().is_some() {
-        entries::note_if_it_fits(&mut after, entries::TURN_LOST, context);
+        size::note_if_it_fits(&mut after, entries::TURN_LOST, context);
     }
-    update(execution, after, context, Ok(ExecutionReply::Take(TakeReply::Taken)))
+    update(execution, after, context, Ok(Reply::Take(TakeReply::Taken)))
 }
 
 /// What its code says counts where whoever started it said nothing, as long as the code hasn't done anything: one that
@@ -135,19 +135,20 @@ const fn is_of_the_code(entry: &Entry) -> bool {
 }
 
 /// Its queue is paused: the hint that led here is deleted, and resuming the queue sends another one.
-fn park(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
-    let parked = Ok(ExecutionReply::Take(TakeReply::Parked));
+fn park(execution: &Execution, context: &Context<'_>) -> Decision {
+    let parked = Ok(Reply::Take(TakeReply::Parked));
     if execution.parked {
-        return ExecutionDecision::unchanged(Some(execution), parked);
+        return Decision::unchanged(execution, parked);
     }
     update(execution, Execution { parked: true, ..execution.clone() }, context, parked)
 }
 
 /// The caller may end what the execution left open, if this call has closed it.
-fn closed_by(decision: ExecutionDecision) -> ExecutionDecision {
-    let is_closing = |execution: &Execution| matches!(execution.state, ExecutionState::Closing(_));
-    if decision.execution.as_ref().is_some_and(is_closing) {
-        return ExecutionDecision { outcome: Ok(ExecutionReply::Take(TakeReply::Closing)), ..decision };
+fn closed_by(mut decision: Decision) -> Decision {
+    if let Ok((execution, reply)) = &mut decision.outcome
+        && matches!(execution.state, ExecutionState::Closing(_))
+    {
+        *reply = Reply::Take(TakeReply::Closing);
     }
     decision
 }

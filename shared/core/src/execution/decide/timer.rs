@@ -2,29 +2,22 @@
 //! the timer goes on to it.
 
 use crate::command::Context;
-use crate::decision::{DueReply, Effect};
-use crate::due::TIMER_HORIZON;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
-use crate::execution::due::visible_at;
+use crate::decision::DueReply;
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::{Execution, closing};
+use crate::place;
 use crate::time::Timestamp;
-use crate::timer::Timer;
 
-pub(super) fn decide(execution: &Execution, due_at: Timestamp, context: &Context<'_>) -> ExecutionDecision {
+pub(super) fn decide(execution: &Execution, due_at: Timestamp, context: &Context<'_>) -> Decision {
     if let Some(after) = closing::settle(execution, context) {
         return super::due::moved(execution, after, DueReply::TimedOut, context);
     }
     if let Some(after) = super::due::lost_in_an_attempt(execution, context) {
         return super::due::moved(execution, after, DueReply::TimedOut, context);
     }
-    let nothing = Ok(ExecutionReply::Due(DueReply::Nothing));
-    let mut decision = ExecutionDecision::unchanged(Some(execution), nothing);
-    // As with tasks: whoever moved the record has sent another timer, or left it to a tick.
-    let stands = execution.due.is_some_and(|due| due.at == due_at);
-    let next = visible_at(execution).filter(|at| stands && *at <= context.now.plus(TIMER_HORIZON));
-    if let Some(at) = next {
-        decision.effects.push(Effect::Timer(Timer { record: execution.id.clone().into(), at, due_at }));
-        decision.outcome = Ok(ExecutionReply::Due(DueReply::Waiting));
-    }
-    decision
+    let (reply, timer) = match place::next_timer(execution, due_at, context.now) {
+        Some(timer) => (DueReply::Waiting, vec![timer]),
+        None => (DueReply::Nothing, vec![]),
+    };
+    Decision { effects: timer, ..Decision::unchanged(execution, Ok(Reply::Due(reply))) }
 }

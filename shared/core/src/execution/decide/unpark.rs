@@ -2,13 +2,13 @@
 
 use crate::command::Context;
 use crate::error::Reject;
-use crate::execution::decision::{ExecutionDecision, ExecutionReply};
+use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::{settled_or_unchanged, turn, update_placed};
 use crate::execution::{Execution, closing};
 use crate::place::Placement;
 
-pub(super) fn decide(execution: &Execution, context: &Context<'_>) -> ExecutionDecision {
-    let reply = |was_parked| Ok(ExecutionReply::Unparked { was_parked });
+pub(super) fn decide(execution: &Execution, context: &Context<'_>) -> Decision {
+    let reply = |was_parked| Ok(Reply::Unparked { was_parked });
     let settled = closing::settle(execution, context);
     if settled.is_some() || !execution.parked {
         return settled_or_unchanged(execution, settled, context, reply(false));
@@ -21,8 +21,8 @@ pub(super) fn unparked(
     execution: &Execution,
     placement: Placement,
     context: &Context<'_>,
-    outcome: Result<ExecutionReply, Reject>,
-) -> ExecutionDecision {
+    outcome: Result<Reply, Reject>,
+) -> Decision {
     let after = Execution { parked: false, hinted_at: Some(context.now), ..execution.clone() };
     let mut decision = update_placed(execution, after, placement, context, outcome);
     decision.effects.retain(|effect| !matches!(effect, crate::decision::Effect::Turn { .. }));

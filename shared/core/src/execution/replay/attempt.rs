@@ -3,9 +3,9 @@
 use super::Standing;
 use crate::duration::Millis;
 use crate::execution::journal::StepOutcome;
+use crate::failure::Failure;
 use crate::payload::Payload;
 use crate::retry::{MaxAttempts, RetryPolicy};
-use crate::task::Failure;
 use crate::time::{Timestamp, earliest};
 use crate::timeout::{AttemptTimeout, OnTimeout};
 

@@ -1,10 +1,10 @@
 //! Where a name of a run stands: what the latest entry of it says.
 
-use crate::execution::ParentClosePolicy;
 use crate::execution::journal::{Happened, StepOutcome};
+use crate::failure::Failure;
 use crate::id::{ExecutionId, StepName};
+use crate::parent::ParentClosePolicy;
 use crate::payload::Payload;
-use crate::task::Failure;
 use crate::time::Timestamp;
 
 /// Where a name stands.

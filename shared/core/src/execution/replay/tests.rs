@@ -1,10 +1,10 @@
 use super::*;
 use crate::duration::Millis;
-use crate::execution::ParentClosePolicy;
 use crate::execution::journal::StepOutcome;
+use crate::failure::Failure;
+use crate::parent::ParentClosePolicy;
 use crate::payload::{Json, Payload};
 use crate::retry::RetryPolicy;
-use crate::task::Failure;
 
 const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 

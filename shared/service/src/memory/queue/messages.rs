@@ -19,7 +19,6 @@ pub(super) type MessageId = u64;
 /// One delivery of a message: a later delivery makes it stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Delivery {
-    /// Which message.
     pub(super) id: MessageId,
     /// How often it had been received by then.
     pub(super) receives: u32,
@@ -157,7 +156,7 @@ impl Messages {
         if longest.is_some_and(|longest| until > longest) {
             return Err(Stale);
         }
-        // One that can be seen again isn't in flight: whoever held it must not think that it still does.
+        // A message that can be seen again isn't in flight: its former receiver holds it no more.
         if !self.hidden.remove(&place) {
             return Err(Stale);
         }

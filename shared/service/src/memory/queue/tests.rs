@@ -1,9 +1,7 @@
 use futures::future::{join, join_all};
 
 use super::*;
-use crate::conformance;
 use crate::memory::ManualClock;
-use crate::system::SystemClock;
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const NO_WAIT: Millis = Millis::ZERO;
@@ -21,19 +19,6 @@ fn fixture() -> (Arc<ManualClock>, MemoryQueue, QueueName) {
     let clock = Arc::new(ManualClock::new(START));
     let queue = MemoryQueue::new(Arc::<ManualClock>::clone(&clock), Queues::Fixed(vec![name("work")]));
     (clock, queue, name("work"))
-}
-
-#[tokio::test]
-async fn it_keeps_the_contract_of_a_queue_in_virtual_time() {
-    let clock = Arc::new(ManualClock::new(START));
-    let queue = MemoryQueue::new(Arc::<ManualClock>::clone(&clock), Queues::OnOpen);
-    clock.drive(conformance::queue::check(&queue, &*clock)).await.unwrap();
-}
-
-#[tokio::test]
-async fn it_keeps_the_contract_of_a_queue_in_real_time() {
-    let queue = MemoryQueue::new(Arc::new(SystemClock), Queues::Fixed(conformance::queue::queue_names()));
-    conformance::queue::check(&queue, &SystemClock).await.unwrap();
 }
 
 #[tokio::test]

@@ -10,19 +10,13 @@ use super::{Join, MemoryStore, Records};
 /// An item of the table that may have a time to live.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Item {
-    /// A task's record.
     Task(TaskId),
-    /// An execution's record.
     Execution(ExecutionId),
     /// A cron's record.
     Cron(CronId),
-    /// A segment of an execution's journal.
     Segment(ExecutionId, SegmentKey),
-    /// A join item.
     Join(Join),
-    /// A payload.
     Blob(BlobId),
-    /// An idempotency key's record.
     Key(Fingerprint),
 }
 

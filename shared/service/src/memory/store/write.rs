@@ -83,7 +83,7 @@ pub(super) fn commit(records: &mut Records, writes: &[Write]) -> Result<(), Stor
     let is_decided = |write: &&Write| !is_extension(write) && !is_wake(write);
     let decided: Vec<&Write> = writes.iter().filter(is_decided).collect();
     settle(records, &decided)?;
-    // Whoever is woken must find what it is woken for.
+    // A woken execution must find what it is woken for.
     for wake in writes.iter().filter(|write| is_wake(write)) {
         records.apply(wake);
     }
@@ -195,9 +195,10 @@ impl Records {
                 let follows = stored.map_or(0, |stored| stored.version) + 1 == record.version;
                 Condition::marked(follows, stored.map(|stored| stored.nonce), record.nonce)
             }
-            Write::PutCron { record, replaces } => {
-                let written_by = self.crons.get(&record.id).map(|stored| stored.nonce);
-                Condition::marked(written_by == *replaces, written_by, record.nonce)
+            Write::PutCron { before, after } => {
+                let written_by = self.crons.get(&after.id).map(|stored| stored.nonce);
+                let replaced = before.as_ref().map(|before| before.nonce);
+                Condition::marked(written_by == replaced, written_by, after.nonce)
             }
             Write::PutTick { record } => {
                 let stored = self.tick.as_ref();
@@ -249,8 +250,8 @@ impl Records {
                 self.queues.insert(record.name.clone(), record.clone());
             }
             Write::PutTick { record } => self.tick = Some(record.clone()),
-            Write::PutCron { record, .. } => {
-                self.crons.insert(record.id.clone(), (**record).clone());
+            Write::PutCron { after, .. } => {
+                self.crons.insert(after.id.clone(), (**after).clone());
             }
             Write::ExtendBlob { at } => {
                 if let Some(kept) = self.blobs.get_mut(&at.id) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tickover_core::execution::command::{ExecutionCommand, Offer};
+use tickover_core::execution::command::{Command, Offer};
 
 use super::story::Stories;
 use crate::sim::Run;
@@ -51,7 +51,7 @@ fn times_offered(stories: &Stories<'_>) -> BTreeMap<u64, u32> {
     let mut times = BTreeMap::new();
     for step in stories.steps() {
         let Some(ruling) = step.ruling else { continue };
-        if let ExecutionCommand::Offer(Offer { .. }) = &ruling.command
+        if let Command::Offer(Offer { .. }) = &ruling.command
             && ruling.outcome.is_ok()
         {
             *times.entry(ruling.call).or_default() += 1;

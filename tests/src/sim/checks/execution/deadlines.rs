@@ -1,7 +1,7 @@
 //! What must hold of an execution's deadlines: they are fixed, and exactly one of expiry and the turn's word wins.
 
-use tickover_core::execution::command::ExecutionCommand;
-use tickover_core::execution::decision::{ExecutionReply, TakeReply};
+use tickover_core::execution::command::Command;
+use tickover_core::execution::decision::{Reply, TakeReply};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome};
 use tickover_core::time::Timestamp;
@@ -27,13 +27,13 @@ pub(super) fn of_step(step: &Step<'_>) -> Vec<Violation> {
 }
 
 fn is_restart(ruling: &Ruling) -> bool {
-    matches!(ruling.command, ExecutionCommand::Restart(_))
+    matches!(ruling.command, Command::Restart(_))
 }
 
 /// The deadlines that come with a wish for a turn, by what the code says, of an execution whose start said nothing: over
 /// all runs, and the run's.
 fn told(before: &Execution, ruling: &Ruling) -> [Option<Timestamp>; 2] {
-    let ExecutionCommand::Take(take) = &ruling.command else { return [None; 2] };
+    let Command::Take(take) = &ruling.command else { return [None; 2] };
     let from_outside = |entry: &Entry| matches!(entry.what, Happened::Event { .. } | Happened::Note { .. });
     let has_begun = before.sealed.is_some() || !before.journal.iter().all(from_outside);
     if before.run > 1 || has_begun || before.failing.is_some() {
@@ -91,13 +91,13 @@ fn i5_what_comes_too_late_is_refused(step: &Step<'_>, ruling: &Ruling) -> Option
     }
     let accepted = match &ruling.outcome {
         Ok(
-            ExecutionReply::Take(TakeReply::Taken)
-            | ExecutionReply::Recorded
-            | ExecutionReply::Suspended(_)
-            | ExecutionReply::Closed { .. }
-            | ExecutionReply::Renewed
-            | ExecutionReply::Released
-            | ExecutionReply::Offered { .. },
+            Reply::Take(TakeReply::Taken)
+            | Reply::Recorded
+            | Reply::Suspended(_)
+            | Reply::Closed { .. }
+            | Reply::Renewed
+            | Reply::Released
+            | Reply::Offered { .. },
         ) => true,
         Ok(_) | Err(_) => false,
     };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tickover_core::execution::command::{Ending, ExecutionCommand};
+use tickover_core::execution::command::{Command, Ending};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, pending_events};
 use tickover_core::id::StepName;
 
@@ -38,11 +38,11 @@ fn it_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violation> {
     }
     let ruling = after.ruling?;
     let mut expected: Vec<Entry> = Vec::new();
-    if let ExecutionCommand::Close(close) = &ruling.command {
+    if let Command::Close(close) = &ruling.command {
         let Ending::ContinueAsNew { .. } = close.ending else { return None };
         let whole: Vec<Entry> = old.iter().copied().chain(&close.entries).cloned().collect();
         expected.extend(pending_events(&whole).into_iter().cloned());
-    } else if let ExecutionCommand::Restart(rerun) = &ruling.command {
+    } else if let Command::Restart(rerun) = &ruling.command {
         if let Some(entry) = rerun.preserved.iter().find(|entry| !may_be_kept(entry, old)) {
             return Some(found(Invariant::Journal, after, format!("it begins with {entry:?}")));
         }

@@ -2,7 +2,7 @@
 //! budget.
 
 use tickover_core::due::START_LEAD;
-use tickover_core::execution::command::ExecutionCommand;
+use tickover_core::execution::command::Command;
 use tickover_core::execution::due::attempt_over_at;
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, GRACE, Waiting};
@@ -144,8 +144,7 @@ fn i6_an_outcome_stays(step: &Step<'_>) -> Option<Violation> {
     let before = step.before?.closed()?;
     let reopened = matches!(step.before?.state, ExecutionState::Ended(_))
         && step.ruling.is_some_and(|ruling| {
-            let by_operator =
-                matches!(ruling.command, ExecutionCommand::Restart(_) | ExecutionCommand::RetryStep { .. });
+            let by_operator = matches!(ruling.command, Command::Restart(_) | Command::RetryStep { .. });
             by_operator && ruling.outcome.is_ok()
         });
     let stays = step

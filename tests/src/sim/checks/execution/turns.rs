@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tickover_core::execution::ExecutionState;
-use tickover_core::execution::command::{ExecutionCommand, Suspend, Take};
-use tickover_core::execution::decision::{ExecutionReply, SuspendReply, TakeReply};
+use tickover_core::execution::command::{Command, Suspend, Take};
+use tickover_core::execution::decision::{Reply, SuspendReply, TakeReply};
 use tickover_core::execution::due::attempt_over_at;
 use tickover_core::id::LeaseId;
 
@@ -32,27 +32,27 @@ pub(super) fn of_step(step: &Step<'_>) -> Vec<Violation> {
 }
 
 /// The lease that a turn's owner comes with.
-fn held_with(command: &ExecutionCommand) -> Option<LeaseId> {
+fn held_with(command: &Command) -> Option<LeaseId> {
     match command {
-        ExecutionCommand::Record(record) => Some(record.lease),
-        ExecutionCommand::Suspend(suspend) => Some(suspend.lease),
-        ExecutionCommand::Close(close) => Some(close.lease),
-        ExecutionCommand::Renew { lease } | ExecutionCommand::Release { lease, .. } => Some(*lease),
-        ExecutionCommand::Start(_)
-        | ExecutionCommand::Take(_)
-        | ExecutionCommand::Offer(_)
-        | ExecutionCommand::Drain { .. }
-        | ExecutionCommand::Cancel
-        | ExecutionCommand::Terminate
-        | ExecutionCommand::Pause
-        | ExecutionCommand::Resume
-        | ExecutionCommand::Restart(_)
-        | ExecutionCommand::RetryStep { .. }
-        | ExecutionCommand::Finish(_)
-        | ExecutionCommand::GoneThrough(_)
-        | ExecutionCommand::Unpark
-        | ExecutionCommand::Due(_)
-        | ExecutionCommand::Timer { .. } => None,
+        Command::Record(record) => Some(record.lease),
+        Command::Suspend(suspend) => Some(suspend.lease),
+        Command::Close(close) => Some(close.lease),
+        Command::Renew { lease } | Command::Release { lease, .. } => Some(*lease),
+        Command::Start(_)
+        | Command::Take(_)
+        | Command::Offer(_)
+        | Command::Drain { .. }
+        | Command::Cancel
+        | Command::Terminate
+        | Command::Pause
+        | Command::Resume
+        | Command::Restart(_)
+        | Command::RetryStep { .. }
+        | Command::Finish(_)
+        | Command::GoneThrough(_)
+        | Command::Unpark
+        | Command::Due(_)
+        | Command::Timer { .. } => None,
     }
 }
 
@@ -66,7 +66,7 @@ fn i7_only_the_holders_word_counts(step: &Step<'_>, ruling: &Ruling) -> Option<V
 
 fn taken(ruling: &Ruling) -> Option<&Take> {
     match (&ruling.command, &ruling.outcome) {
-        (ExecutionCommand::Take(take), Ok(ExecutionReply::Take(TakeReply::Taken))) => Some(take),
+        (Command::Take(take), Ok(Reply::Take(TakeReply::Taken))) => Some(take),
         _ => None,
     }
 }
@@ -99,9 +99,7 @@ fn i1_a_hint_is_of_the_execution_that_it_was_sent_for(step: &Step<'_>, ruling: &
 
 fn suspended(ruling: &Ruling) -> Option<&Suspend> {
     match (&ruling.command, &ruling.outcome) {
-        (ExecutionCommand::Suspend(suspend), Ok(ExecutionReply::Suspended(SuspendReply::Suspended))) => {
-            Some(suspend)
-        }
+        (Command::Suspend(suspend), Ok(Reply::Suspended(SuspendReply::Suspended))) => Some(suspend),
         _ => None,
     }
 }

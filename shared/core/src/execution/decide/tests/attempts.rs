@@ -3,7 +3,7 @@
 use crate::decision::{DueReply, Write};
 use crate::due::DueKind;
 use crate::execution::ExecutionStatus as Status;
-use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
+use crate::execution::decision::{Reply, TakeReply};
 use crate::execution::journal::Entry;
 
 use super::fixture::{Scene, begun, done, ends_attempt, execution};

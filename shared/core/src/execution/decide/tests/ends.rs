@@ -4,7 +4,7 @@ use crate::decision::{DueReply, Effect};
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::command::End;
-use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
+use crate::execution::decision::{Reply, TakeReply};
 use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status, Progress};
 use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};

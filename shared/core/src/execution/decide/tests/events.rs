@@ -3,8 +3,8 @@
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
-use crate::execution::command::{ExecutionCommand, Offer};
-use crate::execution::decision::ExecutionReply as Reply;
+use crate::execution::command::{Command, Offer};
+use crate::execution::decision::Reply;
 use crate::execution::journal::{Entry, Happened, pending_events};
 
 use super::fixture::{Scene, done, event, event_id, execution, t, waited};
@@ -50,7 +50,7 @@ fn an_event_with_an_id_is_offered_once() {
         seen_segments: 0,
         trace: None,
     };
-    execution().started().tell(&ExecutionCommand::Offer(known)).replies(KNOWN).changes_nothing();
+    execution().started().tell(&Command::Offer(known)).replies(KNOWN).changes_nothing();
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn waiting_events_are_thrown_away_if_nobody_wrote_since_they_were_counted() {
     assert_eq!(scene.record().pending_events, 1);
     let scene = scene.drain("go", 0).replies(Reply::Drained(0)).changes_nothing();
     let seen_version = scene.record().version - 1;
-    let stale = ExecutionCommand::Drain { name: event("stop"), count: 1, seen_version };
+    let stale = Command::Drain { name: event("stop"), count: 1, seen_version };
     scene.tell(&stale).replies(Reply::Drained(0)).changes_nothing();
 }
 

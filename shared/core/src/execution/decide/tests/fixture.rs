@@ -7,16 +7,19 @@ mod scene;
 mod seen;
 
 use crate::duration::Millis;
+use crate::execution::ExecutionTimeouts;
 use crate::execution::command::{Start, StartPolicy};
 use crate::execution::journal::{Entry, Happened, StepOutcome};
-use crate::execution::{ExecutionTimeouts, Parent, ParentClosePolicy};
 use crate::id::{
     EventId, EventName, ExecutionId, Fingerprint, Incarnation, QueueName, StepName, WorkflowName,
 };
 use crate::limits::Limits;
+use crate::parent::{Parent, ParentClosePolicy};
 use crate::payload::{BlobRef, Payload};
 
-pub(super) use crate::decide::tests::fixture::{BUSY, EMPTY, blob, claimed_up_to, json, lease, span, t};
+pub(super) use crate::task::decide::tests::fixture::{
+    BUSY, EMPTY, blob, claimed_up_to, json, lease, span, t,
+};
 pub(super) use check::Ledger;
 pub(super) use scene::Scene;
 

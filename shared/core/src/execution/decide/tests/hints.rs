@@ -2,7 +2,7 @@
 
 use crate::decision::{DueReply, Write};
 use crate::due::DueKind;
-use crate::execution::decision::ExecutionReply as Reply;
+use crate::execution::decision::Reply;
 use crate::execution::due::may_be_lost;
 use crate::queue::QueueView;
 

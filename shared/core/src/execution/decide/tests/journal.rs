@@ -2,7 +2,7 @@
 
 use crate::error::Reject;
 use crate::execution::command::Ending;
-use crate::execution::decision::ExecutionReply as Reply;
+use crate::execution::decision::Reply;
 use crate::execution::journal::{Entry, SEGMENT_BYTES};
 use crate::execution::{ExecutionOutcome, ExecutionStatus as Status};
 
@@ -24,8 +24,8 @@ fn what_the_record_has_no_room_for_is_sealed_with_all_before_it() {
     for entry in steps(60, 40) {
         told.push(entry.clone());
         scene = scene.record_entries("a", vec![entry]);
-        seals += scene.decision().segments.len();
-        let is_sealed = !scene.decision().segments.is_empty();
+        seals += scene.decision().segments().len();
+        let is_sealed = !scene.decision().segments().is_empty();
         assert_eq!(scene.record().journal.is_empty(), is_sealed);
         assert_eq!(scene.journal(), told);
     }
@@ -36,7 +36,7 @@ fn what_the_record_has_no_room_for_is_sealed_with_all_before_it() {
 #[test]
 fn five_small_steps_need_no_segment() {
     let scene = execution().input(&text(60)).started().take("a").record_entries("a", steps(5, 20));
-    assert!(scene.decision().segments.is_empty(), "{} bytes", crate::size::of(scene.record()));
+    assert!(scene.decision().segments().is_empty(), "{} bytes", crate::size::of(scene.record()));
     scene.complete("a").has_ended();
 }
 
@@ -44,7 +44,7 @@ fn five_small_steps_need_no_segment() {
 fn a_lot_of_entries_at_once_goes_into_segments_that_an_item_can_hold() {
     let entries = steps(9_000, 150);
     let scene = execution().started().take("a").record_entries("a", entries.clone()).replies(Reply::Recorded);
-    let segments = &scene.decision().segments;
+    let segments = scene.decision().segments();
     assert!(segments.len() > 2, "{} segments", segments.len());
     for (index, (key, segment)) in segments.iter().enumerate() {
         assert_eq!(key.number as usize, index + 1);

@@ -5,7 +5,7 @@ use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
 use crate::execution::command::StartPolicy;
-use crate::execution::decision::{ExecutionReply as Reply, SuspendReply, TakeReply};
+use crate::execution::decision::{Reply, SuspendReply, TakeReply};
 use crate::limits::Limits;
 
 use super::fixture::{done, execution, t};
@@ -45,7 +45,7 @@ fn the_five_writes_of_a_short_life_leave_the_index_alone_in_between() {
     for step in ["one", "two", "three", "four"] {
         scene = scene.record_entries("a", vec![done(step, "1")]);
         assert_eq!(scene.record().due, due);
-        assert!(scene.decision().segments.is_empty());
+        assert!(scene.decision().segments().is_empty());
     }
     scene.complete("a").has_ended();
 }

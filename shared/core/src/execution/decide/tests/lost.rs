@@ -1,7 +1,7 @@
 //! Turns whose workers die, and turns of a paused queue.
 
 use crate::decision::{DueReply, Effect};
-use crate::execution::decision::{ExecutionReply, TakeReply};
+use crate::execution::decision::{Reply, TakeReply};
 use crate::execution::entries;
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::status::ExecutionStatus as Status;
@@ -9,9 +9,9 @@ use crate::queue::QueueView;
 
 use super::fixture::{EMPTY, Scene, begun, done, execution};
 
-const TAKEN: ExecutionReply = ExecutionReply::Take(TakeReply::Taken);
-const SUSPECT: ExecutionReply = ExecutionReply::Take(TakeReply::Suspect);
-const PARKED: ExecutionReply = ExecutionReply::Take(TakeReply::Parked);
+const TAKEN: Reply = Reply::Take(TakeReply::Taken);
+const SUSPECT: Reply = Reply::Take(TakeReply::Suspect);
+const PARKED: Reply = Reply::Take(TakeReply::Parked);
 const PAUSED: QueueView = QueueView { paused: true, ..EMPTY };
 
 #[test]
@@ -59,7 +59,7 @@ fn a_lost_turn_is_not_told_where_that_would_cost_another_write() {
         let scene = execution().started().take("a").record_entries("a", entries).at("1m").take("b");
         scene.replies(TAKEN)
     };
-    let seals = |scene: &Scene| !scene.decision().segments.is_empty();
+    let seals = |scene: &Scene| !scene.decision().segments().is_empty();
     let full = (300..900).find(|bytes| seals(&taken_over(*bytes))).unwrap();
     // Just before the record has no room for the turn itself, it has none for the note.
     assert_eq!(losses(&taken_over(full - 1)), 0);
@@ -80,8 +80,8 @@ fn an_execution_that_only_waits_to_be_told_is_found_while_it_is_parked() {
     let scene = execution().started().take("a").wait("a").tick();
     let scene = scene.wake().take_paused("b").replies(PARKED);
     assert!(scene.record().due.is_some());
-    let scene = scene.next_tick_seeing(PAUSED).replies(ExecutionReply::Due(DueReply::Rearmed));
+    let scene = scene.next_tick_seeing(PAUSED).replies(Reply::Due(DueReply::Rearmed));
     let resumed = QueueView { paused: false, ..PAUSED };
-    let scene = scene.next_tick_seeing(resumed).replies(ExecutionReply::Due(DueReply::Dispatched));
+    let scene = scene.next_tick_seeing(resumed).replies(Reply::Due(DueReply::Dispatched));
     scene.take("c").replies(TAKEN);
 }

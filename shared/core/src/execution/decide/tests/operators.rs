@@ -1,7 +1,7 @@
 //! What operators do: cancel, terminate, pause, resume, restart, rerun, and retry a step.
 
 use crate::error::Reject;
-use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
+use crate::execution::decision::{Reply, TakeReply};
 use crate::execution::journal::Happened;
 use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status, Progress, missing_time};
 use crate::limits::Limits;

@@ -12,10 +12,10 @@ use crate::command::Company;
 use crate::command::Context;
 use crate::decision::Effect;
 use crate::execution::command::{
-    Close, CodeTerms, End, Ending, ExecutionCommand as Command, Offer, Record, Rerun, Suspend, Take,
+    Close, CodeTerms, Command, End, Ending, Offer, Record, Rerun, Suspend, Take,
 };
-use crate::execution::decide::decide;
-use crate::execution::decision::ExecutionReply as Reply;
+use crate::execution::decide;
+use crate::execution::decision::Reply;
 use crate::execution::due::visible_at;
 use crate::execution::journal::{Entry, Happened, pending_events};
 use crate::execution::{Execution, ExecutionState, ExecutionTimeouts};
@@ -204,17 +204,17 @@ impl Life {
         let known = self.record.as_ref().filter(|record| !record.is_gone(self.now) || is_own(record));
         self.ledger.write(&decision);
         self.ledger.check(known, &decision);
-        match (known, &decision.execution) {
+        match (known, decision.record()) {
             (Some(before), Some(after)) => {
                 laws::check(before, command, &decision, after, &context);
-                self.check_entries(before, command, after, &decision.outcome);
+                self.check_entries(before, command, after, decision.reply());
             }
             (Some(_), None) => panic!("an execution was forgotten"),
             (None, Some(after)) => assert_eq!(after.created_at, self.now),
             (None, None) => {}
         }
         if !decision.writes.is_empty() {
-            self.record.clone_from(&decision.execution);
+            self.record = decision.record().cloned();
         }
         self.effects = decision.effects;
     }
@@ -225,7 +225,7 @@ impl Life {
         before: &Execution,
         command: &Command,
         after: &Execution,
-        outcome: &Result<Reply, crate::error::Reject>,
+        outcome: Result<&Reply, &crate::error::Reject>,
     ) {
         if before.run != after.run {
             return;

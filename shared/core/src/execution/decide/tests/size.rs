@@ -2,15 +2,16 @@
 //! budget itself is checked after every step of every scene; here is everything at its maximum at once.
 
 use crate::command::Company;
-use crate::execution::command::{CodeTerms, Ending, ExecutionCommand, Take, Undone};
+use crate::execution::command::{CodeTerms, Command, Ending, Take, Undone};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::{
-    Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Parent, Progress, Slot, Stuck,
+    Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Progress, Stuck,
 };
+use crate::failure::Failure;
 use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, WorkerName, WorkflowName};
 use crate::limits;
+use crate::parent::{Parent, Slot};
 use crate::payload::Payload;
-use crate::task::Failure;
 use crate::trace::TraceContext;
 
 use super::fixture::{Plan, Scene, done, event, execution, json, lease, remote, span};
@@ -70,7 +71,7 @@ fn take(scene: Scene, name: &str) -> Scene {
         paused: false,
         terms: CodeTerms::default(),
     };
-    scene.tell(&ExecutionCommand::Take(take)).is(Status::Running)
+    scene.tell(&Command::Take(take)).is(Status::Running)
 }
 
 fn failure(bytes: usize) -> ExecutionOutcome {
@@ -161,7 +162,7 @@ fn an_input_that_fits_is_inline_and_a_larger_one_is_written_aside() {
             }
             Payload::Blob(at) => {
                 assert_eq!(at.id, super::fixture::blob("input"));
-                assert_eq!(scene.decision().blobs.len(), 1);
+                assert_eq!(scene.decision().blobs().len(), 1);
             }
         }
     }
@@ -174,6 +175,6 @@ fn taking_a_turn_of_a_full_record_needs_no_segment() {
     for n in 0..200 {
         scene = scene.record_entries("a", vec![done(&format!("step-{n}"), &text(2 + n % 40))]).wait("a");
         scene = scene.wake().take("a").is(Status::Running);
-        assert!(scene.decision().segments.is_empty());
+        assert!(scene.decision().segments().is_empty());
     }
 }

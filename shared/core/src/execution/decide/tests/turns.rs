@@ -4,11 +4,11 @@ use crate::command::Company;
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
-use crate::execution::command::{CodeTerms, ExecutionCommand, Take, Undone};
-use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
+use crate::execution::command::{CodeTerms, Command, Take, Undone};
+use crate::execution::decision::{Reply, TakeReply};
 use crate::execution::{ExecutionOutcome, Stuck};
+use crate::failure::Failure;
 use crate::id::Incarnation;
-use crate::task::Failure;
 
 use super::fixture::{EMPTY, Scene, done, execution, lease, span, t};
 use super::life::{SPENT, TAKEN};
@@ -39,7 +39,7 @@ fn a_hint_of_an_earlier_execution_of_the_same_id_is_spent() {
         paused: false,
         terms: CodeTerms::default(),
     };
-    execution().started().tell(&ExecutionCommand::Take(take)).replies(SPENT).changes_nothing();
+    execution().started().tell(&Command::Take(take)).replies(SPENT).changes_nothing();
 }
 
 #[test]

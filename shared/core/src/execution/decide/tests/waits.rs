@@ -3,7 +3,7 @@
 use crate::decision::Write;
 use crate::due::DueKind;
 use crate::execution::ExecutionStatus as Status;
-use crate::execution::decision::{ExecutionReply as Reply, TakeReply};
+use crate::execution::decision::{Reply, TakeReply};
 
 use super::fixture::{Scene, done, ended, execution, remote, t};
 use super::life::{GO_ON, SPENT, SUSPENDED, TAKEN};

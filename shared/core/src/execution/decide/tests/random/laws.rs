@@ -4,8 +4,8 @@ use crate::command::Context;
 use crate::decision::{DueReply, Effect};
 use crate::duration::Millis;
 use crate::error::Reject;
-use crate::execution::command::{Close, Ending, ExecutionCommand as Command};
-use crate::execution::decision::{ExecutionDecision, ExecutionReply as Reply, SuspendReply, TakeReply};
+use crate::execution::command::{Close, Command, Ending};
+use crate::execution::decision::{Decision, Reply, SuspendReply, TakeReply};
 use crate::execution::due::{deadline_at, hint_arrives_at, hint_needed_at, visible_at};
 use crate::execution::journal::Happened;
 use crate::execution::{Execution, ExecutionState, ExecutionStatus as Status};
@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 pub(super) fn check(
     before: &Execution,
     command: &Command,
-    decision: &ExecutionDecision,
+    decision: &Decision,
     after: &Execution,
     context: &Context<'_>,
 ) {
@@ -34,9 +34,9 @@ pub(super) fn check(
 
 /// I6: an outcome never changes, except by an operator's call.
 #[track_caller]
-fn check_outcome(before: &Execution, command: &Command, decision: &ExecutionDecision, after: &Execution) {
+fn check_outcome(before: &Execution, command: &Command, decision: &Decision, after: &Execution) {
     let by_operator = matches!(command, Command::Restart(_) | Command::RetryStep { .. })
-        && decision.outcome == Ok(Reply::Changed { changed: true });
+        && decision.reply() == Ok(&Reply::Changed { changed: true });
     let Some(closed) = before.closed() else { return };
     if by_operator {
         assert!(matches!(before.state, ExecutionState::Ended(_)) && after.closed().is_none());
@@ -52,7 +52,7 @@ fn check_outcome(before: &Execution, command: &Command, decision: &ExecutionDeci
 
 /// I7: only the lease that holds the turn writes.
 #[track_caller]
-fn check_fence(before: &Execution, command: &Command, decision: &ExecutionDecision, context: &Context<'_>) {
+fn check_fence(before: &Execution, command: &Command, decision: &Decision, context: &Context<'_>) {
     let lease: LeaseId = match command {
         Command::Record(record) => record.lease,
         Command::Suspend(suspend) => suspend.lease,
@@ -61,7 +61,7 @@ fn check_fence(before: &Execution, command: &Command, decision: &ExecutionDecisi
         _ => return,
     };
     let holds = before.turn().is_some_and(|turn| turn.lease == lease);
-    match &decision.outcome {
+    match decision.reply() {
         Ok(_) => assert!(holds, "a stale lease wrote"),
         Err(Reject::TurnLost) => {
             let time_is_left = deadline_at(before).is_none_or(|at| at > context.now);
@@ -91,14 +91,14 @@ fn overlooks_events(before: &Execution, command: &Command) -> bool {
 fn check_expiry(
     before: &Execution,
     command: &Command,
-    decision: &ExecutionDecision,
+    decision: &Decision,
     after: &Execution,
     context: &Context<'_>,
 ) {
     let expired = deadline_at(before).is_some_and(|at| at <= context.now);
     if expired {
         let accepted = matches!(
-            decision.outcome,
+            decision.reply(),
             Ok(Reply::Recorded
                 | Reply::Renewed
                 | Reply::Released
@@ -106,7 +106,7 @@ fn check_expiry(
                 | Reply::Closed { .. }
                 | Reply::Take(TakeReply::Taken))
         );
-        assert!(!accepted, "too late, and accepted: {:?}", decision.outcome);
+        assert!(!accepted, "too late, and accepted: {:?}", decision.reply());
         // Either it is over, or the code that deals with failures is next.
         let settled = after.closed().is_some() || (before.failing.is_none() && after.failing.is_some());
         let asks_nothing_of_it =
@@ -155,9 +155,9 @@ fn check_deadlines(before: &Execution, command: &Command, after: &Execution, con
 
 /// Turns that come to nothing are counted, and what waits has seen all wakes there were.
 #[track_caller]
-fn check_turns(before: &Execution, decision: &ExecutionDecision, after: &Execution, context: &Context<'_>) {
+fn check_turns(before: &Execution, decision: &Decision, after: &Execution, context: &Context<'_>) {
     assert!(after.idle_turns <= context.limits.idle_turns.max(before.idle_turns));
-    match &decision.outcome {
+    match decision.reply() {
         Ok(Reply::Take(TakeReply::Taken)) => {
             let turn = after.turn().unwrap();
             assert!(deadline_at(after).is_none_or(|at| turn.lease_expires_at <= at));
@@ -177,7 +177,7 @@ fn check_turns(before: &Execution, decision: &ExecutionDecision, after: &Executi
 fn check_hints(
     before: &Execution,
     command: &Command,
-    decision: &ExecutionDecision,
+    decision: &Decision,
     after: &Execution,
     context: &Context<'_>,
 ) {
@@ -198,7 +198,7 @@ fn check_hints(
     if by_tick && !decision.writes.is_empty() {
         assert!(after.due.is_none_or(|due| due.at > context.now), "the tick would find it again at once");
     }
-    if decision.outcome == Ok(Reply::Due(DueReply::Rearmed)) && after.due.is_some() {
+    if decision.reply() == Ok(&Reply::Due(DueReply::Rearmed)) && after.due.is_some() {
         assert_eq!(after.version, before.version, "re-arming bumped the version");
     }
 }

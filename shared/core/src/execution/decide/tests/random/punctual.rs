@@ -9,7 +9,7 @@ use super::steps::{Passing, Step, passing, plan, step};
 use crate::decision::Effect;
 use crate::due::DueKind;
 use crate::duration::Millis;
-use crate::execution::command::ExecutionCommand as Command;
+use crate::execution::command::Command;
 use crate::execution::due::visible_at;
 use crate::execution::{Execution, ExecutionState};
 use crate::id::LeaseId;

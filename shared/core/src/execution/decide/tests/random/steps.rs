@@ -5,12 +5,12 @@ use proptest::sample::select;
 
 use super::super::fixture::{Plan, done, ended, event, event_id, execution, remote, waited};
 use crate::duration::Millis;
-use crate::execution::command::ExecutionCommand as Command;
+use crate::execution::command::Command;
 use crate::execution::command::Undone;
 use crate::execution::journal::Entry;
 use crate::execution::{ExecutionOutcome, Stuck};
+use crate::failure::Failure;
 use crate::id::{EventId, EventName};
-use crate::task::Failure;
 
 /// How the clock goes before a step.
 #[derive(Clone, Copy, Debug)]

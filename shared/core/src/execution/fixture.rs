@@ -1,0 +1,238 @@
+//! Executions made by hand, for tests of what stores, reads and shows any record, whatever the rules would make of it.
+
+use crate::due::{Due, DueKind};
+use crate::duration::Millis;
+use crate::execution::journal::{Entry, Happened, Sealed, StepOutcome};
+use crate::execution::{
+    Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, FORMAT, Failing,
+    Parent, ParentClosePolicy, Progress, Ready, Recheck, Slot, Stuck, Turn, UnderWay, Waiting,
+};
+use crate::id::{
+    BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, NameError, Nonce, QueueName,
+    StepName, WorkerName, WorkflowName,
+};
+use crate::limits::{
+    EVENT_ID_MAX, EVENT_NAME_MAX, EXECUTION_ID_MAX, QUEUE_NAME_MAX, SPAN_MAX, STEP_NAME_MAX, WORKER_MAX,
+    WORKFLOW_MAX,
+};
+use crate::payload::{BlobRef, Json, Payload};
+use crate::task::Failure;
+use crate::time::Timestamp;
+use crate::trace::TraceContext;
+
+/// The execution `order-7`, which waits for a worker and has no field set that may be empty.
+pub fn pending(now: Timestamp) -> Execution {
+    Execution {
+        format: FORMAT,
+        id: name(ExecutionId::parse("order-7")),
+        incarnation: Incarnation::from_bytes([1; 8]),
+        version: 1,
+        nonce: Nonce::from_bytes([7; 8]),
+        workflow: name(WorkflowName::parse("checkout")),
+        queue: name(QueueName::parse("mail")),
+        created_at: now,
+        fingerprint: Fingerprint::from_bytes([2; 16]),
+        run: 1,
+        run_started_at: now,
+        input: None,
+        details: None,
+        timeouts: ExecutionTimeouts::default(),
+        deadline_at: None,
+        run_deadline_at: None,
+        parent: None,
+        trace: None,
+        wakes: 0,
+        idle_turns: 0,
+        journal: vec![],
+        sealed: None,
+        open_steps: 0,
+        pending_events: 0,
+        on_failure: None,
+        failing: None,
+        cancel_requested: false,
+        paused: false,
+        kept: None,
+        progress: None,
+        parked: false,
+        stuck: None,
+        hinted_at: None,
+        state: ExecutionState::Pending(Ready { available_at: now, hint_later: false }),
+        due: Some(Due { at: later(now, 600), kind: DueKind::Backstop, shard: 0 }),
+    }
+}
+
+/// The same with every field set, most of them as large as they may be.
+pub fn full(now: Timestamp) -> Execution {
+    let error = Failure::new("e".repeat(64), "421 \"try\" ä".repeat(10));
+    let outcome = ExecutionOutcome::Failed {
+        error: error.clone(),
+        step: Some("s".repeat(STEP_NAME_MAX)),
+        retries_exhausted: true,
+    };
+    let blob = blob(u32::MAX, later(now, 9_999));
+    Execution {
+        id: name(ExecutionId::parse("i".repeat(EXECUTION_ID_MAX))),
+        workflow: name(WorkflowName::parse("w".repeat(WORKFLOW_MAX))),
+        queue: name(QueueName::parse("q".repeat(QUEUE_NAME_MAX))),
+        version: u64::from(u32::MAX),
+        run: u32::MAX,
+        input: Some(json(r#"{"to":"ä@b","n":1.50}"#)),
+        details: Some(Payload::Blob(blob)),
+        timeouts: ExecutionTimeouts { execution: Some(SPAN_MAX), run: Some(SPAN_MAX) },
+        deadline_at: Some(later(now, 90)),
+        run_deadline_at: Some(later(now, 30)),
+        parent: Some(parent()),
+        trace: TraceContext::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+        wakes: 9_999_999_999,
+        idle_turns: u32::MAX,
+        journal: every_entry(now),
+        sealed: Some(Sealed { segments: u32::MAX, last: Nonce::from_bytes([0xff; 8]), entries: u32::MAX }),
+        open_steps: u32::MAX,
+        pending_events: u32::MAX,
+        on_failure: Some(SPAN_MAX),
+        failing: Some(Failing { outcome, deadline_at: later(now, 5) }),
+        cancel_requested: true,
+        paused: true,
+        kept: Some(later(now, 9_999)),
+        progress: Some(Progress { steps: u32::MAX, entries: u32::MAX, to: Some(later(now, 9_999)) }),
+        parked: true,
+        stuck: Some(Stuck::Unreadable(error)),
+        hinted_at: Some(later(now, 1)),
+        due: Some(Due { at: later(now, 600), kind: DueKind::Backstop, shard: u16::MAX }),
+        ..pending(now)
+    }
+}
+
+/// Each state that a record can be in, and each way to end.
+pub fn every_state(now: Timestamp) -> Vec<ExecutionState> {
+    let ended = |outcome| ExecutionState::Ended(Closed { outcome, ..closed(now) });
+    let error = Failure::new("card_declined", "no");
+    vec![
+        ExecutionState::Pending(Ready { available_at: later(now, 2), hint_later: true }),
+        running(now),
+        waiting(now, u64::MAX),
+        ExecutionState::Closing(closed(now)),
+        ExecutionState::Ended(closed(now)),
+        ended(ExecutionOutcome::Completed { output: None }),
+        ended(ExecutionOutcome::Failed { error, step: Some("charge".to_owned()), retries_exhausted: false }),
+        ended(ExecutionOutcome::TimedOut { kind: DeadlineKind::Run }),
+        ended(ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution }),
+        ended(ExecutionOutcome::Cancelled { terminated: true }),
+    ]
+}
+
+/// The state of one that has been taken at `now`, for a minute.
+pub fn running(now: Timestamp) -> ExecutionState {
+    let step = name(StepName::parse("charge"));
+    ExecutionState::Running(Turn {
+        lease: LeaseId::from_bytes([0xff; 16]),
+        worker: WorkerName::parse("w".repeat(WORKER_MAX)).ok(),
+        claimed_at: now,
+        lease_length: Millis::from_secs(60),
+        lease_expires_at: later(now, 60),
+        shared: false,
+        under_way: vec![UnderWay::of(&step, later(now, 30))],
+    })
+}
+
+/// The state of one that waits since `now` and has seen so many wakes.
+pub fn waiting(now: Timestamp, seen_wakes: u64) -> ExecutionState {
+    ExecutionState::Waiting(Waiting {
+        since: now,
+        seen_wakes,
+        until: Some(later(now, 7_200)),
+        hint_later: true,
+        recheck: Some(Recheck { at: later(now, 60), after: Millis::from_secs(60) }),
+        stirred: true,
+    })
+}
+
+/// An outcome whose retention ends a day and a millisecond after `now`.
+pub fn closed(now: Timestamp) -> Closed {
+    let outcome = ExecutionOutcome::Completed { output: Some(json("[1.0]")) };
+    let expires_at = later(now, 86_400).plus(Millis::new(1));
+    Closed { outcome, ended_at: later(now, 1), expires_at }
+}
+
+/// Each thing that can happen in a run, and each way that a step can end.
+pub fn every_entry(now: Timestamp) -> Vec<Entry> {
+    let step = |text: &str| name(StepName::parse(text));
+    let event = |text: &str| name(EventName::parse(text));
+    let outcomes = [
+        StepOutcome::Completed { output: Some(json(r#"{"b":1.50,"a":null}"#)) },
+        StepOutcome::Completed { output: None },
+        StepOutcome::Failed { error: json(r#""no""#) },
+        StepOutcome::Exhausted { error: Payload::Blob(blob(300, later(now, 9))) },
+        StepOutcome::TimedOut,
+        StepOutcome::DeadlineExceeded,
+        StepOutcome::Cancelled,
+        StepOutcome::ResultExpired,
+    ];
+    let ends = outcomes.into_iter().enumerate().map(|(number, outcome)| Happened::Step {
+        name: step(&format!("charge[{number}]")),
+        outcome,
+        attempts: (number == 0).then_some(2),
+    });
+    let others = [
+        Happened::Attempt {
+            name: step("mail"),
+            attempt: 2,
+            first_at: now,
+            error: Some(Failure::new("smtp", "later")),
+            next_at: Some(later(now, 3)),
+            progress: Some(0.25),
+        },
+        Happened::Remote { name: step(&"r".repeat(STEP_NAME_MAX)) },
+        Happened::Child {
+            name: step("ship"),
+            execution: name(ExecutionId::parse("ship-1")),
+            policy: ParentClosePolicy::RequestCancel,
+        },
+        Happened::Reopened { name: step("render") },
+        Happened::Captured { name: step("now"), value: json("1.0") },
+        Happened::Until { name: step("nap"), until: later(now, 60) },
+        Happened::Event {
+            name: event(&"e".repeat(EVENT_NAME_MAX)),
+            id: EventId::parse("i".repeat(EVENT_ID_MAX)).ok(),
+            payload: Some(json("{}")),
+        },
+        Happened::Waited { name: step("payment"), event: Some(event("paid")) },
+        Happened::Waited { name: step("late"), event: None },
+        Happened::Drained { name: event("paid"), count: 3 },
+        Happened::Patches { names: vec!["faster".to_owned(), "ä b".to_owned()] },
+        Happened::Note { kind: "paused".to_owned(), name: None },
+    ];
+    others.into_iter().chain(ends).map(|what| Entry { at: now, what }).collect()
+}
+
+/// An execution that has this one as a step, in a fan-out.
+fn parent() -> Parent {
+    Parent {
+        execution: name(ExecutionId::parse("p".repeat(EXECUTION_ID_MAX))),
+        incarnation: Incarnation::from_bytes([0xff; 8]),
+        run: u32::MAX,
+        slot: Some(Slot {
+            label: Nonce::from_bytes([0xff; 8]),
+            item: u16::MAX,
+            place: u16::MAX,
+            of: u16::MAX,
+        }),
+        on_close: ParentClosePolicy::RequestCancel,
+    }
+}
+
+fn blob(bytes: u32, expires_at: Timestamp) -> BlobRef {
+    BlobRef { id: BlobId::from_bytes([0xff; 16]), bytes, expires_at }
+}
+
+fn later(now: Timestamp, seconds: u64) -> Timestamp {
+    now.plus(Millis::from_secs(seconds))
+}
+
+fn json(text: &str) -> Payload {
+    Payload::Inline(Json::parse(text).unwrap_or_else(|| panic!("not JSON: {text}")))
+}
+
+fn name<T>(parsed: Result<T, NameError>) -> T {
+    parsed.unwrap_or_else(|error| panic!("a name that {error}"))
+}

@@ -1,0 +1,205 @@
+//! The one entrance to every decision. It only dispatches: each command is decided in a file of its own.
+
+mod cancel;
+mod claim;
+mod complete;
+mod due;
+mod fail;
+mod heartbeat;
+mod release;
+mod revive;
+mod schedule;
+#[cfg(test)]
+pub(crate) mod tests;
+mod timer;
+mod unpark;
+
+use crate::command::Context;
+use crate::decision::{Effect, Write};
+use crate::error::Reject;
+use crate::id::LeaseId;
+use crate::place::{self, Placement};
+use crate::size;
+use crate::task::command::Command;
+use crate::task::decision::{Decision, Reply};
+use crate::task::due::hint_unread_since;
+use crate::task::hint::Hint;
+use crate::task::transition;
+use crate::task::{Ending, Outcome, Running, State, Task};
+
+/// Decides what a command does to a task, or to the absence of one.
+pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+    // A record past its retention exists no more, whether or not the store has deleted it yet; except for the very
+    // call that made it, which may have hung for so long: it would make the task again, and nothing could tell the
+    // two apart.
+    let is_own = |task: &Task| match command {
+        Command::Schedule(schedule) => schedule.incarnation == task.incarnation,
+        Command::Claim(_)
+        | Command::Heartbeat(_)
+        | Command::Complete(_)
+        | Command::Fail(_)
+        | Command::Release { .. }
+        | Command::Cancel { .. }
+        | Command::Retry
+        | Command::Unpark
+        | Command::Due(_)
+        | Command::Timer { .. } => false,
+    };
+    let task = task.filter(|task| !task.is_gone(context.now) || is_own(task));
+    let known = |decide: &dyn Fn(&Task) -> Decision| {
+        task.map_or_else(|| Decision::refuse(None, Reject::NotFound), decide)
+    };
+    match command {
+        Command::Schedule(schedule) => schedule::decide(task, schedule, context),
+        Command::Claim(claim) => known(&|task| claim::decide(task, claim, context)),
+        Command::Heartbeat(heartbeat) => known(&|task| heartbeat::decide(task, heartbeat, context)),
+        Command::Complete(complete) => known(&|task| complete::decide(task, complete, context)),
+        Command::Fail(fail) => known(&|task| fail::decide(task, fail, context)),
+        Command::Release { lease } => known(&|task| release::decide(task, lease, context)),
+        Command::Cancel { force } => known(&|task| cancel::decide(task, *force, context)),
+        Command::Retry => known(&|task| revive::decide(task, context)),
+        Command::Unpark => known(&|task| unpark::decide(task, context)),
+        Command::Due(queue) => known(&|task| due::decide(task, queue, context)),
+        Command::Timer { due_at } => known(&|task| timer::decide(task, *due_at, context)),
+    }
+}
+
+/// The decision to write `after` over `before`, with the hint that a pending task needs.
+fn update(before: &Task, after: Task, context: &Context<'_>, outcome: Result<Reply, Reject>) -> Decision {
+    update_placed(before, after, Placement::KeepOrLower, context, outcome)
+}
+
+fn update_placed(
+    before: &Task,
+    mut after: Task,
+    placement: Placement,
+    context: &Context<'_>,
+    outcome: Result<Reply, Reject>,
+) -> Decision {
+    after.version = before.version + 1;
+    after.nonce = context.nonce;
+    if let State::Pending(pending) = &mut after.state {
+        match &before.state {
+            State::Pending(old) => {
+                pending.since_version = old.since_version;
+                // Nobody came in time, and no other hint was sent: were it waited for anew each time, a lost one would
+                // never be missed.
+                let is_waited_for = !old.hint_later && !before.parked && !pending.hint_later;
+                if is_waited_for && pending.available_at != old.available_at {
+                    pending.unread_since = hint_unread_since(before);
+                }
+            }
+            State::Running(_) | State::Ended(_) => pending.since_version = after.version,
+        }
+    }
+    let timer = place::resettle(before, &mut after, placement, context);
+    transition::fit(&mut after);
+    let due_no_later_than = place::insists_on(before, &after, context);
+    let mut effects = newly_pending(before, &after);
+    effects.extend(timer);
+    if before.ended().is_none() {
+        effects.extend(word_to_parent(&after));
+    }
+    let write = Write::UpdateTask {
+        before: Box::new(before.clone()),
+        after: Box::new(after.clone()),
+        due_no_later_than,
+    };
+    Decision { writes: vec![write], effects, ..Decision::of(after, outcome) }
+}
+
+/// The hint for a task that became pending by this decision, unless it starts too late for a queue to wait.
+///
+/// One that was pending before has a hint already, wherever it is: it comes back to be told of a later start.
+/// Another one each time nobody came would fill the queue.
+fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
+    let had_none = match &before.state {
+        State::Pending(old) => old.hint_later || before.parked,
+        State::Running(_) | State::Ended(_) => true,
+    };
+    if had_none && waits_for_a_hint(after) { vec![dispatch(after)] } else { vec![] }
+}
+
+/// The word to the execution that a task is a remote step of, once it has ended.
+fn word_to_parent(task: &Task) -> Option<Effect> {
+    task.ended()?;
+    task.parent.clone().map(Effect::Tell)
+}
+
+/// The effect of sending a task's hint.
+fn dispatch(task: &Task) -> Effect {
+    let at = match &task.state {
+        State::Pending(pending) => pending.available_at,
+        State::Running(running) => running.lease_expires_at,
+        State::Ended(ended) => ended.ended_at,
+    };
+    Effect::Dispatch { hint: Box::new(Hint::of(task)), at }
+}
+
+/// The standing of a lease that a worker shows.
+enum Standing<'a> {
+    /// It holds the task.
+    Holds(&'a Running),
+    /// It closed an attempt before: the call is a repetition.
+    Closed(Ending),
+    /// Whatever it was, it is over; this is why.
+    Refused(Reject),
+}
+
+/// What a worker's lease is worth against a record on which all that was due has been settled.
+///
+/// A lease whose time ran out still holds while nobody has taken the task over: the work is done, and
+/// refusing it would only have it done again. Deadlines and timeouts are another matter: they were settled.
+fn standing<'a>(task: &'a Task, lease: &LeaseId) -> Standing<'a> {
+    if let Some(running) = task.running().filter(|running| running.lease == *lease) {
+        return Standing::Holds(running);
+    }
+    let past = task.past_attempt(lease).map(|past| past.ending);
+    match past {
+        Some(Ending::TimedOut(kind)) => Standing::Refused(Reject::DeadlineExceeded { kind }),
+        Some(ending @ (Ending::Completed | Ending::Failed | Ending::Released)) => Standing::Closed(ending),
+        Some(Ending::Lost | Ending::Cancelled) | None => Standing::Refused(match task.ended() {
+            Some(ended) => match ended.outcome {
+                Outcome::TimedOut { kind, .. } => Reject::DeadlineExceeded { kind },
+                Outcome::Completed { .. }
+                | Outcome::Failed { .. }
+                | Outcome::Cancelled { .. }
+                | Outcome::Skipped => Reject::AlreadyTerminal { status: task.status() },
+            },
+            None => Reject::LeaseLost,
+        }),
+    }
+}
+
+/// The same report again. If nobody has claimed the task since, its hint may have been lost between the commit
+/// and the send: this caller's repetition sends it again. So does it the word to a parent.
+fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
+    let mut decision = Decision::unchanged(task, Ok(Reply::Closed { duplicate: true }));
+    let was_last = task.history.last().is_some_and(|past| past.lease.as_ref() == Some(lease));
+    if was_last && waits_for_a_hint(task) {
+        decision.effects.push(dispatch(task));
+    }
+    decision.effects.extend(word_to_parent(task));
+    decision
+}
+
+/// Whether a hint of this task should be on its way or in its queue.
+fn waits_for_a_hint(task: &Task) -> bool {
+    match &task.state {
+        State::Pending(pending) => !pending.hint_later && !task.parked,
+        State::Running(_) | State::Ended(_) => false,
+    }
+}
+
+/// The refusal of a worker's call, together with whatever was settled on the way.
+fn refuse_settled(before: &Task, settled: Option<Task>, reject: Reject, context: &Context<'_>) -> Decision {
+    match settled {
+        Some(after) => update(before, after, context, Err(reject)),
+        None => Decision::refuse(Some(before), reject),
+    }
+}
+
+/// Whether a record, as it would be stored, stays within its byte budget.
+fn fits(task: &Task) -> bool {
+    size::of(task) <= crate::limits::CONTROL_RECORD_BYTES
+}

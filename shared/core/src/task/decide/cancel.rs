@@ -1,0 +1,32 @@
+//! cancel: at once where nobody works on it, else on the worker's next sign of life; by force at once.
+
+use crate::command::Context;
+use crate::task::decision::{Decision, Reply};
+use crate::task::transition;
+use crate::task::{Ending, Outcome, Running, State, Task};
+
+pub(super) fn decide(task: &Task, force: bool, context: &Context<'_>) -> Decision {
+    let settled = transition::settle(task, context);
+    let current = settled.as_ref().unwrap_or(task);
+    let reply = |changed| Ok(Reply::Cancel { changed });
+    match &current.state {
+        State::Ended(_) => match settled {
+            Some(after) => super::update(task, after, context, reply(false)),
+            None => Decision::unchanged(task, reply(false)),
+        },
+        State::Running(running) if !force && running.lease_expires_at > context.now => {
+            if running.cancel_requested {
+                return Decision::unchanged(task, reply(false));
+            }
+            let mut after = current.clone();
+            after.state = State::Running(Running { cancel_requested: true, ..running.clone() });
+            super::update(task, after, context, reply(true))
+        }
+        State::Pending(_) | State::Running(_) => {
+            let mut after = current.clone();
+            transition::end_attempt(&mut after, Ending::Cancelled, None, context.now);
+            transition::finish(&mut after, Outcome::Cancelled { timeout: None }, context);
+            super::update(task, after, context, reply(true))
+        }
+    }
+}

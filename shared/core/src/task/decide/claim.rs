@@ -1,0 +1,88 @@
+//! claim: a worker takes a task, a waiting one or one whose worker was lost.
+
+use crate::command::Context;
+use crate::failure::Failure;
+use crate::task::command::Claim;
+use crate::task::decision::{ClaimReply, Decision, Reply};
+use crate::task::transition;
+use crate::task::{Ending, Outcome, State, Task};
+
+pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
+    if claim.hint.is_some_and(|hint| hint.incarnation != task.incarnation) {
+        return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Spent)));
+    }
+    let settled = transition::settle(task, context);
+    let now = context.now;
+    let current = settled.as_ref().unwrap_or(task);
+    let reply = |reply| Ok(Reply::Claim(reply));
+    match &current.state {
+        State::Ended(_) => keep(task, settled, ClaimReply::Spent, context),
+        // Granted before, and that attempt is over: no two attempts may have one fence.
+        State::Pending(_) | State::Running(_) if current.past_attempt(&claim.lease).is_some() => {
+            keep(task, settled, ClaimReply::Spent, context)
+        }
+        State::Running(running) if running.lease == claim.lease => {
+            Decision::unchanged(task, reply(ClaimReply::Claimed))
+        }
+        State::Running(running) if running.lease_expires_at > now => {
+            Decision::unchanged(task, reply(ClaimReply::Held))
+        }
+        State::Running(_) => take_over(task, claim, context),
+        // A newer hint was sent when it became pending. Were both kept, each attempt that timed out would leave
+        // one more message behind; should the newer one be lost, the tick finds the task.
+        State::Pending(pending) if claim.hint.is_some_and(|hint| hint.version < pending.since_version) => {
+            keep(task, settled, ClaimReply::Spent, context)
+        }
+        State::Pending(pending) if pending.available_at > now => {
+            // If its worker has just run out of time, the retry has a hint of its own: then this one is spent.
+            let has_another = settled.is_some() && task.running().is_some();
+            let early = ClaimReply::Early { available_at: pending.available_at };
+            let outcome = if has_another || pending.hint_later { ClaimReply::Spent } else { early };
+            keep(task, settled, outcome, context)
+        }
+        State::Pending(_) if claim.paused => park(task, current, context),
+        State::Pending(_) => {
+            let mut after = current.clone();
+            transition::start_attempt(&mut after, claim, now);
+            super::update(task, after, context, reply(ClaimReply::Claimed))
+        }
+    }
+}
+
+/// Its queue is paused: the hint that led here is deleted, and resuming the queue sends another one.
+fn park(task: &Task, current: &Task, context: &Context<'_>) -> Decision {
+    if current.parked {
+        return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Parked)));
+    }
+    let after = Task { parked: true, ..current.clone() };
+    super::update(task, after, context, Ok(Reply::Claim(ClaimReply::Parked)))
+}
+
+fn keep(task: &Task, settled: Option<Task>, outcome: ClaimReply, context: &Context<'_>) -> Decision {
+    match settled {
+        Some(after) => super::update(task, after, context, Ok(Reply::Claim(outcome))),
+        None => Decision::unchanged(task, Ok(Reply::Claim(outcome))),
+    }
+}
+
+/// The lease ran out: the attempt is lost and the next one starts at once, unless too many were lost. It may be what
+/// its worker died of, so it runs with no others beside it until it has ended in another way.
+fn take_over(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
+    let mut after = task.clone();
+    let cancelling = transition::end_attempt(&mut after, Ending::Lost, None, context.now);
+    if cancelling {
+        transition::finish(&mut after, Outcome::Cancelled { timeout: None }, context);
+    } else if after.losses > context.limits.losses {
+        let message = format!("{} workers in a row were lost while they had this task", after.losses);
+        let error = Failure::new("poisoned", message);
+        transition::finish(&mut after, Outcome::Failed { error, message: None }, context);
+    } else if claim.paused {
+        return park(task, task, context);
+    } else if claim.company.is_shared() {
+        return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Suspect)));
+    } else {
+        transition::start_attempt(&mut after, claim, context.now);
+    }
+    let outcome = if after.ended().is_some() { ClaimReply::Spent } else { ClaimReply::Claimed };
+    super::update(task, after, context, Ok(Reply::Claim(outcome)))
+}

@@ -1,0 +1,64 @@
+//! complete: the worker's result. The first one stands.
+
+use crate::command::Context;
+use crate::decision::NewPart;
+use crate::error::Reject;
+use crate::payload::{BlobRef, Json, Payload};
+use crate::task::command::Complete;
+use crate::task::decision::{Decision, Reply};
+use crate::task::transition;
+use crate::task::{Ending, Outcome, Task};
+
+use super::Standing;
+
+/// How long a payload written at the close outlives the record that points to it.
+pub(super) const MARGIN: crate::duration::Millis = crate::duration::Millis::from_secs(86_400);
+
+pub(super) fn decide(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
+    let settled = transition::settle(task, context);
+    let current = settled.as_ref().unwrap_or(task);
+    let reject = match super::standing(current, &complete.lease) {
+        Standing::Holds(_) => return close(task, complete, context),
+        Standing::Closed(Ending::Completed) => {
+            return super::repeated_close(task, &complete.lease);
+        }
+        Standing::Closed(_) => closed_otherwise(current),
+        Standing::Refused(reject) => reject,
+    };
+    super::refuse_settled(task, settled, reject, context)
+}
+
+/// The attempt was closed before, by another kind of report.
+pub(super) fn closed_otherwise(task: &Task) -> Reject {
+    match task.ended() {
+        Some(_) => Reject::AlreadyTerminal { status: task.status() },
+        None => Reject::LeaseLost,
+    }
+}
+
+fn close(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
+    let mut after = task.clone();
+    transition::end_attempt(&mut after, Ending::Completed, None, context.now);
+    let output = complete.output.clone().map(Payload::Inline);
+    transition::finish(&mut after, Outcome::Completed { output }, context);
+    let mut parts = Vec::new();
+    if let Some(body) = complete.output.as_ref().filter(|_| !super::fits(&after)) {
+        let at = closing_blob(task, complete.blob_id, body, context);
+        let output = Some(Payload::Blob(at.clone()));
+        transition::finish(&mut after, Outcome::Completed { output }, context);
+        parts.push(NewPart::Blob { at, body: body.clone() });
+    }
+    let decision = super::update(task, after, context, Ok(Reply::Closed { duplicate: false }));
+    Decision { parts, ..decision }
+}
+
+/// Where a payload goes that is written at the close. It is kept a little longer than the record.
+pub(super) fn closing_blob(
+    task: &Task,
+    id: crate::id::BlobId,
+    body: &Json,
+    context: &Context<'_>,
+) -> BlobRef {
+    let expires_at = context.now.plus(context.limits.kept(task.parent.is_some())).plus(MARGIN);
+    BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at }
+}

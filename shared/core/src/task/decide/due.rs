@@ -1,0 +1,115 @@
+//! due: the tick looks at a record. What has passed is settled, what was lost is sent again, the rest re-armed.
+
+use crate::command::Context;
+use crate::decision::{DueReply, Write};
+use crate::due::Due;
+use crate::duration::Millis;
+use crate::limits::QUEUE_DELAY_MAX;
+use crate::place::{self, Look, Placement};
+use crate::queue::QueueView;
+use crate::task::decision::{Decision, Reply};
+use crate::task::due::{hint_needed_at, latest, waits_since};
+use crate::task::transition;
+use crate::task::{HeldKey, Pending, State, Task};
+use crate::time::Timestamp;
+
+use super::revive::keep_payloads;
+use super::schedule::{key_expiry, starts_at};
+use super::unpark::unparked;
+
+pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> Decision {
+    let reply = |reply| Ok(Reply::Due(reply));
+    if let Some(after) = transition::settle(task, context) {
+        return moved(task, after, DueReply::TimedOut, context);
+    }
+    let (Some(due), Some(latest)) = (task.due, latest(task, context.now, context.limits)) else {
+        return Decision::unchanged(task, reply(DueReply::Nothing));
+    };
+    if due.at > context.now {
+        return Decision::unchanged(task, reply(DueReply::Nothing));
+    }
+    if let Some(decision) = keep_parts(task, context) {
+        return decision;
+    }
+    match &task.state {
+        State::Pending(pending) if pending.hint_later => {
+            if pending.available_at.since(context.now) > QUEUE_DELAY_MAX {
+                return rearm(task, latest, context.now);
+            }
+            let mut after = task.clone();
+            after.state = State::Pending(Pending { hint_later: false, ..pending.clone() });
+            // A tick that comes after the start sends the hint only now: its backstop counts from now.
+            after.hinted_at = (pending.available_at < context.now).then_some(context.now);
+            moved(task, after, DueReply::Dispatched, context)
+        }
+        State::Pending(_) | State::Running(_) if task.parked && queue.paused => {
+            rearm(task, latest, context.now)
+        }
+        // Whoever was to send its hint when the queue was resumed hasn't.
+        State::Pending(_) | State::Running(_) if task.parked => {
+            let reply = Ok(Reply::Due(DueReply::Dispatched));
+            unparked(task, Placement::Latest, context, reply)
+        }
+        State::Pending(_) | State::Running(_) => look_for_hint(task, due, queue, context),
+        State::Ended(_) => Decision::unchanged(task, reply(DueReply::Nothing)),
+    }
+}
+
+/// An update by the tick: the record leaves its early place in the index.
+pub(super) fn moved(task: &Task, after: Task, reply: DueReply, context: &Context<'_>) -> Decision {
+    super::update_placed(task, after, Placement::Latest, context, Ok(Reply::Due(reply)))
+}
+
+fn look_for_hint(task: &Task, due: Due, queue: &QueueView, context: &Context<'_>) -> Decision {
+    let now = context.now;
+    let needed_at = hint_needed_at(task).unwrap_or(now);
+    match place::look_for_hint(task, waits_since(task, now), needed_at, due, queue, context) {
+        Look::Again(place) => rearm(task, place, now),
+        Look::Send => {
+            // From here on the new hint is the one that may be lost: everything is reckoned from it.
+            let mut after = task.clone();
+            after.hinted_at = Some(now);
+            let mut decision = moved(task, after, DueReply::Dispatched, context);
+            let hint = decision.record().map(super::dispatch);
+            decision.effects.extend(hint);
+            decision
+        }
+    }
+}
+
+fn rearm(task: &Task, to: Due, now: Timestamp) -> Decision {
+    let (to, timer) = place::armed(task, to, now);
+    let mut after = task.clone();
+    after.due = Some(to);
+    Decision {
+        writes: vec![Write::Rearm { task: Box::new(task.clone()), to }],
+        effects: timer.into_iter().collect(),
+        ..Decision::of(after, Ok(Reply::Due(DueReply::Rearmed)))
+    }
+}
+
+/// Payloads and the idempotency key of a task that stays open for months must not expire under it.
+fn keep_parts(task: &Task, context: &Context<'_>) -> Option<Decision> {
+    // A later start isn't looked at again before it comes.
+    let key_soon = starts_at(task, context.now).plus(Millis::from_secs(7 * 86_400));
+    let soon = key_soon.plus(context.limits.kept(task.parent.is_some()));
+    let key = task.key.filter(|key| key.expires_at < key_soon);
+    let blobs_end = task.blobs().any(|blob| blob.expires_at < soon);
+    // With a deadline, they were given enough from the start.
+    if task.deadline_at.is_some() || (key.is_none() && !blobs_end) {
+        return None;
+    }
+    let mut after = task.clone();
+    let mut extensions = Vec::new();
+    if blobs_end {
+        extensions = keep_payloads(&mut after, context);
+    }
+    if let Some(key) = key {
+        let expires_at = key_expiry(None, starts_at(task, context.now), context);
+        extensions.push(Write::ExtendKey { key: key.digest, expires_at });
+        after.key = Some(HeldKey { expires_at, ..key });
+    }
+    let mut decision = moved(task, after, DueReply::Rearmed, context);
+    decision.writes.splice(0..0, extensions);
+    Some(decision)
+}

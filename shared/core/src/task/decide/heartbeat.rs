@@ -1,0 +1,40 @@
+//! heartbeat: the worker is alive. It renews the heartbeat timeout and, unless it only reports progress, the lease, never
+//! another instant.
+
+use crate::command::Context;
+use crate::error::Reject;
+use crate::place::Placement;
+use crate::task::command::Heartbeat;
+use crate::task::decision::{Decision, Reply};
+use crate::task::transition;
+use crate::task::{Running, State, Task};
+
+use super::Standing;
+
+pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
+    let settled = transition::settle(task, context);
+    let current = settled.as_ref().unwrap_or(task);
+    let reject = match super::standing(current, &heartbeat.lease) {
+        Standing::Holds(running) => return renew(task, running, heartbeat, context),
+        Standing::Closed(_) => match current.ended() {
+            Some(_) => Reject::AlreadyTerminal { status: current.status() },
+            None => Reject::LeaseLost,
+        },
+        Standing::Refused(reject) => reject,
+    };
+    super::refuse_settled(task, settled, reject, context)
+}
+
+fn renew(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
+    let now = context.now;
+    let renewed =
+        transition::lease_end(now, running.lease_length, running.start_to_close_at, task.deadline_at);
+    let mut after = task.clone();
+    after.progress = heartbeat.progress.or(task.progress);
+    after.state = State::Running(Running {
+        lease_expires_at: if heartbeat.renews { renewed } else { running.lease_expires_at },
+        heartbeat_at: task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after)),
+        ..running.clone()
+    });
+    super::update_placed(task, after, Placement::Keep, context, Ok(Reply::Renewed))
+}

@@ -1,0 +1,34 @@
+//! release: a worker that shuts down gives its task back. The attempt doesn't count.
+
+use crate::command::Context;
+use crate::id::LeaseId;
+use crate::task::decision::{Decision, Reply};
+use crate::task::transition;
+use crate::task::{Ending, Outcome, Task};
+
+use super::Standing;
+use super::complete::closed_otherwise;
+
+pub(super) fn decide(task: &Task, lease: &LeaseId, context: &Context<'_>) -> Decision {
+    let settled = transition::settle(task, context);
+    let current = settled.as_ref().unwrap_or(task);
+    let reject = match super::standing(current, lease) {
+        Standing::Holds(_) => return give_back(task, context),
+        Standing::Closed(Ending::Released) => {
+            return super::repeated_close(task, lease);
+        }
+        Standing::Closed(_) => closed_otherwise(current),
+        Standing::Refused(reject) => reject,
+    };
+    super::refuse_settled(task, settled, reject, context)
+}
+
+fn give_back(task: &Task, context: &Context<'_>) -> Decision {
+    let mut after = task.clone();
+    if transition::end_attempt(&mut after, Ending::Released, None, context.now) {
+        transition::finish(&mut after, Outcome::Cancelled { timeout: None }, context);
+    } else {
+        transition::wait_on(&mut after, context.now);
+    }
+    super::update(task, after, context, Ok(Reply::Closed { duplicate: false }))
+}

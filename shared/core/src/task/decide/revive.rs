@@ -1,0 +1,81 @@
+//! retry: an operator revives a task that has ended without a result.
+//!
+//! Its old deadline is gone: the timeout over all attempts becomes one of each attempt, as a fresh duration.
+
+use crate::command::Context;
+use crate::decision::Write;
+use crate::error::Reject;
+use crate::payload::{BlobRef, Payload};
+use crate::task::decision::{Decision, Reply};
+use crate::task::transition;
+use crate::task::{Outcome, Task};
+use crate::timeout::{AttemptTimeout, OnTimeout};
+
+use super::schedule::payload_expiry;
+
+pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
+    let settled = transition::settle(task, context);
+    let current = settled.as_ref().unwrap_or(task);
+    let Some(ended) = current.ended() else {
+        if is_revived(task) {
+            // The same call again: perhaps its hint was lost, so it is sent once more.
+            let mut decision = Decision::unchanged(task, Ok(Reply::Revived));
+            decision.effects.push(super::dispatch(task));
+            return decision;
+        }
+        return Decision::refuse(Some(task), Reject::NotTerminal { status: task.status() });
+    };
+    match ended.outcome {
+        Outcome::Completed { .. } | Outcome::Skipped => {
+            Decision::refuse(Some(task), Reject::AlreadyTerminal { status: task.status() })
+        }
+        Outcome::Failed { .. } | Outcome::TimedOut { .. } | Outcome::Cancelled { .. } => {
+            revive(task, current.clone(), context)
+        }
+    }
+}
+
+/// Whether nothing has happened to the task since it was revived.
+fn is_revived(task: &Task) -> bool {
+    let since = task.history.last().map(|past| past.ended_at);
+    super::waits_for_a_hint(task)
+        && task.attempt == 0
+        && task.revived_at.is_some_and(|revived| since.is_none_or(|ended| ended <= revived))
+}
+
+fn revive(before: &Task, mut task: Task, context: &Context<'_>) -> Decision {
+    if let Some(whole) = task.timeouts.schedule_to_close.take() {
+        let on_timeout = if whole.is_error { OnTimeout::Terminal } else { OnTimeout::Cancel };
+        let fresh = AttemptTimeout { after: whole.after, on_timeout };
+        let shorter = task.timeouts.start_to_close.is_some_and(|own| own.after <= whole.after);
+        if !shorter {
+            task.timeouts.start_to_close = Some(fresh);
+        }
+    }
+    task.deadline_at = None;
+    task.attempt = 0;
+    task.losses = 0;
+    task.revived_at = Some(context.now);
+    transition::wait_from(&mut task, context.now, context.now);
+    let extensions = keep_payloads(&mut task, context);
+    let mut decision = super::update(before, task, context, Ok(Reply::Revived));
+    decision.writes.splice(0..0, extensions);
+    decision
+}
+
+/// Moves the expiry of the payloads, which was reckoned from the first life.
+pub(super) fn keep_payloads(task: &mut Task, context: &Context<'_>) -> Vec<Write> {
+    let expires_at = payload_expiry(task, context);
+    [&mut task.input, &mut task.labels]
+        .into_iter()
+        .flatten()
+        .filter_map(|payload| match payload {
+            Payload::Inline(_) => None,
+            Payload::Blob(blob) => {
+                let at = BlobRef { expires_at, ..blob.clone() };
+                *payload = Payload::Blob(at.clone());
+                Some(Write::ExtendBlob { at })
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,191 @@
+//! schedule: a new task, or the one that is there already.
+
+use crate::command::Context;
+use crate::decision::{NewPart, Write};
+use crate::error::Reject;
+use crate::id::BlobId;
+use crate::limits::{self, SPAN_MAX};
+use crate::payload::{BlobRef, Json, Payload};
+use crate::queue::KeyRecord;
+use crate::retry::MaxAttempts;
+use crate::size;
+use crate::task::command::{Schedule, Start};
+use crate::task::decision::{Decision, Reply};
+use crate::task::due::latest;
+use crate::task::transition;
+use crate::task::{FORMAT, HeldKey, Outcome, Pending, State, Task};
+use crate::time::Timestamp;
+
+/// Bytes kept free for what a life adds to the record: a lease, a past attempt, a small result.
+const GROWTH_BYTES: usize = 360;
+/// How long a payload of a task without a deadline is kept at first; the tick moves it while the task is open.
+const OPEN_ENDED: crate::duration::Millis = crate::duration::Millis::from_secs(60 * 86_400);
+
+pub(super) fn decide(existing: Option<&Task>, schedule: &Schedule, context: &Context<'_>) -> Decision {
+    match existing {
+        Some(task) => repeat(task, schedule),
+        None => create(schedule, context),
+    }
+}
+
+/// The same request again is answered with what it made the first time.
+fn repeat(task: &Task, schedule: &Schedule) -> Decision {
+    // Our own creation, its answer lost: the caller still hears that it was new.
+    let ours = task.incarnation == schedule.incarnation;
+    if !ours && task.fingerprint != schedule.fingerprint {
+        return Decision::refuse(Some(task), Reject::IdConflict);
+    }
+    let mut decision = Decision::unchanged(task, Ok(Reply::Scheduled { existed: !ours }));
+    if is_untouched(task) {
+        // Nobody ever claimed it: perhaps its hint was lost, and a second one does no harm.
+        decision.effects.push(super::dispatch(task));
+    }
+    // Who begins a step again that has ended, because a worker was lost before it could write it down, is about to
+    // wait for a word that was said before.
+    decision.effects.extend(super::word_to_parent(task));
+    decision
+}
+
+fn is_untouched(task: &Task) -> bool {
+    super::waits_for_a_hint(task) && task.attempt == 0 && task.history.is_empty() && task.revived_at.is_none()
+}
+
+fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
+    let now = context.now;
+    let available_at = match schedule.start {
+        Start::After(delay) => now.plus(delay),
+        Start::At(instant) => instant.max(now),
+    };
+    if available_at.since(now) > SPAN_MAX {
+        return Decision::refuse(None, Reject::field("run_at", "must be at most a year ahead"));
+    }
+    let (mut task, parts) = spill(blank(schedule, available_at, context), schedule, context);
+    if task.retry.max_attempts == MaxAttempts::Skip {
+        transition::finish(&mut task, Outcome::Skipped, context);
+    }
+    let place = latest(&task, context.now, context.limits);
+    let timer = crate::place::settle_in(None, place, &mut task, context);
+    let mut writes = vec![Write::CreateTask { task: Box::new(task.clone()), now }];
+    if let Some(key) = &schedule.key {
+        let expires_at = key_expiry(task.deadline_at, available_at, context);
+        let record = KeyRecord {
+            key: key.digest,
+            task: task.id.clone(),
+            incarnation: task.incarnation,
+            created_at: now,
+            nonce: context.nonce,
+            expires_at,
+        };
+        writes.insert(0, Write::PutKey { record, replaces: key.replaces.clone() });
+    }
+    let mut effects = match &task.state {
+        State::Pending(pending) if !pending.hint_later => vec![super::dispatch(&task)],
+        State::Pending(_) | State::Running(_) | State::Ended(_) => vec![],
+    };
+    effects.extend(timer);
+    effects.extend(super::word_to_parent(&task));
+    let answer = Ok(Reply::Scheduled { existed: false });
+    Decision { parts, writes, effects, ..Decision::of(task, answer) }
+}
+
+fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) -> Task {
+    let deadline_at = schedule.timeouts.schedule_to_close.map(|timeout| context.now.plus(timeout.after));
+    let mut task = Task {
+        format: FORMAT,
+        id: schedule.id.clone(),
+        incarnation: schedule.incarnation,
+        version: 1,
+        nonce: context.nonce,
+        queue: schedule.queue.clone(),
+        kind: schedule.kind.clone(),
+        created_at: context.now,
+        fingerprint: schedule.fingerprint,
+        key: schedule.key.as_ref().map(|key| HeldKey {
+            digest: key.digest,
+            expires_at: key_expiry(deadline_at, available_at, context),
+        }),
+        parent: schedule.parent.clone(),
+        trace: schedule.trace,
+        input: None,
+        labels: None,
+        retry: schedule.retry.clone(),
+        timeouts: schedule.timeouts,
+        deadline_at,
+        attempt: 0,
+        losses: 0,
+        parked: false,
+        progress: None,
+        hinted_at: None,
+        revived_at: None,
+        history: vec![],
+        state: State::Pending(Pending {
+            available_at,
+            schedule_to_start_at: None,
+            hint_later: false,
+            since_version: 0,
+            unread_since: None,
+        }),
+        due: None,
+    };
+    transition::wait_from(&mut task, available_at, context.now);
+    task
+}
+
+/// Puts input and labels into the record where they fit, the larger one aside first where they don't.
+fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, Vec<NewPart>) {
+    let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
+    let [input_id, labels_id] = schedule.blob_ids;
+    let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
+    let room = budget.saturating_sub(size::of(&task));
+    let both = length(&schedule.input) + length(&schedule.labels) + 16;
+    let input_larger = length(&schedule.input) >= length(&schedule.labels);
+    let smaller = length(&schedule.input).min(length(&schedule.labels)) + 16;
+    let (input_inline, labels_inline) = match (both <= room, smaller <= room) {
+        (true, _) => (true, true),
+        (false, true) => (!input_larger, input_larger),
+        (false, false) => (false, false),
+    };
+    let expires_at = payload_expiry(&task, context);
+    let mut parts = Vec::new();
+    let mut place = |json: &Option<Json>, inline: bool, id: BlobId| {
+        json.clone().map(|body| {
+            if inline {
+                return Payload::Inline(body);
+            }
+            let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at };
+            parts.push(NewPart::Blob { at: at.clone(), body });
+            Payload::Blob(at)
+        })
+    };
+    task.input = place(&schedule.input, input_inline, input_id);
+    task.labels = place(&schedule.labels, labels_inline, labels_id);
+    (task, parts)
+}
+
+/// When an idempotency key's record may go: never while its task can be open, if that has a deadline.
+pub(super) fn key_expiry(
+    deadline_at: Option<Timestamp>,
+    starts_at: Timestamp,
+    context: &Context<'_>,
+) -> Timestamp {
+    let ends_by = deadline_at.map_or(starts_at, |deadline| deadline.max(starts_at));
+    ends_by.plus(context.limits.idempotency).plus(OPEN_ENDED)
+}
+
+/// When the payload of a task may go: after its retention, however late it ends.
+pub(super) fn payload_expiry(task: &Task, context: &Context<'_>) -> Timestamp {
+    let open_ended = || starts_at(task, context.now).plus(OPEN_ENDED);
+    let ends_by = task.deadline_at.map_or_else(open_ended, |at| at.plus(SLACK));
+    ends_by.plus(context.limits.kept(task.parent.is_some()))
+}
+
+/// From when on somebody can be at work on a task: now, or when it may start.
+pub(super) fn starts_at(task: &Task, now: Timestamp) -> Timestamp {
+    match &task.state {
+        State::Pending(pending) => pending.available_at.max(now),
+        State::Running(_) | State::Ended(_) => now,
+    }
+}
+
+/// A deadline's enforcement may itself be late; nothing is deleted because of that.
+const SLACK: crate::duration::Millis = crate::duration::Millis::from_secs(7 * 86_400);

@@ -1,0 +1,67 @@
+//! Tasks of a paused queue: their hints are deleted, and sent again when the queue is resumed.
+
+use crate::decision::DueReply;
+use crate::due::DueKind;
+use crate::queue::QueueView;
+use crate::task::Status;
+use crate::task::decision::{ClaimReply, Reply};
+use crate::timeout::OnTimeout;
+
+use super::fixture::{EMPTY, task};
+use super::life::CLAIMED;
+
+const PARKED: Reply = Reply::Claim(ClaimReply::Parked);
+const UNPARKED: Reply = Reply::Unparked { was_parked: true };
+const PAUSED: QueueView = QueueView { paused: true, ..EMPTY };
+
+#[test]
+fn a_parked_task_gets_one_hint_when_its_queue_is_resumed_and_no_more() {
+    let scene = task().scheduled().at("1m").claim_paused("a").replies(PARKED).is(Status::Pending);
+    // Its place in the index stays: parking costs one write.
+    let scene = scene.sends_nothing().due("10m", DueKind::Backstop);
+    let scene = scene.claim_paused("b").replies(PARKED).changes_nothing();
+    let scene = scene.schedule_again().sends_nothing();
+    let scene = scene.at("2m").unpark().replies(UNPARKED).sends_hint_for("0s");
+    scene
+        .unpark()
+        .replies(Reply::Unparked { was_parked: false })
+        .changes_nothing()
+        .claim("c")
+        .replies(CLAIMED);
+}
+
+#[test]
+fn the_tick_looks_seldom_at_what_is_parked_and_sends_its_hint_if_nobody_else_has() {
+    let scene = task().scheduled().claim_paused("a").next_tick_seeing(PAUSED);
+    let scene = scene.replies(Reply::Due(DueReply::Rearmed)).sends_nothing().due("6h 10m", DueKind::Backstop);
+    let scene = scene.next_tick_seeing(PAUSED).sends_nothing().due("12h 10m", DueKind::Backstop);
+    // While it lies there, parking it again or waking it moves it early enough.
+    let early = scene.next_tick_seeing(EMPTY).replies(Reply::Due(DueReply::Dispatched));
+    early.sends_hint_for("0s").due("12h 20m", DueKind::Backstop);
+}
+
+#[test]
+fn deadlines_of_parked_tasks_are_kept() {
+    let plan = || task().deadline("1h").start_within("5m", OnTimeout::Retry).attempts(2);
+    let parked = plan().scheduled().claim_paused("a");
+    // The next attempt has a hint of its own, because the one before was deleted.
+    let again = parked.at("5m").tick_seeing(PAUSED).is(Status::Pending).sends_hint_for("5m");
+    again.claim_paused("b").replies(PARKED).at("10m").tick_seeing(PAUSED).is(Status::TimedOut);
+}
+
+#[test]
+fn a_worker_lost_while_its_queue_is_paused_is_replaced_when_that_is_resumed() {
+    let scene = task().scheduled().claim("a").claim_paused("b").replies(Reply::Claim(ClaimReply::Held));
+    let scene = scene.at("2m").claim_paused("b").replies(PARKED).is(Status::Running);
+    let scene = scene.at("3m").unpark().replies(UNPARKED).sends_hint_for("1m").claim("c").replies(CLAIMED);
+    assert_eq!(scene.record().losses, 1);
+}
+
+#[test]
+fn what_is_taken_or_ends_is_parked_no_more() {
+    let parked = || task().scheduled().claim_paused("a");
+    assert!(parked().record().parked);
+    for scene in [parked().claim("b"), parked().cancel(), parked().claim("b").release("b")] {
+        assert!(!scene.record().parked);
+    }
+}

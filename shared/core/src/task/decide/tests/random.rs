@@ -1,0 +1,174 @@
+//! Random lives: whatever is asked in whatever order and however the clock goes, the invariants hold.
+
+mod laws;
+mod punctual;
+mod steps;
+mod told;
+
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+use super::fixture::{Plan, check, t};
+use crate::command::{Company, Context};
+use crate::decision::Effect;
+use crate::duration::Millis;
+use crate::failure::Failure;
+use crate::id::{BlobId, Fingerprint, Incarnation, LeaseId, Nonce};
+use crate::queue::QueueView;
+use crate::task::command::{Claim, Command, Complete, Fail, Heartbeat, Schedule};
+use crate::task::due::visible_at;
+use crate::task::{State, Task};
+use crate::time::{Timestamp, earliest};
+use laws::check_repetition;
+use steps::{Passing, Step, Whose, passing, plan, step, text};
+
+/// The record, the clock, and the leases that workers were given.
+struct Life {
+    plan: Plan,
+    now: Timestamp,
+    record: Option<Task>,
+    leases: Vec<LeaseId>,
+    decisions: u64,
+    /// Of the creation.
+    first_effects: Vec<Effect>,
+}
+
+impl Life {
+    fn begin(plan: Plan) -> Self {
+        let schedule = Command::Schedule(Box::new(plan.schedule.clone()));
+        let (leases, first_effects) = (vec![], vec![]);
+        let mut life = Self { plan, now: t("1d"), record: None, leases, decisions: 0, first_effects };
+        life.first_effects = life.tell(&schedule);
+        life
+    }
+
+    fn pass(&mut self, passing: Passing) {
+        let back = Timestamp::from_millis(self.now.as_millis() - 2_000);
+        self.now = self.instant(passing).max(back);
+    }
+
+    fn instant(&self, passing: Passing) -> Timestamp {
+        let instant = match (passing, &self.record) {
+            (Passing::By(ms), _) => Some(Timestamp::from_millis(self.now.as_millis() + ms)),
+            (Passing::ToInstant(off), Some(task)) => {
+                next_instant(task, self.now).map(|at| Timestamp::from_millis(at.as_millis() + off))
+            }
+            (Passing::ToDue, Some(task)) => task.due.map(|due| due.at),
+            (Passing::ToInstant(_) | Passing::ToDue, None) => None,
+        };
+        instant.unwrap_or(self.now)
+    }
+
+    fn lease(&self, whose: Whose) -> LeaseId {
+        let back = match whose {
+            Whose::Current => 0,
+            Whose::Earlier(count) => count,
+            Whose::Nobodys => usize::MAX,
+        };
+        self.leases.iter().rev().nth(back).copied().unwrap_or(LeaseId::from_bytes([255; 16]))
+    }
+
+    fn command(&mut self, step: &Step) -> Command {
+        let random = self.decisions + 1;
+        let blob_id = BlobId::from_bytes(u128::from(random).to_be_bytes());
+        match step {
+            Step::ScheduleAgain { same_call, same_content } => {
+                let mut schedule: Schedule = self.plan.schedule.clone();
+                if !same_call {
+                    schedule.incarnation = Incarnation::from_bytes((random << 8).to_be_bytes());
+                }
+                if !same_call && !same_content {
+                    schedule.fingerprint = Fingerprint::from_bytes([77; 16]);
+                }
+                Command::Schedule(Box::new(schedule))
+            }
+            Step::Claim { length } => {
+                let lease = LeaseId::from_bytes(u128::from(random).to_be_bytes());
+                self.leases.push(lease);
+                claim(lease, *length)
+            }
+            Step::ClaimAgain(whose) => claim(self.lease(*whose), Millis::from_secs(60)),
+            Step::Heartbeat(whose, progress) => {
+                // Some only report progress.
+                let renews = progress.is_none_or(|progress| progress < 0.5);
+                Command::Heartbeat(Heartbeat { lease: self.lease(*whose), progress: *progress, renews })
+            }
+            Step::Complete(whose, bytes) => {
+                let output = (*bytes > 0).then(|| text(*bytes));
+                Command::Complete(Complete { lease: self.lease(*whose), output, blob_id })
+            }
+            Step::Fail { whose, code, message, retryable } => {
+                let error = Failure::new(*code, "m".repeat(*message));
+                Command::Fail(Fail { lease: self.lease(*whose), error, retryable: *retryable, blob_id })
+            }
+            Step::Release(whose) => Command::Release { lease: self.lease(*whose) },
+            Step::Cancel { force } => Command::Cancel { force: *force },
+            Step::Retry => Command::Retry,
+            Step::Due { looks_empty, watermark } => {
+                let watermark = watermark.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms));
+                Command::Due(QueueView { looks_empty: *looks_empty, watermark, ..QueueView::default() })
+            }
+        }
+    }
+
+    /// Decides twice, checks all that must hold, writes, and repeats the call as after a lost answer.
+    fn tell(&mut self, command: &Command) -> Vec<Effect> {
+        self.decisions += 1;
+        let nonce = Nonce::from_bytes(self.decisions.to_be_bytes());
+        let context = Context { now: self.now, nonce, limits: &self.plan.limits };
+        let decision = crate::task::decide(self.record.as_ref(), command, &context);
+        let once_more = crate::task::decide(self.record.as_ref(), command, &context);
+        assert_eq!(format!("{decision:?}"), format!("{once_more:?}"), "not deterministic");
+
+        let is_own = |task: &Task| match command {
+            Command::Schedule(schedule) => schedule.incarnation == task.incarnation,
+            _ => false,
+        };
+        let known = self.record.as_ref().filter(|task| !task.is_gone(self.now) || is_own(task));
+        check(known, &decision);
+        told::check(&decision, self.now);
+        match (known, decision.record()) {
+            (Some(before), Some(after)) => self.check_step(before, command, &decision, after),
+            (Some(_), None) => panic!("a task was forgotten"),
+            (None, Some(after)) => assert_eq!(after.created_at, self.now),
+            (None, None) => {}
+        }
+        if !decision.writes.is_empty() {
+            self.record = decision.record().cloned();
+        }
+        let repeated = crate::task::decide(self.record.as_ref(), command, &context);
+        check_repetition(command, &decision, &repeated);
+        decision.effects
+    }
+}
+
+fn claim(lease: LeaseId, length: Millis) -> Command {
+    Command::Claim(Claim { lease, worker: None, length, hint: None, company: Company::Alone, paused: false })
+}
+
+/// The next instant after now at which something about the task changes.
+fn next_instant(task: &Task, now: Timestamp) -> Option<Timestamp> {
+    let own = match &task.state {
+        State::Pending(pending) => pending.available_at,
+        State::Running(running) => running.lease_expires_at,
+        State::Ended(ended) => ended.expires_at,
+    };
+    earliest([visible_at(task), Some(own)].map(|at| at.filter(|at| *at >= now)))
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 1_000, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn whatever_happens_the_invariants_hold(
+        plan in plan(),
+        steps in prop::collection::vec((passing(), step()), 1..60),
+    ) {
+        let mut life = Life::begin(plan);
+        for (passing, step) in &steps {
+            life.pass(*passing);
+            let command = life.command(step);
+            life.tell(&command);
+        }
+    }
+}

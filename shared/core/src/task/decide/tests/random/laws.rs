@@ -1,0 +1,171 @@
+//! What must hold of every step, whatever came before.
+
+use super::Life;
+use crate::decision::{DueReply, Effect, Write};
+use crate::error::Reject;
+use crate::retry::MaxAttempts;
+use crate::task::command::Command;
+use crate::task::decision::{ClaimReply, Decision, Reply};
+use crate::task::due::{hint_needed_at, visible_at};
+use crate::task::{Outcome, State, Status, Task};
+use crate::timeout::TimeoutKind;
+
+impl Life {
+    pub(super) fn check_step(&self, before: &Task, command: &Command, decision: &Decision, after: &Task) {
+        let revived = decision.reply() == Ok(&Reply::Revived);
+        assert_eq!(after.incarnation, before.incarnation);
+        if before.ended().is_some() && !revived {
+            assert_eq!(after, before, "an ended task changed");
+            // Whoever says it again, or begins it again, may have missed the word.
+            let again =
+                matches!(decision.reply(), Ok(Reply::Closed { duplicate: true } | Reply::Scheduled { .. }));
+            let word = after.parent.clone().filter(|_| again).map(Effect::Tell);
+            assert_eq!(decision.effects, Vec::from_iter(word));
+        }
+        if revived {
+            assert!(!matches!(before.status(), Status::Completed | Status::Skipped));
+            assert_eq!((after.attempt, after.deadline_at, after.status()), (0, None, Status::Pending));
+        } else {
+            assert_eq!(after.deadline_at, before.deadline_at, "the deadline moved");
+        }
+        match after.retry.max_attempts {
+            MaxAttempts::Skip => assert_eq!(after.attempt, 0),
+            MaxAttempts::Limited(limit) => assert!(after.attempt <= limit.get(), "too many attempts"),
+            MaxAttempts::Unlimited => {}
+        }
+        let ends = before.ended().is_none() && after.ended().is_some();
+        let told = decision.effects.iter().any(|effect| matches!(effect, Effect::Tell(_)));
+        assert!(!ends || told == after.parent.is_some(), "{:?}", decision.effects);
+        self.check_fence(before, command, decision);
+        self.check_expiry(before, decision, after);
+        self.check_hints(before, command, decision, after);
+    }
+
+    /// I7: only the lease that holds the task reports on it, and only a completion completes it.
+    fn check_fence(&self, before: &Task, command: &Command, decision: &Decision) {
+        let lease = match command {
+            Command::Heartbeat(heartbeat) => heartbeat.lease,
+            Command::Complete(complete) => complete.lease,
+            Command::Fail(fail) => fail.lease,
+            Command::Release { lease } => *lease,
+            Command::Schedule(_)
+            | Command::Claim(_)
+            | Command::Cancel { .. }
+            | Command::Retry
+            | Command::Unpark
+            | Command::Timer { .. }
+            | Command::Due(_) => {
+                let after = decision.record().map(Task::status);
+                assert!(before.status() == Status::Completed || after != Some(Status::Completed));
+                return;
+            }
+        };
+        let holds = before.running().is_some_and(|running| running.lease == lease);
+        match decision.reply() {
+            Ok(Reply::Renewed | Reply::Closed { duplicate: false }) => assert!(holds, "a stale lease wrote"),
+            Ok(Reply::Closed { duplicate: true }) => {
+                assert!(before.past_attempt(&lease).is_some(), "a repetition of nothing");
+                assert_eq!(decision.writes, []);
+            }
+            Ok(other) => panic!("not an answer to a worker: {other:?}"),
+            Err(Reject::DeadlineExceeded { .. } | Reject::LeaseLost | Reject::AlreadyTerminal { .. }) => {
+                let time_is_left = visible_at(before).is_none_or(|at| at > self.now);
+                assert!(!(holds && time_is_left), "the owner was refused: {:?}", decision.reply());
+            }
+            Err(other) => panic!("not a refusal of a worker: {other:?}"),
+        }
+    }
+
+    /// I5: before its instant nothing expires, from it on nothing else succeeds.
+    fn check_expiry(&self, before: &Task, decision: &Decision, after: &Task) {
+        let expired = visible_at(before).is_some_and(|at| at <= self.now);
+        let revived = decision.reply() == Ok(&Reply::Revived);
+        if expired {
+            match decision.reply() {
+                Ok(Reply::Renewed | Reply::Closed { duplicate: false }) => panic!("too late, and accepted"),
+                Ok(Reply::Claim(ClaimReply::Claimed)) => assert_eq!(decision.writes.len(), 1),
+                _ => {}
+            }
+            let ended_or_moved_on = after.state != before.state || decision.writes.is_empty();
+            assert!(ended_or_moved_on, "written over an expiry");
+        } else if !revived && before.status().is_live() {
+            let doomed = |kind| kind == TimeoutKind::ScheduleToClose && before.running().is_some();
+            let kind = after.ended().and_then(|ended| match &ended.outcome {
+                Outcome::TimedOut { kind, .. } | Outcome::Cancelled { timeout: Some(kind) } => Some(*kind),
+                Outcome::Completed { .. }
+                | Outcome::Failed { .. }
+                | Outcome::Cancelled { timeout: None }
+                | Outcome::Skipped => None,
+            });
+            assert!(kind.is_none_or(doomed), "expired too early: {kind:?}");
+        }
+    }
+
+    /// I4 and I9: the backstop stands behind every hint, and hints are only sent where one is missing.
+    fn check_hints(&self, before: &Task, command: &Command, decision: &Decision, after: &Task) {
+        let by_tick = matches!(command, Command::Due(_) | Command::Timer { .. });
+        let hints = hints(decision);
+        if let (State::Pending(pending), Some(due), false) = (&after.state, after.due, by_tick) {
+            let backstop = hint_needed_at(after).unwrap().plus(self.plan.limits.backstop);
+            let written = !decision.writes.is_empty();
+            assert!(!written || due.at <= backstop, "no backstop for {pending:?}");
+        }
+        let extended = decision.writes.iter().any(|write| matches!(write, Write::ExtendBlob { .. }))
+            || decision.writes.iter().any(|write| matches!(write, Write::ExtendKey { .. }));
+        if by_tick && !extended && !decision.writes.is_empty() {
+            assert!(after.due.is_none_or(|due| due.at > self.now), "the tick would find it again at once");
+        }
+        if by_tick && hints.is_empty() && after.state == before.state && !extended {
+            assert_eq!(after.version, before.version, "re-arming made hints stale");
+        }
+        assert!(hints.len() <= 1 && decision.effects.len() <= hints.len() + 1);
+        if !hints.is_empty() {
+            assert!(after.status().is_live());
+        }
+        if decision.reply() == Ok(&Reply::Due(DueReply::Dispatched)) && before.state == after.state {
+            let needed_at = match &before.state {
+                State::Pending(pending) => pending.unread_since.unwrap_or(pending.available_at),
+                State::Running(running) => running.lease_expires_at,
+                State::Ended(ended) => ended.ended_at,
+            };
+            let needed_at = needed_at.max(before.hinted_at.unwrap_or(needed_at));
+            assert!(needed_at.plus(self.plan.limits.backstop) <= self.now, "sent again too soon");
+        }
+    }
+}
+
+fn hints(decision: &Decision) -> Vec<&Effect> {
+    decision.effects.iter().filter(|effect| matches!(effect, Effect::Dispatch { .. })).collect()
+}
+
+/// I10: a call repeated after its write changes nothing that matters, and succeeds if it had.
+pub(super) fn check_repetition(command: &Command, first: &Decision, again: &Decision) {
+    match command {
+        Command::Schedule(_)
+        | Command::Claim(_)
+        | Command::Complete(_)
+        | Command::Fail(_)
+        | Command::Release { .. }
+        | Command::Cancel { .. } => {
+            assert_eq!(again.writes, []);
+            assert_eq!(again.outcome.is_ok(), first.outcome.is_ok(), "{:?}", again.outcome);
+            if first.reply() == Ok(&Reply::Claim(ClaimReply::Claimed)) {
+                assert_eq!(again.outcome, first.outcome);
+            }
+        }
+        Command::Heartbeat(_) => {
+            // Which refusal it is may change: the record forgets its oldest attempts.
+            assert_eq!(again.outcome.is_ok(), first.outcome.is_ok(), "{:?}", again.outcome);
+            let states = [first, again].map(|decision| decision.record().map(|task| &task.state));
+            assert_eq!(states[0], states[1]);
+        }
+        Command::Retry | Command::Unpark => assert_eq!(again.writes, []),
+        Command::Due(_) => {
+            assert!(hints(first).is_empty() || hints(again).is_empty(), "one tick sent two hints");
+        }
+        Command::Timer { .. } => {
+            let timed_out = first.reply() == Ok(&Reply::Due(DueReply::TimedOut));
+            assert!(!timed_out || again.outcome != first.outcome, "timed out twice");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Timers: every instant that a user can see has one on its way to it, and none is sent without need.
+
+use super::fixture::{Scene, task};
+use crate::decision::DueReply;
+use crate::due::DueKind;
+use crate::task::Status;
+use crate::task::decision::Reply;
+use crate::timeout::OnTimeout::{Retry, Terminal};
+
+const WAITING: Reply = Reply::Due(DueReply::Waiting);
+const NOTHING: Reply = Reply::Due(DueReply::Nothing);
+
+#[test]
+fn whoever_writes_an_instant_that_comes_soon_sends_its_timer() {
+    task().deadline("200s").scheduled().due("200s", DueKind::Armed).sends_timer_for("200s");
+    task().deadline("201s").scheduled().due("201s", DueKind::Instant).sends_no_timer();
+    let scene = task().close_within("30s", Terminal).scheduled().sends_no_timer().at("1m").claim("a");
+    scene.due("1m 30s", DueKind::Armed).sends_timer_for("1m 30s");
+    task().start_within("5s", Retry).scheduled().sends_timer_for("5s");
+}
+
+#[test]
+fn leases_starts_and_backstops_get_no_timer() {
+    let scene = task().starting_in("1m").scheduled().sends_no_timer().at("1m").claim("a").sends_no_timer();
+    scene.heartbeat("a").sends_no_timer().next_tick().sends_no_timer();
+    task().starting_in("1h").scheduled().sends_no_timer().next_tick().sends_no_timer();
+}
+
+#[test]
+fn a_timer_that_comes_in_time_settles_what_has_passed() {
+    let scene = task().deadline("1m").scheduled().at("1m").timer_for("1m");
+    scene.is(Status::TimedOut).sends_nothing().timer_for("1m").replies(NOTHING).changes_nothing();
+}
+
+#[test]
+fn a_timer_whose_instant_has_moved_away_goes_on_to_it() {
+    let scene = task().heartbeats("20s", Retry).scheduled().claim("a").sends_timer_for("20s");
+    let scene = scene.at("15s").heartbeat("a").sends_nothing();
+    let scene = scene.at("20s").timer_for("20s").replies(WAITING).changes_nothing().sends_timer_for("35s");
+    // The record still lies where it did; the one timer goes from heartbeat to heartbeat.
+    let scene = scene.at("30s").heartbeat("a").sends_nothing();
+    let scene = scene.at("35s").timer_for("20s").replies(WAITING).sends_timer_for("50s");
+    scene.at("50s").timer_for("20s").replies(Reply::Due(DueReply::TimedOut));
+}
+
+#[test]
+fn a_timer_for_a_place_that_the_record_has_left_goes_nowhere() {
+    let scene = task().heartbeats("20s", Retry).scheduled().claim("a").at("15s").heartbeat("a");
+    // The tick puts the record into its new place, with a timer for that one.
+    let scene = scene.at("21s").tick().due("35s", DueKind::Armed).sends_timer_for("35s");
+    scene.timer_for("20s").replies(NOTHING).sends_nothing();
+}
+
+#[test]
+fn an_attempt_shorter_than_the_wait_before_it_needs_no_timer_of_its_own() {
+    // The timer of the earlier place comes first, and goes on to the attempt's end.
+    let scene = task().start_within("30s", Retry).close_within("1m", Terminal).scheduled();
+    let scene = scene.sends_timer_for("30s").at("10s").claim("a").due("30s", DueKind::Armed).sends_nothing();
+    let scene = scene.at("30s").timer_for("30s").replies(WAITING).sends_timer_for("1m 10s");
+    scene.at("1m 10s").timer_for("30s").is(Status::TimedOut);
+}
+
+#[test]
+fn nothing_new_is_left_to_a_timer_that_may_pass_before_it_is_written() {
+    let scene = task().start_within("30s", Retry).close_within("1m", Terminal).scheduled();
+    scene.at("20s").claim("a").due("1m 20s", DueKind::Armed).sends_timer_for("1m 20s");
+}
+
+#[test]
+fn a_place_in_the_past_leads_to_nothing_new_so_the_next_instant_gets_its_own_timer() {
+    let scene = task().attempts(3).close_within("10s", Retry).scheduled().claim("a").at("4s").fail("a");
+    let scene = scene.at("12s").timer_for("10s").replies(NOTHING).claim("b");
+    scene.due("22s", DueKind::Armed).sends_timer_for("22s");
+}
+
+#[test]
+fn an_instant_just_behind_a_backstop_is_not_left_to_the_tick_of_that_backstop() {
+    let scene = task().close_within("3m 30s", Terminal).scheduled().at("7m").claim("a");
+    // 10m 30s, and the record lay at 10m: that tick may come a minute later.
+    scene.due("10m 30s", DueKind::Instant).sends_no_timer();
+    let scene = task().close_within("3m", Terminal).scheduled().at("7m 30s").claim("a");
+    scene.due("10m 30s", DueKind::Armed).sends_timer_for("10m 30s");
+}
+
+#[test]
+fn a_retry_under_a_deadline_has_a_timer_for_the_deadline() {
+    let scene = task().attempts(3).deadline("2m").close_within("30s", Retry).scheduled().claim("a");
+    let scene = scene.sends_timer_for("30s").at("30s").timer_for("30s").is(Status::Pending);
+    scene.due("2m", DueKind::Armed).sends_timer_for("2m");
+}
+
+#[test]
+fn an_operators_retry_takes_its_timers_from_its_new_instants() {
+    let scene: Scene = task().start_within("1m", Terminal).scheduled().at("1m").timer_for("1m");
+    let scene = scene.is(Status::TimedOut).at("10m").retry().is(Status::Pending);
+    scene.due("11m", DueKind::Armed).sends_timer_for("11m");
+}

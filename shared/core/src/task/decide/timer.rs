@@ -1,0 +1,21 @@
+//! timer: somebody was to look at a task at this instant. What has passed is settled; if something comes later, the
+//! timer goes on to it.
+
+use crate::command::Context;
+use crate::decision::DueReply;
+use crate::place;
+use crate::task::Task;
+use crate::task::decision::{Decision, Reply};
+use crate::task::transition;
+use crate::time::Timestamp;
+
+pub(super) fn decide(task: &Task, due_at: Timestamp, context: &Context<'_>) -> Decision {
+    if let Some(after) = transition::settle(task, context) {
+        return super::due::moved(task, after, DueReply::TimedOut, context);
+    }
+    let (reply, timer) = match place::next_timer(task, due_at, context.now) {
+        Some(timer) => (DueReply::Waiting, vec![timer]),
+        None => (DueReply::Nothing, vec![]),
+    };
+    Decision { effects: timer, ..Decision::unchanged(task, Ok(Reply::Due(reply))) }
+}

@@ -1,0 +1,232 @@
+//! When the tick has to look at a record: early is harmless, late never happens.
+
+use crate::due::{Due, DueKind, START_LEAD, shard_of_name};
+use crate::duration::Millis;
+use crate::id::{RecordId, TaskId};
+use crate::limits::Limits;
+use crate::place::{self, Placed};
+use crate::task::{State, Task};
+use crate::time::{Timestamp, earliest};
+
+/// How soon a hint is looked for that nobody has read for long, once the task waits anew.
+const LOOK_SOON: Millis = Millis::from_secs(60);
+
+/// The shard of a new task.
+pub fn shard_of(id: &TaskId, shards: u16) -> u16 {
+    shard_of_name(id.as_str(), shards)
+}
+
+/// The earliest instant at which something a user can see happens to this task by itself.
+pub fn visible_at(task: &Task) -> Option<Timestamp> {
+    earliest(instants(task))
+}
+
+/// When the record last needed a hint: the instant its backstop counts from.
+pub fn hint_needed_at(task: &Task) -> Option<Timestamp> {
+    match &task.state {
+        State::Pending(pending) => Some(pending.available_at.max(task.hinted_at.unwrap_or(Timestamp::EPOCH))),
+        State::Running(running) => Some(running.claimed_at.max(task.hinted_at.unwrap_or(Timestamp::EPOCH))),
+        State::Ended(_) => None,
+    }
+}
+
+/// Since when the hint of a waiting task has been there to be read, also where the time to start has passed meanwhile.
+pub(crate) fn hint_unread_since(task: &Task) -> Option<Timestamp> {
+    let needed_at = hint_needed_at(task)?;
+    let unread_since = match &task.state {
+        State::Pending(pending) => pending.unread_since,
+        State::Running(_) | State::Ended(_) => None,
+    };
+    Some(unread_since.map_or(needed_at, |since| task.hinted_at.map_or(since, |again| again.max(since))))
+}
+
+impl Placed for Task {
+    fn record_id(&self) -> RecordId {
+        self.id.clone().into()
+    }
+
+    fn due(&self) -> Option<Due> {
+        self.due
+    }
+
+    fn put(&mut self, due: Option<Due>) {
+        self.due = due;
+    }
+
+    fn instants(&self) -> [Option<Timestamp>; 3] {
+        instants(self)
+    }
+
+    fn latest(&self, now: Timestamp, limits: &Limits) -> Option<Due> {
+        latest(self, now, limits)
+    }
+
+    fn is_in_hands(&self) -> bool {
+        self.running().is_some()
+    }
+}
+
+/// The instants of a task that its users can see, whichever comes first.
+fn instants(task: &Task) -> [Option<Timestamp>; 3] {
+    match &task.state {
+        State::Pending(pending) => [task.deadline_at, pending.schedule_to_start_at, None],
+        State::Running(running) => [task.deadline_at, running.start_to_close_at, running.heartbeat_at],
+        State::Ended(_) => [None; 3],
+    }
+}
+
+/// Whether the record waits for somebody to read its hint, and has for so long that the hint may be lost.
+pub fn may_be_lost(task: &Task, now: Timestamp, limits: &Limits) -> bool {
+    waits_since(task, now).is_some_and(|since| now.since(since) >= limits.backstop)
+}
+
+/// Whether a look at the task depends on its queue: only where its hint may be lost or was parked, and nothing has passed
+/// that ends the wait anyway.
+pub fn asks_its_queue(task: &Task, now: Timestamp, limits: &Limits) -> bool {
+    (task.parked || may_be_lost(task, now, limits)) && visible_at(task).is_none_or(|at| at > now)
+}
+
+/// Since when the task has been waiting for somebody to read its hint; `None` while it isn't.
+pub(crate) fn waits_since(task: &Task, now: Timestamp) -> Option<Timestamp> {
+    let since = match &task.state {
+        State::Pending(pending) if pending.hint_later || pending.available_at > now => return None,
+        State::Pending(pending) => pending.unread_since.unwrap_or(pending.available_at),
+        State::Running(running) => running.lease_expires_at,
+        State::Ended(_) => return None,
+    };
+    (since <= now).then(|| since.max(task.hinted_at.unwrap_or(since)))
+}
+
+/// The latest place in the index that this state allows.
+pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
+    let shard = task.due.map_or_else(|| shard_of(&task.id, limits.due_shards), |due| due.shard);
+    let own = match &task.state {
+        State::Pending(pending) if pending.hint_later => {
+            Due { at: pending.available_at.minus(START_LEAD), kind: DueKind::Start, shard }
+        }
+        // Resuming its queue sends its hint; the tick is only there in case that fails.
+        State::Pending(_) | State::Running(_) if task.parked => {
+            Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard }
+        }
+        State::Pending(_) | State::Running(_) => {
+            let needed_at = hint_needed_at(task)?;
+            // Nobody misses a hint before the start, and no tick finds its own work again at once.
+            let soonest = needed_at.max(now.plus(LOOK_SOON));
+            let missed_at = hint_unread_since(task)?.plus(limits.backstop).max(soonest);
+            let at = needed_at.plus(limits.backstop).min(missed_at);
+            Due { at, kind: DueKind::Backstop, shard }
+        }
+        State::Ended(_) => return None,
+    };
+    Some(place::place(visible_at(task), own, now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::due::keep_or_lower;
+    use crate::task::decide::tests::fixture::{t, task};
+    use crate::timeout::OnTimeout::Retry;
+
+    fn place(at: &str, kind: DueKind) -> Due {
+        Due { at: t(at), kind, shard: 3 }
+    }
+
+    #[test]
+    fn a_shard_is_fixed_by_the_id_and_always_one_of_those_there_are() {
+        let ids: Vec<_> = (0..1_000).map(|n| TaskId::parse(format!("task-{n}")).unwrap()).collect();
+        let mut counts = [0; 16];
+        for id in &ids {
+            counts[usize::from(shard_of(id, 16))] += 1;
+            assert_eq!(shard_of(id, 1), 0);
+            assert_eq!(shard_of(id, 0), 0);
+        }
+        assert!(counts.iter().all(|count| (30..100).contains(count)), "{counts:?}");
+        // Stored records lie where this says: it must never change.
+        assert_eq!(shard_of(&ids[0], 16), 9);
+        assert_eq!(shard_of(&ids[0], u16::MAX), 45_165);
+    }
+
+    #[test]
+    fn ids_that_follow_a_pattern_spread_evenly_over_the_shards() {
+        let patterns: [fn(u32) -> String; 6] = [
+            |n| format!("order-{n}"),
+            |n| format!("order-{}", n * 100),
+            |n| format!("{n:08}"),
+            |n| format!("{:x}", n * 16),
+            |n| format!("tenant-{}:invoice-{}", n % 100, n / 100),
+            |n| format!("2026-11-22T{:02}:{:02}:{:02}", n / 3_600, n / 60 % 60, n % 60),
+        ];
+        for id_of in patterns {
+            for shards in [16_u16, 32, 64] {
+                let mut counts = vec![0_u32; usize::from(shards)];
+                for n in 0..20_000 {
+                    counts[usize::from(shard_of_name(&id_of(n), shards))] += 1;
+                }
+                let (mean, hottest) = (20_000 / u32::from(shards), counts.into_iter().max().unwrap());
+                assert!(hottest * 4 <= mean * 5, "{}: {hottest} of {mean} in one of {shards}", id_of(1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_stays_in_its_shard_when_the_count_grows() {
+        let scene = task().scheduled();
+        let shard = scene.record().due.unwrap().shard;
+        for due_shards in [1, 17, 1_000] {
+            let limits = Limits { due_shards, ..Limits::default() };
+            assert_eq!(latest(scene.record(), t("0s"), &limits).unwrap().shard, shard);
+        }
+    }
+
+    #[test]
+    fn users_see_deadlines_and_timeouts_but_neither_leases_nor_starts() {
+        let plan = || task().starting_in("1m").start_within("5m", Retry).close_within("30s", Retry);
+        assert_eq!(visible_at(task().starting_in("1m").scheduled().record()), None);
+        assert_eq!(visible_at(plan().scheduled().record()), Some(t("6m")));
+        assert_eq!(visible_at(plan().deadline("4m").scheduled().record()), Some(t("4m")));
+        assert_eq!(visible_at(task().scheduled().claim_for("a", "10s").record()), None);
+        let running = || plan().heartbeats("20s", Retry).scheduled().at("2m").claim("a");
+        assert_eq!(visible_at(running().record()), Some(t("2m 20s")));
+        assert_eq!(visible_at(running().at("2m 15s").heartbeat("a").record()), Some(t("2m 30s")));
+        assert_eq!(visible_at(running().complete("a").record()), None);
+    }
+
+    #[test]
+    fn a_hint_was_last_needed_at_the_start_at_the_claim_or_when_it_was_sent_again() {
+        let waiting = task().starting_in("1m").scheduled();
+        assert_eq!(hint_needed_at(waiting.record()), Some(t("1m")));
+        let again = waiting.at("7h").tick();
+        assert_eq!(hint_needed_at(again.record()), Some(t("7h")));
+        let running = again.at("8h").claim("a");
+        assert_eq!(hint_needed_at(running.record()), Some(t("8h")));
+        assert_eq!(hint_needed_at(running.complete("a").record()), None);
+    }
+
+    #[test]
+    fn the_latest_place_is_before_a_later_start_at_the_backstop_or_at_what_users_see() {
+        let limits = Limits::default();
+        let latest = |scene: crate::task::decide::tests::fixture::Scene| {
+            latest(scene.record(), t("0s"), &limits).map(|due| (due.at, due.kind))
+        };
+        assert_eq!(latest(task().starting_in("1h").scheduled()), Some((t("57m"), DueKind::Start)));
+        assert_eq!(latest(task().scheduled()), Some((t("10m"), DueKind::Backstop)));
+        let claimed = task().heartbeats("1h", Retry).scheduled().at("5m").claim("a");
+        assert_eq!(latest(claimed), Some((t("15m"), DueKind::Backstop)));
+        assert_eq!(latest(task().deadline("10m").scheduled()), Some((t("10m"), DueKind::Instant)));
+        let soon = task().starting_in("1h").deadline("57m").scheduled();
+        assert_eq!(latest(soon), Some((t("57m"), DueKind::Instant)));
+        assert_eq!(latest(task().scheduled().cancel()), None);
+    }
+
+    #[test]
+    fn a_place_is_kept_unless_it_is_too_late_or_the_task_has_ended() {
+        let (early, late) = (place("1m", DueKind::Recheck), place("2m", DueKind::Instant));
+        assert_eq!(keep_or_lower(Some(early), Some(late)), Some(early));
+        assert_eq!(keep_or_lower(Some(late), Some(early)), Some(early));
+        let same = place("2m", DueKind::Backstop);
+        assert_eq!(keep_or_lower(Some(same), Some(late)), Some(same));
+        assert_eq!(keep_or_lower(None, Some(late)), Some(late));
+        assert_eq!(keep_or_lower(Some(late), None), None);
+    }
+}

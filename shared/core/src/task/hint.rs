@@ -1,0 +1,176 @@
+//! The message that tells workers of a task. It is only a hint: the record in the table is the truth.
+
+use serde::{Deserialize, Serialize};
+
+use crate::task::{FORMAT, Task};
+
+/// A hint's body: the record as it stood, so that a claim needs no read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hint {
+    /// Version of the format.
+    pub v: u8,
+    /// The record, with its id, incarnation and version.
+    pub task: Task,
+}
+
+impl From<serde_json::Error> for HintError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+/// Why a message isn't a hint.
+#[derive(Debug, thiserror::Error)]
+pub enum HintError {
+    /// Not JSON of this shape. The text of the error says where, not what: a body may hold anything.
+    #[error("not a hint: {category:?} error at line {line} column {column}", category = .0.classify(), line = .0.line(), column = .0.column())]
+    Malformed(serde_json::Error),
+    /// Written by another version.
+    #[error("a hint of format {found}, where this build reads {FORMAT}")]
+    UnknownFormat {
+        /// The version it claims.
+        found: u64,
+    },
+}
+
+impl Hint {
+    /// The hint of this record.
+    pub fn of(task: &Task) -> Self {
+        Self { v: FORMAT, task: task.clone() }
+    }
+
+    /// Reads a message's body; an unknown version is refused before anything else is looked at.
+    pub fn parse(body: &str) -> Result<Self, HintError> {
+        #[derive(Deserialize)]
+        struct Envelope {
+            v: u64,
+        }
+        let envelope: Envelope = serde_json::from_str(body)?;
+        if envelope.v != u64::from(FORMAT) {
+            return Err(HintError::UnknownFormat { found: envelope.v });
+        }
+        let hint: Self = serde_json::from_str(body)?;
+        if hint.task.format != FORMAT {
+            return Err(HintError::UnknownFormat { found: u64::from(hint.task.format) });
+        }
+        Ok(hint)
+    }
+
+    /// The message's body.
+    pub fn body(&self) -> Result<String, HintError> {
+        Ok(serde_json::to_string(self)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::duration::Millis;
+    use crate::limits::Limits;
+    use crate::retry::{Jitter, RetryPolicy};
+    use crate::task::decide::tests::fixture::{BUSY, Scene, t, task};
+    use crate::timeout::OnTimeout::{Cancel, Retry, Terminal};
+
+    /// Written once, and from then on what deployed builds send each other.
+    const GOLDEN: &str = include_str!("../../golden/hint-v1.json");
+
+    /// The hint of a record in which every field is set.
+    fn full() -> Hint {
+        let mut plan = task()
+            .attempts(5)
+            .delays(&["1s", "5s"])
+            .non_retryable("bad_address")
+            .deadline("1d")
+            .start_within("10m", Retry)
+            .close_within("30m", Terminal)
+            .heartbeats("1h", Cancel)
+            .input(r#"{"amount":1.50}"#)
+            .labels(&format!("{{\"note\":\"{}\"}}", "x".repeat(600)))
+            .keyed();
+        plan.schedule.retry = RetryPolicy {
+            max_delay: Some(Millis::from_secs(60)),
+            jitter: Jitter::Full,
+            ..plan.schedule.retry
+        };
+        let scene = plan.scheduled().at("1s").claim("a").fail_with("a", "broken", "on fire");
+        let scene = scene.at("10s").claim("b").release("b").claim("c").progress("c", 0.5).cancel();
+        Hint::of(
+            scene
+                .edit(|task| {
+                    task.losses = 1;
+                    task.revived_at = Some(t("1s"));
+                    task.hinted_at = Some(t("2s"));
+                    task.parked = true;
+                    if let crate::task::State::Running(running) = &mut task.state {
+                        running.shared = true;
+                    }
+                })
+                .record(),
+        )
+    }
+
+    #[test]
+    fn a_full_hint_is_written_and_read_exactly_as_it_always_was() {
+        let hint = full();
+        assert_eq!(hint.body().unwrap(), GOLDEN.trim_end());
+        assert_eq!(Hint::parse(GOLDEN).unwrap(), hint);
+    }
+
+    #[test]
+    fn the_golden_hint_lacks_no_field() {
+        let golden: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();
+        let keys: Vec<_> = golden["task"].as_object().unwrap().keys().map(String::as_str).collect();
+        let all = "att dl due fp hin id in inc k key lab los n non prk pro q ret rev st t0 tim v ver";
+        assert_eq!(keys, all.split(' ').collect::<Vec<_>>());
+        let running: Vec<_> = golden["task"]["st"]["r"].as_object().unwrap().keys().collect();
+        assert_eq!(running, ["c", "d", "h", "l", "m", "r", "s", "w", "x", "z"]);
+    }
+
+    #[test]
+    fn every_state_is_written_as_it_always_was() {
+        let json = |scene: &Scene| serde_json::to_string(&scene.record().state).unwrap();
+        let ended = |outcome: &str| {
+            let (at, until) = (t("0s").as_millis(), t("0s").plus(Limits::default().retention).as_millis());
+            format!(r#"{{"e":{{"o":{outcome},"e":{at},"x":{until}}}}}"#)
+        };
+        let at = t("0s").as_millis();
+        assert_eq!(json(&task().scheduled()), format!(r#"{{"p":{{"a":{at}}}}}"#));
+        let later = task().starting_in("1h").start_within("1m", Retry).scheduled();
+        let (a, s) = (at + 3_600_000, at + 3_660_000);
+        assert_eq!(json(&later), format!(r#"{{"p":{{"a":{a},"s":{s},"l":true}}}}"#));
+        let running = || task().scheduled().claim("a");
+        assert_eq!(json(&running().complete_with("a", "[1]")), ended(r#"{"c":{"o":{"j":"[1]"}}}"#));
+        let failed = running().fail_with("a", "broken", "on fire");
+        assert_eq!(json(&failed), ended(r#"{"f":{"x":{"c":"broken","m":"on fire"}}}"#));
+        assert_eq!(json(&running().cancel_by_force()), ended(r#"{"z":{}}"#));
+        assert_eq!(json(&task().attempts(0).scheduled()), ended(r#""s""#));
+        let timed_out = task().deadline("1s").scheduled().at("1s").tick_seeing(BUSY);
+        let expected = r#"{"e":{"o":{"t":{"k":"c","x":{"c":"timed_out","m":"the task's deadline passed"#;
+        assert!(json(&timed_out).starts_with(expected), "{}", json(&timed_out));
+        for scene in [failed, later, timed_out, running().complete("a")] {
+            let hint = Hint::of(scene.record());
+            assert_eq!(Hint::parse(&hint.body().unwrap()).unwrap(), hint);
+        }
+    }
+
+    #[test]
+    fn an_unknown_version_is_refused_before_anything_else_is_looked_at() {
+        let newer = GOLDEN.replacen("\"v\":1", "\"v\":2", 1);
+        assert!(matches!(Hint::parse(&newer), Err(HintError::UnknownFormat { found: 2 })));
+        let error = Hint::parse(r#"{"v":300,"payload":"of a shape nobody knows yet"}"#).unwrap_err();
+        assert_eq!(error.to_string(), "a hint of format 300, where this build reads 1");
+    }
+
+    #[test]
+    fn an_error_never_repeats_what_the_message_held() {
+        let error = Hint::parse("\"a secret\"").unwrap_err().to_string();
+        assert!(error.contains("line 1") && !error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_hint_is_refused() {
+        for body in ["", "{}", "[]", r#"{"v":"1"}"#, r#"{"v":1}"#, r#"{"v":1,"task":{}}"#, &GOLDEN[..99]] {
+            assert!(matches!(Hint::parse(body), Err(HintError::Malformed(_))), "{body}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What happens next to a task by itself, and when: the answer to "why is it still there?".
+
+use crate::task::{State, Task};
+use crate::time::Timestamp;
+use crate::timeout::TimeoutKind;
+
+/// The next thing that happens if nobody does anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// What.
+    pub what: NextStep,
+    /// When; absent where it is up to others.
+    pub at: Option<Timestamp>,
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextStep {
+    /// It may be claimed from then on.
+    Available,
+    /// A worker has to claim it; no timeout limits the wait.
+    Claim,
+    /// Nobody claimed or finished it by then: this timeout fires.
+    Timeout(TimeoutKind),
+    /// Its worker counts as lost from then on, and another may take it over.
+    LeaseExpiry,
+    /// The record is deleted.
+    Deletion,
+}
+
+impl NextStep {
+    /// The name that answers use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Available => "becomes_available",
+            Self::Claim => "waits_for_worker",
+            Self::Timeout(TimeoutKind::ScheduleToClose) => "schedule_to_close_timeout",
+            Self::Timeout(TimeoutKind::ScheduleToStart) => "schedule_to_start_timeout",
+            Self::Timeout(TimeoutKind::Heartbeat) => "heartbeat_timeout",
+            Self::Timeout(TimeoutKind::StartToClose) => "start_to_close_timeout",
+            Self::LeaseExpiry => "lease_expires",
+            Self::Deletion => "deleted",
+        }
+    }
+}
+
+/// What happens next to this task. Of two things at one instant, the one that takes precedence is named.
+pub fn next(task: &Task, now: Timestamp) -> Next {
+    let deadline = (NextStep::Timeout(TimeoutKind::ScheduleToClose), task.deadline_at);
+    match &task.state {
+        State::Pending(pending) => {
+            let available = (pending.available_at > now).then_some(pending.available_at);
+            first([
+                deadline,
+                (NextStep::Timeout(TimeoutKind::ScheduleToStart), pending.schedule_to_start_at),
+                (NextStep::Available, available),
+            ])
+            .unwrap_or(Next { what: NextStep::Claim, at: None })
+        }
+        State::Running(running) => first([
+            deadline,
+            (NextStep::Timeout(TimeoutKind::Heartbeat), running.heartbeat_at),
+            (NextStep::Timeout(TimeoutKind::StartToClose), running.start_to_close_at),
+            (NextStep::LeaseExpiry, Some(running.lease_expires_at)),
+        ])
+        .unwrap_or(Next { what: NextStep::Claim, at: None }),
+        State::Ended(ended) => Next { what: NextStep::Deletion, at: Some(ended.expires_at) },
+    }
+}
+
+fn first<const N: usize>(steps: [(NextStep, Option<Timestamp>); N]) -> Option<Next> {
+    // min_by_key keeps the first of equals, which is the one that takes precedence.
+    steps
+        .into_iter()
+        .filter_map(|(what, at)| at.map(|at| Next { what, at: Some(at) }))
+        .min_by_key(|next| next.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::task::decide::tests::fixture::{Scene, t, task};
+    use crate::timeout::OnTimeout::Retry;
+
+    /// What is said to come next at that time, and when.
+    #[track_caller]
+    fn says(scene: &Scene, now: &str, what: NextStep, at: Option<&str>) {
+        assert_eq!(next(scene.record(), t(now)), Next { what, at: at.map(t) });
+    }
+
+    const DEADLINE: NextStep = NextStep::Timeout(TimeoutKind::ScheduleToClose);
+
+    #[test]
+    fn a_waiting_task_becomes_available_and_then_waits_for_a_worker() {
+        let scene = task().starting_in("1m").scheduled();
+        says(&scene, "0s", NextStep::Available, Some("1m"));
+        says(&scene, "59s 999ms", NextStep::Available, Some("1m"));
+        says(&scene, "1m", NextStep::Claim, None);
+    }
+
+    #[test]
+    fn a_waiting_task_meets_its_first_timeout_if_nobody_comes() {
+        let to_start = NextStep::Timeout(TimeoutKind::ScheduleToStart);
+        let scene = task().starting_in("1m").deadline("1h").start_within("5m", Retry).scheduled();
+        says(&scene, "0s", NextStep::Available, Some("1m"));
+        says(&scene, "1m", to_start, Some("6m"));
+        says(&task().deadline("3m").start_within("5m", Retry).scheduled(), "1m", DEADLINE, Some("3m"));
+        says(&task().deadline("5m").start_within("5m", Retry).scheduled(), "1m", DEADLINE, Some("5m"));
+        says(&task().starting_in("2h").deadline("1h").scheduled(), "0s", DEADLINE, Some("1h"));
+    }
+
+    #[test]
+    fn a_running_task_meets_the_first_of_its_timeouts_and_the_end_of_its_lease() {
+        let heartbeat = NextStep::Timeout(TimeoutKind::Heartbeat);
+        let to_close = NextStep::Timeout(TimeoutKind::StartToClose);
+        says(&task().scheduled().claim_for("a", "1m"), "0s", NextStep::LeaseExpiry, Some("1m"));
+        says(&task().heartbeats("20s", Retry).scheduled().claim("a"), "0s", heartbeat, Some("20s"));
+        says(&task().close_within("30s", Retry).scheduled().claim("a"), "0s", to_close, Some("30s"));
+        says(&task().deadline("40s").scheduled().claim("a"), "0s", DEADLINE, Some("40s"));
+    }
+
+    #[test]
+    fn of_two_things_at_one_instant_the_one_that_takes_precedence_is_named() {
+        let all = task().deadline("1m").heartbeats("1m", Retry).close_within("1m", Retry);
+        says(&all.scheduled().claim("a"), "0s", DEADLINE, Some("1m"));
+        let inner = task().heartbeats("1m", Retry).close_within("1m", Retry).scheduled().claim("a");
+        says(&inner, "0s", NextStep::Timeout(TimeoutKind::Heartbeat), Some("1m"));
+        let own = task().close_within("1m", Retry).scheduled().claim_for("a", "1m");
+        says(&own, "0s", NextStep::Timeout(TimeoutKind::StartToClose), Some("1m"));
+    }
+
+    #[test]
+    fn an_ended_task_is_deleted_after_its_retention() {
+        let scene = task().scheduled().at("1m").cancel();
+        let expected = Next { what: NextStep::Deletion, at: Some(t("1m").plus(Limits::default().retention)) };
+        assert_eq!(next(scene.record(), t("1m")), expected);
+    }
+
+    #[test]
+    fn every_step_has_a_name_of_its_own() {
+        let timeouts = [
+            TimeoutKind::ScheduleToClose,
+            TimeoutKind::ScheduleToStart,
+            TimeoutKind::Heartbeat,
+            TimeoutKind::StartToClose,
+        ];
+        let mut names: Vec<_> =
+            [NextStep::Available, NextStep::Claim, NextStep::LeaseExpiry, NextStep::Deletion]
+                .into_iter()
+                .chain(timeouts.map(NextStep::Timeout))
+                .map(NextStep::as_str)
+                .collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 8);
+    }
+}

@@ -1,0 +1,89 @@
+//! An execution's control record as an item, and back.
+//!
+//! As with tasks, an item is the record's own serialised form, the journal included: lists and numbers take fewer
+//! bytes in it than in a JSON text. What the keys say is left out: its id, its place in the due index, and, from its
+//! place in its workflow's list, the workflow's name and when it was started.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use tickover_core::execution::{Execution, ExecutionState, FORMAT};
+use tickover_core::time::Timestamp;
+use tickover_service::ports::StoreError;
+
+use crate::attribute::{LIST_AT, LIST_KEY, PK, TTL, execution as own, task as field};
+use crate::item::record::{self, from_item, to_item};
+use crate::item::{Item, check_format, corrupt, due_attributes, millis, number, read_due, seconds, string};
+use crate::key::{self, Key};
+use crate::page::list::{List, workflow_in};
+
+/// The fields of an execution that its item has elsewhere.
+const KNOWN: [&str; 4] = [field::ID, field::DUE, own::WORKFLOW, own::CREATED_AT];
+
+pub(crate) fn of_execution(execution: &Execution) -> Result<Item, StoreError> {
+    let id = &execution.id;
+    let mut item = to_item(execution)
+        .map_err(|_| corrupt(format!("the record of execution {id} can't be serialised")))?;
+    for known in KNOWN {
+        item.remove(known);
+    }
+    item.extend(Key::execution(id).attributes());
+    item.extend(added(execution));
+    Ok(item)
+}
+
+/// What an execution's item has instead of the fields that lie in its keys.
+fn added(execution: &Execution) -> Item {
+    let mut item = Item::new();
+    let list = List::Executions(&execution.workflow).key_of(execution.id.as_str());
+    item.insert(LIST_KEY.to_owned(), AttributeValue::S(list));
+    item.insert(LIST_AT.to_owned(), millis(execution.created_at));
+    if let Some(due) = execution.due {
+        item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
+    }
+    if let Some(expires_at) = expires_at(execution) {
+        item.insert(TTL.to_owned(), seconds(expires_at));
+    }
+    item
+}
+
+/// As [`crate::item::changes`]. The count of wakes is left out: others add to it without a decision.
+pub(crate) fn changes(before: &Execution, after: &Execution) -> Result<(Item, Item), StoreError> {
+    let [id, due, workflow, created_at] = KNOWN;
+    let difference = record::difference(before, after, &[id, due, workflow, created_at, own::WAKES])
+        .map_err(|_| corrupt(format!("the record of execution {} can't be serialised", after.id)))?;
+    Ok(difference.between(added(before), added(after)))
+}
+
+/// When the record may be deleted: not while what it left open is being ended.
+fn expires_at(execution: &Execution) -> Option<Timestamp> {
+    match &execution.state {
+        ExecutionState::Ended(ended) => Some(ended.expires_at),
+        ExecutionState::Pending(_)
+        | ExecutionState::Running(_)
+        | ExecutionState::Waiting(_)
+        | ExecutionState::Closing(_) => None,
+    }
+}
+
+/// Reads an execution. The format is checked before anything else is looked at.
+pub(crate) fn to_execution(mut item: Item) -> Result<Execution, StoreError> {
+    let id = string(&item, PK).and_then(key::execution_id);
+    let id =
+        id.ok_or_else(|| corrupt("an item that should be an execution has another record's key".to_owned()))?;
+    check_format(&item, FORMAT, &format!("execution {id}"))?;
+    let due = read_due(&item, &format!("execution {id}"))?;
+    let workflow = string(&item, LIST_KEY).and_then(workflow_in).map(str::to_owned);
+    let (Some(workflow), Some(created_at)) = (workflow, number(&item, LIST_AT)) else {
+        return Err(corrupt(format!("execution {id} lies in no workflow's list")));
+    };
+    item.insert(field::ID.to_owned(), AttributeValue::S(id.to_string()));
+    item.insert(own::WORKFLOW.to_owned(), AttributeValue::S(workflow));
+    item.insert(own::CREATED_AT.to_owned(), AttributeValue::N(created_at.to_string()));
+    // What serde has to say of a value it can't read quotes the value, and that may be a payload.
+    let mut execution: Execution = from_item(item)
+        .map_err(|_| corrupt(format!("the item of execution {id} isn't of its own format")))?;
+    execution.due = due;
+    Ok(execution)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,154 @@
+//! Where a listing goes on: opaque to callers, but checked like anything that comes from outside.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tickover_service::ports::StoreError;
+
+use crate::attribute::{DUE_AT, DUE_SHARD, PK, SK};
+use crate::item::{Item, number, shard_value, string};
+use crate::key::Key;
+use crate::page::list::Place;
+
+/// Longest partition key of ours, with room to spare.
+const PK_MAX: usize = 256;
+
+/// What goes from one item to the next, with the item's key as its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Walk {
+    /// Over a shard of the due index.
+    Due {
+        shard: u16,
+    },
+    Table,
+}
+
+/// The place behind the last entry of a walk's page.
+#[derive(Debug, Serialize, Deserialize)]
+struct Step {
+    pk: String,
+    sk: String,
+    /// The sort key in the index, in milliseconds; absent for a walk over the table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<i64>,
+}
+
+/// What a cursor holds: the name of the listing that it is good for, and the place in it.
+#[derive(Serialize, Deserialize)]
+struct Cursor<P> {
+    of: String,
+    behind: P,
+}
+
+/// The cursor behind this entry.
+pub(crate) fn encode(walk: Walk, entry: &Item) -> Option<String> {
+    let at = match walk {
+        Walk::Due { .. } => Some(number(entry, DUE_AT)?),
+        Walk::Table => None,
+    };
+    let behind = Step { pk: string(entry, PK)?.to_owned(), sk: string(entry, SK)?.to_owned(), at };
+    pack(&name(walk), behind)
+}
+
+/// The key to start behind. The index's own part of it is made from the listing, not taken from the cursor.
+pub(crate) fn decode(walk: Walk, cursor: &str) -> Result<Item, StoreError> {
+    let Step { pk, sk, at } = unpack(&name(walk), cursor)?;
+    if !is_key(&pk) || sk.is_empty() {
+        return Err(StoreError::BadCursor);
+    }
+    let mut start = Key { pk, sk }.attributes();
+    match (walk, at) {
+        (Walk::Due { shard }, Some(at)) => {
+            start.insert(DUE_SHARD.to_owned(), shard_value(shard));
+            start.insert(DUE_AT.to_owned(), AttributeValue::N(at.to_string()));
+        }
+        (Walk::Table, None) => {}
+        (Walk::Due { .. }, None) | (Walk::Table, Some(_)) => return Err(StoreError::BadCursor),
+    }
+    Ok(start)
+}
+
+/// The cursor behind this place of a list.
+pub(crate) fn encode_place(list: &str, behind: &Place) -> Option<String> {
+    pack(list, behind)
+}
+
+/// The place in a list to go on behind.
+pub(crate) fn decode_place(list: &str, cursor: &str) -> Result<Place, StoreError> {
+    let place: Place = unpack(list, cursor)?;
+    if is_key(&place.pk) { Ok(place) } else { Err(StoreError::BadCursor) }
+}
+
+fn name(walk: Walk) -> String {
+    match walk {
+        Walk::Due { shard } => format!("live/{shard}"),
+        Walk::Table => "all".to_owned(),
+    }
+}
+
+fn is_key(pk: &str) -> bool {
+    (1..=PK_MAX).contains(&pk.len())
+}
+
+fn pack<P: Serialize>(of: &str, behind: P) -> Option<String> {
+    let cursor = Cursor { of: of.to_owned(), behind };
+    Some(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).ok()?))
+}
+
+fn unpack<P: DeserializeOwned>(of: &str, cursor: &str) -> Result<P, StoreError> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| StoreError::BadCursor)?;
+    let cursor: Cursor<P> = serde_json::from_slice(&bytes).map_err(|_| StoreError::BadCursor)?;
+    if cursor.of == of { Ok(cursor.behind) } else { Err(StoreError::BadCursor) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARD: Walk = Walk::Due { shard: 3 };
+
+    fn last() -> Item {
+        let mut item = Key { pk: "task#a".into(), sk: "task".into() }.attributes();
+        item.insert(DUE_SHARD.to_owned(), shard_value(3));
+        item.insert(DUE_AT.to_owned(), AttributeValue::N("1700".into()));
+        item
+    }
+
+    #[test]
+    fn a_cursor_is_the_key_it_was_made_of() {
+        assert_eq!(decode(SHARD, &encode(SHARD, &last()).unwrap()).unwrap(), last());
+        assert_eq!(decode(Walk::Table, &encode(Walk::Table, &last()).unwrap()).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_lists_cursor_is_one_place_for_all_its_keys_and_good_for_that_list_only() {
+        let place = Place { at: 1_700, pk: "exec#order-7".into() };
+        let cursor = encode_place("wf#checkout", &place).unwrap();
+        assert_eq!(decode_place("wf#checkout", &cursor).unwrap(), place);
+        assert!(matches!(decode_place("wf#refund", &cursor), Err(StoreError::BadCursor)));
+        assert!(matches!(decode(Walk::Table, &cursor), Err(StoreError::BadCursor)));
+        let nobody = encode_place("dead", &Place { at: 1_700, pk: String::new() }).unwrap();
+        assert!(matches!(decode_place("dead", &nobody), Err(StoreError::BadCursor)));
+        assert!(cursor.len() < 100, "{cursor}");
+    }
+
+    #[test]
+    fn what_no_listing_gave_out_is_refused() {
+        let live = encode(SHARD, &last()).unwrap();
+        let nameless = URL_SAFE_NO_PAD.encode(r#"{"of":"all","behind":{"pk":"","sk":"task"}}"#);
+        let instant = URL_SAFE_NO_PAD.encode(r#"{"of":"all","behind":{"pk":"a","sk":"task","at":1}}"#);
+        for (walk, cursor) in [
+            (Walk::Table, ""),
+            (Walk::Table, "no cursor"),
+            (Walk::Table, "e30"),
+            (Walk::Table, &live),
+            (Walk::Due { shard: 4 }, &live),
+            (Walk::Table, &nameless),
+            (Walk::Table, &instant),
+        ] {
+            assert!(matches!(decode(walk, cursor), Err(StoreError::BadCursor)), "{cursor}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The lists of the list index: the keys that each is spread over, and how they are read as one list again.
+//!
+//! One key of an index takes 1,000 write units a second, and an index that is throttled refuses the write of the record
+//! itself. So each list is spread over [`KEYS`] keys by its records' ids. The number is part of the stored format and no
+//! setting: a record's key follows from its id alone, and every reader knows all keys there can be.
+
+mod lane;
+
+use std::cmp::Ordering;
+
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde::{Deserialize, Serialize};
+use tickover_core::due::shard_of_name;
+use tickover_core::id::WorkflowName;
+use tickover_service::ports::StoreError;
+
+use crate::attribute::{LIST_AT, LIST_INDEX, LIST_KEY, PK};
+use crate::item::{Item, number, string};
+use crate::page::LIMIT_MAX;
+use crate::page::cursor;
+use crate::store::DynamoStore;
+use lane::Lane;
+
+/// The keys of the index that each list is spread over: room for 32,000 failures a second, or starts of one workflow.
+pub(crate) const KEYS: u16 = 32;
+/// Of those, how many are read at once.
+const AT_ONCE: usize = 8;
+
+/// What comes before a workflow's name in the name of its list.
+const WORKFLOW: &str = "wf#";
+
+/// Records that operators list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum List<'a> {
+    /// Tasks that failed or timed out, the latest first.
+    Dead,
+    /// A workflow's executions, the latest started first.
+    Executions(&'a WorkflowName),
+    /// Crons, the earliest made first.
+    Crons,
+    /// Queues that have a record, in no order.
+    Queues,
+}
+
+/// A record's place in a list. No two records have the same, so it says exactly how far a reader has come, whichever
+/// key of the index the record lies under.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// The instant that the list is sorted by, in milliseconds.
+    pub(crate) at: i64,
+    /// The record's partition key.
+    pub(crate) pk: String,
+}
+
+impl List<'_> {
+    /// The name that cursors know it by.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Dead => "dead".to_owned(),
+            Self::Executions(workflow) => format!("{WORKFLOW}{workflow}"),
+            Self::Crons => "cron".to_owned(),
+            Self::Queues => "queue".to_owned(),
+        }
+    }
+
+    /// The index's key for the record of this id.
+    pub(crate) fn key_of(self, id: &str) -> String {
+        self.key(shard_of_name(id, KEYS))
+    }
+
+    fn key(self, number: u16) -> String {
+        format!("{}#{number}", self.name())
+    }
+
+    fn keys(self) -> impl Iterator<Item = String> {
+        (0..KEYS).map(move |number| self.key(number))
+    }
+
+    const fn is_latest_first(self) -> bool {
+        match self {
+            Self::Dead | Self::Executions(_) => true,
+            Self::Crons | Self::Queues => false,
+        }
+    }
+
+    /// How two places follow each other in this list.
+    fn compare(self, one: &Place, other: &Place) -> Ordering {
+        let ascending = one.cmp(other);
+        if self.is_latest_first() { ascending.reverse() } else { ascending }
+    }
+}
+
+impl Place {
+    fn of(entry: &Item) -> Option<Self> {
+        Some(Self { at: number(entry, LIST_AT)?, pk: string(entry, PK)?.to_owned() })
+    }
+}
+
+/// The workflow whose list this key of the index belongs to.
+pub(crate) fn workflow_in(key: &str) -> Option<&str> {
+    let (workflow, _) = key.strip_prefix(WORKFLOW)?.rsplit_once('#')?;
+    Some(workflow)
+}
+
+impl DynamoStore {
+    /// The partition keys of a list's next records in order, and the cursor behind the last of them.
+    ///
+    /// A page costs one query of each of the list's keys. Each is asked for little more than its share, and only one
+    /// that turns out to hold more of the page is asked again.
+    pub(crate) async fn listed(
+        &self,
+        list: List<'_>,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<(Vec<String>, Option<String>), StoreError> {
+        let limit = limit.clamp(1, LIMIT_MAX);
+        let behind = cursor.map(|cursor| cursor::decode_place(&list.name(), cursor)).transpose()?;
+        let mut lanes: Vec<Lane> = list.keys().map(|key| Lane::new(key, limit)).collect();
+        let mut found: Vec<Place> = Vec::with_capacity(limit);
+        while found.len() < limit {
+            self.fill(&mut lanes, list, behind.as_ref()).await?;
+            let first = lanes.iter_mut().filter(|lane| lane.first().is_some());
+            let first = first.min_by(|one, other| match (one.first(), other.first()) {
+                (Some(one), Some(other)) => list.compare(one, other),
+                (None, _) | (_, None) => Ordering::Equal,
+            });
+            let Some(next) = first.and_then(Lane::take) else { break };
+            found.push(next);
+        }
+        let has_more = lanes.iter().any(|lane| !lane.is_over());
+        let next = found.last().filter(|_| has_more);
+        let next = next.and_then(|last| cursor::encode_place(&list.name(), last));
+        Ok((found.into_iter().map(|place| place.pk).collect(), next))
+    }
+
+    /// The partition keys of all records of a list, in no order.
+    pub(crate) async fn all_listed(&self, list: List<'_>) -> Result<Vec<String>, StoreError> {
+        let pages = list.keys().map(|key| self.all_pages(self.list_query(&key)));
+        let pages: Vec<Vec<Item>> = stream::iter(pages).buffer_unordered(AT_ONCE).try_collect().await?;
+        Ok(pages.iter().flatten().filter_map(|item| string(item, PK).map(str::to_owned)).collect())
+    }
+
+    /// Sees to it that each lane knows its first record, or that it has none.
+    async fn fill(
+        &self,
+        lanes: &mut [Lane],
+        list: List<'_>,
+        behind: Option<&Place>,
+    ) -> Result<(), StoreError> {
+        let mut fills = Vec::new();
+        for lane in lanes {
+            if lane.is_dry() {
+                fills.push(lane.fill(self, list, behind));
+            }
+        }
+        stream::iter(fills).buffer_unordered(AT_ONCE).try_collect().await
+    }
+
+    fn list_query(&self, key: &str) -> QueryFluentBuilder {
+        self.query(LIST_INDEX)
+            .key_condition_expression("#list = :list")
+            .expression_attribute_names("#list", LIST_KEY)
+            .expression_attribute_values(":list", AttributeValue::S(key.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

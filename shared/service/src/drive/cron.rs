@@ -1,0 +1,33 @@
+//! How crons go through the loop.
+
+use tickover_core::command::Context;
+use tickover_core::cron::{Command, Cron, Decision, Reply};
+use tickover_core::id::CronId;
+
+use super::Drive;
+use crate::ports::{Current, Store, StoreError};
+use crate::service::Rules;
+
+impl Drive for Command {
+    type Record = Cron;
+    type Reply = Reply;
+    type Id = CronId;
+    const TELLS_FIRST: bool = false;
+
+    fn decide(&self, rules: &dyn Rules, cron: Option<&Cron>, context: &Context<'_>) -> Decision {
+        rules.decide_cron(cron, self, context)
+    }
+
+    async fn read(store: &dyn Store, id: &CronId) -> Result<Option<Cron>, StoreError> {
+        store.cron(id).await
+    }
+
+    /// Stores don't give crons back: few write the same one at once.
+    fn current(_current: Current) -> Option<Box<Cron>> {
+        None
+    }
+
+    fn id(cron: &Cron) -> &CronId {
+        &cron.id
+    }
+}

@@ -1,0 +1,55 @@
+//! How executions go through the loop.
+
+use tickover_core::command::Context;
+use tickover_core::execution::journal::Happened;
+use tickover_core::execution::{Command, Decision, Execution, Reply};
+use tickover_core::id::ExecutionId;
+
+use super::Drive;
+use crate::error::ServiceError;
+use crate::metric;
+use crate::ports::{Current, Store, StoreError};
+use crate::service::{Rules, Service};
+
+impl Drive for Command {
+    type Record = Execution;
+    type Reply = Reply;
+    type Id = ExecutionId;
+    /// With its last commit an execution leaves the due index: whoever died after it would have told nobody, and nobody
+    /// would come to see.
+    const TELLS_FIRST: bool = true;
+
+    fn decide(&self, rules: &dyn Rules, execution: Option<&Execution>, context: &Context<'_>) -> Decision {
+        rules.decide_execution(execution, self, context)
+    }
+
+    async fn read(store: &dyn Store, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        store.execution(id).await
+    }
+
+    fn current(current: Current) -> Option<Box<Execution>> {
+        current.execution()
+    }
+
+    fn id(execution: &Execution) -> &ExecutionId {
+        &execution.id
+    }
+
+    async fn again(
+        &self,
+        service: &Service,
+        seen: &Execution,
+        current: &Execution,
+    ) -> Result<Option<Self>, ServiceError> {
+        service.asked_again(self, seen, current).await
+    }
+
+    /// Counts the steps whose end a worker has just written down.
+    fn count(&self, execution: &Execution) {
+        for entry in self.entries() {
+            if let Happened::Step { outcome, .. } = &entry.what {
+                metric::step_ended(&execution.queue, outcome.as_str());
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The SQS adapter against an SQS over the network.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::QueueAttributeName;
+use tickover_core::duration::Millis;
+use tickover_core::id::QueueName;
+use tickover_service::ports::{Outgoing, Queue, QueueError};
+use tickover_service::system::SystemClock;
+use tickover_sqs::{SqsQueue, create_queue};
+use tickover_tests::emulator;
+
+use crate::queue as suite;
+
+async fn client() -> Client {
+    Client::new(&emulator::aws_config().await)
+}
+
+/// Makes a queue that no other test has.
+async fn made(client: &Client, prefix: &str) -> anyhow::Result<String> {
+    Ok(create_queue(client, &emulator::unique(prefix), []).await?)
+}
+
+#[tokio::test]
+async fn the_queue_of_sqs_conforms() -> anyhow::Result<()> {
+    let client = client().await;
+    let mut urls = BTreeMap::new();
+    for name in suite::queue_names() {
+        urls.insert(name, made(&client, "conformance").await?);
+    }
+    suite::check(&SqsQueue::new(client, urls), &SystemClock).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_url_that_sqs_does_not_know_is_an_unknown_queue() -> anyhow::Result<()> {
+    let client = client().await;
+    let real = made(&client, "vanishing").await?;
+    client.delete_queue().queue_url(&real).send().await?;
+    let name = QueueName::parse("vanished")?;
+    let queue = SqsQueue::new(client, BTreeMap::from([(name.clone(), real)]));
+    let message = Outgoing { body: "a".to_owned(), delay: Millis::ZERO };
+    let answers = [
+        queue.send(&name, &[message]).await.map(drop),
+        queue.receive(&name, 1, Millis::ZERO, Millis::ZERO).await.map(drop),
+        queue.delete(&name, "made-up").await,
+        queue.change_visibility(&name, "made-up", Millis::ZERO).await,
+        queue.depth(&name).await.map(drop),
+    ];
+    for answer in answers {
+        assert!(matches!(&answer, Err(QueueError::Unknown { queue }) if queue == "vanished"), "{answer:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn making_a_queue_again_keeps_its_messages_and_changes_its_attributes() -> anyhow::Result<()> {
+    let client = client().await;
+    let name = emulator::unique("again");
+    let visibility = |seconds: u32| [(QueueAttributeName::VisibilityTimeout, seconds.to_string())];
+    let url = create_queue(&client, &name, visibility(40)).await?;
+    client.send_message().queue_url(&url).message_body("a").send().await?;
+    for seconds in [40, 50, 50] {
+        assert_eq!(create_queue(&client, &name, visibility(seconds)).await?, url);
+    }
+    assert_eq!(create_queue(&client, &name, []).await?, url);
+    let found = client
+        .get_queue_attributes()
+        .queue_url(&url)
+        .attribute_names(QueueAttributeName::VisibilityTimeout)
+        .attribute_names(QueueAttributeName::ApproximateNumberOfMessages)
+        .send()
+        .await?;
+    let attribute = |name| found.attributes().and_then(|all| all.get(&name)).map(String::as_str);
+    assert_eq!(attribute(QueueAttributeName::VisibilityTimeout), Some("50"));
+    assert_eq!(attribute(QueueAttributeName::ApproximateNumberOfMessages), Some("1"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_service_that_is_not_there_is_unavailable() -> anyhow::Result<()> {
+    let config = aws_sdk_sqs::config::Builder::from(&emulator::aws_config().await)
+        // Port 9 is the discard service, which nobody runs.
+        .endpoint_url("http://127.0.0.1:9")
+        .retry_config(aws_sdk_sqs::config::retry::RetryConfig::disabled())
+        .build();
+    let name = QueueName::parse("work")?;
+    let urls = BTreeMap::from([(name.clone(), "http://127.0.0.1:9/000000000000/work".to_owned())]);
+    let queue = SqsQueue::new(Client::from_conf(config), urls);
+    let depth = queue.depth(&name).await;
+    assert!(matches!(&depth, Err(QueueError::Unavailable { .. })), "{depth:?}");
+    let message = Outgoing { body: "a".to_owned(), delay: Millis::ZERO };
+    let sent = queue.send(&name, &[message.clone(), message]).await?;
+    assert!(sent.iter().all(|result| matches!(result, Err(QueueError::Unavailable { .. }))), "{sent:?}");
+    assert_eq!(sent.len(), 2);
+    Ok(())
+}

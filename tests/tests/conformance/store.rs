@@ -1,0 +1,144 @@
+//! What every store must do. Each case says so in its name, and runs on a store of its own.
+//!
+//! Indexes may lag behind on AWS; the cases expect them not to, as in emulators and in memory.
+
+mod create;
+mod crons;
+mod executions;
+mod fixture;
+mod lists;
+mod parts;
+mod rearm;
+mod together;
+mod update;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use executions::{found, joins, journals, moved, started, updated, woken};
+use fixture::World;
+use tickover_service::ports::{Store, StoreError};
+
+/// What a case does with a store that nothing has been written to. It panics, or returns the store's own error, if the
+/// store doesn't conform.
+type Check = fn(Arc<dyn Store>) -> BoxFuture<'static, Result<(), StoreError>>;
+
+/// One thing that every store does.
+struct Case {
+    name: &'static str,
+    check: Check,
+}
+
+macro_rules! cases {
+    ($($module:ident::$name:ident,)*) => {
+        &[$(Case { name: stringify!($name), check: |store| Box::pin($module::$name(World::new(store))) },)*]
+    };
+}
+
+const CASES: &[Case] = cases![
+    create::a_new_task_is_read_as_it_was_written,
+    create::every_outcome_is_read_as_it_was_written,
+    create::an_id_in_use_conflicts_with_its_task,
+    create::creating_again_by_the_same_decision_counts_as_done,
+    create::an_id_is_free_at_the_very_end_of_retention,
+    update::every_step_of_a_life_is_read_as_it_was_written,
+    update::a_stale_version_conflicts_with_the_current_record,
+    update::a_later_task_of_the_same_id_is_left_alone,
+    update::a_task_that_never_was_conflicts_with_nothing,
+    update::an_update_by_the_same_decision_counts_as_done,
+    update::a_lost_answer_is_not_ours_once_others_have_decided,
+    update::an_instant_that_would_be_found_too_late_conflicts,
+    update::a_place_moved_by_a_tick_is_left_where_it_is,
+    update::a_new_place_is_written_whole_over_one_moved_by_a_tick,
+    update::of_updates_at_once_one_wins,
+    rearm::moving_a_place_leaves_the_rest_of_the_record,
+    rearm::moving_it_again_counts_as_done,
+    rearm::a_place_that_has_moved_conflicts,
+    rearm::a_record_decided_on_since_keeps_its_place,
+    rearm::a_record_that_has_ended_is_not_woken,
+    together::a_key_and_its_task_are_written_together,
+    together::a_key_in_use_keeps_its_task_from_being_written,
+    together::a_task_in_use_keeps_its_key_from_being_written,
+    together::writing_both_again_counts_as_done_even_when_the_task_has_moved_on,
+    together::a_place_as_wanted_is_no_proof_for_other_writes,
+    lists::due_entries_come_in_order_and_in_pages,
+    lists::records_that_have_ended_are_not_due,
+    lists::failed_and_timed_out_tasks_are_dead_until_revived,
+    lists::a_long_list_is_one_list_in_pages_of_any_size,
+    lists::all_tasks_are_listed_and_nothing_else,
+    lists::live_tasks_are_listed_by_shard,
+    lists::a_cursor_of_nobodys_or_of_another_listing_is_refused,
+    parts::many_tasks_are_read_at_once_without_the_absent_ones,
+    parts::a_large_payload_is_read_as_it_was_written,
+    parts::a_payload_is_kept_longer_or_is_gone_already,
+    parts::a_queues_versions_follow_each_other,
+    parts::a_queue_lies_in_the_due_index_while_it_owes_walks,
+    parts::the_ticks_record_follows_itself,
+    parts::queues_are_listed_by_name,
+    parts::a_key_is_taken_over_only_from_the_record_that_was_seen,
+    parts::a_key_is_kept_longer,
+    started::a_new_execution_is_read_as_it_was_written,
+    started::an_id_in_use_conflicts_with_its_execution,
+    started::starting_again_by_the_same_decision_counts_as_done,
+    started::an_executions_id_is_free_at_the_very_end_of_retention,
+    started::a_task_and_an_execution_of_one_id_are_two_records,
+    updated::every_change_of_an_execution_is_read_as_it_was_written,
+    updated::a_stale_version_conflicts_with_the_current_execution,
+    updated::a_later_execution_of_the_same_id_is_left_alone,
+    updated::an_execution_that_never_was_conflicts_with_nothing,
+    updated::a_change_by_the_same_decision_counts_as_done_until_others_have_decided,
+    updated::an_executions_instant_that_would_be_found_too_late_conflicts,
+    updated::an_executions_place_moved_by_a_tick_is_left_unless_a_new_one_is_written,
+    updated::of_changes_of_an_execution_at_once_one_wins,
+    updated::an_execution_and_other_records_are_written_together_or_not_at_all,
+    moved::moving_an_executions_place_leaves_the_rest_of_it,
+    moved::an_executions_place_that_has_moved_conflicts,
+    moved::an_execution_decided_on_since_keeps_its_place,
+    woken::a_wake_changes_the_count_and_nothing_else,
+    woken::wakes_at_once_all_count,
+    woken::decisions_leave_the_count_of_wakes,
+    woken::one_that_was_woken_unseen_does_not_go_to_sleep,
+    woken::one_that_is_closed_or_gone_or_another_is_not_woken,
+    journals::segments_are_read_by_number_and_foreign_ones_with_them,
+    journals::segments_are_told_apart_by_run_incarnation_and_execution,
+    journals::a_journal_larger_than_one_answer_is_read_whole,
+    journals::a_segment_is_kept_longer_or_is_gone_already,
+    joins::a_place_is_counted_once_however_often_it_is_marked,
+    joins::joins_are_told_apart_by_all_that_they_are_of,
+    joins::of_places_marked_at_once_exactly_one_is_the_last,
+    found::many_executions_are_read_at_once_without_the_absent_ones,
+    found::executions_are_listed_by_workflow_the_latest_first,
+    found::a_long_list_of_executions_is_one_list_in_pages_of_any_size,
+    found::a_cursor_of_another_workflow_or_listing_is_refused,
+    found::what_is_due_comes_in_order_whatever_its_kind,
+    found::lists_of_tasks_hold_nothing_of_executions,
+    crons::every_change_of_a_cron_is_read_as_it_was_written,
+    crons::a_cron_is_made_once_and_changed_only_as_it_was_seen,
+    crons::a_cron_is_due_at_its_place_until_it_has_none,
+    crons::crons_are_listed_in_the_order_in_which_they_were_made,
+];
+
+/// Runs all cases, each on a store that `make` gives it, empty and its own.
+///
+/// # Panics
+///
+/// At the end, naming the cases that failed, if any did.
+pub(crate) async fn run<M, F>(make: M)
+where
+    M: Fn() -> F,
+    F: Future<Output = Arc<dyn Store>>,
+{
+    let mut failed = Vec::new();
+    for case in CASES {
+        let store = make().await;
+        match AssertUnwindSafe((case.check)(store)).catch_unwind().await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => failed.push(format!("{}: {error}", case.name)),
+            Err(_) => failed.push(format!("{}: see its panic above", case.name)),
+        }
+    }
+    assert!(failed.is_empty(), "{} of {} cases failed:\n{}", failed.len(), CASES.len(), failed.join("\n"));
+}

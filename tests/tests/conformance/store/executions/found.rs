@@ -1,0 +1,171 @@
+//! What finds executions: by many ids, by workflow, and by what is due.
+
+use tickover_core::due::{Due, DueKind};
+use tickover_core::execution::Execution;
+use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::id::{ExecutionId, RecordId};
+
+use super::fixture::{execution_id, parent_of, running, slot, workflow};
+use crate::store::fixture::{NOW, SHARD, World, id, later, present};
+use tickover_service::ports::{DueRange, Listing, StoreError};
+
+/// More pages than any case fills: a cursor that leads nowhere ends in a failure, not in a loop.
+const PAGES_MAX: usize = 50;
+
+impl World {
+    /// All executions of a workflow, page by page.
+    async fn of_workflow(&self, name: &str, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
+        let (mut all, mut cursor) = (Vec::new(), None);
+        for _ in 0..PAGES_MAX {
+            let page = self.store.list_executions(&workflow(name), limit, cursor.as_deref()).await?;
+            assert!(page.items.len() <= limit);
+            all.extend(page.items);
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(all);
+            }
+        }
+        panic!("the executions of {name} have no end");
+    }
+
+    async fn started_after(&self, id: &str, secs: u64, name: &str) -> Result<Execution, StoreError> {
+        let (workflow, created_at) = (workflow(name), later(secs));
+        self.start(Execution { workflow, created_at, ..self.execution(id) }).await
+    }
+}
+
+pub(crate) async fn many_executions_are_read_at_once_without_the_absent_ones(
+    world: World,
+) -> Result<(), StoreError> {
+    let mut written = Vec::new();
+    for number in 0..30 {
+        written.push(world.started(&format!("e-{number:02}")).await?);
+    }
+    let mut wanted: Vec<_> = (0..98).map(|number| execution_id(&format!("e-{number:02}"))).collect();
+    wanted.push(execution_id("e-00"));
+    let mut read = world.store.executions(&wanted).await?;
+    read.sort_by(|one, other| one.id.cmp(&other.id));
+    assert_eq!(read, written);
+    assert_eq!(world.store.executions(&[]).await?, []);
+    // Nothing is written meanwhile: then a glimpse shows the same.
+    assert_eq!(world.store.glimpse_execution(&execution_id("e-00")).await?.as_ref(), written.first());
+    assert_eq!(world.store.glimpse_execution(&execution_id("e-98")).await?, None);
+    Ok(())
+}
+
+pub(crate) async fn executions_are_listed_by_workflow_the_latest_first(
+    world: World,
+) -> Result<(), StoreError> {
+    for (id, secs) in [("b", 2), ("e", 5), ("a", 1), ("d", 4), ("c", 3)] {
+        world.started_after(id, secs, "checkout").await?;
+    }
+    let other = world.started_after("other", 3, "check").await?;
+    world.scheduled("task").await?;
+    world.failed("dead", NOW).await?;
+    let expected = ["e", "d", "c", "b", "a"].map(execution_id);
+    for limit in [1, 2, 100] {
+        assert_eq!(world.of_workflow("checkout", limit).await?, expected);
+    }
+    // Whatever becomes of it, it stays where it was started.
+    let taken = world.turned(&other, running()).await?;
+    let ended = world.ended(&taken).await?;
+    let again = Execution {
+        state: taken.state,
+        due: taken.due,
+        run: 2,
+        run_started_at: later(9),
+        ..world.next_version(&ended)
+    };
+    world.update(&ended, &again).await?;
+    assert_eq!(world.of_workflow("check", 2).await?, [execution_id("other")]);
+    assert_eq!(world.of_workflow("nothing", 2).await?, []);
+    Ok(())
+}
+
+pub(crate) async fn a_long_list_of_executions_is_one_list_in_pages_of_any_size(
+    world: World,
+) -> Result<(), StoreError> {
+    let mut expected = Vec::new();
+    for number in 0_u32..120 {
+        let (secs, name) = (u64::from(number / 40), format!("e-{number:03}"));
+        world.started_after(&name, secs, "checkout").await?;
+        expected.push((secs, execution_id(&name)));
+    }
+    expected.sort();
+    let expected: Vec<ExecutionId> = expected.into_iter().rev().map(|(_, id)| id).collect();
+    for limit in [9, 50, 1_000] {
+        assert_eq!(world.of_workflow("checkout", limit).await?, expected, "pages of {limit}");
+    }
+    assert_eq!(world.store.list_executions(&workflow("checkout"), 50, None).await?.items.len(), 50);
+    Ok(())
+}
+
+pub(crate) async fn a_cursor_of_another_workflow_or_listing_is_refused(
+    world: World,
+) -> Result<(), StoreError> {
+    for (id, secs) in [("a", 1), ("b", 2), ("c", 3)] {
+        world.started_after(id, secs, "checkout").await?;
+        world.failed(id, NOW).await?;
+    }
+    let (checkout, refund) = (workflow("checkout"), workflow("refund"));
+    let own = present(world.store.list_executions(&checkout, 1, None).await?.next);
+    let dead = present(world.store.list(Listing::Dead, 1, None).await?.next);
+    for (name, cursor) in
+        [(&checkout, ""), (&checkout, "e30"), (&checkout, dead.as_str()), (&refund, own.as_str())]
+    {
+        let refused = world.store.list_executions(name, 1, Some(cursor)).await;
+        assert!(matches!(refused, Err(StoreError::BadCursor)), "{name} {cursor:?}: {refused:?}");
+    }
+    for listing in [Listing::Live { shard: SHARD }, Listing::Dead, Listing::All] {
+        let refused = world.store.list(listing, 1, Some(&own)).await;
+        assert!(matches!(refused, Err(StoreError::BadCursor)), "{listing:?}: {refused:?}");
+    }
+    Ok(())
+}
+
+pub(crate) async fn what_is_due_comes_in_order_whatever_its_kind(world: World) -> Result<(), StoreError> {
+    for secs in [30, 10, 50] {
+        let execution = world.execution(&format!("e-{secs}"));
+        let due = Some(Due { at: later(secs), kind: DueKind::Instant, shard: SHARD });
+        world.start(Execution { due, ..execution }).await?;
+        let task = world.scheduled(&format!("t-{secs}")).await?;
+        world.moved(&task, Due { at: later(secs + 5), kind: DueKind::Recheck, shard: SHARD }).await?;
+    }
+    let range = DueRange { shard: SHARD, from: later(15), until: later(50) };
+    let (mut seen, mut cursor) = (Vec::new(), None);
+    for _ in 0..PAGES_MAX {
+        let page = world.store.due(range, 1, cursor.as_deref()).await?;
+        assert!(page.items.len() <= 1);
+        seen.extend(page.items.into_iter().map(|entry| (entry.record, entry.kind)));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let task = |name| (RecordId::Task(id(name)), DueKind::Recheck);
+    let execution = |name| (RecordId::Execution(execution_id(name)), DueKind::Instant);
+    assert_eq!(seen, [task("t-10"), execution("e-30"), task("t-30"), execution("e-50")]);
+    Ok(())
+}
+
+pub(crate) async fn lists_of_tasks_hold_nothing_of_executions(world: World) -> Result<(), StoreError> {
+    let execution = world.started("both").await?;
+    let key = SegmentKey { incarnation: execution.incarnation, run: 1, number: 1, mark: world.nonce() };
+    let segment = Segment { before: None, entries: vec![] };
+    world.store.put_segment(&execution.id, &key, &segment, later(60)).await?;
+    world.store.join(&parent_of("both", execution.incarnation), slot(0), later(60)).await?;
+    world.scheduled("task").await?;
+    for listing in [Listing::All, Listing::Live { shard: SHARD }] {
+        let (mut all, mut cursor) = (Vec::new(), None);
+        for _ in 0..PAGES_MAX {
+            let page = world.store.list(listing, 1, cursor.as_deref()).await?;
+            all.extend(page.items);
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(all, [id("task")], "{listing:?}");
+    }
+    Ok(())
+}

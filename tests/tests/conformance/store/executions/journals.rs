@@ -1,0 +1,106 @@
+//! The sealed parts of journals.
+
+use tickover_core::decision::Write;
+use tickover_core::execution::journal::{Entry, Happened, SEGMENT_BYTES, Segment, SegmentKey};
+use tickover_core::execution::{Execution, fixture};
+use tickover_core::id::Nonce;
+use tickover_core::payload::Payload;
+
+use super::fixture::{execution_id, step};
+use crate::store::fixture::{NOW, World, json, later};
+use tickover_service::ports::StoreError;
+
+fn key(world: &World, of: &Execution, run: u32, number: u32) -> SegmentKey {
+    SegmentKey { incarnation: of.incarnation, run, number, mark: world.nonce() }
+}
+
+fn noted(text: &str, before: Option<Nonce>) -> Segment {
+    let what = Happened::Note { kind: text.to_owned(), name: None };
+    Segment { before, entries: vec![Entry { at: NOW, what }] }
+}
+
+pub(crate) async fn segments_are_read_by_number_and_foreign_ones_with_them(
+    world: World,
+) -> Result<(), StoreError> {
+    let execution = world.execution("sealed");
+    let (id, incarnation) = (&execution.id, execution.incarnation);
+    assert_eq!(world.store.segments(id, incarnation, 1).await?, []);
+    let full = Segment { before: None, entries: fixture::every_entry(NOW) };
+    let mut written = vec![(key(&world, &execution, 1, 1), full)];
+    for number in 2..=11 {
+        let before = written.last().map(|(key, _)| key.mark);
+        written.push((key(&world, &execution, 1, number), noted(&number.to_string(), before)));
+    }
+    for (key, segment) in written.iter().rev() {
+        world.store.put_segment(id, key, segment, later(60)).await?;
+    }
+    // The same write again, after a lost answer.
+    world.store.put_segment(id, &written[0].0, &written[0].1, later(60)).await?;
+    assert_eq!(world.store.segments(id, incarnation, 1).await?, written);
+
+    // Of a write that was refused: another mark for the same number.
+    let foreign = (key(&world, &execution, 1, 2), noted("foreign", None));
+    world.store.put_segment(id, &foreign.0, &foreign.1, later(60)).await?;
+    let read = world.store.segments(id, incarnation, 1).await?;
+    assert!(read.is_sorted_by_key(|(key, _)| key.number), "{read:?}");
+    let (others, own): (Vec<_>, Vec<_>) = read.into_iter().partition(|(key, _)| *key == foreign.0);
+    assert_eq!((others, own), (vec![foreign], written));
+    Ok(())
+}
+
+pub(crate) async fn segments_are_told_apart_by_run_incarnation_and_execution(
+    world: World,
+) -> Result<(), StoreError> {
+    let [one, two] = ["e-1", "e-2"].map(|id| world.execution(id));
+    let same_id = world.execution("e-1");
+    let mut expected = Vec::new();
+    for (of, run) in [(&one, 1), (&one, 2), (&one, 12), (&two, 1), (&same_id, 1)] {
+        let segment = (key(&world, of, run, 1), noted(&format!("{run}"), None));
+        world.store.put_segment(&of.id, &segment.0, &segment.1, later(60)).await?;
+        expected.push((of, run, segment));
+    }
+    for (of, run, segment) in expected {
+        assert_eq!(world.store.segments(&of.id, of.incarnation, run).await?, [segment]);
+    }
+    assert_eq!(world.store.segments(&one.id, one.incarnation, 3).await?, []);
+    // They lie beside their record, and are no part of it.
+    let written = world.start(one).await?;
+    assert_eq!(world.found(&written).await?, written);
+    assert_eq!(world.store.execution(&execution_id("e-2")).await?, None);
+    Ok(())
+}
+
+pub(crate) async fn a_journal_larger_than_one_answer_is_read_whole(world: World) -> Result<(), StoreError> {
+    let execution = world.execution("large");
+    let mut written = Vec::new();
+    for number in 1..=5 {
+        let value = Payload::Inline(json(&format!("\"{}\"", "é\\n".repeat(SEGMENT_BYTES / 5))));
+        let what = Happened::Captured { name: step("value"), value };
+        let segment = Segment { before: None, entries: vec![Entry { at: NOW, what }] };
+        let key = key(&world, &execution, 7, number);
+        world.store.put_segment(&execution.id, &key, &segment, later(60)).await?;
+        written.push((key, segment));
+    }
+    assert!(world.store.segments(&execution.id, execution.incarnation, 7).await? == written);
+    Ok(())
+}
+
+pub(crate) async fn a_segment_is_kept_longer_or_is_gone_already(world: World) -> Result<(), StoreError> {
+    let execution = world.started("done").await?;
+    let (id, incarnation) = (&execution.id, execution.incarnation);
+    let written = [1, 2].map(|run| (key(&world, &execution, run, 1), noted("kept", None)));
+    let extend = |key| Write::ExtendSegment { id: id.clone(), key, expires_at: later(120) };
+    // One that isn't there is not made.
+    world.store.commit(&[extend(written[0].0)]).await?;
+    assert_eq!(world.store.segments(id, incarnation, 1).await?, []);
+    for (key, segment) in &written {
+        world.store.put_segment(id, key, segment, later(60)).await?;
+        world.store.commit(&[extend(*key)]).await?;
+        world.store.commit(&[extend(*key)]).await?;
+    }
+    for (key, segment) in written {
+        assert_eq!(world.store.segments(id, incarnation, key.run).await?, [(key, segment)]);
+    }
+    assert_eq!(world.found(&execution).await?, execution);
+    Ok(())
+}

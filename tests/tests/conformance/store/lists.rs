@@ -1,0 +1,170 @@
+//! What the indexes show.
+
+use tickover_core::decision::Write;
+use tickover_core::due::DueKind;
+use tickover_core::id::{RecordId, TaskId};
+use tickover_core::queue::QueueRecord;
+use tickover_core::task::command::{Command, Schedule};
+use tickover_core::time::Timestamp;
+
+use super::fixture::{NOW, SHARD, World, deadline, id, json, later, look, place, present, queue};
+use tickover_service::ports::{DueRange, Listing, Page, StoreError};
+
+/// More pages than any case fills: a cursor that leads nowhere ends in a failure, not in a loop.
+const PAGES_MAX: usize = 200;
+
+const LISTINGS: [Listing; 3] = [Listing::Live { shard: SHARD }, Listing::Dead, Listing::All];
+
+impl World {
+    /// The whole listing, page by page. Pages may be short, and the last may be empty.
+    async fn listed(&self, listing: Listing, limit: usize) -> Result<Vec<TaskId>, StoreError> {
+        let (mut all, mut cursor) = (Vec::new(), None);
+        for _ in 0..PAGES_MAX {
+            let page = self.store.list(listing, limit, cursor.as_deref()).await?;
+            assert!(page.items.len() <= limit);
+            all.extend(page.items);
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(all);
+            }
+        }
+        panic!("{listing:?} has no end");
+    }
+
+    async fn all_due(&self, until: Timestamp) -> Result<Vec<RecordId>, StoreError> {
+        let Page { items, .. } = self.store.due(DueRange::until(SHARD, until), 100, None).await?;
+        Ok(items.into_iter().map(|entry| entry.record).collect())
+    }
+}
+
+fn ids<const N: usize>(names: [&str; N]) -> Vec<TaskId> {
+    names.into_iter().map(id).collect()
+}
+
+fn records<const N: usize>(names: [&str; N]) -> Vec<RecordId> {
+    names.into_iter().map(|name| id(name).into()).collect()
+}
+
+pub(super) async fn due_entries_come_in_order_and_in_pages(world: World) -> Result<(), StoreError> {
+    for secs in [50, 10, 40, 20, 70, 30, 60] {
+        let request = Schedule { timeouts: deadline(secs), ..world.request(&format!("at-{secs}")) };
+        world.schedule(request).await?;
+    }
+    let range = DueRange { shard: SHARD, from: later(20), until: later(60) };
+    let (mut seen, mut cursor) = (Vec::new(), None);
+    for _ in 0..PAGES_MAX {
+        let page = world.store.due(range, 2, cursor.as_deref()).await?;
+        assert!(page.items.len() <= 2);
+        assert!(page.items.iter().all(|entry| entry.kind == DueKind::Armed));
+        seen.extend(page.items.into_iter().map(|entry| (entry.record, entry.due_at)));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let expected = [20, 30, 40, 50, 60].map(|secs| (id(&format!("at-{secs}")).into(), later(secs)));
+    assert_eq!(seen, expected);
+    assert_eq!(world.store.due(DueRange::until(SHARD + 1, later(99)), 10, None).await?.items, []);
+    Ok(())
+}
+
+pub(super) async fn records_that_have_ended_are_not_due(world: World) -> Result<(), StoreError> {
+    let waiting = world.scheduled("waiting").await?;
+    world.completed("completed", NOW).await?;
+    world.failed("failed", NOW).await?;
+    assert_eq!(world.all_due(place(&waiting).at).await?, records(["waiting"]));
+    Ok(())
+}
+
+pub(super) async fn failed_and_timed_out_tasks_are_dead_until_revived(
+    world: World,
+) -> Result<(), StoreError> {
+    world.completed("fine", NOW).await?;
+    world.failed("first", later(1)).await?;
+    let second = world.schedule(Schedule { timeouts: deadline(2), ..world.request("second") }).await?;
+    world.drive(&second, &look(), later(2)).await?;
+    let third = world.failed("third", later(3)).await?;
+    assert_eq!(world.listed(Listing::Dead, 2).await?, ids(["third", "second", "first"]));
+
+    let revived = world.drive(&third, &Command::Retry, later(4)).await?;
+    assert_eq!(world.stored(&revived).await?, revived);
+    assert_eq!(world.listed(Listing::Dead, 10).await?, ids(["second", "first"]));
+    assert_eq!(world.all_due(place(&revived).at).await?, records(["third"]));
+    Ok(())
+}
+
+/// However a store spreads a list, it is one list: sorted by instant, then by id, in pages as large as asked for.
+pub(super) async fn a_long_list_is_one_list_in_pages_of_any_size(world: World) -> Result<(), StoreError> {
+    // Many of one instant, and many instants.
+    let mut expected = Vec::new();
+    for number in 0_u32..180 {
+        let secs = u64::from(number.saturating_sub(60));
+        let name = format!("dead-{number:03}");
+        world.failed(&name, later(secs)).await?;
+        expected.push((secs, id(&name)));
+    }
+    expected.sort();
+    let expected: Vec<TaskId> = expected.into_iter().rev().map(|(_, id)| id).collect();
+    for limit in [7, 100, 1_000] {
+        assert_eq!(world.listed(Listing::Dead, limit).await?, expected, "pages of {limit}");
+    }
+    let first = world.store.list(Listing::Dead, 100, None).await?;
+    assert_eq!(first.items.len(), 100);
+    // What dies meanwhile is ahead of the cursor, and shifts nothing behind it.
+    world.failed("dead-later", later(500)).await?;
+    let second = world.store.list(Listing::Dead, 100, first.next.as_deref()).await?;
+    assert_eq!(second.items, expected[100..]);
+    assert_eq!(second.next, None);
+    Ok(())
+}
+
+pub(super) async fn all_tasks_are_listed_and_nothing_else(world: World) -> Result<(), StoreError> {
+    let names: Vec<String> = (10..20).map(|number| format!("task-{number}")).collect();
+    for name in &names {
+        let input = Some(json(&format!("\"{}\"", "x".repeat(2_000))));
+        world.schedule(Schedule { input, ..world.request(name) }).await?;
+    }
+    world.failed("task-20", NOW).await?;
+    let record = QueueRecord { version: 1, ..QueueRecord::new(queue("mail"), world.nonce()) };
+    world.store.commit(&[Write::PutQueue { record }]).await?;
+
+    let mut listed = world.listed(Listing::All, 3).await?;
+    listed.sort();
+    let expected: Vec<TaskId> = names.iter().map(|name| id(name)).chain([id("task-20")]).collect();
+    assert_eq!(listed, expected);
+    Ok(())
+}
+
+pub(super) async fn live_tasks_are_listed_by_shard(world: World) -> Result<(), StoreError> {
+    for name in ["a", "b", "c"] {
+        world.scheduled(name).await?;
+    }
+    world.completed("d", NOW).await?;
+    let mut listed = world.listed(Listing::Live { shard: SHARD }, 2).await?;
+    listed.sort();
+    assert_eq!(listed, ids(["a", "b", "c"]));
+    assert_eq!(world.listed(Listing::Live { shard: SHARD + 1 }, 2).await?, []);
+    Ok(())
+}
+
+pub(super) async fn a_cursor_of_nobodys_or_of_another_listing_is_refused(
+    world: World,
+) -> Result<(), StoreError> {
+    for name in ["a", "b", "c"] {
+        world.failed(name, NOW).await?;
+    }
+    let other = present(world.store.list(Listing::Dead, 1, None).await?.next);
+    for cursor in ["", "no cursor", "e30", "bnVsbA"] {
+        for listing in LISTINGS {
+            let refused = world.store.list(listing, 1, Some(cursor)).await;
+            assert!(matches!(refused, Err(StoreError::BadCursor)), "{listing:?} {cursor:?}: {refused:?}");
+        }
+    }
+    for listing in [Listing::Live { shard: SHARD }, Listing::All] {
+        let refused = world.store.list(listing, 1, Some(&other)).await;
+        assert!(matches!(refused, Err(StoreError::BadCursor)), "{listing:?}: {refused:?}");
+    }
+    let refused = world.store.due(DueRange::until(SHARD, NOW), 1, Some(&other)).await;
+    assert!(matches!(refused, Err(StoreError::BadCursor)), "{refused:?}");
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! The rules of crons with one bug each: what a cron must never do is seen to happen.
+//!
+//! The simulation starts no crons. So each bug is put into the rules of a service here, and what comes of it is held to
+//! three laws, which a cron without a bug keeps.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tickover_core::command::Context;
+use tickover_core::cron::{self, Command, Cron, Decision};
+use tickover_core::decision::Write;
+use tickover_service::Rules;
+use tickover_tests::http::Caller;
+use tickover_tests::scene::Scene;
+
+use super::{cron as stored, make, tasks, until, work_off};
+
+/// Something deliberately wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bug {
+    /// A run that is open counts as ended.
+    OpenRunsForgotten,
+    /// A cron has no place in the due index once a run of it is open.
+    NoPlaceWhileOpen,
+    /// What became of a run that was to be started isn't written down.
+    StartsNotNoted,
+}
+
+/// What a cron has to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Law {
+    /// No run starts beside another one.
+    OneAtATime,
+    /// Each occurrence that finds nothing open is a run.
+    NoneMissed,
+    /// Whatever was started is followed to its end.
+    AllFollowed,
+}
+
+/// The rules of the core with a bug in what they say of crons.
+struct Wrong(Bug);
+
+impl Rules for Wrong {
+    fn decide_cron(&self, record: Option<&Cron>, command: &Command, context: &Context<'_>) -> Decision {
+        match (self.0, command, record) {
+            (Bug::OpenRunsForgotten, Command::Due { .. }, Some(open)) => {
+                let ended = open.open_runs().collect();
+                cron::decide(record, &Command::Due { ended }, context)
+            }
+            (Bug::StartsNotNoted, Command::Started { .. }, _) => {
+                cron::decide(record, &Command::Started { results: vec![] }, context)
+            }
+            (Bug::NoPlaceWhileOpen, _, _) => without_place(cron::decide(record, command, context)),
+            (Bug::OpenRunsForgotten | Bug::StartsNotNoted, _, _) => cron::decide(record, command, context),
+        }
+    }
+}
+
+fn without_place(mut decision: Decision) -> Decision {
+    for write in &mut decision.writes {
+        if let Write::PutCron { after, .. } = write
+            && after.open_runs().next().is_some()
+        {
+            after.due = None;
+        }
+    }
+    decision
+}
+
+/// The laws that aren't kept through three hours of an hourly cron: the first run is worked off late, the others at once.
+async fn broken(bug: Option<Bug>) -> Vec<Law> {
+    let mut scene = Scene::in_memory();
+    if let Some(bug) = bug {
+        scene.service = scene.service.with_rules(Arc::new(Wrong(bug)));
+    }
+    let caller = Caller::of(scene);
+    make(&caller, "s", json!({"every": "1h", "overlap": "skip"})).await;
+    until(&caller, "2026-01-01T02:30:00Z").await;
+    let beside = tasks(&caller).await;
+    for at in ["02:30", "03:30", "04:30"] {
+        until(&caller, &format!("2026-01-01T{at}:00Z")).await;
+        work_off(&caller).await;
+    }
+    let started = tasks(&caller).await;
+    let hours = ["01", "03", "04"].map(|hour| format!("s-20260101T{hour}0000Z"));
+    let states = super::states(&stored(&caller, "s").await);
+    let laws = [
+        (Law::OneAtATime, beside.len() == 1),
+        (Law::NoneMissed, hours.iter().all(|id| started.contains(id))),
+        (Law::AllFollowed, !states.iter().any(|state| state == "starting")),
+    ];
+    laws.into_iter().filter(|(_, is_kept)| !is_kept).map(|(law, _)| law).collect()
+}
+
+#[tokio::test]
+async fn without_a_bug_every_law_is_kept() {
+    assert_eq!(broken(None).await, []);
+}
+
+#[tokio::test]
+async fn an_open_run_that_is_forgotten_is_noticed() {
+    assert!(broken(Some(Bug::OpenRunsForgotten)).await.contains(&Law::OneAtATime));
+}
+
+#[tokio::test]
+async fn a_cron_without_a_place_in_the_index_is_noticed() {
+    assert!(broken(Some(Bug::NoPlaceWhileOpen)).await.contains(&Law::NoneMissed));
+}
+
+#[tokio::test]
+async fn a_start_that_is_not_noted_is_noticed() {
+    assert!(broken(Some(Bug::StartsNotNoted)).await.contains(&Law::AllFollowed));
+}
