@@ -90,8 +90,8 @@ impl Store for LosesAnswers {
         self.inner.execution(id).await
     }
 
-    async fn glimpse_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.inner.glimpse_execution(id).await
+    async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        self.inner.peek_execution(id).await
     }
 
     async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {

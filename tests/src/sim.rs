@@ -14,6 +14,7 @@ pub mod bugs;
 pub mod checks;
 pub mod clock;
 pub mod dice;
+pub mod fault_plan;
 pub mod flood;
 pub mod flows;
 pub mod gate;
@@ -29,7 +30,6 @@ pub mod search;
 pub mod store;
 pub mod trace;
 pub mod violation;
-pub mod weather;
 pub mod world;
 
 use std::sync::Arc;

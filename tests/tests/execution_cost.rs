@@ -13,7 +13,7 @@ use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
 use tickover_service::claim::ClaimRequest;
 use tickover_service::cost;
-use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, Suspended, TakenTurn, Work};
+use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, StartedTurn, Suspended, Work};
 use tickover_tests::meter::{Bill, Meter};
 
 /// Steps of the fan-out.
@@ -47,7 +47,7 @@ async fn started(meter: &Meter, id: &str) -> Bill {
     bill
 }
 
-async fn turn(meter: &Meter) -> (TakenTurn, Bill) {
+async fn turn(meter: &Meter) -> (StartedTurn, Bill) {
     let request = work(1);
     let (taken, bill) = meter.bill(meter.scene.service.next_work(&queue(), &request)).await;
     match taken.unwrap().pop().unwrap() {
@@ -67,7 +67,7 @@ fn step(meter: &Meter, number: u32) -> Entry {
     Entry { at: meter.scene.service.now(), what }
 }
 
-async fn closed(meter: &Meter, turn: &TakenTurn, execution: &Execution, entries: Vec<Entry>) -> Bill {
+async fn closed(meter: &Meter, turn: &StartedTurn, execution: &Execution, entries: Vec<Entry>) -> Bill {
     let output = Some(Payload::Inline(Json::parse(r#"{"receipt":"r-1"}"#).unwrap()));
     let ending = Ending::Outcome(ExecutionOutcome::Completed { output });
     let close = Close { lease: turn.lease, entries, ending, on_failure: None };
@@ -76,7 +76,7 @@ async fn closed(meter: &Meter, turn: &TakenTurn, execution: &Execution, entries:
     bill
 }
 
-async fn suspended(meter: &Meter, turn: &TakenTurn, execution: &Execution, with: Suspend) -> Bill {
+async fn suspended(meter: &Meter, turn: &StartedTurn, execution: &Execution, with: Suspend) -> Bill {
     let suspend =
         Suspend { lease: turn.lease, seen_version: execution.version, seen_wakes: execution.wakes, ..with };
     let (answer, bill) = meter.bill(meter.scene.service.suspend_turn(execution, suspend)).await;
@@ -168,7 +168,7 @@ async fn a_wait_for_an_event_costs_five_write_units() {
     meter.scene.service.done_with(&queue(), receipt).await;
     let id = ExecutionId::parse("e-1").unwrap();
     let event = EventName::parse("shipped").unwrap();
-    let offer = meter.scene.service.offer(&id, event.clone(), None, Json::parse(r#"{"carrier":"x"}"#));
+    let offer = meter.scene.service.send_event(&id, event.clone(), None, Json::parse(r#"{"carrier":"x"}"#));
     let (offered, offer) = meter.bill(offer).await;
     assert!(!offered.unwrap().duplicate);
     let (second, wake) = turn(&meter).await;

@@ -17,7 +17,7 @@ use tickover_core::timeout::Timeouts;
 use tickover_dynamodb::{DynamoStore, Table};
 use tickover_embedded::dynamodb::Embedded;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
-use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, Suspended, TakenTurn, Work};
+use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, StartedTurn, Suspended, Work};
 use tickover_service::memory::{MemoryQueue, Queues};
 use tickover_service::ports::Clock;
 use tickover_service::system::{SystemClock, SystemIds};
@@ -120,7 +120,7 @@ async fn begun(service: &Service) -> (ExecutionId, Vec<ClaimedTask>) {
 }
 
 /// Whoever gets the parent's turn takes over what has ended. Says whether it closed.
-async fn go_on(service: &Service, turn: TakenTurn, open: &mut Vec<StepName>) -> bool {
+async fn go_on(service: &Service, turn: StartedTurn, open: &mut Vec<StepName>) -> bool {
     let (lease, mut execution) = (turn.lease, turn.execution);
     loop {
         let ended = service.remote_outcomes(&execution, open).await.unwrap();

@@ -59,8 +59,8 @@ impl Shop {
         handle
     }
 
-    async fn offer(&self, handle: &Handle<String>) {
-        handle.offer("shipped", "bicycle").id("e-1").await.unwrap();
+    async fn send_event(&self, handle: &Handle<String>) {
+        handle.send_event("shipped", "bicycle").id("e-1").await.unwrap();
         self.env.run_until_idle().await.unwrap();
     }
 }
@@ -77,7 +77,7 @@ async fn an_execution_is_started_told_of_an_event_and_gives_its_result() {
     assert_eq!(waiting.memo.unwrap().as_str(), "[1,2]");
     assert!(waiting.deadline_at.is_some() && waiting.run_deadline_at.is_some() && waiting.ended_at.is_none());
 
-    shop.offer(&handle).await;
+    shop.send_event(&handle).await;
     assert_eq!(handle.result().await.unwrap(), "7 by bicycle");
     let again = shop.client.start(&fulfil, Order { number: 7 }).id("order-7").reject_duplicate().await;
     assert_eq!(again.unwrap_err().code(), Some("id_conflict"));
@@ -89,7 +89,7 @@ async fn a_client_over_http_hears_the_same_as_one_without_a_network() {
     for number in [7, 13, 14, 15] {
         let handle = shop.start(number).await;
         match number {
-            7 => shop.offer(&handle).await,
+            7 => shop.send_event(&handle).await,
             14 => assert_eq!(handle.terminate().await, Ok(Ended::Now)),
             15 => shop.env.advance("11d").await.unwrap(),
             _ => {}
@@ -116,11 +116,11 @@ async fn operators_calls_and_events_go_through() {
     let shop = Shop::open().await;
     let handle = shop.start(7).await;
     assert_eq!((handle.pause().await, handle.pause().await), (Ok(true), Ok(false)));
-    assert!(!handle.offer("shipped", 1).id("e-1").await.unwrap().is_duplicate());
-    assert!(handle.offer("shipped", 2).id("e-1").await.unwrap().is_duplicate());
+    assert!(!handle.send_event("shipped", 1).id("e-1").await.unwrap().is_duplicate());
+    assert!(handle.send_event("shipped", 2).id("e-1").await.unwrap().is_duplicate());
     let events = handle.events().await.unwrap();
     assert_eq!((events.len(), events[0].read::<u32>().unwrap()), (1, 1));
-    assert_eq!(handle.drain("shipped").await, Ok(1));
+    assert_eq!(handle.clear_events("shipped").await, Ok(1));
     assert_eq!(handle.resume().await, Ok(true));
 
     assert!(matches!(handle.cancel().await, Ok(Ended::Now | Ended::Requested)));
@@ -131,7 +131,7 @@ async fn operators_calls_and_events_go_through() {
     handle.terminate().await.unwrap();
     assert_eq!(handle.rerun(Rerun::Failed).await.unwrap().run, 3);
     shop.env.run_until_idle().await.unwrap();
-    shop.offer(&handle).await;
+    shop.send_event(&handle).await;
     assert_eq!(handle.result().await.unwrap(), "7 by bicycle");
 
     let declined = shop.start(13).await;

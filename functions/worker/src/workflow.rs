@@ -168,7 +168,7 @@ mod tests {
     async fn an_order_is_received_once_it_is_shipped_and_not_before_its_hour_is_over() {
         let env = env();
         let run = env.start(&fulfil, order(&["books", "lamps"])).await.unwrap();
-        run.offer("shipped", Shipment { carrier: "a bicycle".to_owned() }).await.unwrap();
+        run.send_event("shipped", Shipment { carrier: "a bicycle".to_owned() }).await.unwrap();
         let receipt = run.result().await.unwrap();
         assert_eq!(receipt.charge.reference, "charge-7");
         assert_eq!(receipt.labels, ["label for books", "label for lamps"]);
@@ -181,7 +181,7 @@ mod tests {
         let env = env();
         let order = Order { card: Card::Bent, second_thoughts: "10s".to_owned(), ..order(&["books"]) };
         let run = env.start(&fulfil, order).await.unwrap();
-        run.offer("shipped", Shipment { carrier: "a bicycle".to_owned() }).await.unwrap();
+        run.send_event("shipped", Shipment { carrier: "a bicycle".to_owned() }).await.unwrap();
         assert_eq!(run.result().await.unwrap().charge.reference, "charge-7");
         assert!(env.now().since(BEGINNING) < tickover::Millis::from_secs(60));
     }
@@ -193,7 +193,7 @@ mod tests {
         let boxes: Vec<&str> = boxes.iter().map(String::as_str).collect();
         let order = Order { one_by_one: true, express: true, ..order(&boxes) };
         let run = env.start(&fulfil, order).await.unwrap();
-        run.offer("shipped", Shipment { carrier: "a bicycle".to_owned() }).await.unwrap();
+        run.send_event("shipped", Shipment { carrier: "a bicycle".to_owned() }).await.unwrap();
         let receipt = run.result().await.unwrap();
         assert_eq!((receipt.labels.len(), receipt.labels[39].as_str()), (40, "label for box 39"));
     }

@@ -45,7 +45,7 @@ pub(crate) enum ExecutionCommand {
     /// Show the events that wait for an execution
     Events(events::EventsArgs),
     /// Clear the events of a name that wait for an execution
-    Drain(events::DrainArgs),
+    ClearEvents(events::ClearArgs),
 }
 
 /// Options of calls that need nothing but the execution.
@@ -131,7 +131,7 @@ pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::R
         }
         ExecutionCommand::RetryStep(args) => shown(&api.retry_step(&args.id, &args.step).await?.execution),
         ExecutionCommand::Events(args) => events::list(args, client).await,
-        ExecutionCommand::Drain(args) => events::clear(args, client).await,
+        ExecutionCommand::ClearEvents(args) => events::clear(args, client).await,
     }
 }
 

@@ -6,8 +6,8 @@
 mod attempt;
 mod backoff;
 mod capture;
+mod claim_failures;
 mod lease;
-mod patience;
 mod pool;
 mod process;
 mod report;

@@ -18,14 +18,14 @@ pub struct Context<'a> {
 /// What a process has under way beside an attempt. If the process dies, nobody knows which of several attempts was
 /// the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Company {
+pub enum Isolation {
     /// Nothing: if the process dies, this attempt may well be the cause.
     Alone,
     /// Other attempts, now or soon.
     Shared,
 }
 
-impl Company {
+impl Isolation {
     /// Whether other attempts run beside.
     pub const fn is_shared(self) -> bool {
         match self {

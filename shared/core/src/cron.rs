@@ -7,8 +7,8 @@
 pub mod command;
 mod decide;
 pub mod decision;
+mod due_slot;
 pub mod expression;
-mod place;
 pub mod plan;
 pub mod run;
 #[cfg(test)]

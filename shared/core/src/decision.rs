@@ -277,7 +277,7 @@ pub enum Effect {
         at: Timestamp,
     },
     /// Tell an execution that a remote step or child of its has ended.
-    Tell(Parent),
+    NotifyParent(Parent),
 }
 
 /// What the tick did.

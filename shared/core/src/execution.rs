@@ -2,23 +2,23 @@
 //!
 //! The short serialised names are a wire format: the record is stored in this shape.
 
+mod append;
 mod attempts;
+mod blobs;
 mod closing;
 pub mod command;
 mod decide;
 pub mod decision;
 pub mod due;
-mod entries;
 pub mod event;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod journal;
-mod keeping;
 pub mod message;
 pub mod next;
 mod parent;
-mod parts;
 pub mod replay;
+mod retention;
 mod size;
 mod status;
 mod update;
@@ -39,7 +39,7 @@ pub use attempts::{GRACE, UnderWay};
 pub use command::Command;
 pub use decide::decide;
 pub use decision::{Decision, Reply};
-pub use keeping::{Progress, ahead_of_journal, missing_time};
+pub use retention::{Progress, ahead_of_journal, missing_time};
 pub use status::ExecutionStatus;
 
 /// The version of the stored format. Readers refuse another one loudly and never rewrite it.

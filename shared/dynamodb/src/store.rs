@@ -131,7 +131,7 @@ impl Store for DynamoStore {
         self.read(Key::execution(id), Consistency::Strong).await?.map(to_execution).transpose()
     }
 
-    async fn glimpse_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+    async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
         self.read(Key::execution(id), Consistency::Eventual).await?.map(to_execution).transpose()
     }
 

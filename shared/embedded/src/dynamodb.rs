@@ -23,7 +23,7 @@
 
 mod connector;
 mod dispatch;
-mod line;
+mod request_queue;
 #[cfg(test)]
 mod tests;
 

@@ -6,7 +6,7 @@ mod access;
 mod body;
 mod connection;
 mod connections;
-mod places;
+mod permits;
 
 use std::time::Duration;
 

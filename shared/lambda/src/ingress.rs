@@ -25,7 +25,7 @@ pub enum Kind {
     Task,
     /// Start an execution: the body of `POST /v1/executions`.
     Execution,
-    /// Offer an event: the body of `POST /v1/executions/{id}/events/{name}`, with the `id` and the `name` in it.
+    /// Send an event: the body of `POST /v1/executions/{id}/events/{name}`, with the `id` and the `name` in it.
     Event,
     /// Report a result: the body of `POST /v1/tasks/{id}/complete`, with the `id` in it.
     Complete,

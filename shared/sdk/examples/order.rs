@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let run =
         env.start(&fulfil, Order { number: 7, boxes: vec!["books".to_owned(), "lamps".to_owned()] }).await?;
     env.advance("2h").await?;
-    run.offer("shipped", Shipment { carrier: "a bicycle".to_owned() }).await?;
+    run.send_event("shipped", Shipment { carrier: "a bicycle".to_owned() }).await?;
     let result = run.result().await?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}result: {result:?}", run.timeline().await?)?;

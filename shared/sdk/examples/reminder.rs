@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let env = TestEnv::new().workflow(survey);
     let run = env.start(&survey, "How was it?".to_owned()).await?;
     env.advance("5d").await?;
-    run.offer("answer", "fine").await?;
+    run.send_event("answer", "fine").await?;
     let result = run.result().await?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}result: {result:?}", run.timeline().await?)?;

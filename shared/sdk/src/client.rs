@@ -19,8 +19,8 @@ mod handle;
 mod http;
 mod list;
 mod outcome;
-mod patience;
 mod request;
+mod retries;
 mod start;
 mod task;
 
@@ -37,7 +37,7 @@ use tickover_service::transact::Prepared;
 pub use api::Api;
 pub use cron::{CronHandle, CronTarget, DefineCron, ListCrons};
 pub use error::{ClientError, ExecutionError, TaskError};
-pub use event::Offer;
+pub use event::SendEvent;
 pub use handle::{Ended, Handle, Rerun};
 #[cfg(feature = "client-http")]
 pub use http::Http;
@@ -60,7 +60,7 @@ pub use tickover_wire as wire;
 pub use wire::answer::{
     AttemptOutcome, AttemptView as Attempt, CronStatus, CronView as CronDescription, CronsAnswer as Crons,
     EventView as Event, ExecutionView as Description, ExecutionsAnswer as Executions, ListAnswer as Tasks,
-    NextView as Next, OfferAnswer as Offered, Problem, RunState, RunView as CronRun,
+    NextView as Next, Problem, RunState, RunView as CronRun, SendEventAnswer as EventSent,
     TaskView as TaskDescription, TimelineEntryView as TimelineEntry, WaitView as Wait,
 };
 
@@ -145,7 +145,7 @@ impl Client {
     /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
     /// let client = tickover::Client::from_env()?;
     /// let run = client.start(&order, 500).id("order-7").await?;
-    /// run.offer("shipped", "a bicycle").await?;
+    /// run.send_event("shipped", "a bicycle").await?;
     /// let receipt: u32 = run.result().await?;
     /// # Ok(())
     /// # }

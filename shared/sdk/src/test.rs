@@ -26,7 +26,7 @@
 //! ```
 //!
 //! Code under test may wait for its context and for other tasks of the test. The clock doesn't see a wait for the real
-//! world, and would leap. [`TestEnv::patience`] makes the clock wait for it.
+//! world, and would leap. [`TestEnv::real_timeout`] makes the clock wait for it.
 
 mod answers;
 mod death;
@@ -84,7 +84,7 @@ pub struct TestEnv {
     service: Service,
     client: Client,
     registry: Registry,
-    patience: Duration,
+    real_timeout: Duration,
     /// Begun with the first thing that is waited for.
     system: Mutex<Option<System>>,
     progress: Arc<Progress>,
@@ -126,7 +126,7 @@ impl TestEnv {
             client: service.clone().into(),
             service,
             registry: Registry::new(),
-            patience: Duration::ZERO,
+            real_timeout: Duration::ZERO,
             system: Mutex::new(None),
             progress: Arc::default(),
         }
@@ -228,7 +228,7 @@ impl TestEnv {
         Ok(Run::new(self, handle))
     }
 
-    /// Sends an event to an execution by its id; [`Run::offer`] is shorter. The code takes it once the test waits for
+    /// Sends an event to an execution by its id; [`Run::send_event`] is shorter. The code takes it once the test waits for
     /// something or lets time pass.
     ///
     /// ```
@@ -240,18 +240,18 @@ impl TestEnv {
     /// # async fn main() {
     /// let env = TestEnv::new().workflow(ask);
     /// let run = env.submit(env.client().start(&ask, ()).id("ask-7")).await.unwrap();
-    /// env.offer("ask-7", "answer", 42).await.unwrap();
+    /// env.send_event("ask-7", "answer", 42).await.unwrap();
     /// assert_eq!(run.result().await.unwrap(), 42);
     /// # }
     /// ```
-    pub async fn offer(
+    pub async fn send_event(
         &self,
         execution: impl Into<String>,
         event: &str,
         payload: impl Serialize,
     ) -> Result<(), ClientError> {
         let handle = self.client.handle::<()>(execution)?;
-        self.run(handle.offer(event, payload).into_future()).await??;
+        self.run(handle.send_event(event, payload).into_future()).await??;
         Ok(())
     }
 
@@ -429,8 +429,8 @@ impl TestEnv {
     }
 
     async fn waited_for_news(&self) -> bool {
-        !self.patience.is_zero()
-            && tokio::time::timeout(self.patience, self.progress.woken.notified()).await.is_ok()
+        !self.real_timeout.is_zero()
+            && tokio::time::timeout(self.real_timeout, self.progress.woken.notified()).await.is_ok()
     }
 }
 

@@ -6,10 +6,10 @@
 
 mod begin;
 mod body;
+mod deliver;
 mod drift;
 mod drive;
 mod end;
-mod hear;
 mod inline;
 pub(crate) mod need;
 pub(crate) mod panics;
@@ -23,7 +23,7 @@ mod waker;
 use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 use tickover_service::Service;
-use tickover_service::executions::TakenTurn;
+use tickover_service::executions::StartedTurn;
 
 use crate::registry::Registry;
 
@@ -36,7 +36,7 @@ pub(crate) struct TurnSettings {
     /// When the invocation that it runs in ends, with what it takes to say good-bye left out.
     pub(crate) limit_at: Option<Timestamp>,
     /// How long the code may wait for what isn't its context's.
-    pub(crate) patience: Millis,
+    pub(crate) foreign_wait_max: Millis,
     /// Waits before a retry up to this long are spent here; longer ones suspend.
     pub(crate) in_place: Millis,
     /// Whether the lease is renewed.
@@ -47,7 +47,7 @@ impl Default for TurnSettings {
     fn default() -> Self {
         Self {
             limit_at: None,
-            patience: Millis::from_secs(60),
+            foreign_wait_max: Millis::from_secs(60),
             in_place: Millis::from_secs(5),
             heartbeats: true,
         }
@@ -71,7 +71,7 @@ pub(crate) enum TurnEnd {
 pub(crate) async fn run_turn(
     service: &Service,
     registry: &Registry,
-    taken: TakenTurn,
+    taken: StartedTurn,
     settings: &TurnSettings,
 ) -> TurnEnd {
     let (queue, receipt) = (taken.execution.queue.clone(), taken.receipt.clone());

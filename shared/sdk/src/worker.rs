@@ -2,7 +2,7 @@
 //!
 //! Owns how many run at once, and the ends of all of them. What a turn or an attempt does is theirs.
 
-mod hands;
+mod in_flight;
 mod room;
 mod settings;
 mod task;
@@ -16,7 +16,7 @@ use futures::stream::FuturesUnordered;
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, WorkflowName};
 use tickover_service::claim::{ClaimRequest, Offered, Suspect};
-use tickover_service::executions::{TakenTurn, Work};
+use tickover_service::executions::{StartedTurn, Work};
 use tickover_service::routes::Routes;
 use tickover_service::telemetry::field;
 use tickover_service::{Service, ServiceError};
@@ -26,7 +26,7 @@ pub use settings::WorkerSettings;
 use crate::busy::has_threads;
 use crate::registry::{Registry, RegistryError};
 use crate::turn::{TurnEnd, TurnSettings, run_turn};
-use hands::{Hands, Held};
+use in_flight::{Held, InFlight};
 use room::{Room, Rooms};
 use task::TaskEnd;
 
@@ -42,7 +42,7 @@ pub struct Worker {
     service: Service,
     registry: Arc<Registry>,
     settings: Arc<WorkerSettings>,
-    hands: Hands,
+    in_flight: InFlight,
     rooms: Rooms,
 }
 
@@ -68,7 +68,7 @@ impl Worker {
         let settings = settings.with_queues_of(&registry);
         let service = service.with_terms(registry.terms());
         let (registry, settings) = (Arc::new(registry), Arc::new(settings));
-        Ok(Self { service, registry, settings, hands: Hands::default(), rooms: Rooms::default() })
+        Ok(Self { service, registry, settings, in_flight: InFlight::default(), rooms: Rooms::default() })
     }
 
     /// Says where its workflows are run, for starts that name no queue. If it can't, it says so in the log: whoever starts
@@ -125,7 +125,7 @@ impl Worker {
     }
 
     /// Runs a turn that was taken elsewhere, to its end.
-    pub(crate) async fn turn(&self, taken: TakenTurn, settings: &TurnSettings) -> TurnEnd {
+    pub(crate) async fn turn(&self, taken: StartedTurn, settings: &TurnSettings) -> TurnEnd {
         run_turn(&self.service, &self.registry, taken, settings).await
     }
 
@@ -242,7 +242,7 @@ impl Worker {
         let rest = Box::pin(running.collect::<Vec<_>>());
         if let Either::Right(((), rest)) = select(rest, grace).await {
             drop(rest);
-            let held = self.hands.empty();
+            let held = self.in_flight.empty();
             tracing::warn!(count = held.len(), "not everything could be finished: it is given back");
             join_all(held.into_iter().map(|held| held.give_back(&self.service))).await;
         }
@@ -261,7 +261,7 @@ impl Worker {
     /// Begins a piece of work: in a task of its own where there are threads for it.
     fn start(&self, work: Work, room: Room) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
-        let held = self.hands.hold(Held::of(&work));
+        let held = self.in_flight.hold(Held::of(&work));
         let work = async move {
             let finished = match work {
                 Work::Turn(taken) => {

@@ -47,7 +47,7 @@ async fn a_start_with_an_id_is_found_again_and_may_refuse_another_one() {
     let refused = env.submit(start().reject_duplicate()).await.unwrap_err();
     assert_eq!(refused.code(), Some("id_conflict"));
 
-    run.offer("more", "and b").await.unwrap();
+    run.send_event("more", "and b").await.unwrap();
     assert_eq!(run.result().await.unwrap(), "a and b");
 }
 
@@ -126,7 +126,7 @@ async fn each_way_to_end_is_told_apart() {
 async fn a_result_that_does_not_fit_says_where() {
     let env = env();
     let run = env.start(&work, job("a")).await.unwrap();
-    run.offer("more", "and b").await.unwrap();
+    run.send_event("more", "and b").await.unwrap();
     run.result().await.unwrap();
     let other = env.client().handle::<u32>(run.id().as_str()).unwrap();
     let error = other.result().await.unwrap_err();
@@ -139,7 +139,7 @@ async fn a_paused_execution_goes_on_only_when_it_is_resumed() {
     let run = env.start(&work, job("a")).await.unwrap();
     env.run_until_idle().await.unwrap();
     assert_eq!((run.pause().await, run.pause().await), (Ok(true), Ok(false)));
-    run.offer("more", "and b").await.unwrap();
+    run.send_event("more", "and b").await.unwrap();
     env.advance("1h").await.unwrap();
     let paused = run.describe().await.unwrap();
     assert_eq!((paused.status.known(), paused.pending_events), (Some(ExecutionStatus::Paused), 1));
@@ -153,27 +153,27 @@ async fn events_wait_in_order_and_can_be_thrown_away() {
     let start = env.client().start(&work, job("a")).delay("1h");
     let run = env.submit(start).await.unwrap();
     for (number, duplicate) in [(1, false), (1, true), (2, false)] {
-        let offer = run.handle().offer("more", number).id(format!("e-{number}"));
+        let offer = run.handle().send_event("more", number).id(format!("e-{number}"));
         assert_eq!(env.run(offer.into_future()).await.unwrap().unwrap().is_duplicate(), duplicate);
     }
     let events = run.events().await.unwrap();
     let read: Vec<u32> = events.iter().map(|event| event.read().unwrap()).collect();
     assert_eq!((read, events[0].event_id.as_ref().unwrap().as_str()), (vec![1, 2], "e-1"));
-    assert_eq!((run.drain("more").await, run.drain("more").await), (Ok(2), Ok(0)));
+    assert_eq!((run.clear_events("more").await, run.clear_events("more").await), (Ok(2), Ok(0)));
 }
 
 #[tokio::test]
 async fn what_ended_runs_again_with_or_without_its_results() {
     let env = env();
     let run = env.start(&work, job("a")).await.unwrap();
-    run.offer("more", "and b").await.unwrap();
+    run.send_event("more", "and b").await.unwrap();
     run.result().await.unwrap();
     assert_eq!(run.restart().await.unwrap().run, 2);
     env.run_until_idle().await.unwrap();
     assert_eq!(run.restart().await.unwrap_err().code(), Some("not_terminal"));
     run.terminate().await.unwrap();
     assert_eq!(run.rerun(Rerun::Failed).await.unwrap().run, 3);
-    run.offer("more", "and c").await.unwrap();
+    run.send_event("more", "and c").await.unwrap();
     assert_eq!(run.result().await.unwrap(), "a and c");
     let unknown = run.rerun(Rerun::Steps(vec!["nobody".to_owned()])).await.unwrap_err();
     assert_eq!(unknown.code(), Some("unknown_step"));
@@ -212,7 +212,7 @@ async fn a_prepared_start_begins_once_its_writes_are_committed() {
 async fn a_timeline_tells_what_happened_in_the_order_of_time() {
     let env = env();
     let run = env.start(&work, job("a")).await.unwrap();
-    run.offer("more", "and b").await.unwrap();
+    run.send_event("more", "and b").await.unwrap();
     run.result().await.unwrap();
     let timeline = run.handle().timeline().await.unwrap();
     let find = |kind: &str| timeline.iter().find(|entry| entry.kind == kind).unwrap();

@@ -130,7 +130,7 @@ impl Story for Order {
         let order = order::Order { number: 7, boxes: vec!["books".to_owned(), "lamps".to_owned()] };
         let run = env.start(&order::fulfil, order).await.unwrap();
         env.advance("2h").await.unwrap();
-        run.offer("shipped", order::Shipment { carrier: "bicycle".to_owned() }).await.unwrap();
+        run.send_event("shipped", order::Shipment { carrier: "bicycle".to_owned() }).await.unwrap();
         let receipt = run.result().await.unwrap();
         format!("{} {} {}", receipt.charge.reference, receipt.labels.join(", "), receipt.carrier)
     }
@@ -196,7 +196,7 @@ impl Story for Survey {
         let run = env.start(&reminder::survey, "How was it?".to_owned()).await.unwrap();
         if self.answered {
             env.advance("5d").await.unwrap();
-            run.offer("answer", "fine").await.unwrap();
+            run.send_event("answer", "fine").await.unwrap();
         }
         let asked = run.result().await.unwrap();
         format!("{:?} after {}", asked.answer, asked.mails)

@@ -75,7 +75,7 @@ async fn waiting_for_what_will_never_come_is_an_error_that_shows_the_timeline() 
     let run = env.start(&question, ()).await.unwrap();
     let error = run.result().await.unwrap_err().to_string();
     assert!(error.contains("stalled") && error.contains("+0ms  question"), "{error}");
-    env.offer(run.id().as_str(), "answer", "42").await.unwrap();
+    env.send_event(run.id().as_str(), "answer", "42").await.unwrap();
     assert_eq!(run.result().await.unwrap(), "42");
 }
 
@@ -118,7 +118,7 @@ async fn patient(ctx: Ctx) -> Result<u32> {
 
 #[tokio::test]
 async fn with_patience_the_clock_stands_still_for_the_real_world() {
-    let env = TestEnv::new().workflow(patient).patience(Duration::from_secs(10));
+    let env = TestEnv::new().workflow(patient).real_timeout(Duration::from_secs(10));
     let run = env.start(&patient, ()).await.unwrap();
     assert_eq!(run.result().await.unwrap(), 1);
     assert_eq!(env.now(), BEGINNING);

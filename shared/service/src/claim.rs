@@ -5,7 +5,7 @@ mod dead;
 mod hinted;
 mod messages;
 
-pub use tickover_core::command::Company;
+pub use tickover_core::command::Isolation;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::{LeaseId, QueueName, TaskId, WorkerName};
@@ -26,7 +26,7 @@ pub use apart::{Arrived, Offered, Suspect};
 pub use hinted::{Delivered, Hinted};
 
 /// How long a call that doesn't wait goes on while all messages lead to nothing.
-const PATIENCE: Millis = Millis::from_secs(5);
+const TIMEOUT: Millis = Millis::from_secs(5);
 /// The last stretch before a start is waited out here, because SQS counts delays in whole seconds.
 pub(crate) const WAITED_OUT: Millis = Millis::from_secs(1);
 /// How soon a message shows again whose work couldn't be handed out for now.
@@ -52,7 +52,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) request: &'a ClaimRequest,
     /// Whether it takes turns as well.
     pub(crate) turns: bool,
-    pub(crate) company: Company,
+    pub(crate) company: Isolation,
     /// Whether it can do tasks of a kind; without this, all.
     pub(crate) knows: Option<&'a (dyn Fn(&str) -> bool + Send + Sync)>,
     /// Whether what has to be done alone is only named.
@@ -62,13 +62,13 @@ pub(crate) struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// One piece of work at a time has its worker to itself, as far as can be told.
     fn of(request: &'a ClaimRequest, turns: bool) -> Self {
-        let company = if request.max == 1 { Company::Alone } else { Company::Shared };
+        let company = if request.max == 1 { Isolation::Alone } else { Isolation::Shared };
         Self { request, turns, company, knows: None, apart: false }
     }
 
     /// For a process that does several things at once, and takes what has to be done alone by itself.
     fn apart(request: &'a ClaimRequest, knows: &'a (dyn Fn(&str) -> bool + Send + Sync)) -> Self {
-        Self { request, turns: true, company: Company::Shared, knows: Some(knows), apart: true }
+        Self { request, turns: true, company: Isolation::Shared, knows: Some(knows), apart: true }
     }
 }
 
@@ -106,13 +106,13 @@ pub(crate) enum Looked {
 /// What besides the request decides whether a record is handed out.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
-    pub(crate) company: Company,
+    pub(crate) company: Isolation,
     pub(crate) paused: bool,
 }
 
 impl Terms {
     /// For a worker that does one thing at a time, on a queue that isn't paused.
-    pub(crate) const ALONE: Self = Self { company: Company::Alone, paused: false };
+    pub(crate) const ALONE: Self = Self { company: Isolation::Alone, paused: false };
 }
 
 /// The instant by which a running attempt must be done.
@@ -183,7 +183,7 @@ impl Service {
         wanted: Wanted<'_>,
         until: Timestamp,
     ) -> Result<Offered, ServiceError> {
-        let patient_until = until.max(self.now().plus(PATIENCE));
+        let patient_until = until.max(self.now().plus(TIMEOUT));
         let mut skims = false;
         loop {
             let nothing = messages.is_empty();
@@ -229,7 +229,7 @@ impl Service {
         }
         let found = self.work_messages(queue, &first, wanted).await;
         if found.work.is_empty() {
-            let alone = Wanted { company: Company::Alone, ..wanted };
+            let alone = Wanted { company: Isolation::Alone, ..wanted };
             for (nth, suspect) in found.suspects.iter().enumerate() {
                 let work = self.work_messages(queue, &[*suspect], alone).await.work;
                 if !work.is_empty() {
@@ -357,7 +357,7 @@ impl Service {
             None => Ok(None),
             Some(Payload::Inline(json)) => Ok(Some(json.clone())),
             Some(Payload::Blob(at)) => {
-                let json = self.patiently(|| self.ports.store.blob(&at.id)).await?;
+                let json = self.with_retries(|| self.ports.store.blob(&at.id)).await?;
                 let missing = || StoreError::Corrupt { reason: "a payload is missing".to_owned() };
                 Ok(Some(json.ok_or_else(missing)?))
             }

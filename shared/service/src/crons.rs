@@ -5,9 +5,9 @@
 //! makes it again, and finds it made.
 
 mod drive;
+mod report;
 mod request;
 mod runs;
-mod tell;
 
 use tickover_core::cron::plan::Plan;
 use tickover_core::cron::run::{IdTemplate, Occurrence, RunState};
@@ -22,7 +22,7 @@ use crate::ports::Page;
 use crate::schedule::ScheduleRequest;
 use crate::service::Service;
 
-pub(crate) use tell::tell;
+pub(crate) use report::report;
 
 /// A request for a cron, parsed.
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ impl Service {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DescribedCron>, ServiceError> {
-        let page = self.patiently(|| self.ports.store.crons(limit, cursor)).await?;
+        let page = self.with_retries(|| self.ports.store.crons(limit, cursor)).await?;
         let live = page.items.into_iter().filter(|record| !record.is_deleted());
         Ok(Page { items: live.map(DescribedCron::inline).collect(), next: page.next })
     }

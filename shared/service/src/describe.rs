@@ -115,7 +115,7 @@ impl Service {
             // No more entries than tasks still wanted: a page never has to stop in the middle of one.
             let wanted = (limit - items.len()).min(LOOKED_AT);
             let page =
-                self.patiently(|| self.ports.store.list(*listing, wanted, cursor.at.as_deref())).await?;
+                self.with_retries(|| self.ports.store.list(*listing, wanted, cursor.at.as_deref())).await?;
             looked_at += page.items.len();
             pages += 1;
             items.extend(self.fitting(&page.items, filter).await?);

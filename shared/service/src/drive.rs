@@ -121,7 +121,7 @@ impl Service {
         command: &C,
     ) -> Result<Decision<C::Record, C::Reply>, ServiceError> {
         let mut record = match known {
-            Known::Unread => self.patiently(|| C::read(&*self.ports.store, id)).await?,
+            Known::Unread => self.with_retries(|| C::read(&*self.ports.store, id)).await?,
             Known::Absent => None,
             Known::Record(record) => Some(*record),
         };
@@ -131,7 +131,7 @@ impl Service {
                 Try::Done(decision) => return Ok(*decision),
                 Try::Conflict(Some(current)) if C::id(&current) == id => Some(*current),
                 // Even past its retention: a creation may have been our own.
-                Try::Conflict(_) => self.patiently(|| C::read(&*self.ports.store, id)).await?,
+                Try::Conflict(_) => self.with_retries(|| C::read(&*self.ports.store, id)).await?,
             };
             let before = std::mem::replace(&mut record, current);
             if let (Some(seen), Some(current)) = (seen.get_or_insert(before), &record) {
@@ -156,10 +156,10 @@ impl Service {
         self.put_parts(&decision.parts).await?;
         if !decision.writes.is_empty() {
             if C::TELLS_FIRST {
-                self.tell_first(&mut decision.effects).await?;
+                self.notify_parents_first(&mut decision.effects).await?;
             }
-            match self.patiently(|| self.ports.store.commit(&decision.writes)).await {
-                Ok(()) => self.tell(&decision.writes, now),
+            match self.with_retries(|| self.ports.store.commit(&decision.writes)).await {
+                Ok(()) => self.notify(&decision.writes, now),
                 Err(StoreError::Conflict { current }) => {
                     metric::store_conflict();
                     return Ok(Try::Conflict(current.and_then(C::current)));
@@ -187,27 +187,27 @@ impl Service {
     /// Writes items that a record is about to point to.
     pub(crate) async fn put_parts(&self, parts: &[NewPart]) -> Result<(), ServiceError> {
         for part in parts {
-            self.patiently(|| self.ports.store.put_part(part)).await?;
+            self.with_retries(|| self.ports.store.put_part(part)).await?;
         }
         Ok(())
     }
 
     /// Reads a task; one whose retention has passed doesn't exist any more.
     pub(crate) async fn load(&self, id: &TaskId) -> Result<Option<Task>, ServiceError> {
-        let task = self.patiently(|| self.ports.store.task(id)).await?;
+        let task = self.with_retries(|| self.ports.store.task(id)).await?;
         Ok(task.filter(|task| !task.is_gone(self.now())))
     }
 
     /// Reads tasks. One that can't be read is logged and counted, and doesn't keep the others from their callers.
     pub(crate) async fn load_each(&self, ids: &[TaskId]) -> Result<(Vec<Task>, u64), ServiceError> {
-        match self.patiently(|| self.ports.store.tasks(ids)).await {
+        match self.with_retries(|| self.ports.store.tasks(ids)).await {
             Ok(tasks) => return Ok((tasks, 0)),
             Err(StoreError::Corrupt { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         let (mut tasks, mut unreadable) = (Vec::new(), 0);
         for id in ids {
-            match self.patiently(|| self.ports.store.task(id)).await {
+            match self.with_retries(|| self.ports.store.task(id)).await {
                 Ok(task) => tasks.extend(task),
                 Err(error @ StoreError::Corrupt { .. }) => {
                     tracing::error!({ field::TASK_ID } = %id, %error, "record left alone");
@@ -220,7 +220,7 @@ impl Service {
     }
 
     /// Repeats what the store couldn't do for now, a few times.
-    pub(crate) async fn patiently<T, F>(&self, call: impl Fn() -> F) -> Result<T, StoreError>
+    pub(crate) async fn with_retries<T, F>(&self, call: impl Fn() -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
@@ -250,7 +250,7 @@ impl Service {
                 // Without that queue, deadlines wait for the tick.
                 Effect::Timer(_) => continue,
                 Effect::Turn { queue, hint, at } => (queue, turning(hint, at, now)),
-                Effect::Tell(parent) => {
+                Effect::NotifyParent(parent) => {
                     parents.push(parent);
                     continue;
                 }
@@ -266,9 +266,9 @@ impl Service {
         .await;
         for parent in parents {
             // Each call's future would hold all of this, and few have a parent.
-            Box::pin(self.tell_parent(&parent)).await;
+            Box::pin(self.notify_parent(&parent)).await;
         }
-        self.pass_on().await;
+        self.send_notifications().await;
     }
 
     /// Sends messages, and returns how many were.

@@ -4,18 +4,18 @@
 //! a read. Each is decided on by the core and committed under its condition. A worker that has lost the execution
 //! meanwhile is refused by its lease.
 
-mod again;
 mod close;
 mod describe;
 mod drive;
 mod events;
+mod notify;
 mod operate;
 mod orphans;
 mod outcome;
-mod parts;
+mod rebase;
 mod remote;
+mod retention;
 mod start;
-mod tell;
 #[cfg(test)]
 pub(crate) mod tests;
 mod turn;
@@ -34,8 +34,8 @@ use tickover_core::trace::TraceContext;
 
 pub(crate) use close::Look;
 pub use describe::Described;
-pub(crate) use drive::CALLERS_PATIENCE;
-pub use events::{Offered, PendingEvent, PendingEvents};
+pub(crate) use drive::CALLER_WAITS;
+pub use events::{EventSent, PendingEvent, PendingEvents};
 pub use outcome::EndedStep;
 pub use remote::remote_id;
 pub(crate) use waiters::Waiters;
@@ -97,7 +97,7 @@ pub struct Started {
 
 /// An execution in a worker's hands.
 #[derive(Clone, Debug)]
-pub struct TakenTurn {
+pub struct StartedTurn {
     pub execution: Execution,
     /// The run's whole journal, the sealed part first.
     pub journal: Vec<Entry>,

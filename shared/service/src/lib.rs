@@ -29,9 +29,9 @@ pub mod timers;
 pub mod transact;
 pub mod work;
 
-mod pulse;
+mod live_leases;
+mod notify;
 mod service;
-mod told;
 
 pub use error::ServiceError;
 pub use service::{Ports, Rules, Service};

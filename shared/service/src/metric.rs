@@ -203,7 +203,7 @@ pub(crate) fn execution(event: &ExecutionEvent, born_at: Timestamp) {
 }
 
 /// A worker took a turn, that long after it could have.
-pub(crate) fn turn_taken(queue: &QueueName, waited: Millis) {
+pub(crate) fn turn_started(queue: &QueueName, waited: Millis) {
     counter!(TURNS, "queue" => label(queue)).increment(1);
     histogram!(TURN_LATENESS, "queue" => label(queue)).record(seconds(waited));
 }

@@ -169,7 +169,7 @@ impl Service {
             if cursor.is_some() && self.now() >= stop_at {
                 return Ok(Walked::TimeUp);
             }
-            let page = self.patiently(|| self.ports.store.due(range, PAGE, cursor.as_deref())).await?;
+            let page = self.with_retries(|| self.ports.store.due(range, PAGE, cursor.as_deref())).await?;
             let last = page.items.last().map(|entry| entry.due_at);
             self.unpark_page(&resume.queue, page.items).await?;
             *place = last.max(*place);
@@ -239,7 +239,7 @@ impl Service {
     }
 
     async fn unpark_execution(&self, queue: &QueueName, id: &ExecutionId) -> Result<(), ServiceError> {
-        let execution = match self.patiently(|| self.ports.store.execution(id)).await {
+        let execution = match self.with_retries(|| self.ports.store.execution(id)).await {
             Ok(Some(execution)) if execution.parked && execution.queue == *queue => execution,
             Ok(_) => return Ok(()),
             Err(error @ StoreError::Corrupt { .. }) => {

@@ -163,7 +163,7 @@ pub trait Store: Send + Sync {
 
     /// An execution by id, read at half the price: it may be shown as it stood a moment ago, or not at all. Stores
     /// that have no such read answer consistently.
-    async fn glimpse_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+    async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
         self.execution(id).await
     }
 

@@ -110,7 +110,7 @@ impl Service {
 
     /// Queues that the table has a record of.
     pub async fn remembered_queues(&self) -> Result<Vec<QueueRecord>, ServiceError> {
-        Ok(self.patiently(|| self.ports.store.queues()).await?)
+        Ok(self.with_retries(|| self.ports.store.queues()).await?)
     }
 
     pub(crate) async fn is_paused(&self, name: &QueueName) -> Result<bool, ServiceError> {
@@ -153,7 +153,7 @@ impl Service {
     /// The queue's record as it is now.
     pub(crate) async fn fresh_record(&self, name: &QueueName) -> Result<Option<QueueRecord>, ServiceError> {
         let now = self.now();
-        let record = self.patiently(|| self.ports.store.queue(name)).await?;
+        let record = self.with_retries(|| self.ports.store.queue(name)).await?;
         self.queues.store(name, record.clone(), now);
         Ok(record)
     }
@@ -165,7 +165,7 @@ impl Service {
         change: impl Fn(&QueueRecord) -> Option<QueueRecord>,
     ) -> Result<Option<QueueRecord>, ServiceError> {
         for tries in 0..TRIES {
-            let stored = self.patiently(|| self.ports.store.queue(name)).await?;
+            let stored = self.with_retries(|| self.ports.store.queue(name)).await?;
             let current = stored.unwrap_or_else(|| QueueRecord::new(name.clone(), self.new_nonce()));
             let Some(changed) = change(&current) else {
                 self.queues.store(name, (current.version > 0).then_some(current), self.now());
@@ -173,7 +173,7 @@ impl Service {
             };
             let record = QueueRecord { version: current.version + 1, nonce: self.new_nonce(), ..changed };
             let writes = [Write::PutQueue { record: record.clone() }];
-            match self.patiently(|| self.ports.store.commit(&writes)).await {
+            match self.with_retries(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => {
                     self.queues.store(name, Some(record.clone()), self.now());
                     return Ok(Some(record));

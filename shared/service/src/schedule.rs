@@ -141,7 +141,7 @@ impl Service {
         // One command for all tries: its incarnation is how a creation whose answer was lost is recognised.
         let first = self.schedule_command(request, own_id.clone(), Some(Key { digest, replaces: None }));
         for tries in 0..KEY_TRIES {
-            let stored = self.patiently(|| self.ports.store.key(&digest)).await?;
+            let stored = self.with_retries(|| self.ports.store.key(&digest)).await?;
             let known = match &stored {
                 Some(key) => self.keyed_task(key).await?,
                 None => None,

@@ -15,9 +15,9 @@ use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 
 use crate::executions::Waiters;
+use crate::notify::Notifications;
 use crate::ports::{Clock, Ids, Queue, Store};
 use crate::queues::QueueCache;
-use crate::told::Told;
 
 /// The world, behind its ports.
 #[derive(Clone)]
@@ -74,7 +74,7 @@ pub struct Service {
     pub(crate) limits: Arc<Limits>,
     pub(crate) queues: Arc<QueueCache>,
     pub(crate) rules: Arc<dyn Rules>,
-    pub(crate) told: Arc<Told>,
+    pub(crate) notifications: Arc<Notifications>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) unreadable: Arc<Mutex<Vec<String>>>,
     pub(crate) terms: Arc<BTreeMap<WorkflowName, CodeTerms>>,
@@ -89,7 +89,7 @@ impl Service {
             limits: Arc::new(limits),
             queues,
             rules: Arc::new(CoreRules),
-            told: Arc::default(),
+            notifications: Arc::default(),
             waiters: Arc::default(),
             unreadable: Arc::default(),
             terms: Arc::default(),

@@ -188,7 +188,7 @@ impl Service {
                 let look = Look::Timer { at: timer.at, due_at };
                 Box::pin(self.look_at_execution(id, Known::Unread, look, stop_at)).await?
             }
-            RecordId::Cron(id) => Box::pin(self.settle_cron(id)).await?,
+            RecordId::Cron(id) => Box::pin(self.process_cron(id)).await?,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, stop_at)).await?,
         };
         Ok(match reply {

@@ -57,7 +57,7 @@ impl Service {
         let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
         let key = request.idempotency_key.as_ref().map(|key| digest(&["key", key]));
         let stored = match &key {
-            Some(key) => self.patiently(|| self.ports.store.key(key)).await?,
+            Some(key) => self.with_retries(|| self.ports.store.key(key)).await?,
             None => None,
         };
         let keyed = match &stored {
@@ -86,7 +86,7 @@ impl Service {
     /// Sends the hints and timers of work whose writes are committed. Only after the commit: workers would find
     /// nothing before it, and throw the hint away.
     pub async fn announce<Id>(&self, prepared: Prepared<Id>) {
-        self.tell(&prepared.writes, prepared.decided_at);
+        self.notify(&prepared.writes, prepared.decided_at);
         self.publish(prepared.effects).await;
     }
 }

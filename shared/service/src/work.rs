@@ -78,7 +78,7 @@ impl Service {
         let command = Command::Heartbeat(Heartbeat { lease: token.lease, progress, renews });
         let task = self.report(id, &token, &command).await?.0;
         let Some(running) = task.running() else { return Err(Reject::LeaseLost.into()) };
-        self.told.pulse.renewed(running.lease, running.lease_expires_at, self.now());
+        self.notifications.live_leases.renewed(running.lease, running.lease_expires_at, self.now());
         if renews {
             self.extend_message(&task, &token, running.lease_length).await;
         }

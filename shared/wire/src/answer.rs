@@ -11,9 +11,9 @@ pub use cron::{
     CronAnswer, CronStatus, CronView, CronsAnswer, DeletedAnswer, RunState, RunView, TriggerAnswer,
 };
 pub use execution::{
-    CauseCategory, CauseView, DrainAnswer, EventView, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer,
-    ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, FailingView, OfferAnswer, ParentView,
-    TimelineAnswer, WaitKind, WaitView,
+    CauseCategory, CauseView, ClearEventsAnswer, EventView, EventsAnswer, ExecutionAnswer,
+    ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, FailingView, ParentView,
+    SendEventAnswer, TimelineAnswer, WaitKind, WaitView,
 };
 pub use problem::Problem;
 pub use task::{

@@ -216,12 +216,12 @@ fn answers_about_executions() {
         ExecutionsAnswer = json!({"executions": [execution()], "cursor": "c"});
         ExecutionCancelAnswer = json!({"execution": execution(), "outcome": "requested"});
         ExecutionChangeAnswer = json!({"execution": execution(), "changed": false});
-        OfferAnswer = json!({"duplicate": true, "pending": 1});
+        SendEventAnswer = json!({"duplicate": true, "pending": 1});
         EventsAnswer = json!({
             "events": [{"name": name(EVENT_NAME_MAX), "event_id": name(EVENT_ID_MAX), "payload": null, "offered_at": AT}],
             "counts": {"n": 1}, "cursor": "c",
         });
-        DrainAnswer = json!({"drained": 1});
+        ClearEventsAnswer = json!({"drained": 1});
         TimelineAnswer = json!({"id": "e", "run": 1, "entries": [{
             "at": AT, "kind": "step_failed", "name": "s", "run": 1, "attempt": 1, "attempts": 2, "lost": 1,
             "progress": 0.5, "duration_ms": 1, "until": AT, "execution_timeout": "1h", "deadline_at": AT,

@@ -92,7 +92,7 @@ async fn ask(id: &str) -> std::result::Result<Vec<String>, Box<dyn std::error::E
     let parcel = Parcel { name: "books".to_owned(), gate: None, deadly: false };
     let client = tickover::Client::direct().await?;
     let run = client.start(&run_errand, Errand { gate: None, parcels: vec![parcel] }).id(id).await?;
-    run.offer("signed", "Ada").await?;
+    run.send_event("signed", "Ada").await?;
     Ok(run.result().await?)
 }
 

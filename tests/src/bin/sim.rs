@@ -99,7 +99,7 @@ fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
 
 fn print(run: &Run, violations: &[Violation], bug: Option<Bug>) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{:#?}\n{:#?}", run.plan.weather, run.plan.hardship)?;
+    writeln!(out, "{:#?}\n{:#?}", run.plan.faults, run.plan.hardship)?;
     trace::lines(run).try_for_each(|line| writeln!(out, "{line}"))?;
     violations.iter().try_for_each(|violation| writeln!(out, "{violation}"))?;
     let (steps, digest) = (run.events.len(), trace::digest(run));

@@ -1,6 +1,6 @@
 //! What is asked of the rules, and what they answer, in the model's terms.
 
-use tickover_core::command::Company;
+use tickover_core::command::Isolation;
 use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -88,7 +88,7 @@ impl Answer {
             }
             Effect::Timer(timer) => Some((Body::Timer { task, due_at: timer.due_at }, timer.at)),
             // There are no executions here.
-            Effect::Turn { .. } | Effect::Tell(_) => None,
+            Effect::Turn { .. } | Effect::NotifyParent(_) => None,
         });
         let parcels = parcels.collect();
         Self { change, parcels, then: then(decision) }
@@ -103,7 +103,7 @@ impl Ask {
             Self::Claim { version } => {
                 let incarnation = Incarnation::from_bytes([task; 8]);
                 let hint = Some(HintedRecord { incarnation, version });
-                let company = Company::Alone;
+                let company = Isolation::Alone;
                 Command::Claim(Claim { lease: fence, worker: None, length, hint, company, paused: false })
             }
             // The result says whose it is.

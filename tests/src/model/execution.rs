@@ -174,7 +174,7 @@ pub enum Move {
     /// Whoever tells of a step's end dies.
     Mute(usize),
     /// The event is offered.
-    Offer,
+    SendEvent,
     /// A hint is lost.
     Lose(usize),
     /// A tick looks at the record.

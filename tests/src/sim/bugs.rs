@@ -141,9 +141,9 @@ bugs! {
     /// An older build takes what a newer one has written for its own.
     OlderBuildReadsOn, "older-build-reads-on", Format;
     /// A claim says of its process that it does nothing else, whatever it does.
-    LossesShared, "losses-shared", Company;
+    LossesShared, "losses-shared", Isolation;
     /// Whoever takes a turn says that it does nothing else, whatever it does.
-    TurnLossesShared, "turn-losses-shared", Company;
+    TurnLossesShared, "turn-losses-shared", Isolation;
     /// What an execution leaves open is noted as ended before it is.
     ClosedBeforehand, "closed-beforehand", Policies;
     /// A tick notes what it hands to timers before it does so.

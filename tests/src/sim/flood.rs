@@ -1,4 +1,4 @@
-//! Ten thousand records that are due in one second: in good weather; with their timers lost, so that the tick has to
+//! Ten thousand records that are due in one second: without other faults; with their timers lost, so that the tick has to
 //! find them; and with a tick that dies in the middle of that. Pages, shards and rates are those of AWS.
 
 use std::collections::BTreeMap;
@@ -16,11 +16,11 @@ use tickover_service::ports::Ids as _;
 use super::bugs::Bug;
 use super::checks;
 use super::dice::Dice;
+use super::fault_plan::{FaultPlan, LAG};
 use super::hardship::{Hardship, Span};
 use super::history::{Actor, Decided, What};
 use super::plan::{GREEN, Plan, START, kind};
 use super::violation::Violation;
-use super::weather::{LAG, Weather};
 use super::world::{World, queue};
 
 /// How many records there are.
@@ -82,7 +82,7 @@ impl Flood {
         // With a few shards each has several pages; with as many as there are by default no key has too much to bear.
         let due_shards = if is_fair { Limits::default().due_shards } else { 4 };
         Plan {
-            weather: Weather { latency_ms: 20, lag_ms: LAG.as_u64(), ..Weather::default() },
+            faults: FaultPlan { latency_ms: 20, lag_ms: LAG.as_u64(), ..FaultPlan::default() },
             hardship,
             storm_until: START,
             limits: Limits { due_shards, ..Limits::default() },

@@ -14,12 +14,12 @@ use tokio::sync::Notify;
 use super::bugs;
 use super::clock::SimClock;
 use super::dice::Dice;
+use super::fault_plan::FaultPlan;
 use super::history::{Actor, Fault, Midst};
-use super::weather::Weather;
 use super::world::World;
 
 /// How long a call waits for a service that is away.
-const PATIENCE: Millis = Millis::from_secs(1);
+const TIMEOUT: Millis = Millis::from_secs(1);
 /// In so many of a thousand calls a process dies that is in the middle of something, where death is aimed.
 const AIMED: u64 = 120;
 /// A token of a sweep that is no older than this has just been written.
@@ -60,7 +60,7 @@ impl Gate {
         let dice = Dice::new(world.seed, &format!("{actor} {life}"));
         // What AWS's answers say of the time has been reckoned with: what is left is the error of that.
         let ahead =
-            bugs::ahead(world.bug, actor).unwrap_or_else(|| ahead(&dice, world.weather().ahead_max_ms));
+            bugs::ahead(world.bug, actor).unwrap_or_else(|| ahead(&dice, world.faults().ahead_max_ms));
         let clock = Arc::new(SimClock::new(Arc::clone(&world.clock), ahead));
         let (crashed, closing, handing_over) = (Notify::new(), Mutex::default(), AtomicBool::new(false));
         Self { world, actor, clock, dice, crashed, closing, handing_over }
@@ -68,24 +68,24 @@ impl Gate {
 
     /// The way of a request out, or of an answer back. If the process dies on it, it never arrives.
     pub async fn pass(&self) {
-        let weather = self.world.weather();
-        if self.dice.chance(weather.jump) {
-            let ahead = ahead(&self.dice, weather.ahead_max_ms);
+        let faults = self.world.faults();
+        if self.dice.chance(faults.jump) {
+            let ahead = ahead(&self.dice, faults.ahead_max_ms);
             self.clock.jump(ahead);
             self.world.fault(self.actor, Fault::ClockJumped(ahead));
         }
-        if weather.latency_ms > 0 {
-            let latency = self.dice.millis(0, weather.latency_ms);
+        if faults.latency_ms > 0 {
+            let latency = self.dice.millis(0, faults.latency_ms);
             self.sleep(latency).await;
         }
-        if self.dice.chance(weather.freeze) {
+        if self.dice.chance(faults.freeze) {
             let span = self.dice.secs(10, 400);
             self.world.fault(self.actor, Fault::Frozen(span));
             self.clock.freeze(span);
         }
         self.clock.thaw().await;
         let is_doomed = self.world.is_runaway() || self.world.is_struck(self.actor);
-        if is_doomed || self.dice.chance(weather.crash) {
+        if is_doomed || self.dice.chance(faults.crash) {
             self.die().await;
         }
         if let Some(midst) = self.midst().filter(|_| self.dice.chance(AIMED)) {
@@ -165,18 +165,18 @@ impl Gate {
             return false;
         }
         self.world.fault(self.actor, Fault::Away);
-        self.sleep(PATIENCE).await;
+        self.sleep(TIMEOUT).await;
         true
     }
 
     /// What a request comes up against before anything is done.
     pub fn refusal(&self) -> Option<Refusal> {
-        let weather = self.world.weather();
-        if self.dice.chance(weather.unavailable) {
+        let faults = self.world.faults();
+        if self.dice.chance(faults.unavailable) {
             self.world.fault(self.actor, Fault::Unavailable);
             return Some(Refusal::Unavailable);
         }
-        if self.dice.chance(weather.throttle) {
+        if self.dice.chance(faults.throttle) {
             self.world.fault(self.actor, Fault::Throttled);
             return Some(Refusal::Throttled);
         }
@@ -185,7 +185,7 @@ impl Gate {
 
     /// Whether the answer to what has been done is lost on its way back.
     pub fn loses_answer(&self) -> bool {
-        let lost = self.dice.chance(self.world.weather().lost_answer);
+        let lost = self.dice.chance(self.world.faults().lost_answer);
         if lost {
             self.world.fault(self.actor, Fault::LostAnswer);
         }
@@ -198,8 +198,8 @@ impl Gate {
     }
 
     /// Whether this kind of fault happens now.
-    pub fn strikes(&self, kind: impl Fn(Weather) -> u64) -> bool {
-        self.dice.chance(kind(self.world.weather()))
+    pub fn strikes(&self, kind: impl Fn(FaultPlan) -> u64) -> bool {
+        self.dice.chance(kind(self.world.faults()))
     }
 
     /// Dies, with all that is under way.

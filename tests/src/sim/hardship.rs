@@ -6,8 +6,8 @@ use tickover_core::time::Timestamp;
 use tickover_service::memory::Mortality;
 
 use super::dice::Dice;
+use super::fault_plan::FaultPlan;
 use super::history::Actor;
-use super::weather::Weather;
 
 /// How far the due index lags behind at most.
 pub const LAG_FAR: Millis = Millis::from_secs(30);
@@ -30,7 +30,7 @@ impl Span {
     }
 }
 
-/// What goes on in a run, beside its weather.
+/// What goes on in a run, beside its faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each says of one thing whether it goes on")]
 pub struct Hardship {
@@ -92,27 +92,27 @@ impl Hardship {
         }
     }
 
-    /// The weather that goes with it. What lasts an hour would be seen by nobody if everything else went wrong as well.
+    /// The faults that go with it. What lasts an hour would be seen by nobody if everything else went wrong as well.
     #[must_use]
-    pub fn weather(&self, weather: Weather) -> Weather {
+    pub fn faults(&self, faults: FaultPlan) -> FaultPlan {
         if let Some(lag) = self.lag {
-            return Weather { lag_ms: lag.as_u64(), ..weather };
+            return FaultPlan { lag_ms: lag.as_u64(), ..faults };
         }
         if self.kills {
             // Who is only slow mustn't be taken for dead.
-            return Weather { latency_ms: weather.latency_ms.min(100), ..weather.settled() };
+            return FaultPlan { latency_ms: faults.latency_ms.min(100), ..faults.settled() };
         }
         if self.concurrency.is_some() {
-            return weather.fair();
+            return faults.fair();
         }
         let lasts = self.queues_away.or(self.table_away).or(self.queue_removed).is_some();
         if self.is_busy {
             // Work has to flow: what waits because workers are slow isn't lost.
-            Weather { drop: 150, latency_ms: weather.latency_ms.min(100), ..weather.settled() }
+            FaultPlan { drop: 150, latency_ms: faults.latency_ms.min(100), ..faults.settled() }
         } else if lasts {
-            weather.fair()
+            faults.fair()
         } else {
-            weather
+            faults
         }
     }
 

@@ -16,11 +16,11 @@ use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::executions::StartRequest;
 use tickover_service::schedule::ScheduleRequest;
 
-use self::execution::Offering;
+use self::execution::SendEventBody;
 use super::dice::Dice;
+use super::fault_plan::FaultPlan;
 use super::flows::story::Story;
 use super::hardship::Hardship;
-use super::weather::Weather;
 
 /// 2026-01-01T00:00:00Z: when every run begins.
 pub const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
@@ -43,7 +43,7 @@ const KEYS: [&str; 2] = ["k-1", "k-2"];
 /// A run before it begins.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub weather: Weather,
+    pub faults: FaultPlan,
     /// What lasts longer than a call.
     pub hardship: Hardship,
     /// Until when.
@@ -81,10 +81,10 @@ pub enum Wish {
     /// These executions, all at once.
     StartTogether(Vec<StartRequest>),
     /// That an execution hears of an event.
-    Offer(Offering),
+    SendEvent(SendEventBody),
 }
 
-/// More losses of one task than the weather brings about.
+/// More losses of one task than the faults bring about.
 const FAR_FROM_POISON: u32 = 20;
 
 impl Plan {
@@ -112,7 +112,7 @@ impl Plan {
             limits
         };
         let stories = story::stories(seed, &hardship);
-        // A story is to end as undisturbed, so it isn't the weather that decides which of its steps is poison.
+        // A story is to end as undisturbed, so it isn't the faults that decide which of its steps is poison.
         let limits = if stories.is_empty() { limits } else { Limits { losses: FAR_FROM_POISON, ..limits } };
         let mut jobs: Vec<Job> = (0..dice.between(4, 14)).map(|_| job(&dice, storm)).collect();
         jobs.extend(execution::jobs(seed, storm, hardship.is_busy));
@@ -128,9 +128,9 @@ impl Plan {
         }
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
-        let weather = hardship.weather(Weather::of(seed));
+        let faults = hardship.faults(FaultPlan::of(seed));
         let storm_until = START.plus(storm).max(hardship.over_at().unwrap_or(START));
-        Self { weather, hardship, storm_until, limits, workers, jobs, page: PAGE, flood: 0, stories }
+        Self { faults, hardship, storm_until, limits, workers, jobs, page: PAGE, flood: 0, stories }
     }
 
     /// Whether workers run example workflows with the SDK's own engine.
@@ -140,7 +140,7 @@ impl Plan {
 
     /// Whether nothing fails: then what is due is done within seconds, and not only by the next tick.
     pub fn is_fair(&self) -> bool {
-        self.weather.is_fair() && self.hardship.is_mild()
+        self.faults.is_fair() && self.hardship.is_mild()
     }
 
     /// After this, whatever was lost has been found again and everything has ended.

@@ -54,7 +54,7 @@ impl SimQueue {
 
     async fn deliver(&self, queue: &QueueName, message: &Outgoing) -> Result<(), QueueError> {
         let gate = &self.0;
-        if gate.strikes(|weather| weather.drop) {
+        if gate.strikes(|faults| faults.drop) {
             self.note(queue, Fate::Dropped, &message.body);
             return Ok(());
         }
@@ -65,13 +65,13 @@ impl SimQueue {
             self.note(queue, Fate::Dropped, &message.body);
             return Ok(());
         }
-        let late = gate.strikes(|weather| weather.delay);
+        let late = gate.strikes(|faults| faults.delay);
         let by = if late { gate.dice.millis(1, LATE_MAX_MS) } else { Millis::ZERO };
         // It counts whole seconds, and rounds down.
         let delay = Millis::from_secs(message.delay.as_secs_floor()).saturating_add(by);
         self.note(queue, Fate::Sent(delay), &message.body);
         self.enqueue(queue, &message.body, delay).await?;
-        if gate.strikes(|weather| weather.duplicate) {
+        if gate.strikes(|faults| faults.duplicate) {
             let delay = delay.saturating_add(gate.dice.millis(0, LATE_MAX_MS));
             self.note(queue, Fate::Duplicated(delay), &message.body);
             self.enqueue(queue, &message.body, delay).await?;
@@ -88,7 +88,7 @@ impl SimQueue {
     async fn hand_out(&self, queue: &QueueName, received: &[Received]) -> Result<(), QueueError> {
         for message in received {
             self.note(queue, Fate::Received, &message.body);
-            if self.0.strikes(|weather| weather.shown) {
+            if self.0.strikes(|faults| faults.shown) {
                 self.note(queue, Fate::Shown, &message.body);
                 self.0.world.messages.change_visibility(queue, &message.receipt, Millis::ZERO).await?;
             }
@@ -159,7 +159,7 @@ impl Queue for SimQueue {
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
-        if self.0.strikes(|weather| weather.wrong_depth) {
+        if self.0.strikes(|faults| faults.wrong_depth) {
             self.0.world.fault(self.0.actor, Fault::WrongDepth);
             return Ok(Depth::default());
         }

@@ -80,10 +80,10 @@ impl SimStore {
         answer
     }
 
-    /// Applies a commit to the table; some other time where the weather says so.
+    /// Applies a commit to the table; some other time where the faults say so.
     fn apply(&self, writes: &[Write]) -> Result<(), StoreError> {
         let gate = &self.0;
-        let lag_ms = gate.world.weather().lag_ms;
+        let lag_ms = gate.world.faults().lag_ms;
         match self.admitted(writes) {
             Err(StoreError::Throttled) if gate.world.bug == Some(Bug::ThrottledTakenForDone) => return Ok(()),
             admitted => admitted?,
@@ -91,7 +91,7 @@ impl SimStore {
         if gate.world.hardship.two_builds {
             gate.world.aws.wrote(writes, gate.is_older());
         }
-        if !gate.strikes(|weather| weather.late_write) {
+        if !gate.strikes(|faults| faults.late_write) {
             return gate.world.ledger.commit(gate.actor, writes, lag_ms);
         }
         let after = gate.dice.millis(1, 8_000);
@@ -122,7 +122,7 @@ impl Store for SimStore {
         let gate = &self.0;
         gate.pass().await;
         self.refused().await?;
-        if gate.strikes(|weather| weather.conflict) {
+        if gate.strikes(|faults| faults.conflict) {
             gate.world.fault(gate.actor, Fault::Conflicted);
             return Err(StoreError::Throttled);
         }
@@ -180,10 +180,10 @@ impl Store for SimStore {
         Ok(found)
     }
 
-    async fn glimpse_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+    async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
         let found = self.read(self.0.world.ledger.store.execution(id)).await?;
         // The copy that answers may not have heard of it yet.
-        Ok(found.filter(|_| !self.0.strikes(|weather| weather.conflict)))
+        Ok(found.filter(|_| !self.0.strikes(|faults| faults.conflict)))
     }
 
     async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {

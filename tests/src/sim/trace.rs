@@ -232,7 +232,7 @@ fn effects(effects: &[Effect], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Effect::Turn { hint, at, .. } => {
             write!(f, ", hint of the turn of {} for {}", hint.turn.id, clock(*at))
         }
-        Effect::Tell(parent) => write!(f, ", {} is told", parent.execution),
+        Effect::NotifyParent(parent) => write!(f, ", {} is told", parent.execution),
     })
 }
 

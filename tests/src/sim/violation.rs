@@ -38,7 +38,7 @@ pub enum Invariant {
     /// A message reaches the dead letters only if nobody can deal with it, and no loop of messages is stopped.
     Messages,
     /// What kills its worker is given up alone: what ran beside it goes on.
-    Company,
+    Isolation,
     /// What an older build can't read, it leaves as it is.
     Format,
     /// What operators and parents want of an execution is done.

@@ -1,4 +1,4 @@
-//! What all processes of a run share: time, table, queues, weather, and the memory of what happened.
+//! What all processes of a run share: time, table, queues, faults, and the memory of what happened.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,13 +15,13 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::aws::{Aws, Invocation};
 use super::bugs::{self, Bug};
+use super::fault_plan::FaultPlan;
 use super::flows::FLOW_QUEUES;
 use super::flows::story::Story;
 use super::hardship::{Hardship, Span};
 use super::history::{Actor, Fault, History, What};
 use super::ledger::Ledger;
 use super::plan::{GREEN, Plan, QUEUES, START};
-use super::weather::Weather;
 
 /// More than this never happens in a run that is sound.
 pub const EVENTS_MAX: usize = 200_000;
@@ -50,7 +50,7 @@ pub struct World {
     pub hardship: Hardship,
     /// The executions of example workflows, where there are any.
     pub stories: BTreeMap<ExecutionId, Story>,
-    weather: Weather,
+    faults: FaultPlan,
     storm_until: Timestamp,
     background: UnboundedSender<Background>,
     calls: AtomicU64,
@@ -63,7 +63,7 @@ pub struct World {
 impl World {
     /// A world in which nothing has happened yet.
     pub fn new(seed: u64, plan: &Plan, bug: Option<Bug>, background: UnboundedSender<Background>) -> Self {
-        let Plan { weather, hardship, storm_until, .. } = *plan;
+        let Plan { faults, hardship, storm_until, .. } = *plan;
         let limits = plan.limits.clone();
         let clock = Arc::new(ManualClock::new(START));
         let history = Arc::new(History::default());
@@ -83,7 +83,7 @@ impl World {
             bug,
             hardship,
             stories: plan.stories.clone(),
-            weather,
+            faults,
             storm_until,
             background,
             calls,
@@ -99,8 +99,8 @@ impl World {
     }
 
     /// What goes wrong at this time.
-    pub fn weather(&self) -> Weather {
-        if self.is_stormy() { self.weather } else { self.weather.settled() }
+    pub fn faults(&self) -> FaultPlan {
+        if self.is_stormy() { self.faults } else { self.faults.settled() }
     }
 
     /// Whether things may go wrong, and people do odd things.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use tickover_core::command::Company;
+use tickover_core::command::Isolation;
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::id::{BlobId, Fingerprint, Incarnation, LeaseId, TaskKind};
@@ -146,7 +146,7 @@ impl Ask {
                 worker: None,
                 length: Millis::from_secs(60),
                 hint: None,
-                company: Company::Alone,
+                company: Isolation::Alone,
                 paused: false,
             }),
             Self::Heartbeat => Command::Heartbeat(Heartbeat { lease, progress: Some(0.25), renews: true }),

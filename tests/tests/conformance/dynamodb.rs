@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType};
-use tickover_core::command::{Company, Context};
+use tickover_core::command::{Context, Isolation};
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
@@ -134,7 +134,7 @@ fn claimed(task: &Task, nonce: u8) -> Decision {
         worker: None,
         length: Millis::from_secs(60),
         hint: None,
-        company: Company::Alone,
+        company: Isolation::Alone,
         paused: false,
     };
     decided(Some(task), &Command::Claim(claim), nonce)

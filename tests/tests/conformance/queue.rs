@@ -27,7 +27,7 @@ pub(crate) const ABSENT: &str = "conformance-absent";
 const LONG: Millis = Millis::from_secs(120);
 
 /// How long a message that is there may take to show, and one that isn't is waited for.
-const PATIENCE: Millis = Millis::from_secs(20);
+const TIMEOUT: Millis = Millis::from_secs(20);
 
 /// Why a case failed.
 #[derive(Debug, thiserror::Error)]
@@ -158,7 +158,7 @@ impl Subject<'_> {
 
     /// The one message that must show before long.
     async fn receive_one(&self, visibility: Millis) -> Result<Received, Failure> {
-        let mut received = self.receive(1, visibility, PATIENCE).await?;
+        let mut received = self.receive(1, visibility, TIMEOUT).await?;
         ensure!(received.len() == 1, "{} messages came where one was expected", received.len());
         Ok(received.remove(0))
     }
@@ -167,7 +167,7 @@ impl Subject<'_> {
     async fn receive_all(&self, count: usize) -> Result<Vec<Received>, Failure> {
         let mut all: Vec<Received> = Vec::new();
         while all.len() < count {
-            let some = self.receive(10, LONG, PATIENCE).await?;
+            let some = self.receive(10, LONG, TIMEOUT).await?;
             ensure!(!some.is_empty(), "only {} of {count} messages came", all.len());
             all.extend(some);
         }

@@ -8,9 +8,9 @@ use crate::stack::{SOON, Stack, task, until};
 #[tokio::test]
 async fn of_a_batch_the_bad_message_ends_among_the_dead_letters_and_the_others_are_done() {
     let stack = Stack::deployed().await;
-    // A message that failed comes back after the queue's own patience: five times that is too long to watch.
-    let patience = stack.sqs.set_queue_attributes().queue_url(stack.queue_url("ingress").await);
-    patience.attributes(QueueAttributeName::VisibilityTimeout, "2").send().await.unwrap();
+    // A message that failed comes back after the queue's own visibility: five times that is too long to watch.
+    let visibility = stack.sqs.set_queue_attributes().queue_url(stack.queue_url("ingress").await);
+    visibility.attributes(QueueAttributeName::VisibilityTimeout, "2").send().await.unwrap();
 
     let schedule = |id: &str| json!({"v": 1, "type": "task", "body": task(id, "default", json!({}))});
     let bad = json!({"v": 1, "type": "task", "body": {"queue": "default"}});

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tickover_core::execution::command::Ending;
 use tickover_core::execution::journal::{Entry, Happened, pending_events};
 use tickover_core::id::ExecutionId;
-use tickover_service::executions::TakenTurn;
+use tickover_service::executions::StartedTurn;
 
 use crate::worker::{Worker, payload};
 
@@ -31,14 +31,14 @@ impl Worker {
 }
 
 /// The next run, with the events that this turn knows of.
-fn anew(turn: &TakenTurn, brought: &[Entry]) -> Ending {
+fn anew(turn: &StartedTurn, brought: &[Entry]) -> Ending {
     let journal: Vec<Entry> = turn.journal.iter().chain(brought).cloned().collect();
     let events = pending_events(&journal).into_iter().cloned().collect();
     Ending::ContinueAsNew { input: Some(payload(&json!(2))), events }
 }
 
 /// A turn of an execution for which three events have been offered.
-async fn with_events(worker: &Worker) -> TakenTurn {
+async fn with_events(worker: &Worker) -> StartedTurn {
     worker.start("e", json!({})).await;
     for (event, id) in [("go", "1"), ("stop", "2"), ("go", "3")] {
         worker.send(event, id).await;
@@ -71,7 +71,7 @@ async fn an_event_comes_along_though_those_before_it_were_sealed() {
     let large = |index: usize| worker.step(&format!("large[{index}]"), &json!("x".repeat(190)));
     let brought: Vec<Entry> = (0..6).map(large).collect();
     let known = turn.execution.clone();
-    let turn = TakenTurn { execution: worker.record(&turn, brought).await.unwrap(), ..turn };
+    let turn = StartedTurn { execution: worker.record(&turn, brought).await.unwrap(), ..turn };
     assert!(turn.execution.sealed.is_some() && known.sealed.is_none());
     let ending = anew(&turn, &[]);
     worker.send("go", "4").await;
@@ -118,7 +118,7 @@ async fn what_was_thrown_away_is_neither_taken_nor_carried_on() {
         let service = worker.caller.scene.service.clone();
         let (id, name) =
             (ExecutionId::parse("e").unwrap(), tickover_core::id::EventName::parse("go").unwrap());
-        async move { service.drain(&id, name).await.unwrap() }
+        async move { service.clear_events(&id, name).await.unwrap() }
     };
     let worker = Worker::default();
     let turn = with_events(&worker).await;

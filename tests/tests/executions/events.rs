@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::worker::Worker;
 
 impl Worker {
-    async fn offer(&self, event: &str, body: Value) -> Value {
+    async fn send_event(&self, event: &str, body: Value) -> Value {
         self.caller.ok(&format!("/v1/executions/e/events/{event}"), body).await
     }
 
@@ -19,9 +19,9 @@ impl Worker {
 async fn events_wait_in_order_by_name_are_counted_and_taken_first_in_first_out() {
     let worker = Worker::default();
     worker.parked("e", json!({})).await;
-    worker.offer("shipped", json!({"payload": 1})).await;
-    worker.offer("paid", json!({"payload": {"by": "card"}})).await;
-    assert_eq!(worker.offer("shipped", json!({"payload": 2})).await, json!({"pending": 3}));
+    worker.send_event("shipped", json!({"payload": 1})).await;
+    worker.send_event("paid", json!({"payload": {"by": "card"}})).await;
+    assert_eq!(worker.send_event("shipped", json!({"payload": 2})).await, json!({"pending": 3}));
     let pending = worker.pending().await;
     assert_eq!(pending["counts"], json!({"shipped": 2, "paid": 1}));
     let payloads: Vec<_> = pending["events"].as_array().unwrap().iter().map(|e| &e["payload"]).collect();
@@ -42,9 +42,9 @@ async fn events_wait_in_order_by_name_are_counted_and_taken_first_in_first_out()
 async fn an_event_with_an_id_counts_once() {
     let worker = Worker::default();
     worker.parked("e", json!({})).await;
-    let first = worker.offer("shipped", json!({"event_id": "a", "payload": 1})).await;
+    let first = worker.send_event("shipped", json!({"event_id": "a", "payload": 1})).await;
     assert_eq!(first, json!({"pending": 1}));
-    let second = worker.offer("shipped", json!({"event_id": "a", "payload": 2})).await;
+    let second = worker.send_event("shipped", json!({"event_id": "a", "payload": 2})).await;
     assert_eq!(second, json!({"duplicate": true, "pending": 1}));
     let pending = worker.pending().await;
     assert_eq!(
@@ -52,8 +52,8 @@ async fn an_event_with_an_id_counts_once() {
         (&json!(1), &json!("a"))
     );
     // Without an id, or with another, it is another one.
-    worker.offer("shipped", json!({"event_id": "b"})).await;
-    assert_eq!(worker.offer("shipped", json!({})).await, json!({"pending": 3}));
+    worker.send_event("shipped", json!({"event_id": "b"})).await;
+    assert_eq!(worker.send_event("shipped", json!({})).await, json!({"pending": 3}));
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn draining_throws_away_the_events_of_one_name() {
     let worker = Worker::default();
     worker.parked("e", json!({})).await;
     for event in ["shipped", "paid", "shipped"] {
-        worker.offer(event, json!({})).await;
+        worker.send_event(event, json!({})).await;
     }
     let drain = || worker.caller.send(Method::DELETE, "/v1/executions/e/events/shipped", None);
     assert_eq!(drain().await, (StatusCode::OK, json!({"drained": 2})));
@@ -89,7 +89,7 @@ async fn an_event_that_comes_during_a_turn_keeps_it_going() {
     let worker = Worker::default();
     worker.start("e", json!({})).await;
     let turn = worker.take("e").await;
-    worker.offer("shipped", json!({"payload": "now"})).await;
+    worker.send_event("shipped", json!({"payload": "now"})).await;
     let suspended = worker.try_suspend(&turn, vec![], None, false).await.unwrap();
     let tickover_service::executions::Suspended::GoOn(_, journal) = suspended else { panic!("it slept") };
     assert_eq!(journal.len(), 1);
@@ -100,7 +100,7 @@ async fn waiting_events_come_in_pages_that_stay_where_they_are() {
     let worker = Worker::default();
     worker.parked("e", json!({})).await;
     for number in 0..7 {
-        worker.offer(if number % 2 == 0 { "even" } else { "odd" }, json!({"payload": number})).await;
+        worker.send_event(if number % 2 == 0 { "even" } else { "odd" }, json!({"payload": number})).await;
     }
     let page = async |query: &str| worker.get(&format!("/v1/executions/e/events?{query}")).await;
     let numbers = |page: &Value| -> Vec<u64> {

@@ -21,7 +21,7 @@ async fn a_turn_of_a_paused_queue_is_parked_and_gets_its_message_when_the_queue_
     let hidden = Millis::from_secs(60);
     let mut messages = scene.queue.receive(&queue, 10, hidden, Millis::ZERO).await.unwrap();
     let message = messages.pop().expect("the hint");
-    let taken = scene.service.take_turn(&message.body, &claim_request(1)).await.unwrap();
+    let taken = scene.service.start_turn(&message.body, &claim_request(1)).await.unwrap();
     assert!(taken.is_none(), "a turn of a paused queue");
     scene.queue.delete(&queue, &message.receipt).await.unwrap();
     assert_eq!(worker.seen("e").await["status"], "pending");
@@ -47,7 +47,7 @@ async fn a_message_that_leads_to_nothing_is_not_kept_by_a_pause() {
     worker.close(turn, vec![], completed(&json!(1))).await;
     assert_eq!(worker.caller.post("/v1/queues/workflows/pause", json!({})).await.0, StatusCode::OK);
     worker.caller.pass(10).await;
-    assert!(scene.service.take_turn(&body, &claim_request(1)).await.unwrap().is_none());
+    assert!(scene.service.start_turn(&body, &claim_request(1)).await.unwrap().is_none());
     let depth = scene.queue.depth(&queue_name("workflows")).await.unwrap();
     assert_eq!(depth.visible + depth.delayed + depth.in_flight, 0);
 }

@@ -10,7 +10,7 @@ use tickover_core::payload::{Json, Payload};
 use tickover_core::task::Failure;
 use tickover_core::time::Timestamp;
 use tickover_service::ServiceError;
-use tickover_service::executions::{Suspended, TakenTurn, Work};
+use tickover_service::executions::{StartedTurn, Suspended, Work};
 use tickover_service::ports::Clock as _;
 use tickover_tests::http::Caller;
 use tickover_tests::scene::{claim_request, queue_name};
@@ -70,7 +70,7 @@ impl Worker {
     }
 
     /// Takes the next turn that there is, if there is one.
-    pub(crate) async fn try_take(&self) -> Option<TakenTurn> {
+    pub(crate) async fn try_take(&self) -> Option<StartedTurn> {
         let work = self.caller.scene.service.next_work(&queue_name(QUEUE), &claim_request(1)).await;
         match work.expect("an answer").pop()? {
             Work::Turn(turn) => Some(*turn),
@@ -79,7 +79,7 @@ impl Worker {
     }
 
     /// Takes the next turn, which must be of this execution.
-    pub(crate) async fn take(&self, id: &str) -> TakenTurn {
+    pub(crate) async fn take(&self, id: &str) -> StartedTurn {
         let turn = self.try_take().await.expect("a turn");
         assert_eq!(turn.execution.id.as_str(), id);
         turn
@@ -112,14 +112,14 @@ impl Worker {
     /// Writes down what a turn has brought.
     pub(crate) async fn record(
         &self,
-        turn: &TakenTurn,
+        turn: &StartedTurn,
         entries: Vec<Entry>,
     ) -> Result<Execution, ServiceError> {
         self.caller.scene.service.record_turn(&turn.execution, turn.lease, entries, None).await
     }
 
     /// Ends a turn until that instant, or until something happens.
-    pub(crate) async fn suspend(&self, turn: TakenTurn, entries: Vec<Entry>, until: Option<Timestamp>) {
+    pub(crate) async fn suspend(&self, turn: StartedTurn, entries: Vec<Entry>, until: Option<Timestamp>) {
         let suspended = self.try_suspend(&turn, entries, until, false).await.expect("a suspension");
         assert!(matches!(suspended, Suspended::Done), "{suspended:?}");
         self.done_with(&turn).await;
@@ -128,7 +128,7 @@ impl Worker {
     /// Tries to end a turn, which may have to go on.
     pub(crate) async fn try_suspend(
         &self,
-        turn: &TakenTurn,
+        turn: &StartedTurn,
         entries: Vec<Entry>,
         until: Option<Timestamp>,
         awaits_others: bool,
@@ -146,7 +146,7 @@ impl Worker {
     }
 
     /// Ends a turn and its run.
-    pub(crate) async fn close(&self, turn: TakenTurn, entries: Vec<Entry>, ending: Ending) {
+    pub(crate) async fn close(&self, turn: StartedTurn, entries: Vec<Entry>, ending: Ending) {
         self.try_close(&turn, entries, ending).await.expect("a close");
         self.done_with(&turn).await;
     }
@@ -154,7 +154,7 @@ impl Worker {
     /// Tries to end a turn and its run.
     pub(crate) async fn try_close(
         &self,
-        turn: &TakenTurn,
+        turn: &StartedTurn,
         entries: Vec<Entry>,
         ending: Ending,
     ) -> Result<Execution, ServiceError> {
@@ -163,7 +163,7 @@ impl Worker {
     }
 
     /// Deletes a turn's message.
-    pub(crate) async fn done_with(&self, turn: &TakenTurn) {
+    pub(crate) async fn done_with(&self, turn: &StartedTurn) {
         let receipt = turn.receipt.as_deref().expect("a receipt");
         self.caller.scene.service.done_with(&turn.execution.queue, receipt).await;
     }

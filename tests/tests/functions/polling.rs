@@ -72,7 +72,7 @@ impl Yard {
         };
         until("it waits for the signature", waits).await;
         let (id, event) = (ExecutionId::parse(id).unwrap(), EventName::parse("signed").unwrap());
-        self.service.offer(&id, event, None, Json::parse(r#""Ada Bicycle""#)).await.unwrap();
+        self.service.send_event(&id, event, None, Json::parse(r#""Ada Bicycle""#)).await.unwrap();
         let output = async || self.service.execution(&id).await.unwrap().unwrap().output.is_some();
         until("it ends", output).await;
         let output = self.service.execution(&id).await.unwrap().unwrap().output.unwrap();

@@ -141,7 +141,7 @@ async fn an_order_is_fulfilled_turn_by_turn_and_a_remote_steps_message_is_its_ta
 
     let shipped = Json::parse(r#"{"carrier":"a bicycle"}"#);
     let event = EventName::parse("shipped").unwrap();
-    shop.service.offer(&waiting.id, event, None, shipped).await.unwrap();
+    shop.service.send_event(&waiting.id, event, None, shipped).await.unwrap();
     assert_eq!(shop.deliver(shop.messages(1).await).await, 0);
     let receipt = shop.output("order-7").await.unwrap();
     assert_eq!(

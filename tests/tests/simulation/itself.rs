@@ -175,8 +175,8 @@ fn of_execution(happening: &Happening) -> Vec<&'static str> {
     match happening {
         Happening::Decided(ruling) => match &ruling.outcome {
             Ok(Reply::Suspended(SuspendReply::GoOn)) => vec!["went on"],
-            Ok(Reply::Offered { duplicate: true }) => vec!["event repeated"],
-            Ok(Reply::Drained(count)) if *count > 0 => vec!["events thrown away"],
+            Ok(Reply::EventSent { duplicate: true }) => vec!["event repeated"],
+            Ok(Reply::EventsCleared(count)) if *count > 0 => vec!["events thrown away"],
             Ok(Reply::Due(DueReply::TimedOut)) if gives_up_an_attempt(ruling) => {
                 vec!["attempt given up"]
             }

@@ -3,7 +3,7 @@
 use tickover_core::duration::Millis;
 use tickover_core::id::{ExecutionId, WorkflowName};
 use tickover_core::task::Status;
-use tickover_service::claim::{ClaimedTask, Company, Delivered, Hinted};
+use tickover_service::claim::{ClaimedTask, Delivered, Hinted, Isolation};
 use tickover_service::executions::{StartRequest, Work};
 use tickover_service::ports::{Queue as _, Received};
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
@@ -93,12 +93,12 @@ async fn a_function_whose_process_died_takes_each_of_the_batch_alone() {
         scene.service.claim_hinted(delivered, &claim_request(1), company).await.unwrap()
     };
     for message in &batch(&scene).await {
-        assert!(matches!(claim(message, Company::Shared).await, Hinted::Taken(_)));
+        assert!(matches!(claim(message, Isolation::Shared).await, Hinted::Taken(_)));
     }
     scene.clock.advance(LEASE);
     for message in &batch(&scene).await {
-        assert!(matches!(claim(message, Company::Shared).await, Hinted::Suspect));
-        let Hinted::Taken(claimed) = claim(message, Company::Alone).await else { panic!("it is free") };
+        assert!(matches!(claim(message, Isolation::Shared).await, Hinted::Suspect));
+        let Hinted::Taken(claimed) = claim(message, Isolation::Alone).await else { panic!("it is free") };
         assert_eq!((claimed.task.losses, claimed.task.attempt), (0, 1));
         complete(&scene, &claimed).await;
     }

@@ -4,7 +4,7 @@ use tickover_core::duration::Millis;
 use tickover_core::task::command::Start;
 use tickover_core::task::hint::Hint;
 use tickover_core::timeout::LifeTimeout;
-use tickover_service::claim::{ClaimRequest, Company, Delivered};
+use tickover_service::claim::{ClaimRequest, Delivered, Isolation};
 use tickover_service::lease::LeaseToken;
 use tickover_service::ports::{Outgoing, Queue as _};
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
@@ -132,7 +132,7 @@ async fn a_message_that_a_function_leaves_to_others_often_is_replaced_before_it_
     let held = scene.service.claim_by_id(&task_id("a"), &claim_request(1)).await.unwrap();
     assert!(held.is_some());
     let seldom = Delivered { body: &shown.body, receipt: Some(&shown.receipt), receives: 2 };
-    assert!(scene.service.claim_hinted(seldom, &claim_request(1), Company::Shared).await.is_err());
+    assert!(scene.service.claim_hinted(seldom, &claim_request(1), Isolation::Shared).await.is_err());
     // It comes back when the lease is over, and not when the queue's visibility is.
     scene.clock.advance(Millis::from_secs(60));
     assert_eq!(scene.queue.depth(&work).await.unwrap().visible, 1);

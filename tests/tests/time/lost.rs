@@ -17,7 +17,7 @@ use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
-use tickover_service::executions::{RemoteStep, StartRequest, Suspended, TakenTurn, Work, remote_id};
+use tickover_service::executions::{RemoteStep, StartRequest, StartedTurn, Suspended, Work, remote_id};
 use tickover_service::ports::{Outgoing, Queue as _};
 use tickover_service::schedule::ScheduleRequest;
 use tickover_service::{Rules, Service};
@@ -80,7 +80,7 @@ impl Rules for Mute {
     fn decide_task(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
         let mut decision = tickover_core::task::decide(task, command, context);
         if self.0.load(Ordering::SeqCst) {
-            decision.effects.retain(|effect| !matches!(effect, Effect::Tell(_)));
+            decision.effects.retain(|effect| !matches!(effect, Effect::NotifyParent(_)));
         }
         decision
     }
@@ -145,7 +145,7 @@ impl Busy {
         None
     }
 
-    async fn turn(&self) -> TakenTurn {
+    async fn turn(&self) -> StartedTurn {
         match self.take().await {
             Some(Work::Turn(turn)) => *turn,
             other => panic!("no turn but {other:?}"),
@@ -171,18 +171,18 @@ impl Busy {
         }
     }
 
-    async fn close(&self, turn: &TakenTurn, ending: Ending) {
+    async fn close(&self, turn: &StartedTurn, ending: Ending) {
         let close = Close { lease: turn.lease, entries: vec![], ending, on_failure: None };
         self.service().close_turn(&turn.execution, close).await.unwrap();
         self.done_with(turn).await;
     }
 
-    async fn done_with(&self, turn: &TakenTurn) {
+    async fn done_with(&self, turn: &StartedTurn) {
         let receipt = turn.receipt.as_deref().unwrap();
         self.service().done_with(&turn.execution.queue, receipt).await;
     }
 
-    async fn suspend(&self, turn: &TakenTurn, entries: Vec<Entry>, until: Option<Timestamp>, others: bool) {
+    async fn suspend(&self, turn: &StartedTurn, entries: Vec<Entry>, until: Option<Timestamp>, others: bool) {
         let suspend = Suspend {
             lease: turn.lease,
             entries,
@@ -198,7 +198,7 @@ impl Busy {
     }
 
     /// Starts the target, and takes its first turn.
-    async fn begun(&self) -> TakenTurn {
+    async fn begun(&self) -> StartedTurn {
         self.service().start(start(TARGET)).await.unwrap();
         self.turn().await
     }
@@ -363,7 +363,7 @@ async fn lose_of_a_turn(busy: &Busy, kind: Kind) {
             busy.suspend(&turn, vec![], until(86_400), false).await;
             lost();
             let name = EventName::parse("paid").unwrap();
-            busy.service().offer(&target, name, None, None).await.unwrap();
+            busy.service().send_event(&target, name, None, None).await.unwrap();
         }
         Kind::Resume => {
             busy.suspend(&turn, vec![], until(86_400), false).await;

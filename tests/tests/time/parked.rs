@@ -1,7 +1,7 @@
 //! Paused queues whose messages functions receive: nothing is received again and again, and nothing is lost.
 
 use tickover_core::duration::Millis;
-use tickover_service::claim::{Company, Delivered, Hinted};
+use tickover_service::claim::{Delivered, Hinted, Isolation};
 use tickover_service::ports::{Outgoing, Queue as _};
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
@@ -36,7 +36,7 @@ async fn deliver(scene: &Scene) -> (usize, Vec<String>) {
             count += 1;
             let (body, receipt) = (message.body.as_str(), Some(message.receipt.as_str()));
             let delivered = Delivered { body, receipt, receives: message.receive_count };
-            match scene.service.claim_hinted(delivered, &claim_request(1), Company::Shared).await {
+            match scene.service.claim_hinted(delivered, &claim_request(1), Isolation::Shared).await {
                 Ok(Hinted::Taken(claimed)) => taken.push(claimed.task.id.to_string()),
                 Ok(Hinted::Spent) => scene.queue.delete(&queue, &message.receipt).await.unwrap(),
                 Ok(Hinted::Suspect) | Err(_) => {}

@@ -70,7 +70,7 @@ async fn whenever_the_worker_dies_the_order_comes_to_the_same() {
         ledger.lock().unwrap().clear();
         let run = env.start(&fulfil, bicycles(2, 200_000)).await.unwrap();
         env.advance("1d").await.unwrap();
-        run.offer("approved", approved).await.unwrap();
+        run.send_event("approved", approved).await.unwrap();
         let ended = run.result().await.map_err(|error| error.to_string());
         let seen: Vec<_> = ledger.lock().unwrap().iter().map(|(what, _)| *what).collect();
         (ended.is_ok(), seen)

@@ -4,7 +4,7 @@ mod events;
 mod operate;
 mod prepare;
 
-pub use events::{drain, event, events, offer};
+pub use events::{clear_events, event, events, send_event};
 pub use operate::{cancel, pause, rerun, restart, resume, retry_step, terminate};
 pub use prepare::prepare;
 

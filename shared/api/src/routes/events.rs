@@ -9,10 +9,10 @@ use crate::calls::executions;
 use crate::http::{JsonBody, Name, Names, NoBody, QueryPairs};
 use crate::openapi::{CallProblems, ReadProblems};
 use crate::problem::Problem;
-use tickover_wire::answer::{DrainAnswer, EventsAnswer, OfferAnswer};
+use tickover_wire::answer::{ClearEventsAnswer, EventsAnswer, SendEventAnswer};
 use tickover_wire::request::{EventRequest, PageQuery};
 
-/// Offer an event to an execution.
+/// Send an event to an execution.
 ///
 /// It waits until the execution takes it: of one name, the first offered is the first taken.
 #[utoipa::path(
@@ -24,14 +24,14 @@ use tickover_wire::request::{EventRequest, PageQuery};
         ("name" = EventName, Path, description = "The event's name."),
     ),
     request_body = Option<EventRequest>,
-    responses((status = 200, description = "The event waits.", body = OfferAnswer), CallProblems),
+    responses((status = 200, description = "The event waits.", body = SendEventAnswer), CallProblems),
 )]
-pub(super) async fn offer(
+pub(super) async fn send_event(
     State(service): State<Service>,
     names: Names,
     body: JsonBody,
 ) -> Result<Answer, Problem> {
-    executions::offer(&service, &names.0, &names.1, body.call()).await
+    executions::send_event(&service, &names.0, &names.1, body.call()).await
 }
 
 /// List and count the events that wait for an execution.
@@ -62,12 +62,12 @@ pub(super) async fn events(
         ("id" = ExecutionId, Path, description = "The execution's id."),
         ("name" = EventName, Path, description = "The event's name."),
     ),
-    responses((status = 200, description = "So many are gone.", body = DrainAnswer), CallProblems),
+    responses((status = 200, description = "So many are gone.", body = ClearEventsAnswer), CallProblems),
 )]
-pub(super) async fn drain(
+pub(super) async fn clear_events(
     State(service): State<Service>,
     names: Names,
     _: NoBody,
 ) -> Result<Answer, Problem> {
-    executions::drain(&service, &names.0, &names.1).await
+    executions::clear_events(&service, &names.0, &names.1).await
 }

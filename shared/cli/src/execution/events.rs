@@ -20,7 +20,7 @@ pub(crate) struct EventsArgs {
 
 /// Options of `tickover execution drain`.
 #[derive(clap::Args, Debug)]
-pub(crate) struct DrainArgs {
+pub(crate) struct ClearArgs {
     /// The execution's id
     #[arg(value_parser = name(ExecutionId::parse))]
     id: ExecutionId,
@@ -36,7 +36,7 @@ pub(super) async fn list(args: EventsArgs, client: &Client) -> anyhow::Result<()
 }
 
 /// Clears events.
-pub(super) async fn clear(args: DrainArgs, client: &Client) -> anyhow::Result<()> {
+pub(super) async fn clear(args: ClearArgs, client: &Client) -> anyhow::Result<()> {
     let cleared = client.api().clear_events(&args.id, &args.name).await?;
     let events = count(cleared.drained as usize, "event");
     print(&format!("{events} named {} thrown away\n", args.name))

@@ -97,7 +97,7 @@ async fn read(mut stream: impl AsyncRead + Unpin, keep: Keep, kept: &Mutex<Kept>
         let Ok(length @ 1..) = stream.read(&mut chunk).await else { return Reading::Ended };
         let chunk = &chunk[..length];
         if let Keep::Tail(_) = keep {
-            pass_on(chunk.to_vec()).await;
+            send_notifications(chunk.to_vec()).await;
         }
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.bytes.extend_from_slice(chunk);
@@ -113,7 +113,7 @@ async fn read(mut stream: impl AsyncRead + Unpin, keep: Keep, kept: &Mutex<Kept>
     }
 }
 
-async fn pass_on(chunk: Vec<u8>) {
+async fn send_notifications(chunk: Vec<u8>) {
     // Whoever reads our standard error may be slow: that mustn't hold up the heartbeats. And nobody can be told
     // that it doesn't take it.
     drop(tokio::task::spawn_blocking(move || std::io::stderr().write_all(&chunk)).await);

@@ -17,7 +17,7 @@ use crate::show::say;
 
 use super::Worker;
 use super::attempt::Attempt;
-use super::patience::Patience;
+use super::claim_failures::ClaimFailures;
 use super::stop::Stop;
 use super::tally::{Ending, Tally};
 
@@ -50,7 +50,7 @@ pub(super) struct Pool {
     idle_since: Instant,
     /// Whether the last claim brought nothing.
     came_back_empty: bool,
-    patience: Patience,
+    failures: ClaimFailures,
     /// What makes going on pointless.
     fatal: Option<anyhow::Error>,
     tally: Tally,
@@ -68,7 +68,7 @@ impl Pool {
             taken: 0,
             idle_since: Instant::now(),
             came_back_empty: false,
-            patience: Patience::default(),
+            failures: ClaimFailures::default(),
             fatal: None,
             tally,
         }
@@ -158,7 +158,7 @@ impl Pool {
     }
 
     fn take(&mut self, tasks: Vec<ClaimedView>) {
-        self.patience.answered();
+        self.failures.answered();
         self.came_back_empty = tasks.is_empty();
         let is_stopping = self.is_stopping();
         for task in tasks {
@@ -173,7 +173,7 @@ impl Pool {
 
     async fn claim_failed(&mut self, error: ClientError) {
         self.came_back_empty = true;
-        let pause = match self.patience.failed(error, &self.worker.queue) {
+        let pause = match self.failures.failed(error, &self.worker.queue) {
             Ok(pause) => self.idle_left().map_or(pause, |left| left.min(pause)),
             Err(error) => {
                 self.fatal = Some(anyhow::Error::new(error).context("can't take tasks"));

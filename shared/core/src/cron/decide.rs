@@ -6,7 +6,7 @@ mod operate;
 
 use super::command::Command;
 use super::decision::{Decision, Reply};
-use super::place;
+use super::due_slot;
 use super::{Cron, HISTORY};
 use crate::command::Context;
 use crate::decision::Write;
@@ -35,8 +35,8 @@ pub fn decide(record: Option<&Cron>, command: &Command, context: &Context<'_>) -
 /// The decision to write `after`, if it differs from what is there.
 fn settle(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &Context<'_>) -> Decision {
     forget_old_runs(&mut after);
-    let mut writes = place::keep_request(&mut after, context.now);
-    let (due, timer) = place::settle(before, &after, context.now, context.limits);
+    let mut writes = due_slot::keep_request(&mut after, context.now);
+    let (due, timer) = due_slot::settle(before, &after, context.now, context.limits);
     after.due = due;
     if before == Some(&after) {
         return Decision::of(after, Ok(reply));

@@ -63,7 +63,7 @@ pub(super) fn note(execution: &mut Execution, brought: &[Entry]) {
             | Happened::Fired { .. }
             | Happened::Event { .. }
             | Happened::Waited { .. }
-            | Happened::Drained { .. }
+            | Happened::EventsCleared { .. }
             | Happened::Patches { .. }
             | Happened::Note { .. } => {}
         }

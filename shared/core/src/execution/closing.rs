@@ -3,13 +3,13 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::execution::{
-    Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Failing, Ready, due, keeping,
+    Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Failing, Ready, due, retention,
 };
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::time::Timestamp;
 
 /// Ends the run if a deadline has passed. Returns the changed record, or `None` if there was nothing to end.
-pub(super) fn settle(execution: &Execution, context: &Context<'_>) -> Option<Execution> {
+pub(super) fn expire(execution: &Execution, context: &Context<'_>) -> Option<Execution> {
     if execution.closed().is_some() {
         return None;
     }
@@ -89,7 +89,7 @@ fn close(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context
 /// Whether something is left to be done once the outcome is settled: steps and children to be ended, a parent to be
 /// told. Parts have time enough, mostly.
 pub(super) fn leaves_something(execution: &Execution) -> bool {
-    execution.open_steps > 0 || execution.parent.is_some() || keeping::ends_too_early(execution)
+    execution.open_steps > 0 || execution.parent.is_some() || retention::ends_too_early(execution)
 }
 
 /// When the lease of a turn that is taken or renewed now ends: never after a deadline, so that its message comes

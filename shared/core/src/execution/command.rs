@@ -1,6 +1,6 @@
 //! What can be asked of an execution. Commands carry everything random or read from outside.
 
-use crate::command::Company;
+use crate::command::Isolation;
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
 use crate::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Progress, Stuck, UnderWay};
@@ -35,7 +35,7 @@ pub enum Command {
     /// Make it.
     Start(Box<Start>),
     /// Take its next turn.
-    Take(Take),
+    StartTurn(StartTurn),
     /// Write down what a turn has brought so far; the turn goes on.
     Record(Record),
     /// End the turn: nothing can be done until something happens.
@@ -43,7 +43,7 @@ pub enum Command {
     /// End the turn, and the run or the execution with it.
     Close(Close),
     /// Say that the turn's worker is alive.
-    Renew {
+    Heartbeat {
         /// The fence of the turn.
         lease: LeaseId,
     },
@@ -56,10 +56,10 @@ pub enum Command {
         /// Why.
         undone: Undone,
     },
-    /// Offer an event.
-    Offer(Offer),
+    /// Send an event.
+    SendEvent(SendEvent),
     /// Throw away the waiting events of a name.
-    Drain {
+    ClearEvents {
         /// The name.
         name: EventName,
         /// How many there are, by the whole journal.
@@ -86,7 +86,7 @@ pub enum Command {
     /// What it left open at this end has been ended: it is closed for good.
     Finish(End),
     /// Take note of how far somebody has come with what is more than one call can do.
-    GoneThrough(GoneThrough),
+    NoteProgress(NoteProgress),
     /// Send its hint again, if it is parked: its queue was resumed.
     Unpark,
     /// See what has become due: the tick's look.
@@ -143,7 +143,7 @@ pub enum StartPolicy {
 
 /// A request for a turn.
 #[derive(Clone, Debug)]
-pub struct Take {
+pub struct StartTurn {
     /// Random: the fence of the turn to come.
     pub lease: LeaseId,
     /// For whom.
@@ -153,7 +153,7 @@ pub struct Take {
     /// The incarnation that the hint which led to it was of.
     pub incarnation: Option<Incarnation>,
     /// What else the taking process has under way.
-    pub company: Company,
+    pub company: Isolation,
     /// Whether its queue is paused: then no turn begins, and the execution is parked.
     pub paused: bool,
     /// What the workflow's code says, where the taking process has it.
@@ -233,7 +233,7 @@ pub enum Ending {
 
 /// An event.
 #[derive(Clone, Debug)]
-pub struct Offer {
+pub struct SendEvent {
     /// Its name.
     pub name: EventName,
     /// Its own id.
@@ -268,7 +268,7 @@ impl End {
 /// How far somebody has come who ends what an execution left open, or goes through its parts. Nothing changes where
 /// somebody else has come at least as far.
 #[derive(Clone, Copy, Debug)]
-pub struct GoneThrough {
+pub struct NoteProgress {
     /// In which run.
     pub run: u32,
     /// When the execution had closed, if it had: of another end nothing is said.
@@ -292,11 +292,11 @@ impl Command {
             Self::Suspend(suspend) => &suspend.entries,
             Self::Close(close) => &close.entries,
             Self::Start(_)
-            | Self::Take(_)
-            | Self::Renew { .. }
+            | Self::StartTurn(_)
+            | Self::Heartbeat { .. }
             | Self::Release { .. }
-            | Self::Offer(_)
-            | Self::Drain { .. }
+            | Self::SendEvent(_)
+            | Self::ClearEvents { .. }
             | Self::Cancel
             | Self::Terminate
             | Self::Pause
@@ -304,7 +304,7 @@ impl Command {
             | Self::Restart(_)
             | Self::RetryStep { .. }
             | Self::Finish(_)
-            | Self::GoneThrough(_)
+            | Self::NoteProgress(_)
             | Self::Unpark
             | Self::Due(_)
             | Self::Timer { .. } => &[],

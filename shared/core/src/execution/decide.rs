@@ -2,21 +2,21 @@
 //! its own.
 
 mod cancel;
+mod clear_events;
 mod close;
-mod drain;
 mod due;
 mod finish;
-mod gone_through;
-mod offer;
+mod heartbeat;
+mod note_progress;
 mod pause;
 mod record;
 mod release;
-mod renew;
 mod restart;
 mod retry_step;
+mod send_event;
 mod start;
+mod start_turn;
 mod suspend;
-mod take;
 #[cfg(test)]
 mod tests;
 mod timer;
@@ -34,14 +34,14 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
     // call that made it, as with tasks.
     let is_own = |execution: &Execution| match command {
         Command::Start(start) => start.incarnation == execution.incarnation,
-        Command::Take(_)
+        Command::StartTurn(_)
         | Command::Record(_)
         | Command::Suspend(_)
         | Command::Close(_)
-        | Command::Renew { .. }
+        | Command::Heartbeat { .. }
         | Command::Release { .. }
-        | Command::Offer(_)
-        | Command::Drain { .. }
+        | Command::SendEvent(_)
+        | Command::ClearEvents { .. }
         | Command::Cancel
         | Command::Terminate
         | Command::Pause
@@ -49,7 +49,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         | Command::Restart(_)
         | Command::RetryStep { .. }
         | Command::Finish(_)
-        | Command::GoneThrough(_)
+        | Command::NoteProgress(_)
         | Command::Unpark
         | Command::Due(_)
         | Command::Timer { .. } => false,
@@ -60,17 +60,17 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
     };
     match command {
         Command::Start(start) => start::decide(execution, start, context),
-        Command::Take(take) => known(&|execution| take::decide(execution, take, context)),
+        Command::StartTurn(start) => known(&|execution| start_turn::decide(execution, start, context)),
         Command::Record(record) => known(&|execution| record::decide(execution, record, context)),
         Command::Suspend(suspend) => known(&|execution| suspend::decide(execution, suspend, context)),
         Command::Close(close) => known(&|execution| close::decide(execution, close, context)),
-        Command::Renew { lease } => known(&|execution| renew::decide(execution, lease, context)),
+        Command::Heartbeat { lease } => known(&|execution| heartbeat::decide(execution, lease, context)),
         Command::Release { lease, after, undone } => {
             known(&|execution| release::decide(execution, lease, *after, undone, context))
         }
-        Command::Offer(offer) => known(&|execution| offer::decide(execution, offer, context)),
-        Command::Drain { name, count, seen_version } => {
-            known(&|execution| drain::decide(execution, name, *count, *seen_version, context))
+        Command::SendEvent(offer) => known(&|execution| send_event::decide(execution, offer, context)),
+        Command::ClearEvents { name, count, seen_version } => {
+            known(&|execution| clear_events::decide(execution, name, *count, *seen_version, context))
         }
         Command::Cancel => known(&|execution| cancel::decide(execution, false, context)),
         Command::Terminate => known(&|execution| cancel::decide(execution, true, context)),
@@ -79,7 +79,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Restart(rerun) => known(&|execution| restart::decide(execution, rerun, context)),
         Command::RetryStep { name } => known(&|execution| retry_step::decide(execution, name, context)),
         Command::Finish(end) => known(&|execution| finish::decide(execution, *end, context)),
-        Command::GoneThrough(gone) => known(&|execution| gone_through::decide(execution, gone, context)),
+        Command::NoteProgress(gone) => known(&|execution| note_progress::decide(execution, gone, context)),
         Command::Unpark => known(&|execution| unpark::decide(execution, context)),
         Command::Due(queue) => known(&|execution| due::decide(execution, queue, context)),
         Command::Timer { due_at } => known(&|execution| timer::decide(execution, *due_at, context)),

@@ -16,7 +16,7 @@ pub enum Reply {
         existed: bool,
     },
     /// What became of the wish for a turn.
-    Take(TakeReply),
+    StartTurn(StartTurnReply),
     /// Written down: the turn goes on.
     Recorded,
     /// The turn is over, or has to go round again.
@@ -31,12 +31,12 @@ pub enum Reply {
     /// The turn was given back.
     Released,
     /// The event waits for the execution.
-    Offered {
+    EventSent {
         /// Whether it had been offered before.
         duplicate: bool,
     },
     /// So many events were thrown away.
-    Drained(u32),
+    EventsCleared(u32),
     /// An operator's call was carried out, or there was nothing to be done any more.
     Changed {
         /// Whether it did.
@@ -55,9 +55,9 @@ pub enum Reply {
 
 /// What became of the wish for a turn, and what the message that led to it is good for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TakeReply {
+pub enum StartTurnReply {
     /// The caller has it. Its message stays in flight until the turn ends.
-    Taken,
+    Started,
     /// Somebody alive has it: nothing is lost by deleting the message, they see what has happened before they end.
     Held,
     /// It may not go on yet: the message is to be sent again with what remains.

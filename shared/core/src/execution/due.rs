@@ -1,11 +1,11 @@
 //! When the tick has to look at an execution: early is harmless, late never happens.
 
 use crate::due::{Due, DueKind, START_LEAD, shard_of_name};
+use crate::due_slot::{self, HasDueSlot};
 use crate::duration::Millis;
-use crate::execution::{Execution, ExecutionState, Waiting, attempts, keeping};
+use crate::execution::{Execution, ExecutionState, Waiting, attempts, retention};
 use crate::id::RecordId;
 use crate::limits::Limits;
-use crate::place::{self, Placed};
 use crate::time::{Timestamp, earliest};
 
 /// What ended this long before an execution went to sleep may have been overlooked by its last turn; what ended before
@@ -127,7 +127,7 @@ pub fn has_not_heard_of(execution: &Execution, ended_at: Timestamp) -> bool {
 }
 
 /// The place of an execution that is told of a step's or child's end, where it would look for itself much later only.
-pub fn place_when_told(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Due> {
+pub fn slot_when_notified(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Due> {
     let ExecutionState::Waiting(waiting) = &execution.state else { return None };
     let at = now.plus(limits.backstop);
     let due = execution.due.filter(|due| due.at > at)?;
@@ -188,7 +188,7 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
     if execution.parked {
         // Resuming its queue sends its hint; the tick is only there in case that fails.
         let own = Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard };
-        return Some(place::place(visible_at(execution), own, now));
+        return Some(due_slot::place(visible_at(execution), own, now));
     }
     let backstop = hint_needed_at(execution).map(|at| Due {
         at: at.plus(limits.backstop),
@@ -199,13 +199,13 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
         starts_later(execution).map(|at| Due { at: at.minus(START_LEAD), kind: DueKind::Start, shard });
     let recheck = recheck_at(execution).map(|at| Due { at, kind: DueKind::Start, shard });
     // Where that doesn't come off, it isn't tried again at once.
-    let keep = keeping::look_at(execution, limits).map(|at| Due {
+    let keep = retention::look_at(execution, limits).map(|at| Due {
         at: at.max(now.plus(limits.backstop)),
         kind: DueKind::Backstop,
         shard,
     });
     match [backstop, start, recheck, keep].into_iter().flatten().min_by_key(|due| due.at) {
-        Some(own) => Some(place::place(visible_at(execution), own, now)),
+        Some(own) => Some(due_slot::place(visible_at(execution), own, now)),
         None => visible_at(execution).map(|at| Due { at, kind: DueKind::Instant, shard }),
     }
 }
@@ -225,7 +225,7 @@ pub(crate) fn starts_later(execution: &Execution) -> Option<Timestamp> {
     }
 }
 
-impl Placed for Execution {
+impl HasDueSlot for Execution {
     fn record_id(&self) -> RecordId {
         self.id.clone().into()
     }
@@ -246,7 +246,7 @@ impl Placed for Execution {
         latest(self, now, limits)
     }
 
-    fn is_in_hands(&self) -> bool {
+    fn is_leased(&self) -> bool {
         self.turn().is_some()
     }
 }

@@ -196,7 +196,7 @@ fn ended(outcome: &ExecutionOutcome, after: &Execution, now: Timestamp) -> Chang
 }
 
 /// Whether a write lets a worker begin a turn, and how long it could have begun before.
-pub fn turn_taken(before: Option<&Execution>, after: &Execution) -> Option<Millis> {
+pub fn turn_started(before: Option<&Execution>, after: &Execution) -> Option<Millis> {
     let (before, turn) = (before?, after.turn()?);
     if before.turn().is_some_and(|held| held.lease == turn.lease) {
         return None;

@@ -198,7 +198,7 @@ pub fn every_entry(now: Timestamp) -> Vec<Entry> {
         },
         Happened::Waited { name: step("payment"), event: Some(event("paid")) },
         Happened::Waited { name: step("late"), event: None },
-        Happened::Drained { name: event("paid"), count: 3 },
+        Happened::EventsCleared { name: event("paid"), count: 3 },
         Happened::Patches { names: vec!["faster".to_owned(), "ä b".to_owned()] },
         Happened::Note { kind: "paused".to_owned(), name: None },
     ];

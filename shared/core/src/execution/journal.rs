@@ -195,7 +195,7 @@ pub enum Happened {
     },
     /// All waiting events of a name were thrown away.
     #[serde(rename = "d")]
-    Drained {
+    EventsCleared {
         /// The name.
         #[serde(rename = "n")]
         name: EventName,
@@ -299,7 +299,7 @@ pub fn pending_events(entries: &[Entry]) -> Vec<&Entry> {
     for entry in entries {
         match &entry.what {
             Happened::Waited { event: Some(name), .. } => *taken.entry(name).or_default() += 1,
-            Happened::Drained { name, count } => *taken.entry(name).or_default() += count,
+            Happened::EventsCleared { name, count } => *taken.entry(name).or_default() += count,
             Happened::Attempt { .. }
             | Happened::Remote { .. }
             | Happened::Child { .. }
@@ -338,7 +338,7 @@ impl Happened {
             | Self::Reopened { .. }
             | Self::Until { .. }
             | Self::Event { .. }
-            | Self::Drained { .. }
+            | Self::EventsCleared { .. }
             | Self::Patches { .. }
             | Self::Note { .. } => None,
         }
@@ -359,7 +359,7 @@ impl Entry {
             | Happened::Until { .. }
             | Happened::Fired { .. }
             | Happened::Waited { .. }
-            | Happened::Drained { .. }
+            | Happened::EventsCleared { .. }
             | Happened::Patches { .. }
             | Happened::Note { .. } => None,
         }
@@ -383,7 +383,7 @@ pub fn open_steps(entries: &[Entry]) -> Vec<&Entry> {
             | Happened::Fired { .. }
             | Happened::Event { .. }
             | Happened::Waited { .. }
-            | Happened::Drained { .. }
+            | Happened::EventsCleared { .. }
             | Happened::Patches { .. }
             | Happened::Note { .. } => {}
         }

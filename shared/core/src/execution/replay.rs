@@ -251,7 +251,7 @@ impl Replay {
                 self.drift.note(kind, name.as_ref(), &self.standings);
                 return;
             }
-            Happened::Drained { name, count } => self.drain(name, *count),
+            Happened::EventsCleared { name, count } => self.clear_events(name, *count),
             Happened::Patches { names } => self.patches = Some(names.clone()),
             Happened::Reopened { name } => {
                 *self.reopened.entry(name.clone()).or_default() += 1;

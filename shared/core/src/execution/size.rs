@@ -5,7 +5,7 @@ use crate::command::Context;
 use crate::due::{Due, DueKind};
 use crate::duration::Millis;
 use crate::execution::journal::{Segment, SegmentKey};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, Turn, attempts, entries};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, Turn, append, attempts};
 use crate::id::{LeaseId, WorkerName};
 use crate::limits::{CONTROL_RECORD_BYTES, ERROR_BYTES, LEASE_RANGE};
 use crate::size;
@@ -22,7 +22,7 @@ pub(super) fn fit(execution: &mut Execution, context: &Context<'_>) -> Vec<(Segm
     if fits(execution) {
         return vec![];
     }
-    let segments = entries::seal(execution, context);
+    let segments = append::seal(execution, context);
     let steps: [fn(&mut Execution); 5] = [
         |execution| cut_errors(execution, 60),
         drop_worker,
@@ -47,7 +47,7 @@ pub(super) fn fits(execution: &Execution) -> bool {
 
 /// Adds something that only the timeline shows, where the record has room for it: a note isn't worth a write of its own.
 pub(super) fn note_if_it_fits(execution: &mut Execution, kind: &str, context: &Context<'_>) {
-    entries::note(execution, kind, context);
+    append::note(execution, kind, context);
     if !fits(execution) {
         execution.journal.pop();
     }

@@ -2,12 +2,12 @@
 
 use crate::command::Context;
 use crate::decision::{Effect, NewPart, Write};
+use crate::due_slot::{self, SlotChange};
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::message::TurnHint;
-use crate::execution::{Execution, ExecutionState, Turn, closing, due, keeping, size};
+use crate::execution::{Execution, ExecutionState, Turn, closing, due, retention, size};
 use crate::id::LeaseId;
-use crate::place::{self, Placement};
 use crate::time::Timestamp;
 
 /// The decision to write `after` over `before`, with the hint that an execution needs whose turn may begin.
@@ -17,36 +17,36 @@ pub(super) fn update(
     context: &Context<'_>,
     outcome: Result<Reply, Reject>,
 ) -> Decision {
-    update_placed(before, after, Placement::KeepOrLower, context, outcome)
+    update_in_slot(before, after, SlotChange::KeepOrLower, context, outcome)
 }
 
-pub(super) fn update_placed(
+pub(super) fn update_in_slot(
     before: &Execution,
     mut after: Execution,
-    placement: Placement,
+    placement: SlotChange,
     context: &Context<'_>,
     outcome: Result<Reply, Reject>,
 ) -> Decision {
     after.version = before.version + 1;
     after.nonce = context.nonce;
-    let mut writes = keeping::settle(&mut after, context.now, context.limits);
+    let mut writes = retention::settle(&mut after, context.now, context.limits);
     // Before it is measured, because a closing record has a place in the index, and after, because a segment is
     // something to be seen to.
     leave_closing(before, &mut after);
     let sealed = size::fit(&mut after, context);
     // What was sealed has time enough; the record now says how much.
-    writes.extend(keeping::settle(&mut after, context.now, context.limits));
+    writes.extend(retention::settle(&mut after, context.now, context.limits));
     leave_closing(before, &mut after);
-    let timer = place::resettle(before, &mut after, placement, context);
-    let expires_at = after.kept.unwrap_or_else(|| keeping::ahead_of_journal(context.now, context.limits));
+    let timer = due_slot::move_slot(before, &mut after, placement, context);
+    let expires_at = after.kept.unwrap_or_else(|| retention::ahead_of_journal(context.now, context.limits));
     let segment = |(key, segment)| NewPart::Segment { of: after.id.clone(), key, segment, expires_at };
     let parts = sealed.into_iter().map(segment).collect();
-    let due_no_later_than = place::insists_on(before, &after, context);
+    let due_no_later_than = due_slot::insists_on(before, &after, context);
     let mut effects: Vec<Effect> =
         newly_arriving(before, &after).map(|at| turn(&after, at)).into_iter().collect();
     effects.extend(timer);
     if !has_ended(before) && has_ended(&after) {
-        effects.extend(after.parent.clone().map(Effect::Tell));
+        effects.extend(after.parent.clone().map(Effect::NotifyParent));
     }
     writes.push(Write::UpdateExecution {
         before: Box::new(before.clone()),
@@ -69,7 +69,7 @@ fn leave_closing(before: &Execution, after: &mut Execution) {
 }
 
 /// Writes what was settled on the way, if anything was, and answers.
-pub(super) fn settled_or_unchanged(
+pub(super) fn expired_or_unchanged(
     before: &Execution,
     settled: Option<Execution>,
     context: &Context<'_>,

@@ -1,6 +1,6 @@
 //! What can be asked of a task. Commands carry everything random or read from outside.
 
-use crate::command::Company;
+use crate::command::Isolation;
 use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::id::{BlobId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind, WorkerName};
@@ -111,7 +111,7 @@ pub struct Claim {
     /// The hint that led to it; none for a claim by id.
     pub hint: Option<HintedRecord>,
     /// What else the claiming process has under way.
-    pub company: Company,
+    pub company: Isolation,
     /// Whether its queue is paused: then nothing is handed out, and the task is parked.
     pub paused: bool,
 }

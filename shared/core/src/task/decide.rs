@@ -16,9 +16,9 @@ mod unpark;
 
 use crate::command::Context;
 use crate::decision::{Effect, Write};
+use crate::due_slot::{self, SlotChange};
 use crate::error::Reject;
 use crate::id::LeaseId;
-use crate::place::{self, Placement};
 use crate::size;
 use crate::task::command::Command;
 use crate::task::decision::{Decision, Reply};
@@ -66,13 +66,13 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
 
 /// The decision to write `after` over `before`, with the hint that a pending task needs.
 fn update(before: &Task, after: Task, context: &Context<'_>, outcome: Result<Reply, Reject>) -> Decision {
-    update_placed(before, after, Placement::KeepOrLower, context, outcome)
+    update_in_slot(before, after, SlotChange::KeepOrLower, context, outcome)
 }
 
-fn update_placed(
+fn update_in_slot(
     before: &Task,
     mut after: Task,
-    placement: Placement,
+    placement: SlotChange,
     context: &Context<'_>,
     outcome: Result<Reply, Reject>,
 ) -> Decision {
@@ -92,13 +92,13 @@ fn update_placed(
             State::Running(_) | State::Ended(_) => pending.since_version = after.version,
         }
     }
-    let timer = place::resettle(before, &mut after, placement, context);
+    let timer = due_slot::move_slot(before, &mut after, placement, context);
     transition::fit(&mut after);
-    let due_no_later_than = place::insists_on(before, &after, context);
+    let due_no_later_than = due_slot::insists_on(before, &after, context);
     let mut effects = newly_pending(before, &after);
     effects.extend(timer);
     if before.ended().is_none() {
-        effects.extend(word_to_parent(&after));
+        effects.extend(parent_notification(&after));
     }
     let write = Write::UpdateTask {
         before: Box::new(before.clone()),
@@ -121,9 +121,9 @@ fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
 }
 
 /// The word to the execution that a task is a remote step of, once it has ended.
-fn word_to_parent(task: &Task) -> Option<Effect> {
+fn parent_notification(task: &Task) -> Option<Effect> {
     task.ended()?;
-    task.parent.clone().map(Effect::Tell)
+    task.parent.clone().map(Effect::NotifyParent)
 }
 
 /// The effect of sending a task's hint.
@@ -179,7 +179,7 @@ fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
     if was_last && waits_for_a_hint(task) {
         decision.effects.push(dispatch(task));
     }
-    decision.effects.extend(word_to_parent(task));
+    decision.effects.extend(parent_notification(task));
     decision
 }
 
@@ -192,7 +192,7 @@ fn waits_for_a_hint(task: &Task) -> bool {
 }
 
 /// The refusal of a worker's call, together with whatever was settled on the way.
-fn refuse_settled(before: &Task, settled: Option<Task>, reject: Reject, context: &Context<'_>) -> Decision {
+fn refuse_expired(before: &Task, settled: Option<Task>, reject: Reject, context: &Context<'_>) -> Decision {
     match settled {
         Some(after) => update(before, after, context, Err(reject)),
         None => Decision::refuse(Some(before), reject),

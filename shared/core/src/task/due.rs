@@ -1,10 +1,10 @@
 //! When the tick has to look at a record: early is harmless, late never happens.
 
 use crate::due::{Due, DueKind, START_LEAD, shard_of_name};
+use crate::due_slot::{self, HasDueSlot};
 use crate::duration::Millis;
 use crate::id::{RecordId, TaskId};
 use crate::limits::Limits;
-use crate::place::{self, Placed};
 use crate::task::{State, Task};
 use crate::time::{Timestamp, earliest};
 
@@ -40,7 +40,7 @@ pub(crate) fn hint_unread_since(task: &Task) -> Option<Timestamp> {
     Some(unread_since.map_or(needed_at, |since| task.hinted_at.map_or(since, |again| again.max(since))))
 }
 
-impl Placed for Task {
+impl HasDueSlot for Task {
     fn record_id(&self) -> RecordId {
         self.id.clone().into()
     }
@@ -61,7 +61,7 @@ impl Placed for Task {
         latest(self, now, limits)
     }
 
-    fn is_in_hands(&self) -> bool {
+    fn is_leased(&self) -> bool {
         self.running().is_some()
     }
 }
@@ -118,7 +118,7 @@ pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
         }
         State::Ended(_) => return None,
     };
-    Some(place::place(visible_at(task), own, now))
+    Some(due_slot::place(visible_at(task), own, now))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::time::{Timestamp, earliest};
 use crate::timeout::{OnTimeout, TimeoutKind};
 
 /// Records every timeout that has passed. Returns the changed task, or `None` if there was nothing to record.
-pub(crate) fn settle(task: &Task, context: &Context<'_>) -> Option<Task> {
+pub(crate) fn expire(task: &Task, context: &Context<'_>) -> Option<Task> {
     let (kind, expired_at) = expired(task, context.now)?;
     let mut task = task.clone();
     let on_timeout = on_timeout(&task, kind);

@@ -1,6 +1,6 @@
 use std::num::NonZeroU32;
 
-use tickover_core::command::{Company, Context};
+use tickover_core::command::{Context, Isolation};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::JOIN_MAX;
 use tickover_core::execution::{Parent, Slot};
@@ -206,7 +206,7 @@ fn claim(attempt: u8) -> Command {
         worker,
         length,
         hint: None,
-        company: Company::Alone,
+        company: Isolation::Alone,
         paused: false,
     })
 }

@@ -17,7 +17,7 @@ use dynoxide::Database;
 use tokio::sync::Semaphore;
 
 use super::dispatch::{self, Answer};
-use super::line::Line;
+use super::request_queue::RequestQueue;
 
 const TARGET_HEADER: &str = "x-amz-target";
 const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
@@ -30,7 +30,7 @@ const TURNS: usize = 2;
 pub(super) enum Placement {
     /// On the thread of one of the callers: right while nothing waits on a disk, as moving to
     /// another thread and back costs about as much as the request.
-    Inline { line: Line<Result<HttpResponse, ConnectorError>> },
+    Inline { line: RequestQueue<Result<HttpResponse, ConnectorError>> },
     /// On one of Tokio's blocking threads, in the order of arrival: a write waits for the disk.
     BlockingThread {
         /// Requests that may run now.
@@ -40,7 +40,7 @@ pub(super) enum Placement {
 
 impl Placement {
     pub(super) fn inline() -> Self {
-        Self::Inline { line: Line::new() }
+        Self::Inline { line: RequestQueue::new() }
     }
 
     pub(super) fn blocking_thread() -> Self {

@@ -24,7 +24,7 @@ use tower::ServiceExt as _;
 
 use super::body::{Memory, Timed, too_slow};
 use super::connection::{Heard, Phase};
-use super::places::{Place, Places};
+use super::permits::{Permit, Permits};
 use super::{Bounds, HostName, access};
 
 /// Largest head of a request, in bytes.
@@ -50,21 +50,21 @@ pub(crate) async fn serve(
 ) {
     let memory = Memory::new(bounds.large_bodies_bytes);
     let server = Arc::new(Server { router, allowed, bounds, memory });
-    let places = Arc::new(Places::new(bounds.connections));
+    let permits = Arc::new(Permits::new(bounds.connections));
     let stopped = stopping.clone();
     let mut open = JoinSet::new();
     let accept = async {
         loop {
-            places.room().await;
+            permits.room().await;
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    open.spawn(Arc::clone(&server).hold(stream, places.take(), stopped.clone()));
+                    open.spawn(Arc::clone(&server).hold(stream, permits.take(), stopped.clone()));
                 }
                 // The caller hung up in between.
                 Err(error) if is_about_the_caller(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "no connection accepted; one that is idle is closed");
-                    places.close_one();
+                    permits.close_one();
                     tokio::time::sleep(ACCEPT_AGAIN).await;
                 }
             }
@@ -87,7 +87,7 @@ fn is_about_the_caller(error: &io::Error) -> bool {
 
 impl Server {
     /// Answers a connection's requests until either side closes it.
-    async fn hold(self: Arc<Self>, stream: TcpStream, place: Place, mut stopping: watch::Receiver<bool>) {
+    async fn hold(self: Arc<Self>, stream: TcpStream, place: Permit, mut stopping: watch::Receiver<bool>) {
         // Answers are written whole: waiting for more only makes them late.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection's answers may be delayed");
@@ -115,7 +115,7 @@ impl Server {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, place: &Place) -> Result<Response, Infallible> {
+    async fn answer(&self, request: Request<Incoming>, place: &Permit) -> Result<Response, Infallible> {
         let connection = &place.connection;
         connection.enter(if request.body().is_end_stream() { Phase::Answering } else { Phase::Body });
         let response = self.route(request, place).await;
@@ -123,7 +123,7 @@ impl Server {
         Ok(response.unwrap_or_else(last))
     }
 
-    async fn route(&self, request: Request<Incoming>, place: &Place) -> Result<Response, Problem> {
+    async fn route(&self, request: Request<Incoming>, place: &Permit) -> Result<Response, Problem> {
         let (parts, body) = request.into_parts();
         if let Err(problem) = access::check(&parts, &self.allowed) {
             tracing::warn!(code = problem.code(), "a request that may come from a web page is refused");

@@ -57,8 +57,12 @@ impl Direct {
                 executions::retry_step(service, id.as_str(), step.as_str(), body).await
             }
             Route::Events(id) => executions::events(service, id.as_str(), query).await,
-            Route::SendEvent(id, name) => executions::offer(service, id.as_str(), name.as_str(), body).await,
-            Route::ClearEvents(id, name) => executions::drain(service, id.as_str(), name.as_str()).await,
+            Route::SendEvent(id, name) => {
+                executions::send_event(service, id.as_str(), name.as_str(), body).await
+            }
+            Route::ClearEvents(id, name) => {
+                executions::clear_events(service, id.as_str(), name.as_str()).await
+            }
 
             Route::CreateCron => calls::create_cron(service, body).await,
             Route::ReplaceCron(id) => calls::replace_cron(service, id.as_str(), body).await,

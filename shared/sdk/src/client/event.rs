@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use serde::Serialize;
 use tickover_core::id::{EventId, EventName, ExecutionId};
-use tickover_wire::answer::OfferAnswer as Offered;
+use tickover_wire::answer::SendEventAnswer as EventSent;
 use tickover_wire::request::EventRequest;
 
 use super::request::payload;
@@ -14,13 +14,13 @@ use super::{Client, ClientError};
 /// An event that is sent when it is awaited.
 #[must_use = "nothing is offered before it is awaited"]
 #[derive(Debug)]
-pub struct Offer {
+pub struct SendEvent {
     client: Client,
     execution: ExecutionId,
     event: Result<(EventName, EventRequest), ClientError>,
 }
 
-impl Offer {
+impl SendEvent {
     pub(super) fn new(client: Client, execution: ExecutionId, name: String, value: &impl Serialize) -> Self {
         let name = EventName::parse(name).map_err(|problem| ClientError::invalid("event", problem));
         let event = name.and_then(|name| {
@@ -42,8 +42,8 @@ impl Offer {
     }
 }
 
-impl IntoFuture for Offer {
-    type Output = Result<Offered, ClientError>;
+impl IntoFuture for SendEvent {
+    type Output = Result<EventSent, ClientError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {

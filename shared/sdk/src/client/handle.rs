@@ -12,8 +12,10 @@ use tickover_wire::answer::CancelOutcome;
 use tickover_wire::request::{PageQuery, RerunRequest};
 use tickover_wire::{Said, SaidCancelOutcome};
 
-use super::patience::Patience;
-use super::{Client, ClientError, Description, Event, ExecutionError, Offer, Outcome, Reads, TimelineEntry};
+use super::retries::Retries;
+use super::{
+    Client, ClientError, Description, Event, ExecutionError, Outcome, Reads, SendEvent, TimelineEntry,
+};
 
 /// An execution whose result is read as `O`. Cheap to clone; dropping it changes nothing.
 pub struct Handle<O> {
@@ -66,13 +68,13 @@ impl<O> Handle<O> {
     where
         O: DeserializeOwned,
     {
-        let mut patience = Patience::default();
+        let mut retries = Retries::default();
         loop {
             let found = self.client.api.execution(&self.id, WAIT_MAX).await;
             match found.and_then(|found| Outcome::of(&found.execution)) {
                 Ok(Some(outcome)) => return outcome.into_result(),
-                Ok(None) => patience = Patience::default(),
-                Err(error) => patience.bear(error, &self.client).await?,
+                Ok(None) => retries = Retries::default(),
+                Err(error) => retries.bear(error, &self.client).await?,
             }
         }
     }
@@ -109,12 +111,12 @@ impl<O> Handle<O> {
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    /// run.offer("shipped", "a bicycle").id("shipment-7").await?; // once, however often it is sent
+    /// run.send_event("shipped", "a bicycle").id("shipment-7").await?; // once, however often it is sent
     /// # Ok(())
     /// # }
     /// ```
-    pub fn offer(&self, event: impl Into<String>, payload: impl Serialize) -> Offer {
-        Offer::new(self.client.clone(), self.id.clone(), event.into(), &payload)
+    pub fn send_event(&self, event: impl Into<String>, payload: impl Serialize) -> SendEvent {
+        SendEvent::new(self.client.clone(), self.id.clone(), event.into(), &payload)
     }
 
     /// The events that wait for it, oldest first.
@@ -143,11 +145,11 @@ impl<O> Handle<O> {
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    /// let thrown_away = run.drain("reminder").await?;
+    /// let thrown_away = run.clear_events("reminder").await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn drain(&self, event: impl Into<String>) -> Result<u32, ClientError> {
+    pub async fn clear_events(&self, event: impl Into<String>) -> Result<u32, ClientError> {
         let name = EventName::parse(event).map_err(|problem| ClientError::invalid("event", problem))?;
         Ok(self.client.api.clear_events(&self.id, &name).await?.drained)
     }

@@ -15,7 +15,7 @@ pub use list::ListTasks;
 pub use outcome::TaskOutcome;
 pub use schedule::ScheduleTask;
 
-use super::patience::Patience;
+use super::retries::Retries;
 use super::{Client, ClientError, Ended, Reads, TaskDescription, TaskError};
 
 /// The pause after the first look at a task that hasn't ended; then twice as long each time.
@@ -56,17 +56,17 @@ impl<O> TaskHandle<O> {
     where
         O: DeserializeOwned,
     {
-        let (mut patience, mut pause) = (Patience::default(), LOOK_AFTER);
+        let (mut retries, mut pause) = (Retries::default(), LOOK_AFTER);
         loop {
             let found = self.client.api.task(&self.id).await;
             match found.and_then(|found| TaskOutcome::of(&found.task)) {
                 Ok(Some(outcome)) => return outcome.into_result(),
                 Ok(None) => {
-                    patience = Patience::default();
+                    retries = Retries::default();
                     self.client.api.sleep(pause).await;
                     pause = pause.saturating_mul(2).min(LOOK_AFTER_MAX);
                 }
-                Err(error) => patience.bear(error, &self.client).await?,
+                Err(error) => retries.bear(error, &self.client).await?,
             }
         }
     }

@@ -163,7 +163,7 @@ impl<T: DeserializeOwned> Operation for Wait<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
     Count,
-    Drain,
+    ClearEvents,
 }
 
 /// How many events there are, or were before they were thrown away.
@@ -182,7 +182,7 @@ impl Operation for Counted {
         };
         let what = match self.question {
             Question::Count => "count",
-            Question::Drain => "drain",
+            Question::ClearEvents => "drain",
         };
         let text = numbered(state, what, &self.event);
         let name = match claim(state, &text) {
@@ -193,8 +193,8 @@ impl Operation for Counted {
             Standing::Captured(payload) => payload.clone(),
             Standing::Fresh => {
                 let count = state.replay.event_count(&event);
-                if let (Question::Drain, Ok(count @ 1..)) = (self.question, u32::try_from(count)) {
-                    state.replay.push(now, Happened::Drained { name: event, count });
+                if let (Question::ClearEvents, Ok(count @ 1..)) = (self.question, u32::try_from(count)) {
+                    state.replay.push(now, Happened::EventsCleared { name: event, count });
                 }
                 let Some(json) = Json::parse(count.to_string()) else { return Look::Over };
                 let value = Payload::Inline(json);

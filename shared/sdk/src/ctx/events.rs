@@ -73,12 +73,12 @@ impl Ctx {
     /// # use tickover::prelude::*;
     /// #[tickover::workflow]
     /// async fn fresh_start(ctx: Ctx, (): ()) -> Result<usize> {
-    ///     ctx.drain_events("bid").await
+    ///     ctx.clear_events("bid").await
     /// }
     /// # assert_eq!(tickover::test::outcome(fresh_start, &fresh_start, ()), 0);
     /// ```
-    pub fn drain_events(&self, event: impl Into<String>) -> BoxFuture<'static, Result<usize>> {
-        let counted = Counted { event: event.into(), question: Question::Drain };
+    pub fn clear_events(&self, event: impl Into<String>) -> BoxFuture<'static, Result<usize>> {
+        let counted = Counted { event: event.into(), question: Question::ClearEvents };
         Awaited::new(&self.shared, counted).boxed()
     }
 

@@ -42,7 +42,7 @@ pub(super) fn send(
                 Ok(request) => request,
                 Err(refused) => return Sent::Ok(Err(refused)),
             };
-            match service.offer_traced(&execution, event, Some(id), Some(payload), trace).await {
+            match service.send_event_traced(&execution, event, Some(id), Some(payload), trace).await {
                 Ok(_) => Ok(Ok(())),
                 Err(ServiceError::Rejected(reject)) => {
                     Ok(Err(Failure::new(reject.code(), reject.to_string())))

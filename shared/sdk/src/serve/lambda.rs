@@ -18,7 +18,7 @@ use tickover_core::execution::message::TurnHint;
 use tickover_core::task::hint::Hint;
 use tickover_core::time::Timestamp;
 use tickover_lambda::{App, Event, Failure, Invocation, answer, sqs};
-use tickover_service::claim::{ClaimRequest, Company, Delivered, Hinted};
+use tickover_service::claim::{ClaimRequest, Delivered, Hinted, Isolation};
 use tickover_service::telemetry::field;
 
 use super::ServeError;
@@ -95,18 +95,18 @@ impl Shift<'_> {
     /// done alone, one after the other: last, unless it has been put off often.
     async fn work(&self, messages: Vec<SqsMessage>, at_once: usize) -> Vec<String> {
         let is_single = at_once == 1 || messages.len() == 1;
-        let company = if is_single { Company::Alone } else { Company::Shared };
+        let company = if is_single { Isolation::Alone } else { Isolation::Shared };
         let (first, others): (Vec<_>, Vec<_>) =
             messages.into_iter().partition(|message| !is_single && sqs::receives(message) > PUT_OFF_MAX);
-        let mut failed = sqs::failures(first, 1, |message| self.take(message, Company::Alone)).await;
+        let mut failed = sqs::failures(first, 1, |message| self.take(message, Isolation::Alone)).await;
         failed.extend(sqs::failures(others, at_once, |message| self.take(message, company)).await);
         let suspects = std::mem::take(&mut *self.suspects.lock().unwrap_or_else(PoisonError::into_inner));
-        failed.extend(sqs::failures(suspects, 1, |message| self.take(message, Company::Alone)).await);
+        failed.extend(sqs::failures(suspects, 1, |message| self.take(message, Isolation::Alone)).await);
         failed
     }
 
     /// One message. An error sends it back to its queue.
-    async fn take(&self, message: SqsMessage, company: Company) -> Result<(), Problem> {
+    async fn take(&self, message: SqsMessage, company: Isolation) -> Result<(), Problem> {
         let now = self.app.service.now();
         if self.limit_at.since(now) < WORTH_STARTING {
             return Err(not_now("too little time is left in this invocation"));
@@ -132,9 +132,9 @@ impl Shift<'_> {
         &self,
         message: Delivered<'_>,
         request: &ClaimRequest,
-        company: Company,
+        company: Isolation,
     ) -> Result<bool, Problem> {
-        let turn = match self.worker.service().take_turn_among(message.body, request, company).await? {
+        let turn = match self.worker.service().start_turn_among(message.body, request, company).await? {
             Hinted::Taken(turn) => *turn,
             Hinted::Spent => return Ok(false),
             Hinted::Suspect => return Ok(true),
@@ -151,7 +151,7 @@ impl Shift<'_> {
         &self,
         message: Delivered<'_>,
         request: &ClaimRequest,
-        company: Company,
+        company: Isolation,
     ) -> Result<bool, Problem> {
         let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
         // Given back after a claim, it would be here again at once, and so for ever.

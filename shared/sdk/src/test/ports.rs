@@ -107,9 +107,9 @@ impl Store for Counted {
         self.inner.execution(id).await
     }
 
-    async fn glimpse_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+    async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
         self.goes_on().await;
-        self.inner.glimpse_execution(id).await
+        self.inner.peek_execution(id).await
     }
 
     async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::TestEnv;
-use crate::client::{ClientError, ExecutionError, Handle, Offered};
+use crate::client::{ClientError, EventSent, ExecutionError, Handle};
 
 /// An execution in a test. It has all methods of a [`Handle`], such as `describe`, `cancel` and `retry_step`.
 ///
@@ -48,7 +48,7 @@ impl<'e, O> Run<'e, O> {
     /// let env = TestEnv::new().workflow(ask);
     /// let run = env.start(&ask, ()).await.unwrap();
     /// for _ in 0..2 {
-    ///     run.handle().offer("answer", 42).id("answer-1").await.unwrap(); // the second one is a duplicate
+    ///     run.handle().send_event("answer", 42).id("answer-1").await.unwrap(); // the second one is a duplicate
     /// }
     /// assert_eq!(run.events().await.unwrap().len(), 1);
     /// # }
@@ -92,12 +92,12 @@ impl<'e, O> Run<'e, O> {
     /// # async fn main() {
     /// let env = TestEnv::new().workflow(ask);
     /// let run = env.start(&ask, ()).await.unwrap();
-    /// run.offer("answer", 42).await.unwrap();
+    /// run.send_event("answer", 42).await.unwrap();
     /// assert_eq!(run.result().await.unwrap(), 42);
     /// # }
     /// ```
-    pub async fn offer(&self, event: &str, payload: impl Serialize) -> Result<Offered, ClientError> {
-        self.env.run(self.handle.offer(event, payload).into_future()).await?
+    pub async fn send_event(&self, event: &str, payload: impl Serialize) -> Result<EventSent, ClientError> {
+        self.env.run(self.handle.send_event(event, payload).into_future()).await?
     }
 
     /// What happened to it so far, one line each, with the time since the run began.
@@ -111,7 +111,7 @@ impl<'e, O> Run<'e, O> {
     /// # async fn main() {
     /// let env = TestEnv::new().workflow(ask);
     /// let run = env.start(&ask, ()).await.unwrap();
-    /// run.offer("answer", 42).await.unwrap();
+    /// run.send_event("answer", 42).await.unwrap();
     /// run.result().await.unwrap();
     /// assert!(run.timeline().await.unwrap().contains("+0ms  completed with 42"));
     /// # }

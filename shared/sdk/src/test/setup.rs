@@ -166,14 +166,14 @@ impl TestEnv {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
-    /// let env = TestEnv::new().workflow(measure).patience(Duration::from_secs(10));
+    /// let env = TestEnv::new().workflow(measure).real_timeout(Duration::from_secs(10));
     /// let run = env.start(&measure, "abc".to_owned()).await.unwrap();
     /// assert_eq!((run.result().await.unwrap(), env.now()), (3, BEGINNING)); // the clock didn't leap
     /// # }
     /// ```
     #[must_use]
-    pub const fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub const fn real_timeout(mut self, real_timeout: Duration) -> Self {
+        self.real_timeout = real_timeout;
         self
     }
 

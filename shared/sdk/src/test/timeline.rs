@@ -60,7 +60,7 @@ fn happened(what: &Happened, from: Timestamp) -> String {
         }
         Happened::Waited { name, event: Some(event) } => format!("{name}: took an event {event}"),
         Happened::Waited { name, event: None } => format!("{name}: no event came in time"),
-        Happened::Drained { name, count } => format!("{count} events {name} thrown away"),
+        Happened::EventsCleared { name, count } => format!("{count} events {name} thrown away"),
         Happened::Patches { names } => format!("patches: {}", names.join(", ")),
         Happened::Note { kind, name } => match name {
             Some(name) => format!("{kind} ({name})"),

@@ -8,7 +8,7 @@ use tickover_core::id::{QueueName, TaskId};
 use tickover_core::task;
 use tickover_core::time::Timestamp;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
-use tickover_service::executions::TakenTurn;
+use tickover_service::executions::StartedTurn;
 use tickover_service::ports::Received;
 use tickover_service::{Service, ServiceError};
 
@@ -50,9 +50,9 @@ pub(super) async fn timer(service: Service, message: Received) {
 
 /// The hint of a turn.
 pub(super) async fn turn(hands: Hands, queue: QueueName, message: Received) {
-    match hands.worker.service().take_turn(&message.body, &request()).await {
+    match hands.worker.service().start_turn(&message.body, &request()).await {
         Ok(Some(taken)) => {
-            let taken = TakenTurn { receipt: Some(message.receipt), ..taken };
+            let taken = StartedTurn { receipt: Some(message.receipt), ..taken };
             hands.worker.turn(taken, &TurnSettings::default()).await;
         }
         Ok(None) => hands.service.done_with(&queue, &message.receipt).await,

@@ -7,8 +7,8 @@ use tickover_core::duration::Millis;
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 
+use super::deliver::Delivered;
 use super::drive::{Done, Driver, Halt};
-use super::hear::Heard;
 use super::panics;
 
 /// Whether the code rests, and what it rests for.
@@ -97,21 +97,21 @@ impl Driver {
         }
         let heard = {
             let mut state = self.shared.lock();
-            match state.hear() {
-                Heard::Nothing if state.settle(now) => state.hear(),
+            match state.deliver() {
+                Delivered::Nothing if state.settle(now) => state.deliver(),
                 heard => heard,
             }
         };
         match heard {
-            Heard::Something => {
+            Delivered::Something => {
                 self.rest = Rest::stirred();
                 Progress::Again
             }
-            Heard::NotYet(payloads) => {
+            Delivered::NotYet(payloads) => {
                 self.read(payloads);
                 Progress::Reads
             }
-            Heard::Nothing => {
+            Delivered::Nothing => {
                 self.settled_at = now;
                 if self.look_for_drift(now) {
                     return Progress::Again;
@@ -161,18 +161,22 @@ impl Driver {
     }
 
     /// How long what isn't the context's is waited for: not for long where something else brings the code on.
-    pub(super) fn patience(&self) -> Millis {
-        let patience = self.settings.patience;
-        if self.awaits_nothing_known() { patience } else { patience.min(self.settings.in_place) }
+    pub(super) fn foreign_wait_max(&self) -> Millis {
+        let foreign_wait_max = self.settings.foreign_wait_max;
+        if self.awaits_nothing_known() {
+            foreign_wait_max
+        } else {
+            foreign_wait_max.min(self.settings.in_place)
+        }
     }
 
-    pub(super) fn check_patience(&mut self, now: Timestamp) -> Result<(), Halt> {
+    pub(super) fn check_foreign_wait(&mut self, now: Timestamp) -> Result<(), Halt> {
         if !self.awaits_foreign() || self.has_running() {
             self.foreign_since = None;
             return Ok(());
         }
         let since = *self.foreign_since.get_or_insert(now);
-        if now.since(since) < self.patience() {
+        if now.since(since) < self.foreign_wait_max() {
             return Ok(());
         }
         if self.awaits_nothing_known() {

@@ -18,7 +18,7 @@ use tickover_core::id::{BlobId, LeaseId};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task;
 use tickover_core::time::{Timestamp, earliest};
-use tickover_service::executions::TakenTurn;
+use tickover_service::executions::StartedTurn;
 use tickover_service::{Service, ServiceError};
 
 use super::begin::{Begun, Looked};
@@ -130,10 +130,10 @@ impl Driver {
     pub(super) fn new(
         service: &Service,
         registry: &Registry,
-        taken: TakenTurn,
+        taken: StartedTurn,
         settings: &TurnSettings,
     ) -> Result<Self, Box<Unknown>> {
-        let TakenTurn { execution: record, journal, input, lease, receipt } = taken;
+        let StartedTurn { execution: record, journal, input, lease, receipt } = taken;
         let Some(workflow) = registry.workflow(record.workflow.as_str()) else {
             return Err(Box::new(Unknown { record, lease }));
         };
@@ -244,7 +244,7 @@ impl Driver {
                         }
                         continue;
                     }
-                    self.check_patience(now)?;
+                    self.check_foreign_wait(now)?;
                 }
             }
             self.renew_if_due(now);
@@ -294,12 +294,17 @@ impl Driver {
 
     /// The next instant at which there is something to do, whatever else happens.
     fn next_instant(&self) -> Option<Timestamp> {
-        let patience = self.foreign_since.map(|since| since.plus(self.patience()));
+        let foreign_wait_max = self.foreign_since.map(|since| since.plus(self.foreign_wait_max()));
         let state = self.shared.lock();
         let renewal = if self.busy.writing { None } else { self.renewal_at() };
         let needs = state.open().filter_map(Need::instant);
-        let own =
-            [deadline_of(&self.record), self.settings.limit_at, patience, renewal, self.lease_ends_at()];
+        let own = [
+            deadline_of(&self.record),
+            self.settings.limit_at,
+            foreign_wait_max,
+            renewal,
+            self.lease_ends_at(),
+        ];
         earliest(own.into_iter().chain(needs.filter(|at| *at > self.settled_at).map(Some)))
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Unknown {
 }
 
 impl Unknown {
-    /// Gives it back for a worker that knows it, ever more patiently.
+    /// Gives it back for a worker that knows it, after ever longer pauses.
     pub(super) async fn release(self, service: &Service) -> TurnEnd {
         let tries = match &self.record.stuck {
             Some(Stuck::UnknownWorkflow { tries }) => tries.saturating_add(1),
@@ -232,7 +232,7 @@ impl Driver {
         }
     }
 
-    /// Gives back a turn whose code can't go on, with all that it has. It is tried again, ever more patiently.
+    /// Gives back a turn whose code can't go on, with all that it has. It is tried again, after ever longer pauses.
     async fn stop(&mut self, undone: Undone) -> TurnEnd {
         let tries = match &undone {
             Undone::Stuck(Stuck::Code { tries, .. }) => *tries,
@@ -274,7 +274,7 @@ impl Driver {
         let text = format!(
             "the code of workflow `{}` awaits something that isn't its context's, {place}: nothing durable wakes it, \
              and it takes longer than {}; put it into a step",
-            self.record.workflow, self.settings.patience
+            self.record.workflow, self.settings.foreign_wait_max
         );
         task::Failure::new("foreign_wait", text)
     }

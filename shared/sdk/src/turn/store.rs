@@ -80,7 +80,7 @@ impl Driver {
         let (service, record, lease) = (self.service.clone(), self.record.clone(), self.lease);
         let receipt = self.receipt.clone();
         self.jobs.push(Box::pin(async move {
-            let renewed = service.renew_turn(&record, lease, receipt.as_deref()).await;
+            let renewed = service.heartbeat_turn(&record, lease, receipt.as_deref()).await;
             Done::Renewed(renewed.map(Box::new))
         }));
     }

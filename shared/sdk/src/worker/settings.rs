@@ -35,7 +35,7 @@ pub struct WorkerSettings {
     /// Waits before an inline step's next attempt up to this long are spent by the worker.
     pub in_place: Millis,
     /// How long a workflow's code may await what isn't its context's.
-    pub patience: Millis,
+    pub foreign_wait_max: Millis,
 }
 
 impl Default for WorkerSettings {
@@ -52,7 +52,7 @@ impl Default for WorkerSettings {
             heartbeat: true,
             grace: Millis::from_secs(20),
             in_place: turn.in_place,
-            patience: turn.patience,
+            foreign_wait_max: turn.foreign_wait_max,
         }
     }
 }
@@ -78,7 +78,7 @@ impl WorkerSettings {
     pub(super) fn turn(&self) -> TurnSettings {
         TurnSettings {
             limit_at: None,
-            patience: self.patience,
+            foreign_wait_max: self.foreign_wait_max,
             in_place: self.in_place,
             heartbeats: self.heartbeat,
         }

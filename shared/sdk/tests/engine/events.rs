@@ -20,11 +20,11 @@ async fn events_are_buffered_and_taken_in_the_order_of_their_offers() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(in_order));
     scene.start(&in_order, "in-order", &()).await;
-    scene.offer("in-order", "number", 1).await;
+    scene.send_event("in-order", "number", 1).await;
     scene.pass(&worker, Millis::from_secs(60)).await;
-    scene.offer("in-order", "other", 9).await;
-    scene.offer("in-order", "number", 2).await;
-    scene.offer("in-order", "number", 3).await;
+    scene.send_event("in-order", "other", 9).await;
+    scene.send_event("in-order", "number", 2).await;
+    scene.send_event("in-order", "number", 3).await;
     let ended = scene.finish(&worker, "in-order").await;
     assert_eq!(ended.output::<Vec<u32>>(), [1, 2, 3]);
 }
@@ -49,8 +49,8 @@ async fn a_wait_ends_with_an_event_in_time_or_without() {
     let worker = scene.worker(Registry::new().with(waits));
     scene.start(&waits, "waits", &()).await;
     scene.pass(&worker, Millis::from_secs(5_000)).await;
-    scene.offer("waits", "e", "not a number").await;
-    scene.offer("waits", "e", 5).await;
+    scene.send_event("waits", "e", "not a number").await;
+    scene.send_event("waits", "e", 5).await;
     let ended = scene.finish(&worker, "waits").await;
     let seen = ended.output::<Vec<String>>();
     assert_eq!(seen[0], "no event `e` came within 1h");
@@ -65,7 +65,7 @@ async fn looks(ctx: Ctx, (): ()) -> Result<(Option<u32>, Option<u32>, usize, usi
     ctx.wait_for_event::<()>("go", forever()).await?;
     let first: Option<u32> = ctx.peek_event("e").await?;
     let before = ctx.count_events("e").await?;
-    let drained = ctx.drain_events("e").await?;
+    let drained = ctx.clear_events("e").await?;
     let after = ctx.count_events("e").await?;
     ctx.wait_for_event::<()>("go", forever()).await?;
     Ok((none, first, before, drained, after))
@@ -78,12 +78,12 @@ async fn what_was_learned_about_events_stays_though_more_of_them_come() {
     scene.start(&looks, "looks", &()).await;
     scene.pass(&worker, Millis::from_secs(60)).await;
     for number in 1..=3 {
-        scene.offer("looks", "e", number).await;
+        scene.send_event("looks", "e", number).await;
     }
-    scene.offer("looks", "go", ()).await;
+    scene.send_event("looks", "go", ()).await;
     scene.pass(&worker, Millis::from_secs(60)).await;
-    scene.offer("looks", "e", 4).await;
-    scene.offer("looks", "go", ()).await;
+    scene.send_event("looks", "e", 4).await;
+    scene.send_event("looks", "go", ()).await;
     let ended = scene.finish(&worker, "looks").await;
     let expected = (None, Some(1), 3, 3, 0);
     assert_eq!(ended.output::<(Option<u32>, Option<u32>, usize, usize, usize)>(), expected);
@@ -103,8 +103,8 @@ async fn large_events_are_read_from_where_they_lie() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(large_events));
     scene.start(&large_events, "large", &()).await;
-    scene.offer("large", "text", "x".repeat(100_000)).await;
-    scene.offer("large", "text", "y".repeat(3_000)).await;
+    scene.send_event("large", "text", "x".repeat(100_000)).await;
+    scene.send_event("large", "text", "y".repeat(3_000)).await;
     assert_eq!(scene.finish(&worker, "large").await.output::<usize>(), 103_000);
 }
 
@@ -122,8 +122,8 @@ async fn events_wait_for_the_next_run() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(runs));
     scene.start(&runs, "runs", &100).await;
-    scene.offer("runs", "number", 10).await;
-    scene.offer("runs", "number", 1).await;
+    scene.send_event("runs", "number", 10).await;
+    scene.send_event("runs", "number", 1).await;
     assert_eq!(scene.finish(&worker, "runs").await.output::<(u32, u32)>(), (111, 3));
 }
 
@@ -149,11 +149,11 @@ async fn an_event_that_comes_just_before_the_next_run_is_not_lost() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(busy_runs));
     scene.start(&busy_runs, "busy", &100).await;
-    scene.offer("busy", "number", 1).await;
+    scene.send_event("busy", "number", 1).await;
     let offer = async {
         // In the middle of the step: the turn's next write is the one that begins the next run.
         scene.after(Millis::from_secs(5)).await;
-        scene.offer("busy", "number", 7).await;
+        scene.send_event("busy", "number", 7).await;
         scene.after(Millis::from_secs(60)).await;
     };
     scene.inside(scene.until(&worker, offer)).await;

@@ -52,7 +52,7 @@ async fn a_race_has_the_same_winner_in_every_life() {
         seen.lock().unwrap().clear();
         let run = env.start(&approval, 5).await.unwrap();
         env.advance("60h").await.unwrap();
-        run.offer("approved", "Ada").await.unwrap();
+        run.send_event("approved", "Ada").await.unwrap();
         (run.result().await.unwrap(), seen.lock().unwrap().clone())
     };
     let (result, reminders) = with_each_death(env, story).await;

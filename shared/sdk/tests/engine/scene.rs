@@ -144,10 +144,10 @@ impl Scene {
     }
 
     #[expect(clippy::unwrap_used, reason = "a test's own event")]
-    pub(crate) async fn offer(&self, id: &str, event: &str, payload: impl serde::Serialize) {
+    pub(crate) async fn send_event(&self, id: &str, event: &str, payload: impl serde::Serialize) {
         let payload = Json::parse(serde_json::to_string(&payload).unwrap());
         let event = EventName::parse(event).unwrap();
-        self.service.offer(&execution_id(id), event, None, payload).await.unwrap();
+        self.service.send_event(&execution_id(id), event, None, payload).await.unwrap();
     }
 
     #[expect(clippy::unwrap_used, reason = "a test's own execution")]

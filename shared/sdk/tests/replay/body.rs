@@ -344,7 +344,9 @@ impl Body {
                 (self.next_use("peek", event), told(self.ctx.peek_event::<String>(event).await))
             }
             Question::Count => (self.next_use("count", event), told(self.ctx.count_events(event).await)),
-            Question::Drain => (self.next_use("drain", event), told(self.ctx.drain_events(event).await)),
+            Question::ClearEvents => {
+                (self.next_use("drain", event), told(self.ctx.clear_events(event).await))
+            }
         };
         let what = format!("{name}: {answer}");
         self.saw(&[name], &what)

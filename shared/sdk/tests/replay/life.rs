@@ -145,5 +145,5 @@ async fn offer(witness: &Witness, event: &str, bytes: usize) {
     let name = EventName::parse(event).unwrap();
     let payload = Json::string(&witness.make(event, bytes));
     // An execution that has ended takes none.
-    drop(witness.service.offer(&id(), name, None, Some(payload)).await);
+    drop(witness.service.send_event(&id(), name, None, Some(payload)).await);
 }

@@ -93,7 +93,7 @@ pub(crate) enum Leaf {
 pub(crate) enum Question {
     Peek,
     Count,
-    Drain,
+    ClearEvents,
 }
 
 /// What is wanted of many steps.
@@ -214,7 +214,7 @@ fn leaf() -> impl Strategy<Value = Leaf> {
         Goal::Mapped { at_once: 2, tolerated: 1 },
         Goal::Mapped { at_once: 1, tolerated: 0 },
     ]);
-    let question = prop::sample::select(vec![Question::Peek, Question::Count, Question::Drain]);
+    let question = prop::sample::select(vec![Question::Peek, Question::Count, Question::ClearEvents]);
     prop_oneof![
         5 => spec().prop_map(Leaf::Step),
         2 => long().prop_map(Leaf::Sleep),

@@ -108,7 +108,7 @@ async fn an_approval_counts_the_reminders_that_were_sent() {
         always(approval, &["reminder", "mail", "reminder", "mail", "yes"], async |env| {
             let run = env.start(&approval, biased).await.unwrap();
             env.advance("2d 12h").await.unwrap();
-            run.offer("decision", "yes").await.unwrap();
+            run.send_event("decision", "yes").await.unwrap();
             assert_eq!(run.result().await.unwrap(), 2);
             assert_eq!(begun(), ["mail[0]", "mail[1]"]);
         })

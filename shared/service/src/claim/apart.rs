@@ -4,7 +4,7 @@
 use tickover_core::id::QueueName;
 use tickover_core::time::Timestamp;
 
-use super::{ClaimRequest, Company, Looked, Wanted};
+use super::{ClaimRequest, Isolation, Looked, Wanted};
 use crate::error::ServiceError;
 use crate::executions::Work;
 use crate::ports::Received;
@@ -100,7 +100,7 @@ impl Service {
             self.show_again(queue, &suspect.0, super::SHOWN_AGAIN).await;
             return Ok(None);
         }
-        let wanted = Wanted { request, turns: true, company: Company::Alone, knows: None, apart: false };
+        let wanted = Wanted { request, turns: true, company: Isolation::Alone, knows: None, apart: false };
         let found = self.work_messages(queue, &[&suspect.0], wanted).await;
         match (found.work.into_iter().next(), found.trouble) {
             (Some(work), _) => Ok(Some(work)),

@@ -83,7 +83,7 @@ impl Service {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        match self.patiently(|| self.ports.store.tasks(&ids)).await {
+        match self.with_retries(|| self.ports.store.tasks(&ids)).await {
             Ok(tasks) => Ok(tasks.into_iter().map(|task| (task.id.clone(), task)).collect()),
             // One that can't be read must not keep the others from being seen: each is tried by itself.
             Err(StoreError::Corrupt { .. }) => {

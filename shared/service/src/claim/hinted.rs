@@ -10,7 +10,7 @@ use tickover_core::task::decision::ClaimReply;
 use tickover_core::task::hint::Hint;
 
 use super::messages::{RECEIVES_MAX, arrives_at, unknown_after};
-use super::{ClaimRequest, ClaimedTask, Company, Terms};
+use super::{ClaimRequest, ClaimedTask, Isolation, Terms};
 use crate::error::ServiceError;
 use crate::ports::Outgoing;
 use crate::service::Service;
@@ -44,7 +44,7 @@ impl Service {
         &self,
         message: Delivered<'_>,
         request: &ClaimRequest,
-        company: Company,
+        company: Isolation,
     ) -> Result<Hinted<ClaimedTask>, ServiceError> {
         let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
         let (queue, incarnation) = (hint.task.queue.clone(), hint.task.incarnation);

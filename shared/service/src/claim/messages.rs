@@ -53,16 +53,16 @@ impl Service {
             messages.iter().copied().partition(|message| TurnHint::is_one(&message.body));
         let hinted = parse_turns(queue, &of_turns);
         let patient = of_tasks.is_empty();
-        let take_turns = async {
+        let start_turns = async {
             if wanted.turns && !hinted.is_empty() {
-                return self.take_turns(queue, hinted, wanted, patient).await;
+                return self.start_turns(queue, hinted, wanted, patient).await;
             }
             self.leave_turns(queue, hinted).await;
             Found::default()
         };
         // Neither waits for the other.
         let claim_tasks = self.claim_messages(queue, &of_tasks, wanted);
-        let (mut turns, tasks) = join(take_turns, claim_tasks).await;
+        let (mut turns, tasks) = join(start_turns, claim_tasks).await;
         turns.work.extend(tasks.work);
         turns.suspects.extend(tasks.suspects);
         Found { trouble: tasks.trouble.or(turns.trouble), ..turns }
@@ -220,7 +220,7 @@ impl Service {
     /// it told the parent.
     pub(crate) async fn tell_of_ended(&self, task: &Task) -> Result<(), ServiceError> {
         match (&task.parent, task.ended()) {
-            (Some(parent), Some(ended)) => self.tell_again(parent, ended.ended_at).await,
+            (Some(parent), Some(ended)) => self.notify_again(parent, ended.ended_at).await,
             (Some(_) | None, _) => Ok(()),
         }
     }

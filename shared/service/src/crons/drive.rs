@@ -50,7 +50,7 @@ impl Service {
     }
 
     /// Deals with all that has come of a cron.
-    pub(crate) async fn settle_cron(&self, id: &CronId) -> Result<DueReply, ServiceError> {
+    pub(crate) async fn process_cron(&self, id: &CronId) -> Result<DueReply, ServiceError> {
         let mut settled = DueReply::Nothing;
         let mut known = None;
         for _ in 0..LOOKS_MAX {
@@ -87,7 +87,7 @@ impl Service {
 
     /// A cron's record, deleted ones included.
     pub(super) async fn load_cron(&self, id: &CronId) -> Result<Option<Cron>, ServiceError> {
-        Ok(self.patiently(|| self.ports.store.cron(id)).await?)
+        Ok(self.with_retries(|| self.ports.store.cron(id)).await?)
     }
 
     /// Stops and starts the runs that are written down for that, and says what became of those that were to be started:

@@ -151,7 +151,7 @@ impl Service {
         let text = match &record.request {
             Payload::Inline(text) => text.clone(),
             Payload::Blob(at) => {
-                let body = self.patiently(|| self.ports.store.blob(&at.id)).await?;
+                let body = self.with_retries(|| self.ports.store.blob(&at.id)).await?;
                 body.ok_or_else(|| corrupt("its request is gone"))?
             }
         };

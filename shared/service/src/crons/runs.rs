@@ -113,7 +113,7 @@ impl Service {
             }
             Target::Execution { .. } => {
                 let ids: Vec<ExecutionId> = ids.iter().filter_map(|id| ExecutionId::parse(id).ok()).collect();
-                let found = self.patiently(|| self.ports.store.executions(&ids)).await?;
+                let found = self.with_retries(|| self.ports.store.executions(&ids)).await?;
                 let now = self.now();
                 for execution in found.into_iter().filter(|execution| !execution.is_gone(now)) {
                     let status = execution.status();

@@ -41,7 +41,7 @@ impl Drive for Command {
         seen: &Execution,
         current: &Execution,
     ) -> Result<Option<Self>, ServiceError> {
-        service.asked_again(self, seen, current).await
+        service.rebased(self, seen, current).await
     }
 
     /// Counts the steps whose end a worker has just written down.

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::{DueReply, Effect};
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Command, End, GoneThrough};
+use tickover_core::execution::command::{Command, End, NoteProgress};
 use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::message::TurnHint;
@@ -94,7 +94,7 @@ impl Service {
             && let Some(to) = missing_time(&execution, self.now(), &self.limits)
         {
             // It is looked at again in time if this isn't all.
-            self.keep_parts(execution, to, stop_at).await?;
+            self.extend_retention(execution, to, stop_at).await?;
         }
         Ok(reply)
     }
@@ -121,7 +121,7 @@ impl Service {
             && let Some(to) = missing_time(&execution, self.now(), &self.limits)
         {
             (execution, came) = match share {
-                Share::Page => self.keep_parts(execution, to, stop_at).await?,
+                Share::Page => self.extend_retention(execution, to, stop_at).await?,
                 Share::InTime => (execution, Came::OutOfTime),
             };
         }
@@ -239,7 +239,7 @@ impl Service {
             | Happened::Fired { .. }
             | Happened::Event { .. }
             | Happened::Waited { .. }
-            | Happened::Drained { .. }
+            | Happened::EventsCleared { .. }
             | Happened::Patches { .. }
             | Happened::Note { .. } => Ok(()),
         }
@@ -286,7 +286,7 @@ impl Service {
         progress: Progress,
     ) -> Result<Option<Execution>, ServiceError> {
         let ended_at = execution.closed().map(|closed| closed.ended_at);
-        let command = Command::GoneThrough(GoneThrough { run: execution.run, ended_at, progress });
+        let command = Command::NoteProgress(NoteProgress { run: execution.run, ended_at, progress });
         let known = Known::Record(Box::new(execution.clone()));
         let (noted, reply) = self.drive(&execution.id, known, &command).await?.outcome?;
         Ok((reply == Reply::Changed { changed: true }).then_some(noted))

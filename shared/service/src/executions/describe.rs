@@ -126,9 +126,9 @@ impl Service {
             // No more entries than are still wanted: a page never has to stop in the middle of one.
             let wanted = (limit - items.len()).min(LOOKED_AT);
             let page = self
-                .patiently(|| self.ports.store.list_executions(workflow, wanted, cursor.as_deref()))
+                .with_retries(|| self.ports.store.list_executions(workflow, wanted, cursor.as_deref()))
                 .await?;
-            let mut found = self.patiently(|| self.ports.store.executions(&page.items)).await?;
+            let mut found = self.with_retries(|| self.ports.store.executions(&page.items)).await?;
             found.sort_by_cached_key(|execution| page.items.iter().position(|id| *id == execution.id));
             let now = self.now();
             found.retain(|execution| {

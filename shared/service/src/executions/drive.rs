@@ -13,7 +13,7 @@ use crate::service::Service;
 use crate::telemetry::field;
 
 /// How long the caller of any command waits for what follows an execution's end, before that is left to others.
-pub(crate) const CALLERS_PATIENCE: Millis = Millis::from_secs(5);
+pub(crate) const CALLER_WAITS: Millis = Millis::from_secs(5);
 
 impl Service {
     /// Carries a command out and tells others of it. An execution that it closes is seen to the end, if that can be
@@ -24,11 +24,11 @@ impl Service {
         known: Known<Execution>,
         command: &Command,
     ) -> Result<Decision, ServiceError> {
-        let stop_at = self.now().plus(CALLERS_PATIENCE);
+        let stop_at = self.now().plus(CALLER_WAITS);
         // Each caller's future would hold all of this, though it is mostly waiting for one answer.
         let decision = Box::pin(self.drive(id, known, command)).await?;
         // Without a queue of timers, a turn's hint is the message that a close goes on by.
-        let goes_on = matches!(command, Command::Take(_)) && !self.has_timers();
+        let goes_on = matches!(command, Command::StartTurn(_)) && !self.has_timers();
         if !closes(&decision) && !goes_on {
             return Ok(decision);
         }
@@ -56,7 +56,7 @@ impl Service {
 
     /// Reads an execution; one whose retention has passed doesn't exist any more.
     pub(crate) async fn load_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, ServiceError> {
-        let execution = self.patiently(|| self.ports.store.execution(id)).await?;
+        let execution = self.with_retries(|| self.ports.store.execution(id)).await?;
         Ok(execution.filter(|execution| !execution.is_gone(self.now())))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::{Command, Offer};
+use tickover_core::execution::command::{Command, SendEvent};
 use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened, pending_events};
 use tickover_core::id::{EventId, EventName, ExecutionId};
@@ -25,7 +25,7 @@ const EVENTS_PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// How an offered event was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offered {
+pub struct EventSent {
     /// Whether one with its id had been offered before: the first one stands.
     pub duplicate: bool,
     /// Events of all names that wait for the execution now.
@@ -54,25 +54,25 @@ pub struct PendingEvent {
 
 impl Service {
     /// Offers an event. It waits until the execution takes it, first in, first out among those of its name.
-    pub async fn offer(
+    pub async fn send_event(
         &self,
         id: &ExecutionId,
         name: EventName,
         event_id: Option<EventId>,
         payload: Option<Json>,
-    ) -> Result<Offered, ServiceError> {
-        self.offer_traced(id, name, event_id, payload, None).await
+    ) -> Result<EventSent, ServiceError> {
+        self.send_event_traced(id, name, event_id, payload, None).await
     }
 
     /// The same for an event that belongs to a trace. An execution that has none yet belongs to it from now on.
-    pub async fn offer_traced(
+    pub async fn send_event_traced(
         &self,
         id: &ExecutionId,
         name: EventName,
         event_id: Option<EventId>,
         payload: Option<Json>,
         trace: Option<TraceContext>,
-    ) -> Result<Offered, ServiceError> {
+    ) -> Result<EventSent, ServiceError> {
         let bytes = payload.as_ref().map_or(0, Json::len);
         limits::check("payload_bytes", bytes, self.limits.payload_bytes)?;
         let depth = payload.as_ref().map_or(0, Json::depth);
@@ -92,12 +92,12 @@ impl Service {
             let seen_segments = execution.sealed.map_or(0, |sealed| sealed.segments);
             let (name, event_id, payload) = (name.clone(), event_id.clone(), kept.clone());
             let trace = self.carried(trace);
-            let offer = Offer { name, id: event_id, payload, known, seen_segments, trace };
+            let offer = SendEvent { name, id: event_id, payload, known, seen_segments, trace };
             let record = Known::Record(Box::new(execution));
-            let decision = self.drive_execution(id, record, &Command::Offer(offer)).await?;
+            let decision = self.drive_execution(id, record, &Command::SendEvent(offer)).await?;
             let (execution, reply) = decision.outcome?;
-            if let Reply::Offered { duplicate } = reply {
-                return Ok(Offered { duplicate, pending: execution.pending_events });
+            if let Reply::EventSent { duplicate } = reply {
+                return Ok(EventSent { duplicate, pending: execution.pending_events });
             }
             // The part of the journal that was looked at has grown meanwhile.
             self.back_off(tries, CONFLICT_WAIT).await;
@@ -168,7 +168,7 @@ impl Service {
     }
 
     /// Throws away the waiting events of a name: how many there were.
-    pub async fn drain(&self, id: &ExecutionId, name: EventName) -> Result<u32, ServiceError> {
+    pub async fn clear_events(&self, id: &ExecutionId, name: EventName) -> Result<u32, ServiceError> {
         for tries in 0..CONFLICTS_MAX {
             let Some(execution) = self.load_execution(id).await? else {
                 return Err(Reject::NoExecution.into());
@@ -179,10 +179,10 @@ impl Service {
             let waiting = pending_events(&journal).iter().filter(is_of).count();
             let count = u32::try_from(waiting).unwrap_or(u32::MAX);
             let seen_version = execution.version;
-            let command = Command::Drain { name: name.clone(), count, seen_version };
+            let command = Command::ClearEvents { name: name.clone(), count, seen_version };
             let record = Known::Record(Box::new(execution));
             let (_, reply) = self.drive_execution(id, record, &command).await?.outcome?;
-            if count == 0 || reply == Reply::Drained(count) {
+            if count == 0 || reply == Reply::EventsCleared(count) {
                 return Ok(count);
             }
             // Others wrote meanwhile, so it has to be counted anew.

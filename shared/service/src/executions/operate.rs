@@ -105,7 +105,7 @@ impl Service {
             let short =
                 (reply == Reply::ExpiresTooSoon).then(|| missing_time(&execution, self.now(), &self.limits));
             let Some(to) = short.flatten() else { return Ok(execution) };
-            let (kept, _) = self.keep_parts(execution, to, stop_at).await?;
+            let (kept, _) = self.extend_retention(execution, to, stop_at).await?;
             if self.now() >= stop_at {
                 let reason =
                     "its results are still being kept from deletion; the same call goes on with that";
@@ -151,7 +151,7 @@ const fn step_of(entry: &Entry) -> Option<&StepName> {
         | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
-        | Happened::Drained { .. }
+        | Happened::EventsCleared { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => None,
     }
@@ -178,7 +178,7 @@ const fn is_failure(entry: &Entry) -> bool {
         | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
-        | Happened::Drained { .. }
+        | Happened::EventsCleared { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => false,
     }
@@ -201,7 +201,7 @@ fn preserved(journal: &[Entry], steps: &[StepName], preserve: bool) -> Vec<Entry
         | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
-        | Happened::Drained { .. } => preserve,
+        | Happened::EventsCleared { .. } => preserve,
         // How a result came about is the old run's story: in the new one, nothing of it was begun.
         Happened::Attempt { .. }
         | Happened::Remote { .. }

@@ -10,7 +10,7 @@ use tickover_core::execution::{Execution, Parent, ParentClosePolicy};
 use tickover_core::id::StepName;
 use tickover_core::task::{Command, Decision, State, Task};
 
-use super::drive::CALLERS_PATIENCE;
+use super::drive::CALLER_WAITS;
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::ports::StoreError;
@@ -34,7 +34,7 @@ impl Service {
         let (known, command) = (Known::Record(Box::new(task.clone())), Command::Cancel { force: true });
         let mut decision = self.drive_quietly(&task.id, known, &command).await?;
         // Nobody is there to be told.
-        decision.effects.retain(|effect| !matches!(effect, Effect::Tell(_)));
+        decision.effects.retain(|effect| !matches!(effect, Effect::NotifyParent(_)));
         self.publish(std::mem::take(&mut decision.effects)).await;
         Ok(Some(decision))
     }
@@ -69,7 +69,7 @@ impl Service {
             return Ok(false);
         }
         tracing::info!({ field::EXECUTION_ID } = %child.id, "not begun: its parent is over");
-        let stop_at = self.now().plus(CALLERS_PATIENCE);
+        let stop_at = self.now().plus(CALLER_WAITS);
         self.end_child(&child.id, parent.on_close, stop_at).await?;
         Ok(true)
     }
@@ -79,10 +79,10 @@ impl Service {
     /// The first read costs half and may be behind: what it shows can be from before the parent was begun, went on to
     /// this run or was reopened. So only the parent's being there is taken from it.
     async fn is_orphaned(&self, parent: &Parent) -> Result<bool, ServiceError> {
-        let glimpse = self.patiently(|| self.ports.store.glimpse_execution(&parent.execution)).await;
+        let glimpse = self.with_retries(|| self.ports.store.peek_execution(&parent.execution)).await;
         let found = match glimpse {
             Ok(found) if parent.is_open_in(found.as_ref()) => return Ok(false),
-            Ok(_) => self.patiently(|| self.ports.store.execution(&parent.execution)).await,
+            Ok(_) => self.with_retries(|| self.ports.store.execution(&parent.execution)).await,
             Err(error) => Err(error),
         };
         match found {
@@ -113,7 +113,7 @@ impl Service {
             return Ok(());
         }
         self.cancel_remote(execution, &remote).await?;
-        let stop_at = self.now().plus(CALLERS_PATIENCE);
+        let stop_at = self.now().plus(CALLER_WAITS);
         for (child, policy) in children {
             let found = self.load_execution(child).await?;
             // The id may be somebody else's.

@@ -137,7 +137,7 @@ impl Service {
     async fn payload_if_kept(&self, payload: &Payload) -> Result<Option<Json>, ServiceError> {
         match payload {
             Payload::Inline(json) => Ok(Some(json.clone())),
-            Payload::Blob(at) => Ok(self.patiently(|| self.ports.store.blob(&at.id)).await?),
+            Payload::Blob(at) => Ok(self.with_retries(|| self.ports.store.blob(&at.id)).await?),
         }
     }
 
@@ -173,7 +173,7 @@ impl Service {
         let mut outcomes = BTreeMap::new();
         for children in children.chunks(READ_MAX) {
             let ids: Vec<ExecutionId> = children.iter().map(|(_, id)| id.clone()).collect();
-            let mut found = self.patiently(|| self.ports.store.executions(&ids)).await?;
+            let mut found = self.with_retries(|| self.ports.store.executions(&ids)).await?;
             let now = self.now();
             found.retain(|child| !child.is_gone(now));
             let by_id: BTreeMap<&ExecutionId, &Execution> =

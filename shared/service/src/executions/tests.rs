@@ -144,7 +144,7 @@ async fn keeping_parts_on_survives_a_death_after_any_write() {
 async fn what_earlier_runs_left_behind_goes_by_itself_and_what_was_carried_on_stays() {
     let scene = Scene::new();
     let first = scene.started("e", Some(large())).await;
-    scene.service.offer(&id("e"), event("go"), None, Some(large())).await.unwrap();
+    scene.service.send_event(&id("e"), event("go"), None, Some(large())).await.unwrap();
     let mut entries = Vec::new();
     for number in 0..30 {
         entries.push(scene.large_step(&format!("step[{number}]")).await);

@@ -2,16 +2,16 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, Command, Record, Suspend, Take, Undone};
-use tickover_core::execution::decision::{Reply, TakeReply};
+use tickover_core::execution::command::{Close, Command, Record, StartTurn, Suspend, Undone};
+use tickover_core::execution::decision::{Reply, StartTurnReply};
 use tickover_core::execution::journal::Entry;
 use tickover_core::execution::message::{TurnHint, Turned};
 use tickover_core::execution::{Execution, ExecutionState, ahead_of_journal};
 use tickover_core::id::{LeaseId, QueueName};
 use tickover_core::payload::{BlobRef, Json, Payload};
 
-use super::{Suspended, TakenTurn};
-use crate::claim::{ClaimRequest, Company, Hinted, Terms, WAITED_OUT};
+use super::{StartedTurn, Suspended};
+use crate::claim::{ClaimRequest, Hinted, Isolation, Terms, WAITED_OUT};
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -21,8 +21,8 @@ use crate::telemetry::field;
 const INLINE_BYTES: usize = 200;
 
 /// What became of the wish for a turn.
-pub(crate) enum Taken {
-    Turn(Box<TakenTurn>),
+pub(crate) enum TurnStart {
+    Turn(Box<StartedTurn>),
     /// It may not go on before this long.
     Early(Millis),
     /// It is for a worker that has nothing else under way.
@@ -34,24 +34,24 @@ pub(crate) enum Taken {
 impl Service {
     /// Takes the turn that a message of a queue is the hint of: for workers that received it themselves. Nothing if
     /// there is nothing to do; then, and once the turn has ended, the message is to be deleted.
-    pub async fn take_turn(
+    pub async fn start_turn(
         &self,
         body: &str,
         request: &ClaimRequest,
-    ) -> Result<Option<TakenTurn>, ServiceError> {
-        match self.take_turn_among(body, request, Company::Alone).await? {
+    ) -> Result<Option<StartedTurn>, ServiceError> {
+        match self.start_turn_among(body, request, Isolation::Alone).await? {
             Hinted::Taken(turn) => Ok(Some(*turn)),
             Hinted::Spent | Hinted::Suspect => Ok(None),
         }
     }
 
     /// The same for workers that may have other work under way.
-    pub async fn take_turn_among(
+    pub async fn start_turn_among(
         &self,
         body: &str,
         request: &ClaimRequest,
-        company: Company,
-    ) -> Result<Hinted<TakenTurn>, ServiceError> {
+        company: Isolation,
+    ) -> Result<Hinted<StartedTurn>, ServiceError> {
         let Ok(hint) = TurnHint::parse(body) else {
             return Err(Reject::field("hint", "isn't the hint of a turn").into());
         };
@@ -64,14 +64,14 @@ impl Service {
             self.note_received(&queue, arrived).await;
         }
         match taken {
-            Taken::Turn(turn) => Ok(Hinted::Taken(turn)),
-            Taken::Early(left) => {
+            TurnStart::Turn(turn) => Ok(Hinted::Taken(turn)),
+            TurnStart::Early(left) => {
                 // It came too early for us to wait.
                 self.send_hint(&queue, body, left).await?;
                 Ok(Hinted::Spent)
             }
-            Taken::Suspect => Ok(Hinted::Suspect),
-            Taken::Spent => Ok(Hinted::Spent),
+            TurnStart::Suspect => Ok(Hinted::Suspect),
+            TurnStart::Spent => Ok(Hinted::Spent),
         }
     }
 
@@ -83,13 +83,13 @@ impl Service {
         request: &ClaimRequest,
         Terms { company, paused }: Terms,
         patient: bool,
-    ) -> Result<Taken, ServiceError> {
+    ) -> Result<TurnStart, ServiceError> {
         if execution.incarnation == hint.inc && self.end_if_outlived(&execution).await? {
-            return Ok(Taken::Spent);
+            return Ok(TurnStart::Spent);
         }
         let code = self.terms.get(&execution.workflow).copied().unwrap_or_default();
         let mut known = Known::Record(Box::new(execution));
-        let command = Command::Take(Take {
+        let command = Command::StartTurn(StartTurn {
             lease: self.new_lease(),
             worker: request.worker.clone(),
             length: request.lease,
@@ -101,33 +101,38 @@ impl Service {
         loop {
             let decision = self.drive_execution(&hint.id, known, &command).await?;
             // Where there is none, it has gone meanwhile.
-            let Ok((execution, Reply::Take(reply))) = decision.outcome else { return Ok(Taken::Spent) };
+            let Ok((execution, Reply::StartTurn(reply))) = decision.outcome else {
+                return Ok(TurnStart::Spent);
+            };
             match reply {
-                TakeReply::Taken => return self.hand_over_turn(execution).await,
-                TakeReply::Early { available_at } => {
+                StartTurnReply::Started => return self.hand_over_turn(execution).await,
+                StartTurnReply::Early { available_at } => {
                     let left = available_at.since(self.now());
                     if !patient || left > WAITED_OUT {
-                        return Ok(Taken::Early(left));
+                        return Ok(TurnStart::Early(left));
                     }
                     self.ports.clock.sleep_until(available_at).await;
                     known = Known::Record(Box::new(execution));
                 }
-                TakeReply::Suspect => return Ok(Taken::Suspect),
+                StartTurnReply::Suspect => return Ok(TurnStart::Suspect),
                 // What was left open is ended by whoever closed it, and by the messages that go on with that.
-                TakeReply::Closing | TakeReply::Held | TakeReply::Parked | TakeReply::Spent => {
+                StartTurnReply::Closing
+                | StartTurnReply::Held
+                | StartTurnReply::Parked
+                | StartTurnReply::Spent => {
                     if let (Some(parent), ExecutionState::Ended(ended)) =
                         (&execution.parent, &execution.state)
                     {
-                        self.tell_again(parent, ended.ended_at).await?;
+                        self.notify_again(parent, ended.ended_at).await?;
                     }
-                    return Ok(Taken::Spent);
+                    return Ok(TurnStart::Spent);
                 }
             }
         }
     }
 
-    async fn hand_over_turn(&self, execution: Execution) -> Result<Taken, ServiceError> {
-        let Some(lease) = execution.turn().map(|turn| turn.lease) else { return Ok(Taken::Spent) };
+    async fn hand_over_turn(&self, execution: Execution) -> Result<TurnStart, ServiceError> {
+        let Some(lease) = execution.turn().map(|turn| turn.lease) else { return Ok(TurnStart::Spent) };
         let read = async {
             let journal = self.journal_of(&execution).await?;
             let input = self.payload(execution.input.as_ref()).await?;
@@ -135,7 +140,7 @@ impl Service {
         };
         match read.await {
             Ok((journal, input)) => {
-                Ok(Taken::Turn(Box::new(TakenTurn { execution, journal, input, lease, receipt: None })))
+                Ok(TurnStart::Turn(Box::new(StartedTurn { execution, journal, input, lease, receipt: None })))
             }
             Err(error) => {
                 // Nobody is at work: another one may try before the lease runs out.
@@ -189,13 +194,13 @@ impl Service {
     }
 
     /// Says that a turn's worker is alive; its message stays hidden as long as its lease.
-    pub async fn renew_turn(
+    pub async fn heartbeat_turn(
         &self,
         execution: &Execution,
         lease: LeaseId,
         receipt: Option<&str>,
     ) -> Result<Execution, ServiceError> {
-        let renewed = self.drive_turn(execution, &Command::Renew { lease }).await?;
+        let renewed = self.drive_turn(execution, &Command::Heartbeat { lease }).await?;
         if let (Some(receipt), Some(turn)) = (receipt, renewed.turn()) {
             let hidden = self.ports.queue.change_visibility(&renewed.queue, receipt, turn.lease_length).await;
             if let Err(error) = hidden {
@@ -240,7 +245,7 @@ impl Service {
         let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX);
         let expires_at = ahead_of_journal(self.now(), &self.limits);
         let at = BlobRef { id: self.new_blob_id(), bytes, expires_at };
-        self.patiently(|| self.ports.store.put_blob(&at, &json)).await?;
+        self.with_retries(|| self.ports.store.put_blob(&at, &json)).await?;
         Ok(Payload::Blob(at))
     }
 

@@ -5,8 +5,8 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::QueueName;
 
-use super::TakenTurn;
-use super::turn::Taken;
+use super::StartedTurn;
+use super::turn::TurnStart;
 use crate::claim::{ClaimRequest, ClaimedTask, Found, SHOWN_AGAIN, Terms, WAITED_OUT, Wanted};
 use crate::error::ServiceError;
 use crate::ports::Received;
@@ -19,12 +19,12 @@ const FOR_OTHERS: Millis = Millis::from_secs(5);
 #[derive(Clone, Debug)]
 pub enum Work {
     Task(Box<ClaimedTask>),
-    Turn(Box<TakenTurn>),
+    Turn(Box<StartedTurn>),
 }
 
 /// What a turn's message led to.
 enum Message {
-    Turn(Box<TakenTurn>),
+    Turn(Box<StartedTurn>),
     /// It is for a worker that has nothing else under way.
     Suspect,
     /// The turn may begin after this long, within a second; the message is still in flight.
@@ -45,7 +45,7 @@ impl Service {
 
     /// What turns' messages lead to. Those that may go on within a second are waited for only by who has nothing
     /// else to do: sent again, they would be back at once.
-    pub(crate) async fn take_turns<'m>(
+    pub(crate) async fn start_turns<'m>(
         &self,
         queue: &QueueName,
         hinted: Vec<(TurnHint, &'m Received)>,
@@ -99,7 +99,7 @@ impl Service {
         let taken = async {
             match self.load_execution(&hint.turn.id).await? {
                 Some(execution) => self.take_hinted(&hint.turn, execution, request, terms, patient).await,
-                None => Ok(Taken::Spent),
+                None => Ok(TurnStart::Spent),
             }
         };
         let taken = taken.await;
@@ -107,14 +107,14 @@ impl Service {
             self.note_received(queue, arrived).await;
         }
         let done = match taken {
-            Ok(Taken::Turn(turn)) => {
+            Ok(TurnStart::Turn(turn)) => {
                 let receipt = Some(message.receipt.clone());
-                return Ok(Message::Turn(Box::new(TakenTurn { receipt, ..*turn })));
+                return Ok(Message::Turn(Box::new(StartedTurn { receipt, ..*turn })));
             }
-            Ok(Taken::Suspect) => return Ok(Message::Suspect),
-            Ok(Taken::Early(left)) if left <= WAITED_OUT => return Ok(Message::Soon(left)),
-            Ok(Taken::Early(left)) => self.send_again(queue, message, left).await,
-            Ok(Taken::Spent) => {
+            Ok(TurnStart::Suspect) => return Ok(Message::Suspect),
+            Ok(TurnStart::Early(left)) if left <= WAITED_OUT => return Ok(Message::Soon(left)),
+            Ok(TurnStart::Early(left)) => self.send_again(queue, message, left).await,
+            Ok(TurnStart::Spent) => {
                 self.delete_message(queue, &message.receipt).await;
                 Ok(())
             }

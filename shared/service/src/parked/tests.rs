@@ -10,7 +10,7 @@ use tickover_core::task::command::Start;
 use tickover_core::timeout::Timeouts;
 
 use super::*;
-use crate::claim::{ClaimRequest, Company, Delivered, Hinted};
+use crate::claim::{ClaimRequest, Delivered, Hinted, Isolation};
 use crate::executions::tests::mortal::{Mortal, NEVER};
 use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use crate::ports::{Clock as _, Queue as _};
@@ -85,7 +85,7 @@ impl Scene {
         for message in messages {
             let (body, receipt) = (message.body.as_str(), Some(message.receipt.as_str()));
             let delivered = Delivered { body, receipt, receives: message.receive_count };
-            match self.worker.claim_hinted(delivered, &request, Company::Shared).await.unwrap() {
+            match self.worker.claim_hinted(delivered, &request, Isolation::Shared).await.unwrap() {
                 Hinted::Taken(_) => taken += 1,
                 Hinted::Spent => self.queue.delete(&work(), &message.receipt).await.unwrap(),
                 Hinted::Suspect => {}

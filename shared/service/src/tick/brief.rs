@@ -12,7 +12,7 @@ use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
 use crate::service::{Ports, Service};
 
 /// How long one call may take.
-const PATIENCE: Millis = Millis::from_secs(3);
+const TIMEOUT: Millis = Millis::from_secs(3);
 /// Calls to one queue that fail in a row, after which it isn't called any more.
 const FAILURES_OF_ONE: u32 = 2;
 /// Queues that fail while none has answered, after which none is called any more.
@@ -58,7 +58,7 @@ impl BriefQueues {
         if self.is_given_up(queue) {
             return Err(unavailable("it didn't answer a moment ago"));
         }
-        let give_up_at = self.clock.now().plus(PATIENCE);
+        let give_up_at = self.clock.now().plus(TIMEOUT);
         let call = std::pin::pin!(call);
         let answer = match future::select(call, self.clock.sleep_until(give_up_at)).await {
             Either::Left((answer, _)) => answer,

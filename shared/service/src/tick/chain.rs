@@ -30,7 +30,7 @@ impl Service {
         let shard = sweep.shard;
         let token = match sweep.since {
             Some(token) => {
-                let noted = self.patiently(|| self.ports.store.tick_record()).await?;
+                let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
                 noted.filter(|noted| noted.is_swept_by(shard, token)).map(|_| token)
             }
             None => self.take_shard(shard, None).await?,
@@ -75,7 +75,7 @@ impl Service {
         held: Option<Timestamp>,
     ) -> Result<Option<Timestamp>, ServiceError> {
         for tries in 0..TRIES {
-            let noted = self.patiently(|| self.ports.store.tick_record()).await?;
+            let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
             let noted = noted.unwrap_or_else(|| TickRecord::new(self.new_nonce()));
             let Some((after, token)) = noted.handed_on(shard, held, self.now()) else { return Ok(None) };
             match self.put_tick(after).await {
@@ -92,7 +92,7 @@ impl Service {
     async fn end_sweep(&self, shard: u16, token: Timestamp, to: Option<Timestamp>) {
         for tries in 0..TRIES {
             let written = async {
-                let noted = self.patiently(|| self.ports.store.tick_record()).await?;
+                let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
                 let after = noted.and_then(|noted| noted.given_back(shard, token, to, self.now()));
                 match after {
                     Some(after) => self.put_tick(after).await,
@@ -112,6 +112,6 @@ impl Service {
     pub(super) async fn put_tick(&self, after: TickRecord) -> Result<(), StoreError> {
         let record = TickRecord { version: after.version + 1, nonce: self.new_nonce(), ..after };
         let writes = [Write::PutTick { record }];
-        self.patiently(|| self.ports.store.commit(&writes)).await
+        self.with_retries(|| self.ports.store.commit(&writes)).await
     }
 }

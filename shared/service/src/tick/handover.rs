@@ -117,7 +117,7 @@ impl Service {
     }
 
     async fn page_of(&self, range: DueRange, cursor: Option<&str>) -> Result<Page<DueEntry>, ServiceError> {
-        Ok(self.patiently(|| self.ports.store.due(range, PAGE, cursor)).await?)
+        Ok(self.with_retries(|| self.ports.store.due(range, PAGE, cursor)).await?)
     }
 
     /// Sends the timers of a page's entries that have none yet. Returns how many, and the first instant whose timer
@@ -150,7 +150,7 @@ impl Service {
     }
 
     async fn noted<'a>(&self, job: &'a Job) -> Result<Option<&'a TickRecord>, ServiceError> {
-        let read = || self.patiently(|| self.ports.store.tick_record());
+        let read = || self.with_retries(|| self.ports.store.tick_record());
         Ok(job.ledger.noted.get_or_try_init(read).await?.as_ref())
     }
 
@@ -163,7 +163,7 @@ impl Service {
         let behind = job.ledger.behind.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for tries in 0..TRIES {
             let written = async {
-                let noted = self.patiently(|| self.ports.store.tick_record()).await?;
+                let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
                 let noted = noted.unwrap_or_else(|| TickRecord::new(self.new_nonce()));
                 // Where nothing is known of a shard but that it wasn't done, it stands where it stood.
                 let stands =

@@ -74,13 +74,13 @@ impl Service {
 
     /// The tasks among these that can be read.
     async fn readable_tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, ServiceError> {
-        match self.patiently(|| self.ports.store.tasks(ids)).await {
+        match self.with_retries(|| self.ports.store.tasks(ids)).await {
             Err(StoreError::Corrupt { .. }) => {}
             found => return Ok(found?),
         }
         let mut tasks = Vec::new();
         for id in ids {
-            let found = self.patiently(|| self.ports.store.task(id)).await;
+            let found = self.with_retries(|| self.ports.store.task(id)).await;
             tasks.extend(self.readable(&format!("task {id}"), found)?);
         }
         Ok(tasks)
@@ -88,13 +88,13 @@ impl Service {
 
     /// The executions among these that can be read.
     async fn readable_executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, ServiceError> {
-        match self.patiently(|| self.ports.store.executions(ids)).await {
+        match self.with_retries(|| self.ports.store.executions(ids)).await {
             Err(StoreError::Corrupt { .. }) => {}
             found => return Ok(found?),
         }
         let mut executions = Vec::new();
         for id in ids {
-            let found = self.patiently(|| self.ports.store.execution(id)).await;
+            let found = self.with_retries(|| self.ports.store.execution(id)).await;
             executions.extend(self.readable(&format!("execution {id}"), found)?);
         }
         Ok(executions)
@@ -113,7 +113,7 @@ impl Service {
             loop {
                 let everything = DueRange::until(shard, Timestamp::from_millis(i64::MAX));
                 let page =
-                    self.patiently(|| self.ports.store.due(everything, PAGE, cursor.as_deref())).await?;
+                    self.with_retries(|| self.ports.store.due(everything, PAGE, cursor.as_deref())).await?;
                 let (mut ids, mut executions, mut crons) = (Vec::new(), Vec::new(), Vec::new());
                 for entry in page.items {
                     match entry.record {
@@ -123,7 +123,7 @@ impl Service {
                         RecordId::Queue(_) => {}
                         // Nothing of a cron is in a queue but the timer of its next occurrence.
                         RecordId::Cron(id) => {
-                            let found = self.patiently(|| self.ports.store.cron(&id)).await;
+                            let found = self.with_retries(|| self.ports.store.cron(&id)).await;
                             if self.readable(&format!("schedule {id}"), found)?.is_some() {
                                 let (record, at) = (RecordId::Cron(id), entry.due_at);
                                 crons.push(Timer { record, at, due_at: at });

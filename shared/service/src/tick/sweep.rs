@@ -15,7 +15,7 @@ use tickover_core::time::Timestamp;
 use super::{Job, TickReport};
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::{CALLERS_PATIENCE, Look};
+use crate::executions::{CALLER_WAITS, Look};
 use crate::metric;
 use crate::ports::{DueEntry, DueRange, Page};
 use crate::service::Service;
@@ -26,7 +26,7 @@ use crate::telemetry::field;
 pub(super) const PAGE: usize = 500;
 /// Records read together, just before they are dealt with. In small lots two ticks at one shard seldom have the
 /// same record in hands, so few of their writes fail.
-const LOT: usize = 25;
+const BATCH: usize = 25;
 /// Records of a lot decided at once.
 const RECORDS_AT_ONCE: usize = 16;
 
@@ -50,19 +50,19 @@ impl Service {
         }
         // One request for what is due and what comes next: mostly there is neither.
         let everything = DueRange::until(shard, job.slot_end);
-        let Page { items, next } = self.patiently(|| self.ports.store.due(everything, PAGE, None)).await?;
+        let Page { items, next } = self.with_retries(|| self.ports.store.due(everything, PAGE, None)).await?;
         let (due, ahead): (Vec<_>, Vec<_>) = items.into_iter().partition(|entry| entry.due_at <= job.until);
         // A full page may not even reach the instants to come, and they can't wait for the backlog before them.
         let is_all = next.is_none();
         // What is ahead ends the backlog.
         let cursor = next.filter(|_| ahead.is_empty());
         let (timers, report) =
-            join(self.hand_to_timers(shard, ahead, is_all, job), self.settle_pages(shard, due, cursor, job))
+            join(self.hand_to_timers(shard, ahead, is_all, job), self.process_pages(shard, due, cursor, job))
                 .await;
         Ok(TickReport { timers: timers?, ..report? })
     }
 
-    async fn settle_pages(
+    async fn process_pages(
         &self,
         shard: u16,
         mut due: Vec<DueEntry>,
@@ -71,7 +71,7 @@ impl Service {
     ) -> Result<TickReport, ServiceError> {
         let mut report = TickReport::default();
         loop {
-            report = report.add(self.settle_page(due, job).await?);
+            report = report.add(self.process_page(due, job).await?);
             // Time may be up inside the page, and then it isn't the page behind it that is to be gone on with.
             let is_done = !report.out_of_time && cursor.is_none();
             if is_done {
@@ -87,15 +87,15 @@ impl Service {
             }
             // What was dealt with has left this part of the index; going on behind it reads nothing twice.
             let range = DueRange::until(shard, job.until);
-            let page = self.patiently(|| self.ports.store.due(range, PAGE, cursor.as_deref())).await?;
+            let page = self.with_retries(|| self.ports.store.due(range, PAGE, cursor.as_deref())).await?;
             (due, cursor) = (page.items, page.next);
         }
     }
 
     /// Deals with a page's entries. Where time is up before all of them are dealt with, the report says so.
-    async fn settle_page(&self, mut entries: Vec<DueEntry>, job: &Job) -> Result<TickReport, ServiceError> {
+    async fn process_page(&self, mut entries: Vec<DueEntry>, job: &Job) -> Result<TickReport, ServiceError> {
         let mut report = TickReport::default();
-        let mut lots: Vec<&mut [DueEntry]> = entries.chunks_mut(LOT).collect();
+        let mut lots: Vec<&mut [DueEntry]> = entries.chunks_mut(BATCH).collect();
         self.shuffle(&mut lots);
         for lot in lots {
             if self.now() >= job.stop_at {
@@ -112,25 +112,25 @@ impl Service {
                 }
             }
             if !tasks.is_empty() {
-                report = report.add(self.settle_lot(&tasks, job).await?);
+                report = report.add(self.process_batch(&tasks, job).await?);
             }
             if !others.is_empty() {
-                report = report.add(self.settle_others(others, job).await);
+                report = report.add(self.process_others(others, job).await);
             }
         }
         Ok(report)
     }
 
     /// Records that aren't tasks. There are few of them beside those, so each is read by itself.
-    async fn settle_others(&self, records: Vec<RecordId>, job: &Job) -> TickReport {
+    async fn process_others(&self, records: Vec<RecordId>, job: &Job) -> TickReport {
         stream::iter(records)
-            .map(|record| self.settle_other(record, job))
+            .map(|record| self.process_other(record, job))
             .buffer_unordered(RECORDS_AT_ONCE)
             .fold(TickReport::default(), |total, one| async move { total.add(one) })
             .await
     }
 
-    async fn settle_other(&self, record: RecordId, job: &Job) -> TickReport {
+    async fn process_other(&self, record: RecordId, job: &Job) -> TickReport {
         let mut report = TickReport::default();
         if self.now() >= job.stop_at {
             report.out_of_time = true;
@@ -138,8 +138,8 @@ impl Service {
         }
         report.looked_at = 1;
         let settled = match &record {
-            RecordId::Execution(id) => Box::pin(self.settle_execution(id, job)).await,
-            RecordId::Cron(id) => Box::pin(self.settle_cron(id)).await,
+            RecordId::Execution(id) => Box::pin(self.process_execution(id, job)).await,
+            RecordId::Cron(id) => Box::pin(self.process_cron(id)).await,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, job.stop_at)).await,
             RecordId::Task(_) => Ok(DueReply::Nothing),
         };
@@ -153,7 +153,7 @@ impl Service {
         report
     }
 
-    async fn settle_execution(&self, id: &ExecutionId, job: &Job) -> Result<DueReply, ServiceError> {
+    async fn process_execution(&self, id: &ExecutionId, job: &Job) -> Result<DueReply, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Ok(DueReply::Nothing) };
         let view = if of_execution::asks_its_queue(&execution, self.now(), &self.limits) {
             self.view(&execution.queue, job).await?
@@ -162,30 +162,30 @@ impl Service {
         };
         let known = Known::Record(Box::new(execution));
         // Others wait for the end of this page.
-        let stop_at = job.stop_at.min(self.now().plus(CALLERS_PATIENCE));
+        let stop_at = job.stop_at.min(self.now().plus(CALLER_WAITS));
         self.look_at_execution(id, known, Look::Tick(view), stop_at).await
     }
 
-    async fn settle_lot(&self, ids: &[TaskId], job: &Job) -> Result<TickReport, ServiceError> {
+    async fn process_batch(&self, ids: &[TaskId], job: &Job) -> Result<TickReport, ServiceError> {
         let (mut tasks, unreadable) = self.load_each(ids).await?;
         // Earliest first, and in no order of the store's own.
         tasks.sort_by_cached_key(|task| (task.due.map(|due| due.at), task.id.clone()));
         let settled = stream::iter(tasks)
-            .map(|task| self.settle_one(task, job))
+            .map(|task| self.process_one(task, job))
             .buffer_unordered(RECORDS_AT_ONCE)
             .fold(TickReport::default(), |total, one| async move { total.add(one) })
             .await;
         Ok(settled.add(TickReport { failed: unreadable, ..TickReport::default() }))
     }
 
-    async fn settle_one(&self, task: Task, job: &Job) -> TickReport {
+    async fn process_one(&self, task: Task, job: &Job) -> TickReport {
         let mut report = TickReport::default();
         if self.now() >= job.stop_at {
             report.out_of_time = true;
             return report;
         }
         report.looked_at = 1;
-        match self.settle_due(task, job).await {
+        match self.process_due(task, job).await {
             Ok(reply) => report.count(reply),
             Err((id, error)) => {
                 tracing::warn!({ field::TASK_ID } = %id, %error, "not dealt with; still due");
@@ -195,7 +195,7 @@ impl Service {
         report
     }
 
-    async fn settle_due(&self, task: Task, job: &Job) -> Result<DueReply, (TaskId, ServiceError)> {
+    async fn process_due(&self, task: Task, job: &Job) -> Result<DueReply, (TaskId, ServiceError)> {
         let (id, queue) = (task.id.clone(), task.queue.clone());
         // Only whether a hint was lost depends on the queue.
         let may_be_lost = asks_its_queue(&task, self.now(), &self.limits);

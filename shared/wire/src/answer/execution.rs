@@ -262,7 +262,7 @@ pub struct ExecutionChangeAnswer {
 /// How an event was taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct OfferAnswer {
+pub struct SendEventAnswer {
     /// `true` where an event with this id had been offered before: the first one stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<bool>,
@@ -302,7 +302,7 @@ pub struct EventsAnswer {
 /// How many events were thrown away.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct DrainAnswer {
+pub struct ClearEventsAnswer {
     /// So many.
     pub drained: u32,
 }

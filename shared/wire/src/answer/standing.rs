@@ -6,7 +6,7 @@ use tickover_core::execution::ExecutionStatus;
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task::Status;
 
-use super::{AttemptView, ErrorView, EventView, ExecutionView, OfferAnswer, TaskView};
+use super::{AttemptView, ErrorView, EventView, ExecutionView, SendEventAnswer, TaskView};
 use crate::Verbatim;
 use crate::read::Unreadable;
 
@@ -72,7 +72,7 @@ impl EventView {
     }
 }
 
-impl OfferAnswer {
+impl SendEventAnswer {
     /// Whether an event with this id had been sent before: the first one stands.
     pub fn is_duplicate(&self) -> bool {
         self.duplicate == Some(true)

@@ -43,7 +43,7 @@ const BUDGET: Millis = Millis::from_secs(50);
 const VISIBILITY: Millis = Millis::from_secs(60);
 const INPUT: &str = r#"{"to":"ada@example.com","template":"welcome"}"#;
 /// It should take seconds. If it hasn't ended by then, that is printed.
-const PATIENCE: Duration = Duration::from_mins(10);
+const TIMEOUT: Duration = Duration::from_mins(10);
 /// What a message did whose time was up isn't told, so the index is looked at as well.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -174,7 +174,7 @@ async fn sweep(scene: &Scene, beside: &DynamoStore) -> Result<Total> {
         workers.spawn(consume_forever(scene.clone()));
     }
     let started = Instant::now();
-    while started.elapsed() < PATIENCE {
+    while started.elapsed() < TIMEOUT {
         let all_done = tokio::time::timeout(LOOK_EVERY, scene.progress.all_done.notified()).await;
         if all_done.is_ok() || nothing_is_due(beside).await? {
             break;

@@ -34,7 +34,7 @@ const FAN_OUT: u32 = 100;
 /// Sleeps, and step timeouts, side by side.
 const SLEEPERS: usize = 200;
 /// How long one execution may take.
-const PATIENCE: Millis = Millis::from_secs(20);
+const TIMEOUT: Millis = Millis::from_secs(20);
 
 /// A service over a database, with a worker beside it in this process.
 struct System {
@@ -96,7 +96,7 @@ async fn run(service: &Service, workflow: &str, input: &Value) -> Result<Value> 
         ..StartRequest::new(WorkflowName::parse(workflow)?, QueueName::parse("workflows")?)
     };
     let id = service.start(request).await?.execution.id;
-    let ended = service.wait_for_execution(&id, PATIENCE).await?.context("it exists")?;
+    let ended = service.wait_for_execution(&id, TIMEOUT).await?.context("it exists")?;
     ensure!(ended.execution.status() == ExecutionStatus::Completed, "{:?}", ended.execution);
     Ok(ended.output.map(|json| serde_json::from_str(json.as_str())).transpose()?.unwrap_or_default())
 }

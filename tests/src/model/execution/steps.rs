@@ -1,14 +1,14 @@
 //! What can happen in a moment, and what comes of it.
 
-use tickover_core::command::Company;
 use tickover_core::command::Context;
+use tickover_core::command::Isolation;
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{
-    Close, CodeTerms, Command, Ending, Offer, Start, StartPolicy, Suspend, Take,
+    Close, CodeTerms, Command, Ending, SendEvent, Start, StartPolicy, StartTurn, Suspend,
 };
 use tickover_core::execution::decide;
-use tickover_core::execution::decision::{Decision, Reply, SuspendReply, TakeReply};
+use tickover_core::execution::decision::{Decision, Reply, StartTurnReply, SuspendReply};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionTimeouts};
 use tickover_core::id::{
@@ -96,7 +96,7 @@ impl Course {
             }
         }
         if state.unoffered {
-            moves.push(Move::Offer);
+            moves.push(Move::SendEvent);
         }
         if state.record.due.is_some_and(|due| due.at <= self.now(state)) {
             moves.push(Move::Tick);
@@ -120,10 +120,10 @@ impl Course {
                 state.left.crashes -= 1;
                 *state.steps.get_mut(at)? = Remote::Told;
             }
-            Move::Offer => {
+            Move::SendEvent => {
                 state.unoffered = false;
                 let name = event()?;
-                let offer = Offer {
+                let offer = SendEvent {
                     name,
                     id: EventId::parse("i").ok(),
                     payload: None,
@@ -131,7 +131,7 @@ impl Course {
                     seen_segments: 0,
                     trace: None,
                 };
-                self.outside(state, &Command::Offer(offer));
+                self.outside(state, &Command::SendEvent(offer));
             }
             Move::Lose(at) => {
                 state.left.losses -= 1;
@@ -169,7 +169,7 @@ impl Course {
         for effect in &decision.effects {
             match effect {
                 Effect::Turn { at, .. } => state.hints.push(self.index(*at)),
-                Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Tell(_) => {}
+                Effect::Dispatch { .. } | Effect::Timer(_) | Effect::NotifyParent(_) => {}
             }
         }
     }
@@ -185,8 +185,8 @@ impl Course {
         let number = u8::try_from(state.record.version).unwrap_or(u8::MAX);
         let lease = LeaseId::from_bytes([number; 16]);
         let incarnation = Some(state.record.incarnation);
-        let company = Company::Alone;
-        let take = Take {
+        let company = Isolation::Alone;
+        let take = StartTurn {
             lease,
             worker: None,
             length: LEASE,
@@ -195,15 +195,15 @@ impl Course {
             paused: false,
             terms: CodeTerms::default(),
         };
-        let decision = self.outside(state, &Command::Take(take));
+        let decision = self.outside(state, &Command::StartTurn(take));
         match decision.reply() {
-            Ok(Reply::Take(TakeReply::Taken)) => {
+            Ok(Reply::StartTurn(StartTurnReply::Started)) => {
                 let back = self.index(self.now(state).plus(LEASE));
                 let (seen, seen_wakes) = (state.record.clone(), state.record.wakes);
                 let turn = Turn { seen, lease: number, seen_wakes, looked: None, back };
                 *state.workers.get_mut(worker)? = Worker::At(Box::new(turn));
             }
-            Ok(Reply::Take(TakeReply::Early { available_at })) => {
+            Ok(Reply::StartTurn(StartTurnReply::Early { available_at })) => {
                 state.hints.push(self.index(*available_at));
             }
             Ok(_) | Err(_) => {}

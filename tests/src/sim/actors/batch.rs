@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use futures::future::join_all;
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
-use tickover_service::claim::{ClaimRequest, Company};
+use tickover_service::claim::{ClaimRequest, Isolation};
 use tickover_service::ports::{Queue as _, Received};
 
 use super::turn::turn;
@@ -62,15 +62,15 @@ struct Shift<'a> {
 
 impl<'a> Shift<'a> {
     async fn work(&self, messages: &'a [Received]) {
-        let company = if messages.len() == 1 { Company::Alone } else { Company::Shared };
+        let company = if messages.len() == 1 { Isolation::Alone } else { Isolation::Shared };
         join_all(messages.iter().map(|message| self.take(message, company))).await;
         for suspect in self.suspects.take() {
-            self.take(suspect, Company::Alone).await;
+            self.take(suspect, Isolation::Alone).await;
         }
     }
 
     /// A message that is dealt with is deleted; another one comes back.
-    async fn take(&self, message: &'a Received, company: Company) {
+    async fn take(&self, message: &'a Received, company: Isolation) {
         let (process, queue) = (self.process, self.queue);
         let request = ClaimRequest { worker: None, max: 1, lease: TIMEOUT, wait: Millis::ZERO };
         let Ok(delivery) = process.deliver(queue, message, &request, company).await else { return };

@@ -48,13 +48,13 @@ async fn carry_out(process: &Process, wish: &Wish, progress: &Progress) -> Resul
                 progress.remember_execution(id?);
             }
         }
-        Wish::Offer(offering) => {
+        Wish::SendEvent(offering) => {
             let event = (event_name(offering.event), offering.id.clone());
             let payload = match &offering.content {
                 Content::Unique(text) => Json::string(&format!("{:x} {text}", process.gate.dice.roll())),
                 Content::Same(json) => json.clone(),
             };
-            process.offer(&offering.to, event, payload).await?;
+            process.send_event(&offering.to, event, payload).await?;
         }
     }
     Ok(())

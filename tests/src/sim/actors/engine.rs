@@ -28,7 +28,7 @@ fn settings(process: &Process) -> WorkerSettings {
     let dice = &process.gate.dice;
     // Where calls merely take their time, a worker that is alive keeps its lease.
     let lease = dice.pick([10, 20, 60]);
-    let lease = if process.world.weather().is_fair() { 60 } else { lease };
+    let lease = if process.world.faults().is_fair() { 60 } else { lease };
     WorkerSettings {
         name: WorkerName::parse(process.gate.actor.to_string()).ok(),
         concurrency: dice.pick([1, 2, 10]),
@@ -43,7 +43,7 @@ fn settings(process: &Process) -> WorkerSettings {
 
 /// A deployment, where anything goes wrong at all.
 async fn told_to_stop(process: &Process) {
-    if !process.world.is_stormy() || process.world.weather().is_fair() {
+    if !process.world.is_stormy() || process.world.faults().is_fair() {
         return std::future::pending().await;
     }
     process.sleep(process.gate.dice.secs(20, 900)).await;

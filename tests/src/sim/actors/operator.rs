@@ -70,7 +70,7 @@ async fn meddle(process: &Process, id: &ExecutionId) {
         0 => Operation::Cancel,
         1 => Operation::Terminate,
         2..=4 => Operation::Restart,
-        5 => Operation::Drain(dice.pick(EVENTS)),
+        5 => Operation::ClearEvents(dice.pick(EVENTS)),
         6 => Operation::Resume,
         7 => Operation::RetryStep(dice.pick(STEPS)),
         8 | 9 => {
@@ -117,12 +117,12 @@ async fn help_on(process: &Process, id: &ExecutionId) {
         drop(process.operate(id, Operation::Resume).await);
     } else if let Some(story) = process.world.stories.get(id) {
         if let Some((event, payload)) = story.event().filter(|_| waits_for_long(&execution)) {
-            drop(process.offer(id, (event_name(event), None), payload).await);
+            drop(process.send_event(id, (event_name(event), None), payload).await);
         }
     } else if process.world.is_awaiting_event(id) && waits_for_ever(&execution) {
         for event in EVENTS {
             let payload = Json::string(&format!("{:x}", process.gate.dice.roll()));
-            drop(process.offer(id, (event_name(event), None), payload).await);
+            drop(process.send_event(id, (event_name(event), None), payload).await);
         }
     }
 }

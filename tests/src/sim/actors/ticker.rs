@@ -14,8 +14,8 @@ pub async fn ticker(process: Process, is_first: bool) {
     loop {
         let minute = next_minute(process.world.now());
         process.gate.sleep(minute.since(process.world.now())).await;
-        let weather = process.world.weather();
-        if dice.chance(weather.missed_tick) {
+        let faults = process.world.faults();
+        if dice.chance(faults.missed_tick) {
             let minutes = dice.between(1, 6);
             process.world.fault(process.gate.actor, Fault::MissedTicks(minutes));
             process.gate.sleep(Millis::new(minutes * MINUTE_MS - MINUTE_MS / 2)).await;
@@ -23,7 +23,7 @@ pub async fn ticker(process: Process, is_first: bool) {
         }
         let comes = is_first || (process.world.is_stormy() && dice.chance(250));
         if comes {
-            let late = dice.millis(0, weather.tick_late_ms);
+            let late = dice.millis(0, faults.tick_late_ms);
             process.gate.sleep(late).await;
             // One that fails is called again, as asynchronous invocations are, or simply comes a minute later.
             if process.tick(minute).await.is_err() && dice.chance(500) {

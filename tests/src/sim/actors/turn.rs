@@ -15,7 +15,7 @@ use tickover_core::payload::Json;
 use tickover_core::task::Failure;
 use tickover_core::time::Timestamp;
 use tickover_service::ServiceError;
-use tickover_service::executions::{Suspended, TakenTurn};
+use tickover_service::executions::{StartedTurn, Suspended};
 
 use crate::sim::history::execution::{Done, HeldTurn};
 use crate::sim::process::Process;
@@ -107,11 +107,11 @@ struct Hand<'a> {
     /// The wakes that had come before others were last looked at.
     seen_wakes: u64,
     /// Steps begun until the worker falls silent.
-    patience: u64,
+    tries: u64,
 }
 
 /// Works on a turn until it ends. Whether its message is done with.
-pub(super) async fn turn(process: &Process, taken: TakenTurn) -> bool {
+pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
     let dice = &process.gate.dice;
     let habit = if process.world.is_stormy() && !process.world.hardship.has_good_workers() {
         dice.pick(HABITS)
@@ -139,7 +139,7 @@ pub(super) async fn turn(process: &Process, taken: TakenTurn) -> bool {
         execution: taken.execution,
         journal: taken.journal,
         fresh: vec![],
-        patience: dice.between(0, 3),
+        tries: dice.between(0, 3),
     };
     match hand.go().await {
         Ok(()) => {
@@ -297,7 +297,7 @@ impl Hand<'_> {
     async fn renew(&mut self) -> Result<(), Stop> {
         let before = self.execution.version;
         let receipt = self.receipt.as_deref();
-        let execution = self.process.renew_turn(&self.turn, &self.execution, receipt).await?;
+        let execution = self.process.heartbeat_turn(&self.turn, &self.execution, receipt).await?;
         self.saw(execution, before).await
     }
 
@@ -329,7 +329,7 @@ impl Hand<'_> {
         if self.habit != Habit::FallsSilent {
             return Ok(());
         }
-        self.patience = self.patience.checked_sub(1).ok_or(Stop::Silence)?;
+        self.tries = self.tries.checked_sub(1).ok_or(Stop::Silence)?;
         Ok(())
     }
 
@@ -356,7 +356,7 @@ const fn named(what: &Happened) -> Option<&StepName> {
         | Happened::Fired { name }
         | Happened::Waited { name, .. } => Some(name),
         Happened::Event { .. }
-        | Happened::Drained { .. }
+        | Happened::EventsCleared { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => None,
     }

@@ -1,9 +1,9 @@
 //! Bugs in what is decided about executions.
 
-use tickover_core::command::{Company, Context};
+use tickover_core::command::{Context, Isolation};
 use tickover_core::decision::{Effect, NewPart, Write};
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, Command, Offer, Record, Suspend, Take};
+use tickover_core::execution::command::{Close, Command, Record, SendEvent, StartTurn, Suspend};
 use tickover_core::execution::decide;
 use tickover_core::execution::decision::{Decision, Reply, SuspendReply};
 use tickover_core::execution::journal::{Entry, Happened};
@@ -97,7 +97,9 @@ impl<'a> Before<'a> {
 
     fn alone(&self) -> Command {
         match self.command {
-            Command::Take(take) => Command::Take(Take { company: Company::Alone, ..take.clone() }),
+            Command::StartTurn(take) => {
+                Command::StartTurn(StartTurn { company: Isolation::Alone, ..take.clone() })
+            }
             other => other.clone(),
         }
     }
@@ -196,12 +198,12 @@ impl<'a> Before<'a> {
 
     /// Under another id the event is a new one; it is written under its own.
     fn offer_anew(&self, decision: Decision) -> Decision {
-        let repeated = decision.reply() == Ok(&Reply::Offered { duplicate: true });
-        let Command::Offer(offer) = self.command else { return decision };
+        let repeated = decision.reply() == Ok(&Reply::EventSent { duplicate: true });
+        let Command::SendEvent(offer) = self.command else { return decision };
         if !repeated {
             return decision;
         }
-        let unknown = Command::Offer(Offer { id: None, known: false, ..offer.clone() });
+        let unknown = Command::SendEvent(SendEvent { id: None, known: false, ..offer.clone() });
         let mut decision = decide(Some(self.execution), &unknown, self.context);
         let named = |entries: &mut Vec<Entry>| {
             if let Some(Entry { what: Happened::Event { id, .. }, .. }) = entries.last_mut() {
@@ -228,7 +230,7 @@ impl<'a> Before<'a> {
     }
 
     fn take_unpaused(&self) -> Decision {
-        if !matches!(self.command, Command::Take(_)) {
+        if !matches!(self.command, Command::StartTurn(_)) {
             return decide(Some(self.execution), self.command, self.context);
         }
         let free = Execution { paused: false, ..self.execution.clone() };
@@ -297,7 +299,7 @@ fn edited(mut decision: Decision, edit: impl Fn(&mut Execution)) -> Decision {
 
 fn without_words(mut decision: Decision) -> Decision {
     decision.effects.retain(|effect| match effect {
-        Effect::Tell(_) => false,
+        Effect::NotifyParent(_) => false,
         Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } => true,
     });
     decision

@@ -1,7 +1,7 @@
 //! Bugs in what is decided.
 
 use futures::FutureExt as _;
-use tickover_core::command::{Company, Context};
+use tickover_core::command::{Context, Isolation};
 use tickover_core::decision::{DueReply, Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -125,7 +125,7 @@ impl<'a> Before<'a> {
 
     fn alone(&self) -> Command {
         match self.command {
-            Command::Claim(claim) => Command::Claim(Claim { company: Company::Alone, ..claim.clone() }),
+            Command::Claim(claim) => Command::Claim(Claim { company: Isolation::Alone, ..claim.clone() }),
             other => other.clone(),
         }
     }
@@ -295,7 +295,7 @@ fn is_timers_look(command: &Command) -> bool {
 fn without_timers(mut decision: Decision) -> Decision {
     decision.effects.retain(|effect| match effect {
         Effect::Timer(_) => false,
-        Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::Tell(_) => true,
+        Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::NotifyParent(_) => true,
     });
     decision
 }
@@ -305,7 +305,7 @@ fn rashly(world: &World, actor: Actor, mut decision: Decision) -> Decision {
     for effect in std::mem::take(&mut decision.effects) {
         let (hint, at) = match effect {
             Effect::Dispatch { hint, at } => (hint, at),
-            Effect::Timer(_) | Effect::Turn { .. } | Effect::Tell(_) => {
+            Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) => {
                 decision.effects.push(effect);
                 continue;
             }

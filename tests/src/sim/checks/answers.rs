@@ -10,9 +10,9 @@ use tickover_service::ServiceError;
 
 use super::story::{Step, Stories};
 use crate::sim::Run;
+use crate::sim::fault_plan::SKEW;
 use crate::sim::history::{Answer, Held, Made, Report, Request, What};
 use crate::sim::violation::{Invariant, Violation};
-use crate::sim::weather::SKEW;
 
 /// A call with its answer.
 struct Call<'a> {

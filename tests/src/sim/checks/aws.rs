@@ -77,7 +77,7 @@ fn written(what: &What) -> Option<(Incarnation, bool)> {
 /// Where nothing fails, every message is dealt with long before it has been handed out so often.
 fn nothing_becomes_a_dead_letter_by_waiting(run: &Run) -> Vec<Violation> {
     let often = run.plan.hardship.mortality.and_then(|mortality| mortality.receives_max);
-    if !run.plan.weather.is_fair() || often != Some(RECEIVES_MAX) {
+    if !run.plan.faults.is_fair() || often != Some(RECEIVES_MAX) {
         return vec![];
     }
     let redriven = run.events.iter().filter_map(|event| {

@@ -31,7 +31,7 @@ fn of_event(event: &Event) -> Option<Violation> {
         Some(format!("{}: {}", trace::execution::brief(after), of_execution(after)?))
     };
     let what = of_task().or_else(of_execution)?;
-    Some(Violation::new(Invariant::Company, event.at, what))
+    Some(Violation::new(Invariant::Isolation, event.at, what))
 }
 
 fn of_task(task: &Task) -> Option<&'static str> {

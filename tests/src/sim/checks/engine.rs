@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tickover_core::execution;
-use tickover_core::execution::decision::TakeReply;
+use tickover_core::execution::decision::StartTurnReply;
 use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::execution::{Closed, ExecutionOutcome};
 use tickover_core::id::{Incarnation, TaskId};
@@ -16,13 +16,13 @@ use tickover_core::time::Timestamp;
 use super::execution::{Step, Stories as Executions};
 use super::story::Stories as Tasks;
 use crate::sim::Run;
+use crate::sim::fault_plan::SKEW;
 use crate::sim::history::act::{Act, Place, Stage};
 use crate::sim::history::execution::Happening;
 use crate::sim::history::{Event, What};
 use crate::sim::trace::clock;
 use crate::sim::trace::execution::brief;
 use crate::sim::violation::{Invariant, Violation};
-use crate::sim::weather::SKEW;
 
 /// What has happened, as far as it matters here.
 struct Past<'a> {
@@ -186,8 +186,8 @@ impl Past<'_> {
 fn took(step: &Step<'_>, call: u64) -> bool {
     step.ruling.is_some_and(|ruling| {
         ruling.call == call
-            && matches!(ruling.command, execution::Command::Take(_))
-            && matches!(ruling.outcome, Ok(execution::Reply::Take(TakeReply::Taken)))
+            && matches!(ruling.command, execution::Command::StartTurn(_))
+            && matches!(ruling.outcome, Ok(execution::Reply::StartTurn(StartTurnReply::Started)))
     })
 }
 

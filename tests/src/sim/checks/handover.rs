@@ -10,10 +10,10 @@ use tickover_core::time::Timestamp;
 use tickover_core::timer::Wake;
 
 use crate::sim::Run;
+use crate::sim::fault_plan::{LAG, SKEW};
 use crate::sim::history::{Event, Fate, Note, Stored, What};
 use crate::sim::trace::clock;
 use crate::sim::violation::{Invariant, Violation};
-use crate::sim::weather::{LAG, SKEW};
 
 /// A tick may have looked at the index so long before it noted what it did.
 const TICK_MAX: Millis = Millis::from_secs(60);

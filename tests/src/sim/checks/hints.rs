@@ -13,10 +13,10 @@ use tickover_core::time::Timestamp;
 
 use super::story::Stories;
 use crate::sim::Run;
+use crate::sim::fault_plan::SKEW;
 use crate::sim::history::{Actor, Decided, Event, Fate, Note, What};
 use crate::sim::trace::{brief, clock};
 use crate::sim::violation::{Invariant, Violation};
-use crate::sim::weather::SKEW;
 
 /// How much younger than a lost hint those are that have been claimed already.
 const OVERTAKEN_BY: Millis = Millis::from_secs(300);
@@ -42,7 +42,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
                         Effect::Dispatch { hint, .. } => {
                             *allowed.decided.entry(hint.task.incarnation).or_default() += 1;
                         }
-                        Effect::Timer(_) | Effect::Turn { .. } | Effect::Tell(_) => {}
+                        Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) => {}
                     }
                 }
             }

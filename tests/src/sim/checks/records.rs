@@ -9,9 +9,9 @@ use tickover_core::time::Timestamp;
 
 use super::story::{Step, visible_instant};
 use crate::sim::Run;
+use crate::sim::fault_plan::SKEW;
 use crate::sim::trace::{brief, clock};
 use crate::sim::violation::{Invariant, Violation};
-use crate::sim::weather::SKEW;
 
 pub(super) fn of_step(step: &Step<'_>, run: &Run) -> Vec<Violation> {
     [

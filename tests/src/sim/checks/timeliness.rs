@@ -7,10 +7,10 @@ use tickover_core::time::Timestamp;
 
 use super::story::{Stories, visible_instant};
 use crate::sim::Run;
+use crate::sim::fault_plan::{LAG, SKEW};
 use crate::sim::history::{Answer, Request, What};
 use crate::sim::trace::{brief, clock};
 use crate::sim::violation::{Invariant, Violation};
-use crate::sim::weather::{LAG, SKEW};
 
 /// How late a deadline is noticed at most where nothing goes wrong and no call takes time: the timers' function
 /// may be waiting out another one's last second.
@@ -80,18 +80,18 @@ fn ticks_pass_nothing_by(one: &Passing, ticks: &[Tick], run: &Run) -> Option<Vio
 /// Where nothing fails, nobody has to wait for a tick: an instant is noticed at once, unless ticks were missing when
 /// it was to be handed to timers.
 fn timers_are_prompt(one: &Passing, ticks: &[Tick], run: &Run) -> Option<Violation> {
-    let weather = run.plan.weather;
+    let faults = run.plan.faults;
     let last_call = one.instant.minus(IN_TIME);
     let known = one.since.plus(lag(run)).plus(SKEW);
     let handed_over = ticks.iter().any(|tick| {
         tick.minute.plus(SLOT_END).minus(SKEW) > one.instant && tick.began >= known && tick.ended <= last_call
     });
     // Who writes an instant reckons with an index that is seconds behind, not with one that is half a minute behind.
-    if (weather.missed_tick > 0 || run.plan.hardship.lag.is_some()) && !handed_over {
+    if (faults.missed_tick > 0 || run.plan.hardship.lag.is_some()) && !handed_over {
         return None;
     }
-    let calls = Millis::new(weather.latency_ms).saturating_mul(LEGS);
-    let skew = Millis::new(u64::try_from(2 * weather.ahead_max_ms).unwrap_or(0));
+    let calls = Millis::new(faults.latency_ms).saturating_mul(LEGS);
+    let skew = Millis::new(u64::try_from(2 * faults.ahead_max_ms).unwrap_or(0));
     // An instant may be written so late that it has passed by then.
     let by = one.instant.max(one.since).plus(PROMPT).plus(calls).plus(skew);
     let late = one.until > by;

@@ -40,7 +40,7 @@ struct Known {
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let mut known = Known::default();
     // A tick doesn't wait for a slow queue: what it sent all the same, a later one sends again.
-    let in_time = run.plan.is_fair() && run.plan.weather.latency_ms < SLOW_MS;
+    let in_time = run.plan.is_fair() && run.plan.faults.latency_ms < SLOW_MS;
     let mut found = Vec::new();
     for event in &run.events {
         let (actor, at) = (event.actor, event.at);
@@ -108,7 +108,7 @@ impl Known {
         for effect in effects {
             match effect {
                 Effect::Timer(timer) => *self.decided.entry(key(timer)).or_default() += 1,
-                Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::Tell(_) => {}
+                Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::NotifyParent(_) => {}
             }
         }
     }

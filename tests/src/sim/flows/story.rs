@@ -140,8 +140,8 @@ where
 {
     let run = env.start(workflow, input).await.expect("a start");
     match event {
-        Some("shipped") => drop(run.offer("shipped", shipment()).await.expect("somebody who waits")),
-        Some(event) => drop(run.offer(event, "fine").await.expect("somebody who waits")),
+        Some("shipped") => drop(run.send_event("shipped", shipment()).await.expect("somebody who waits")),
+        Some(event) => drop(run.send_event(event, "fine").await.expect("somebody who waits")),
         None => {}
     }
     let result = run.result().await.expect("a result");

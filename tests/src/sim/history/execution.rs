@@ -98,7 +98,7 @@ pub enum Asked {
     Start(Option<ExecutionId>),
     /// What a turn has brought is to be written, or it ends.
     Turn(HeldTurn, TurnCall),
-    Offer {
+    SendEvent {
         execution: ExecutionId,
         event: EventName,
         id: Option<EventId>,
@@ -118,7 +118,7 @@ pub enum TurnCall {
     /// Write this and end the run.
     Close(Vec<Entry>),
     /// Still at it.
-    Renew,
+    Heartbeat,
     /// Given back.
     Release,
     /// Begin these remote steps.
@@ -144,7 +144,7 @@ pub enum Operation {
     /// Have a step run again by which it failed.
     RetryStep(&'static str),
     /// Throw away its waiting events of a name.
-    Drain(&'static str),
+    ClearEvents(&'static str),
 }
 
 /// What was said about an execution.
@@ -161,11 +161,11 @@ pub enum Told {
     /// It is written, and this is the record's version now.
     Written(u64),
     /// The event waits.
-    Offered {
+    EventSent {
         /// Whether it had been offered before.
         duplicate: bool,
     },
     /// So many events were thrown away.
-    Drained(u32),
+    EventsCleared(u32),
     Done,
 }

@@ -18,7 +18,7 @@ const NAMES: [&str; 3] = ["x", "y", "z"];
 
 /// An event to be offered.
 #[derive(Clone, Debug)]
-pub struct Offering {
+pub struct SendEventBody {
     pub to: ExecutionId,
     pub event: &'static str,
     pub id: Option<EventId>,
@@ -48,7 +48,7 @@ pub(super) fn jobs(seed: u64, storm: Millis, is_busy: bool) -> Vec<Job> {
         let (most, within) = if dice.chance(250) { (10, 15_000) } else { (4, 400_000) };
         for number in 0..dice.between(0, most) {
             let at = at.plus(dice.millis(0, within));
-            jobs.push(job(&dice, at, Wish::Offer(offering(&dice, &id, number))));
+            jobs.push(job(&dice, at, Wish::SendEvent(offering(&dice, &id, number))));
         }
     }
     jobs
@@ -108,10 +108,10 @@ fn start(dice: &Dice, id: ExecutionId, is_busy: bool) -> StartRequest {
     }
 }
 
-fn offering(dice: &Dice, to: &ExecutionId, number: u64) -> Offering {
+fn offering(dice: &Dice, to: &ExecutionId, number: u64) -> SendEventBody {
     let id = dice.chance(600).then(|| format!("id-{}", dice.between(0, 2)));
     let padding = "x".repeat(dice.pick([0, 0, 100, 400]));
-    Offering {
+    SendEventBody {
         to: to.clone(),
         event: dice.pick(EVENTS),
         id: id.and_then(|id| EventId::parse(id).ok()),

@@ -6,7 +6,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::id::ExecutionId;
 
-use super::execution::{Content, Offering};
+use super::execution::{Content, SendEventBody};
 use super::{Job, START, Wish, next_minute};
 use crate::sim::dice::Dice;
 use crate::sim::flows::story::Story;
@@ -50,8 +50,8 @@ pub(super) fn jobs(seed: u64, storm: Millis, stories: &BTreeMap<ExecutionId, Sto
         job(at, Wish::Start(Box::new(request)), repeats);
         if let Some((event, payload)) = story.event() {
             let (to, content) = (id.clone(), Content::Same(payload));
-            let offering = Offering { to, event, id: None, content };
-            job(at.plus(dice.millis(0, 1_200_000)), Wish::Offer(offering), 0);
+            let offering = SendEventBody { to, event, id: None, content };
+            job(at.plus(dice.millis(0, 1_200_000)), Wish::SendEvent(offering), 0);
         }
     }
     jobs

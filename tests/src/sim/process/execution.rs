@@ -7,8 +7,8 @@ use tickover_core::execution::journal::{Entry, StepOutcome};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, StepName};
 use tickover_core::payload::{Json, Payload};
-use tickover_service::claim::{ClaimRequest, ClaimedTask, Company, Delivered, Hinted};
-use tickover_service::executions::{RemoteStep, StartRequest, Suspended, TakenTurn, Work};
+use tickover_service::claim::{ClaimRequest, ClaimedTask, Delivered, Hinted, Isolation};
+use tickover_service::executions::{RemoteStep, StartRequest, StartedTurn, Suspended, Work};
 use tickover_service::ports::Received;
 use tickover_service::{Service, ServiceError};
 
@@ -21,7 +21,7 @@ use crate::sim::history::{Answer, Held, Request, What};
 /// Something that a worker has in its hands.
 pub enum InHand {
     Task(Box<ClaimedTask>, Held),
-    Turn(Box<TakenTurn>),
+    Turn(Box<StartedTurn>),
 }
 
 /// What a message leads to that somebody else received.
@@ -35,8 +35,8 @@ pub enum Delivery {
 }
 
 /// The turn that a worker was handed.
-pub fn turn_of(taken: &TakenTurn) -> HeldTurn {
-    let TakenTurn { execution, lease, .. } = taken;
+pub fn turn_of(taken: &StartedTurn) -> HeldTurn {
+    let StartedTurn { execution, lease, .. } = taken;
     HeldTurn {
         execution: execution.id.clone(),
         incarnation: execution.incarnation,
@@ -73,7 +73,7 @@ impl Process {
         queue: &QueueName,
         message: &Received,
         request: &ClaimRequest,
-        company: Company,
+        company: Isolation,
     ) -> Result<Delivery, ServiceError> {
         let taken = |delivery: &Delivery| match delivery {
             Delivery::InHand(InHand::Task(_, held)) => Answer::Taken(vec![held.clone()], vec![]),
@@ -82,7 +82,7 @@ impl Process {
         };
         let take = async |service: Service| {
             if TurnHint::is_one(&message.body) {
-                return Ok(match service.take_turn_among(&message.body, request, company).await? {
+                return Ok(match service.start_turn_among(&message.body, request, company).await? {
                     Hinted::Taken(turn) => Delivery::InHand(InHand::Turn(turn)),
                     Hinted::Suspect => Delivery::Suspect,
                     Hinted::Spent => Delivery::Spent,
@@ -115,23 +115,25 @@ impl Process {
         Ok(started.execution.id)
     }
 
-    pub async fn offer(
+    pub async fn send_event(
         &self,
         id: &ExecutionId,
         (event, event_id): (EventName, Option<EventId>),
         payload: Json,
     ) -> Result<(), ServiceError> {
-        let asked = Request::OfExecution(Asked::Offer {
+        let asked = Request::OfExecution(Asked::SendEvent {
             execution: id.clone(),
             event: event.clone(),
             id: event_id.clone(),
             payload: payload.as_str().to_owned(),
         });
-        let offered = |offered: &tickover_service::executions::Offered| {
-            Answer::OfExecution(Told::Offered { duplicate: offered.duplicate })
+        let offered = |offered: &tickover_service::executions::EventSent| {
+            Answer::OfExecution(Told::EventSent { duplicate: offered.duplicate })
         };
-        self.call(asked, offered, async |service| service.offer(id, event, event_id, Some(payload)).await)
-            .await?;
+        self.call(asked, offered, async |service| {
+            service.send_event(id, event, event_id, Some(payload)).await
+        })
+        .await?;
         Ok(())
     }
 
@@ -150,8 +152,8 @@ impl Process {
                     drop(service.rerun(id, &steps, preserve).await?);
                 }
                 Operation::RetryStep(step) => drop(service.retry_step(id, step_name(step)).await?),
-                Operation::Drain(name) => {
-                    return Ok(Told::Drained(service.drain(id, event_name(name)).await?));
+                Operation::ClearEvents(name) => {
+                    return Ok(Told::EventsCleared(service.clear_events(id, event_name(name)).await?));
                 }
             }
             Ok(Told::Done)
@@ -199,15 +201,15 @@ impl Process {
     }
 
     /// Says that a turn's worker is alive.
-    pub async fn renew_turn(
+    pub async fn heartbeat_turn(
         &self,
         turn: &HeldTurn,
         execution: &Execution,
         receipt: Option<&str>,
     ) -> Result<Execution, ServiceError> {
         let told = |after: &Execution| Told::Written(after.version);
-        let renew = async |service: Service| service.renew_turn(execution, turn.lease, receipt).await;
-        self.of_turn(turn, TurnCall::Renew, told, renew).await
+        let renew = async |service: Service| service.heartbeat_turn(execution, turn.lease, receipt).await;
+        self.of_turn(turn, TurnCall::Heartbeat, told, renew).await
     }
 
     pub async fn release_turn(

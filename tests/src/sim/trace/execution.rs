@@ -68,14 +68,14 @@ fn cut(what: &impl fmt::Debug) -> String {
 pub const fn verb(command: &Command) -> &'static str {
     match command {
         Command::Start(_) => "start",
-        Command::Take(_) => "take",
+        Command::StartTurn(_) => "take",
         Command::Record(_) => "record",
         Command::Suspend(_) => "suspend",
         Command::Close(_) => "close",
-        Command::Renew { .. } => "renew",
+        Command::Heartbeat { .. } => "renew",
         Command::Release { .. } => "release",
-        Command::Offer(_) => "offer",
-        Command::Drain { .. } => "drain",
+        Command::SendEvent(_) => "offer",
+        Command::ClearEvents { .. } => "drain",
         Command::Cancel => "cancel",
         Command::Terminate => "terminate",
         Command::Pause => "pause",
@@ -83,7 +83,7 @@ pub const fn verb(command: &Command) -> &'static str {
         Command::Restart(_) => "restart",
         Command::RetryStep { .. } => "retry step",
         Command::Finish(_) => "finish",
-        Command::GoneThrough(_) => "gone through",
+        Command::NoteProgress(_) => "gone through",
         Command::Unpark => "unpark",
         Command::Due(_) => "due",
         Command::Timer { .. } => "timer",
@@ -107,7 +107,7 @@ pub fn entry(entry: &Entry) -> String {
         Happened::Waited { name, event } => {
             format!("{name} got {}", event.as_ref().map_or("nothing", |event| event.as_str()))
         }
-        Happened::Drained { name, count } => format!("{count} {name} thrown away"),
+        Happened::EventsCleared { name, count } => format!("{count} {name} thrown away"),
         Happened::Patches { names } => format!("patches {}", names.join(" ")),
         Happened::Note { kind, .. } => kind.clone(),
     }
@@ -194,7 +194,7 @@ impl fmt::Display for Asked {
         match self {
             Self::Start(id) => write!(f, "start {}", id.as_ref().map_or("*", |id| id.as_str())),
             Self::Turn(turn, call) => write!(f, "{call} {turn}"),
-            Self::Offer { execution, event, id, .. } => {
+            Self::SendEvent { execution, event, id, .. } => {
                 write!(f, "offer {event} {} to {execution}", id.as_ref().map_or("-", |id| id.as_str()))
             }
             Self::Operate(id, operation) => write!(f, "{operation:?} {id}"),
@@ -208,7 +208,7 @@ impl fmt::Display for TurnCall {
             Self::Record(brought) => write!(f, "record [{}] in", entries(brought)),
             Self::Suspend(brought) => write!(f, "suspend with [{}]", entries(brought)),
             Self::Close(brought) => write!(f, "close with [{}]", entries(brought)),
-            Self::Renew => write!(f, "renew"),
+            Self::Heartbeat => write!(f, "renew"),
             Self::Release => write!(f, "release"),
             Self::Begin(names) => {
                 let names: Vec<&str> = names.iter().map(StepName::as_str).collect();
@@ -225,8 +225,8 @@ impl fmt::Display for Told {
                 write!(f, "{execution} of {incarnation} existed: {existed}")
             }
             Self::Written(version) => write!(f, "written as v{version}"),
-            Self::Offered { duplicate } => write!(f, "offered, duplicate: {duplicate}"),
-            Self::Drained(count) => write!(f, "{count} thrown away"),
+            Self::EventSent { duplicate } => write!(f, "offered, duplicate: {duplicate}"),
+            Self::EventsCleared(count) => write!(f, "{count} thrown away"),
             Self::Done => write!(f, "done"),
         }
     }

@@ -56,7 +56,7 @@ pub(super) async fn no_more_is_received_than_asked_for(subject: &Subject<'_>) ->
     subject.send(&["a", "b", "c", "d"], Millis::ZERO).await?;
     let mut count = 0;
     while count < 4 {
-        let received = subject.receive(2, LONG, super::PATIENCE).await?;
+        let received = subject.receive(2, LONG, super::TIMEOUT).await?;
         ensure!((1..=2).contains(&received.len()), "{} messages for a maximum of two", received.len());
         count += received.len();
     }

@@ -3,9 +3,9 @@
 use futures::future::join;
 use tickover_core::duration::Millis;
 
-use super::{LONG, Outcome, PATIENCE, Subject, ensure};
+use super::{LONG, Outcome, Subject, TIMEOUT, ensure};
 
-/// A poll that ended by itself took this long at most; one that nothing ended takes [`PATIENCE`].
+/// A poll that ended by itself took this long at most; one that nothing ended takes [`TIMEOUT`].
 const PROMPT: Millis = Millis::from_secs(10);
 
 pub(super) async fn an_empty_queue_answers_nothing(subject: &Subject<'_>) -> Outcome {
@@ -19,7 +19,7 @@ pub(super) async fn an_empty_queue_answers_nothing(subject: &Subject<'_>) -> Out
 
 pub(super) async fn a_long_poll_ends_when_a_message_comes(subject: &Subject<'_>) -> Outcome {
     let asked_at = subject.now();
-    let polling = subject.receive(1, LONG, PATIENCE);
+    let polling = subject.receive(1, LONG, TIMEOUT);
     let sending = async {
         subject.clock.sleep_until(asked_at.plus(Millis::from_secs(1))).await;
         subject.send(&["a"], Millis::ZERO).await

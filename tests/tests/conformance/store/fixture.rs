@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tickover_core::command::{Company, Context};
+use tickover_core::command::{Context, Isolation};
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
@@ -89,7 +89,7 @@ impl World {
             worker,
             length: Millis::from_secs(60),
             hint: None,
-            company: Company::Alone,
+            company: Isolation::Alone,
             paused: false,
         })
     }

@@ -4,7 +4,7 @@ use tickover_core::id::{EventName, ExecutionId};
 use tickover_core::trace::TraceContext;
 use tickover_service::Service;
 
-use tickover_wire::answer::{DrainAnswer, OfferAnswer};
+use tickover_wire::answer::{ClearEventsAnswer, SendEventAnswer};
 use tickover_wire::read;
 use tickover_wire::request::{EventMessage, EventRequest};
 
@@ -15,7 +15,7 @@ use crate::request::Event;
 use crate::{body, name, request, view};
 
 /// Offers an event: it waits until the execution takes it.
-pub async fn offer(
+pub async fn send_event(
     service: &Service,
     id: &str,
     name: &str,
@@ -45,8 +45,8 @@ async fn take(
     trace: Option<TraceContext>,
 ) -> Result<Answer, Problem> {
     let trace = event.trace.or(trace);
-    let offered = service.offer_traced(id, name, event.id, event.payload, trace).await?;
-    Answer::ok(&OfferAnswer { duplicate: offered.duplicate.then_some(true), pending: offered.pending })
+    let offered = service.send_event_traced(id, name, event.id, event.payload, trace).await?;
+    Answer::ok(&SendEventAnswer { duplicate: offered.duplicate.then_some(true), pending: offered.pending })
 }
 
 /// A page of the events that wait for an execution. The query comes as names and values, already percent-decoded.
@@ -57,8 +57,8 @@ pub async fn events(service: &Service, id: &str, query: &[(String, String)]) -> 
 }
 
 /// Throws away the waiting events of a name.
-pub async fn drain(service: &Service, id: &str, name: &str) -> Result<Answer, Problem> {
+pub async fn clear_events(service: &Service, id: &str, name: &str) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     let name = name::event(name)?;
-    Answer::ok(&DrainAnswer { drained: service.drain(&id, name).await? })
+    Answer::ok(&ClearEventsAnswer { drained: service.clear_events(&id, name).await? })
 }

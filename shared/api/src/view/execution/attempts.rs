@@ -70,7 +70,7 @@ impl<'a> Attempts<'a> {
             | Happened::Fired { .. }
             | Happened::Event { .. }
             | Happened::Waited { .. }
-            | Happened::Drained { .. }
+            | Happened::EventsCleared { .. }
             | Happened::Patches { .. }
             | Happened::Note { .. } => {}
         }

@@ -61,7 +61,7 @@ pub(super) fn of(execution: &Execution, journal: &[Entry], now: Timestamp) -> Ve
             Happened::Until { .. }
             | Happened::Captured { .. }
             | Happened::Event { .. }
-            | Happened::Drained { .. }
+            | Happened::EventsCleared { .. }
             | Happened::Patches { .. }
             | Happened::Note { .. } => {}
         }

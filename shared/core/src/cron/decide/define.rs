@@ -4,7 +4,7 @@ use super::settle;
 use crate::command::Context;
 use crate::cron::command::Definition;
 use crate::cron::decision::{Decision, Reply};
-use crate::cron::place::KEPT_FOR;
+use crate::cron::due_slot::KEPT_FOR;
 use crate::cron::run::{IdTemplate, RunState, Skip};
 use crate::cron::{Cron, FORMAT, State};
 use crate::decision::NewPart;

@@ -2,16 +2,16 @@
 
 use crate::command::Context;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::update::{settled_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, closing, entries};
+use crate::execution::update::{expired_or_unchanged, update};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, append, closing};
 
 pub(super) fn decide(execution: &Execution, terminate: bool, context: &Context<'_>) -> Decision {
-    let settled = closing::settle(execution, context);
+    let settled = closing::expire(execution, context);
     let current = settled.as_ref().unwrap_or(execution);
     let outcome = |changed| Ok(Reply::Changed { changed });
     match &current.state {
         ExecutionState::Closing(_) | ExecutionState::Ended(_) => {
-            settled_or_unchanged(execution, settled, context, outcome(false))
+            expired_or_unchanged(execution, settled, context, outcome(false))
         }
         ExecutionState::Running(turn) if !terminate && turn.lease_expires_at > context.now => {
             if current.cancel_requested {
@@ -19,7 +19,7 @@ pub(super) fn decide(execution: &Execution, terminate: bool, context: &Context<'
             }
             let mut after = current.clone();
             after.cancel_requested = true;
-            entries::note(&mut after, "cancel_requested", context);
+            append::note(&mut after, "cancel_requested", context);
             update(execution, after, context, outcome(true))
         }
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {

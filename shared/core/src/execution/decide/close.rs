@@ -5,20 +5,20 @@ use crate::error::Reject;
 use crate::execution::command::{Close, Ending};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::Entry;
-use crate::execution::update::{held_by, settled_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, closing, entries, keeping};
+use crate::execution::update::{expired_or_unchanged, held_by, update};
+use crate::execution::{Execution, ExecutionOutcome, append, closing, retention};
 use crate::payload::Payload;
 
 use super::record;
 
 pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>) -> Decision {
-    let settled = closing::settle(execution, context);
+    let settled = closing::expire(execution, context);
     if settled.is_some() || held_by(execution, &close.lease).is_none() {
-        return settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
+        return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
     }
     let mut after = execution.clone();
     // Whatever the limits say: a run that has reached them must be able to end.
-    entries::append(&mut after, &close.entries);
+    append::append(&mut after, &close.entries);
     record::goes_on(&mut after, &close.entries, close.on_failure);
     let closed = Ok(Reply::Closed { duplicate: false });
     match &close.ending {
@@ -79,7 +79,7 @@ pub(super) fn new_run(execution: &mut Execution, begins_with: &[Entry], context:
     execution.open_steps = 0;
     execution.pending_events = 0;
     execution.progress = None;
-    let carried = |entry: &Entry| keeping::carried(entry.clone(), execution.kept);
+    let carried = |entry: &Entry| retention::carried(entry.clone(), execution.kept);
     let begins_with: Vec<Entry> = begins_with.iter().map(carried).collect();
-    entries::append(execution, &begins_with);
+    append::append(execution, &begins_with);
 }

@@ -3,12 +3,12 @@
 use crate::command::Context;
 use crate::decision::{DueReply, Write};
 use crate::due::{Due, START_LEAD};
+use crate::due_slot::{self, Probe, SlotChange};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::due::{hint_needed_at, is_told, latest, recheck_at, starts_later, waits_since};
-use crate::execution::update::{turn, update_placed};
-use crate::execution::{Execution, ExecutionState, Ready, Waiting, attempts, closing, entries, size};
+use crate::execution::update::{turn, update_in_slot};
+use crate::execution::{Execution, ExecutionState, Ready, Waiting, append, attempts, closing, size};
 use crate::limits::QUEUE_DELAY_MAX;
-use crate::place::{self, Look, Placement};
 use crate::queue::QueueView;
 use crate::time::earliest;
 
@@ -17,7 +17,7 @@ use super::unpark::unparked;
 pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context<'_>) -> Decision {
     let now = context.now;
     let nothing = || Decision::unchanged(execution, Ok(Reply::Due(DueReply::Nothing)));
-    if let Some(after) = closing::settle(execution, context) {
+    if let Some(after) = closing::expire(execution, context) {
         return moved(execution, after, DueReply::TimedOut, context);
     }
     if let Some(after) = lost_in_an_attempt(execution, context) {
@@ -34,7 +34,7 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     if execution.parked {
         // Whoever was to send its hint when the queue was resumed hasn't.
         let reply = Ok(Reply::Due(DueReply::Dispatched));
-        return unparked(execution, Placement::Latest, context, reply);
+        return unparked(execution, SlotChange::Latest, context, reply);
     }
     if matches!(execution.state, ExecutionState::Closing(_)) {
         // Each page of a close is a sign of life. The tick takes one over that has given none for as long as the
@@ -53,7 +53,7 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
         }
     }
     match hint_needed_at(execution).filter(|_| !execution.is_held()) {
-        Some(needed_at) => look_for_hint(execution, needed_at, due, queue, context),
+        Some(needed_at) => probe_hint(execution, needed_at, due, queue, context),
         None => rearm(execution, latest, context),
     }
 }
@@ -63,12 +63,12 @@ pub(super) fn lost_in_an_attempt(execution: &Execution, context: &Context<'_>) -
     attempts::is_overdue(execution, context.now).then(|| {
         let mut after = execution.clone();
         closing::give_back(&mut after, context.now, context.now);
-        size::note_if_it_fits(&mut after, entries::TURN_LOST, context);
+        size::note_if_it_fits(&mut after, append::TURN_LOST, context);
         after
     })
 }
 
-fn look_for_hint(
+fn probe_hint(
     execution: &Execution,
     needed_at: crate::time::Timestamp,
     due: Due,
@@ -76,14 +76,14 @@ fn look_for_hint(
     context: &Context<'_>,
 ) -> Decision {
     let waits_since = waits_since(execution, context.now);
-    match place::look_for_hint(execution, waits_since, needed_at, due, queue, context) {
-        Look::Again(place) => {
+    match due_slot::probe_hint(execution, waits_since, needed_at, due, queue, context) {
+        Probe::Later(place) => {
             // Something else may come before that look.
             let start = starts_later(execution).map(|at| at.minus(START_LEAD));
             let sooner = earliest([recheck_at(execution), start]).filter(|at| *at < place.at);
             rearm(execution, sooner.map_or(place, |at| Due { at, ..place }), context)
         }
-        Look::Send => send(execution, context),
+        Probe::Send => send(execution, context),
     }
 }
 
@@ -122,11 +122,11 @@ pub(super) fn moved(
     reply: DueReply,
     context: &Context<'_>,
 ) -> Decision {
-    update_placed(execution, after, Placement::Latest, context, Ok(Reply::Due(reply)))
+    update_in_slot(execution, after, SlotChange::Latest, context, Ok(Reply::Due(reply)))
 }
 
 fn rearm(execution: &Execution, to: Due, context: &Context<'_>) -> Decision {
-    let (to, timer) = place::armed(execution, to, context.now);
+    let (to, timer) = due_slot::armed(execution, to, context.now);
     let mut after = execution.clone();
     after.due = Some(to);
     Decision {

@@ -7,7 +7,7 @@ use crate::error::Reject;
 use crate::execution::command::End;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::update;
-use crate::execution::{Closed, Execution, ExecutionState, keeping};
+use crate::execution::{Closed, Execution, ExecutionState, retention};
 
 pub(super) fn decide(execution: &Execution, end: End, context: &Context<'_>) -> Decision {
     if End::of(execution).is_some_and(|latest| latest != end) {
@@ -16,14 +16,14 @@ pub(super) fn decide(execution: &Execution, end: End, context: &Context<'_>) -> 
     }
     match &execution.state {
         // There is more to do first.
-        ExecutionState::Closing(_) if keeping::ends_too_early(execution) => {
+        ExecutionState::Closing(_) if retention::ends_too_early(execution) => {
             Decision::unchanged(execution, Ok(Reply::Changed { changed: false }))
         }
         ExecutionState::Closing(closed) => finish(execution, closed, context),
         ExecutionState::Ended(_) => {
             // The same call again: perhaps the parent wasn't told.
             let mut decision = Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
-            decision.effects.extend(execution.parent.clone().map(Effect::Tell));
+            decision.effects.extend(execution.parent.clone().map(Effect::NotifyParent));
             decision
         }
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {

@@ -3,8 +3,8 @@
 use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::update::{settled_or_unchanged, turn, update};
-use crate::execution::{Execution, ExecutionState, Ready, Waiting, closing, due, entries, size};
+use crate::execution::update::{expired_or_unchanged, turn, update};
+use crate::execution::{Execution, ExecutionState, Ready, Waiting, append, closing, due, size};
 
 pub(super) fn pause(execution: &Execution, context: &Context<'_>) -> Decision {
     change(execution, context, |current| {
@@ -13,7 +13,7 @@ pub(super) fn pause(execution: &Execution, context: &Context<'_>) -> Decision {
         }
         let mut after = current.clone();
         after.paused = true;
-        entries::note(&mut after, "paused", context);
+        append::note(&mut after, "paused", context);
         Some(after)
     })
 }
@@ -27,7 +27,7 @@ pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> Decision {
         let mut after = current.clone();
         let was_stuck = after.stuck.take().is_some();
         after.paused = false;
-        entries::note(&mut after, "resumed", context);
+        append::note(&mut after, "resumed", context);
         go_on(&mut after, was_stuck, context);
         Some(after)
     });
@@ -53,7 +53,7 @@ fn go_on(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
         ExecutionState::Running(turn) if turn.lease_expires_at <= context.now => {
             execution.idle_turns = closing::idle_turns(execution);
             closing::give_back(execution, context.now, context.now);
-            size::note_if_it_fits(execution, entries::TURN_LOST, context);
+            size::note_if_it_fits(execution, append::TURN_LOST, context);
         }
         // Work may have become ready that wasn't begun: whatever it waits for, a turn has a look.
         ExecutionState::Waiting(waiting) => {
@@ -72,15 +72,15 @@ fn change(
     context: &Context<'_>,
     changed: impl Fn(&Execution) -> Option<Execution>,
 ) -> Decision {
-    let settled = closing::settle(execution, context);
+    let settled = closing::expire(execution, context);
     let current = settled.as_ref().unwrap_or(execution);
     if let Some(closed) = current.closed() {
         let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
-        return settled_or_unchanged(execution, settled, context, Err(reject));
+        return expired_or_unchanged(execution, settled, context, Err(reject));
     }
     let answer = |changed| Ok(Reply::Changed { changed });
     match changed(current) {
         Some(after) => update(execution, after, context, answer(true)),
-        None => settled_or_unchanged(execution, settled, context, answer(false)),
+        None => expired_or_unchanged(execution, settled, context, answer(false)),
     }
 }

@@ -6,13 +6,13 @@ use crate::error::Reject;
 use crate::execution::command::Record;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::Entry;
-use crate::execution::update::{held_by, settled_or_unchanged, update};
-use crate::execution::{Execution, attempts, closing, entries};
+use crate::execution::update::{expired_or_unchanged, held_by, update};
+use crate::execution::{Execution, append, attempts, closing};
 
 pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'_>) -> Decision {
-    let settled = closing::settle(execution, context);
+    let settled = closing::expire(execution, context);
     if settled.is_some() || held_by(execution, &record.lease).is_none() {
-        return settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
+        return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
     }
     match with(execution, &record.entries, record.on_failure, context) {
         Ok(mut after) => {
@@ -33,7 +33,7 @@ pub(super) fn with(
     context: &Context<'_>,
 ) -> Result<Execution, Reject> {
     let mut after = execution.clone();
-    entries::record(&mut after, brought, context)?;
+    append::record(&mut after, brought, context)?;
     goes_on(&mut after, brought, on_failure);
     Ok(after)
 }

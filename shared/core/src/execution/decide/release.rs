@@ -5,7 +5,7 @@ use crate::duration::Millis;
 use crate::error::Reject;
 use crate::execution::command::Undone;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::update::{held_by, settled_or_unchanged, update};
+use crate::execution::update::{expired_or_unchanged, held_by, update};
 use crate::execution::{Execution, ExecutionOutcome, Stuck, closing};
 use crate::id::LeaseId;
 
@@ -16,9 +16,9 @@ pub(super) fn decide(
     undone: &Undone,
     context: &Context<'_>,
 ) -> Decision {
-    let settled = closing::settle(execution, context);
+    let settled = closing::expire(execution, context);
     if settled.is_some() || held_by(execution, lease).is_none() {
-        return settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
+        return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
     }
     let mut after = execution.clone();
     if execution.cancel_requested {

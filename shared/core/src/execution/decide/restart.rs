@@ -6,7 +6,7 @@ use crate::execution::command::Rerun;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened, RESTARTED};
 use crate::execution::update::{turn, update};
-use crate::execution::{Execution, ExecutionState, closing, due, entries, keeping};
+use crate::execution::{Execution, ExecutionState, append, closing, due, retention};
 
 use super::close::new_run;
 
@@ -44,13 +44,13 @@ fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decisio
     after.cancel_requested = false;
     closing::await_turn(&mut after, context.now, context.now);
     new_run(&mut after, &rerun.preserved, context);
-    entries::note(&mut after, RESTARTED, context);
+    append::note(&mut after, RESTARTED, context);
     reopened(execution, after, context)
 }
 
 /// The decision to let an execution go on that had ended. What it points to must be kept for long enough first.
 pub(super) fn reopened(before: &Execution, after: Execution, context: &Context<'_>) -> Decision {
-    if keeping::missing_time(&after, context.now, context.limits).is_some() {
+    if retention::missing_time(&after, context.now, context.limits).is_some() {
         return Decision::unchanged(before, Ok(Reply::ExpiresTooSoon));
     }
     update(before, after, context, Ok(Reply::Changed { changed: true }))

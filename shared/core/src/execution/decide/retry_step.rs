@@ -4,16 +4,16 @@ use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened};
-use crate::execution::update::{settled_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, closing, entries};
+use crate::execution::update::{expired_or_unchanged, update};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, append, closing};
 use crate::id::StepName;
 
 use super::restart::reopened;
 
 pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'_>) -> Decision {
-    let settled = closing::settle(execution, context);
+    let settled = closing::expire(execution, context);
     if let Some(reject) = refusal(execution, name, context) {
-        return settled_or_unchanged(execution, settled, context, Err(reject));
+        return expired_or_unchanged(execution, settled, context, Err(reject));
     }
     if let Some(settled) = settled {
         let reject = Reject::ExecutionClosed { status: settled.status() };
@@ -21,7 +21,7 @@ pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'
     }
     let mut after = execution.clone();
     let what = Happened::Reopened { name: name.clone() };
-    entries::append(&mut after, &[Entry { at: context.now, what }]);
+    append::append(&mut after, &[Entry { at: context.now, what }]);
     closing::await_turn(&mut after, context.now, context.now);
     if execution.closed().is_some() {
         after.cancel_requested = false;

@@ -3,15 +3,15 @@
 use crate::command::Context;
 use crate::decision::{Effect, NewPart, Write};
 use crate::due::Due;
+use crate::due_slot;
 use crate::error::Reject;
 use crate::execution::command::{Start, StartPolicy};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::turn;
-use crate::execution::{Execution, ExecutionState, FORMAT, Ready, closing, due, keeping};
+use crate::execution::{Execution, ExecutionState, FORMAT, Ready, closing, due, retention};
 use crate::id::BlobId;
 use crate::limits::{self, SPAN_MAX};
 use crate::payload::{BlobRef, Json, Payload};
-use crate::place;
 use crate::size;
 
 /// Bytes kept free for what a life adds to the record: a turn, an outcome, a result that isn't large.
@@ -41,7 +41,7 @@ fn repeat(execution: &Execution, start: &Start) -> Decision {
     // A parent that starts its child again, because a worker was lost before it could write it down, is about to wait
     // for a word that was said before.
     let is_said = matches!(execution.state, ExecutionState::Ended(_)) && execution.parent == start.parent;
-    decision.effects.extend(execution.parent.clone().filter(|_| is_said).map(Effect::Tell));
+    decision.effects.extend(execution.parent.clone().filter(|_| is_said).map(Effect::NotifyParent));
     decision
 }
 
@@ -51,7 +51,7 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
     }
     let (mut execution, parts) = spill(blank(start, context), start, context);
     let place: Option<Due> = due::latest(&execution, context.now, context.limits);
-    let timer = place::settle_in(None, place, &mut execution, context);
+    let timer = due_slot::put_in_slot(None, place, &mut execution, context);
     let mut effects: Vec<Effect> =
         due::hint_arrives_at(&execution).map(|at| turn(&execution, at)).into_iter().collect();
     effects.extend(timer);
@@ -116,7 +116,7 @@ fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Exe
         (false, true) => (input < details, input >= details),
         (false, false) => (false, false),
     };
-    let expires_at = keeping::at_first(&execution, context.now, context.limits);
+    let expires_at = retention::at_first(&execution, context.now, context.limits);
     let mut parts = Vec::new();
     let mut place = |json: &Option<Json>, inline: bool, id: BlobId| {
         json.clone().map(|body| {

@@ -3,19 +3,19 @@
 
 use crate::command::Context;
 use crate::decision::DueReply;
+use crate::due_slot;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::{Execution, closing};
-use crate::place;
 use crate::time::Timestamp;
 
 pub(super) fn decide(execution: &Execution, due_at: Timestamp, context: &Context<'_>) -> Decision {
-    if let Some(after) = closing::settle(execution, context) {
+    if let Some(after) = closing::expire(execution, context) {
         return super::due::moved(execution, after, DueReply::TimedOut, context);
     }
     if let Some(after) = super::due::lost_in_an_attempt(execution, context) {
         return super::due::moved(execution, after, DueReply::TimedOut, context);
     }
-    let (reply, timer) = match place::next_timer(execution, due_at, context.now) {
+    let (reply, timer) = match due_slot::next_timer(execution, due_at, context.now) {
         Some(timer) => (DueReply::Waiting, vec![timer]),
         None => (DueReply::Nothing, vec![]),
     };

@@ -1,30 +1,30 @@
 //! unpark: an execution's queue was resumed, and the execution gets the hint that was deleted while it was paused.
 
 use crate::command::Context;
+use crate::due_slot::SlotChange;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::update::{settled_or_unchanged, turn, update_placed};
+use crate::execution::update::{expired_or_unchanged, turn, update_in_slot};
 use crate::execution::{Execution, closing};
-use crate::place::Placement;
 
 pub(super) fn decide(execution: &Execution, context: &Context<'_>) -> Decision {
     let reply = |was_parked| Ok(Reply::Unparked { was_parked });
-    let settled = closing::settle(execution, context);
+    let settled = closing::expire(execution, context);
     if settled.is_some() || !execution.parked {
-        return settled_or_unchanged(execution, settled, context, reply(false));
+        return expired_or_unchanged(execution, settled, context, reply(false));
     }
-    unparked(execution, Placement::KeepOrLower, context, reply(true))
+    unparked(execution, SlotChange::KeepOrLower, context, reply(true))
 }
 
 /// The execution with a fresh hint, from which everything is reckoned now.
 pub(super) fn unparked(
     execution: &Execution,
-    placement: Placement,
+    placement: SlotChange,
     context: &Context<'_>,
     outcome: Result<Reply, Reject>,
 ) -> Decision {
     let after = Execution { parked: false, hinted_at: Some(context.now), ..execution.clone() };
-    let mut decision = update_placed(execution, after, placement, context, outcome);
+    let mut decision = update_in_slot(execution, after, placement, context, outcome);
     decision.effects.retain(|effect| !matches!(effect, crate::decision::Effect::Turn { .. }));
     decision.effects.push(turn(execution, context.now));
     decision

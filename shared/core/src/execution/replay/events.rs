@@ -52,7 +52,7 @@ impl Replay {
         event.payload
     }
 
-    pub(super) fn drain(&mut self, name: &EventName, count: u32) {
+    pub(super) fn clear_events(&mut self, name: &EventName, count: u32) {
         let Some(line) = self.events.get_mut(name) else { return };
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(line.0.len());
         line.0.drain(..count);

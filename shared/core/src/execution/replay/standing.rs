@@ -168,7 +168,7 @@ impl Standing {
             | Happened::Reopened { .. }
             | Happened::Event { .. }
             | Happened::Waited { .. }
-            | Happened::Drained { .. }
+            | Happened::EventsCleared { .. }
             | Happened::Patches { .. }
             | Happened::Note { .. } => None,
         }

@@ -140,7 +140,7 @@ fn a_wait_takes_the_oldest_event_of_its_name() {
 
 #[test]
 fn drained_events_are_gone_and_later_ones_stay() {
-    let drained = Happened::Drained { name: event_name("e"), count: 2 };
+    let drained = Happened::EventsCleared { name: event_name("e"), count: 2 };
     let replay = replay([offered("e", "a"), offered("e", "b"), drained, offered("e", "c")]);
     assert_eq!(replay.event_count(&event_name("e")), 1);
     assert_eq!(replay.next_event(&event_name("e")).unwrap().payload, Some(text("c")));

@@ -6,7 +6,7 @@ use crate::task::transition;
 use crate::task::{Ending, Outcome, Running, State, Task};
 
 pub(super) fn decide(task: &Task, force: bool, context: &Context<'_>) -> Decision {
-    let settled = transition::settle(task, context);
+    let settled = transition::expire(task, context);
     let current = settled.as_ref().unwrap_or(task);
     let reply = |changed| Ok(Reply::Cancel { changed });
     match &current.state {

@@ -11,7 +11,7 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
     if claim.hint.is_some_and(|hint| hint.incarnation != task.incarnation) {
         return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Spent)));
     }
-    let settled = transition::settle(task, context);
+    let settled = transition::expire(task, context);
     let now = context.now;
     let current = settled.as_ref().unwrap_or(task);
     let reply = |reply| Ok(Reply::Claim(reply));

@@ -15,7 +15,7 @@ use super::Standing;
 pub(super) const MARGIN: crate::duration::Millis = crate::duration::Millis::from_secs(86_400);
 
 pub(super) fn decide(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
-    let settled = transition::settle(task, context);
+    let settled = transition::expire(task, context);
     let current = settled.as_ref().unwrap_or(task);
     let reject = match super::standing(current, &complete.lease) {
         Standing::Holds(_) => return close(task, complete, context),
@@ -25,7 +25,7 @@ pub(super) fn decide(task: &Task, complete: &Complete, context: &Context<'_>) ->
         Standing::Closed(_) => closed_otherwise(current),
         Standing::Refused(reject) => reject,
     };
-    super::refuse_settled(task, settled, reject, context)
+    super::refuse_expired(task, settled, reject, context)
 }
 
 /// The attempt was closed before, by another kind of report.

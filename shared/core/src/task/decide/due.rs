@@ -3,9 +3,9 @@
 use crate::command::Context;
 use crate::decision::{DueReply, Write};
 use crate::due::Due;
+use crate::due_slot::{self, Probe, SlotChange};
 use crate::duration::Millis;
 use crate::limits::QUEUE_DELAY_MAX;
-use crate::place::{self, Look, Placement};
 use crate::queue::QueueView;
 use crate::task::decision::{Decision, Reply};
 use crate::task::due::{hint_needed_at, latest, waits_since};
@@ -19,7 +19,7 @@ use super::unpark::unparked;
 
 pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> Decision {
     let reply = |reply| Ok(Reply::Due(reply));
-    if let Some(after) = transition::settle(task, context) {
+    if let Some(after) = transition::expire(task, context) {
         return moved(task, after, DueReply::TimedOut, context);
     }
     let (Some(due), Some(latest)) = (task.due, latest(task, context.now, context.limits)) else {
@@ -48,24 +48,24 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
         // Whoever was to send its hint when the queue was resumed hasn't.
         State::Pending(_) | State::Running(_) if task.parked => {
             let reply = Ok(Reply::Due(DueReply::Dispatched));
-            unparked(task, Placement::Latest, context, reply)
+            unparked(task, SlotChange::Latest, context, reply)
         }
-        State::Pending(_) | State::Running(_) => look_for_hint(task, due, queue, context),
+        State::Pending(_) | State::Running(_) => probe_hint(task, due, queue, context),
         State::Ended(_) => Decision::unchanged(task, reply(DueReply::Nothing)),
     }
 }
 
 /// An update by the tick: the record leaves its early place in the index.
 pub(super) fn moved(task: &Task, after: Task, reply: DueReply, context: &Context<'_>) -> Decision {
-    super::update_placed(task, after, Placement::Latest, context, Ok(Reply::Due(reply)))
+    super::update_in_slot(task, after, SlotChange::Latest, context, Ok(Reply::Due(reply)))
 }
 
-fn look_for_hint(task: &Task, due: Due, queue: &QueueView, context: &Context<'_>) -> Decision {
+fn probe_hint(task: &Task, due: Due, queue: &QueueView, context: &Context<'_>) -> Decision {
     let now = context.now;
     let needed_at = hint_needed_at(task).unwrap_or(now);
-    match place::look_for_hint(task, waits_since(task, now), needed_at, due, queue, context) {
-        Look::Again(place) => rearm(task, place, now),
-        Look::Send => {
+    match due_slot::probe_hint(task, waits_since(task, now), needed_at, due, queue, context) {
+        Probe::Later(place) => rearm(task, place, now),
+        Probe::Send => {
             // From here on the new hint is the one that may be lost: everything is reckoned from it.
             let mut after = task.clone();
             after.hinted_at = Some(now);
@@ -78,7 +78,7 @@ fn look_for_hint(task: &Task, due: Due, queue: &QueueView, context: &Context<'_>
 }
 
 fn rearm(task: &Task, to: Due, now: Timestamp) -> Decision {
-    let (to, timer) = place::armed(task, to, now);
+    let (to, timer) = due_slot::armed(task, to, now);
     let mut after = task.clone();
     after.due = Some(to);
     Decision {

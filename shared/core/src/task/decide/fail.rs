@@ -12,7 +12,7 @@ use super::Standing;
 use super::complete::{closed_otherwise, closing_blob};
 
 pub(super) fn decide(task: &Task, fail: &Fail, context: &Context<'_>) -> Decision {
-    let settled = transition::settle(task, context);
+    let settled = transition::expire(task, context);
     let current = settled.as_ref().unwrap_or(task);
     let reject = match super::standing(current, &fail.lease) {
         Standing::Holds(_) => return close(task, fail, context),
@@ -22,7 +22,7 @@ pub(super) fn decide(task: &Task, fail: &Fail, context: &Context<'_>) -> Decisio
         Standing::Closed(_) => closed_otherwise(current),
         Standing::Refused(reject) => reject,
     };
-    super::refuse_settled(task, settled, reject, context)
+    super::refuse_expired(task, settled, reject, context)
 }
 
 fn close(task: &Task, fail: &Fail, context: &Context<'_>) -> Decision {

@@ -2,8 +2,8 @@
 //! another instant.
 
 use crate::command::Context;
+use crate::due_slot::SlotChange;
 use crate::error::Reject;
-use crate::place::Placement;
 use crate::task::command::Heartbeat;
 use crate::task::decision::{Decision, Reply};
 use crate::task::transition;
@@ -12,7 +12,7 @@ use crate::task::{Running, State, Task};
 use super::Standing;
 
 pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
-    let settled = transition::settle(task, context);
+    let settled = transition::expire(task, context);
     let current = settled.as_ref().unwrap_or(task);
     let reject = match super::standing(current, &heartbeat.lease) {
         Standing::Holds(running) => return renew(task, running, heartbeat, context),
@@ -22,7 +22,7 @@ pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) 
         },
         Standing::Refused(reject) => reject,
     };
-    super::refuse_settled(task, settled, reject, context)
+    super::refuse_expired(task, settled, reject, context)
 }
 
 fn renew(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
@@ -36,5 +36,5 @@ fn renew(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Contex
         heartbeat_at: task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after)),
         ..running.clone()
     });
-    super::update_placed(task, after, Placement::Keep, context, Ok(Reply::Renewed))
+    super::update_in_slot(task, after, SlotChange::Keep, context, Ok(Reply::Renewed))
 }

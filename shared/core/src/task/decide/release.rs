@@ -10,7 +10,7 @@ use super::Standing;
 use super::complete::closed_otherwise;
 
 pub(super) fn decide(task: &Task, lease: &LeaseId, context: &Context<'_>) -> Decision {
-    let settled = transition::settle(task, context);
+    let settled = transition::expire(task, context);
     let current = settled.as_ref().unwrap_or(task);
     let reject = match super::standing(current, lease) {
         Standing::Holds(_) => return give_back(task, context),
@@ -20,7 +20,7 @@ pub(super) fn decide(task: &Task, lease: &LeaseId, context: &Context<'_>) -> Dec
         Standing::Closed(_) => closed_otherwise(current),
         Standing::Refused(reject) => reject,
     };
-    super::refuse_settled(task, settled, reject, context)
+    super::refuse_expired(task, settled, reject, context)
 }
 
 fn give_back(task: &Task, context: &Context<'_>) -> Decision {

@@ -14,7 +14,7 @@ use crate::timeout::{AttemptTimeout, OnTimeout};
 use super::schedule::payload_expiry;
 
 pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
-    let settled = transition::settle(task, context);
+    let settled = transition::expire(task, context);
     let current = settled.as_ref().unwrap_or(task);
     let Some(ended) = current.ended() else {
         if is_revived(task) {

@@ -42,7 +42,7 @@ fn repeat(task: &Task, schedule: &Schedule) -> Decision {
     }
     // Who begins a step again that has ended, because a worker was lost before it could write it down, is about to
     // wait for a word that was said before.
-    decision.effects.extend(super::word_to_parent(task));
+    decision.effects.extend(super::parent_notification(task));
     decision
 }
 
@@ -64,7 +64,7 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
         transition::finish(&mut task, Outcome::Skipped, context);
     }
     let place = latest(&task, context.now, context.limits);
-    let timer = crate::place::settle_in(None, place, &mut task, context);
+    let timer = crate::due_slot::put_in_slot(None, place, &mut task, context);
     let mut writes = vec![Write::CreateTask { task: Box::new(task.clone()), now }];
     if let Some(key) = &schedule.key {
         let expires_at = key_expiry(task.deadline_at, available_at, context);
@@ -83,7 +83,7 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
         State::Pending(_) | State::Running(_) | State::Ended(_) => vec![],
     };
     effects.extend(timer);
-    effects.extend(super::word_to_parent(&task));
+    effects.extend(super::parent_notification(&task));
     let answer = Ok(Reply::Scheduled { existed: false });
     Decision { parts, writes, effects, ..Decision::of(task, answer) }
 }

@@ -3,17 +3,17 @@
 
 use crate::command::Context;
 use crate::decision::DueReply;
-use crate::place;
+use crate::due_slot;
 use crate::task::Task;
 use crate::task::decision::{Decision, Reply};
 use crate::task::transition;
 use crate::time::Timestamp;
 
 pub(super) fn decide(task: &Task, due_at: Timestamp, context: &Context<'_>) -> Decision {
-    if let Some(after) = transition::settle(task, context) {
+    if let Some(after) = transition::expire(task, context) {
         return super::due::moved(task, after, DueReply::TimedOut, context);
     }
-    let (reply, timer) = match place::next_timer(task, due_at, context.now) {
+    let (reply, timer) = match due_slot::next_timer(task, due_at, context.now) {
         Some(timer) => (DueReply::Waiting, vec![timer]),
         None => (DueReply::Nothing, vec![]),
     };

@@ -2,31 +2,31 @@
 
 use crate::command::Context;
 use crate::decision::Effect;
-use crate::place::Placement;
+use crate::due_slot::SlotChange;
 use crate::task::Task;
 use crate::task::decision::{Decision, Reply};
 use crate::task::transition;
 
 pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
     let reply = |was_parked| Ok(Reply::Unparked { was_parked });
-    if let Some(after) = transition::settle(task, context) {
+    if let Some(after) = transition::expire(task, context) {
         return super::update(task, after, context, reply(false));
     }
     if !task.parked {
         return Decision::unchanged(task, reply(false));
     }
-    unparked(task, Placement::KeepOrLower, context, reply(true))
+    unparked(task, SlotChange::KeepOrLower, context, reply(true))
 }
 
 /// The task with a fresh hint, from which everything is reckoned now.
 pub(super) fn unparked(
     task: &Task,
-    placement: Placement,
+    placement: SlotChange,
     context: &Context<'_>,
     outcome: Result<Reply, crate::error::Reject>,
 ) -> Decision {
     let after = Task { parked: false, hinted_at: Some(context.now), ..task.clone() };
-    let mut decision = super::update_placed(task, after, placement, context, outcome);
+    let mut decision = super::update_in_slot(task, after, placement, context, outcome);
     let is_sent = decision.effects.iter().any(|effect| matches!(effect, Effect::Dispatch { .. }));
     let hint = decision.record().filter(|_| !is_sent).map(super::dispatch);
     decision.effects.extend(hint);

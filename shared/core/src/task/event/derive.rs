@@ -63,7 +63,7 @@ fn ended_on_the_way(before: &Task, after: &Task, now: Timestamp) -> Option<Task>
     // Only how long the record is kept depends on the limits.
     let limits = Limits::default();
     let context = Context { now, nonce: after.nonce, limits: &limits };
-    (revived && before.ended().is_none()).then(|| transition::settle(before, &context)).flatten()
+    (revived && before.ended().is_none()).then(|| transition::expire(before, &context)).flatten()
 }
 
 fn changed(before: &Task, after: &Task, now: Timestamp) -> Vec<Change> {

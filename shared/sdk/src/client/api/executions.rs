@@ -5,8 +5,8 @@ use tickover_core::execution::command::StartPolicy;
 use tickover_core::id::{EventName, ExecutionId, StepName};
 use tickover_wire::Word;
 use tickover_wire::answer::{
-    DrainAnswer, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer,
-    ExecutionsAnswer, OfferAnswer, TimelineAnswer,
+    ClearEventsAnswer, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer,
+    ExecutionsAnswer, SendEventAnswer, TimelineAnswer,
 };
 use tickover_wire::request::{
     EventRequest, ExecutionsQuery, PageQuery, RerunRequest, StartRequest, WaitQuery,
@@ -107,14 +107,18 @@ impl Api {
         id: &ExecutionId,
         name: &EventName,
         request: &EventRequest,
-    ) -> Result<OfferAnswer, ClientError> {
+    ) -> Result<SendEventAnswer, ClientError> {
         // Without an id, an event that is sent again is another one.
         let call = Call::with(Route::SendEvent(id, name), request)?;
         self.ask(call.repeatable(request.event_id.is_some())).await
     }
 
     /// Clears the events of a name that wait for an execution.
-    pub async fn clear_events(&self, id: &ExecutionId, name: &EventName) -> Result<DrainAnswer, ClientError> {
+    pub async fn clear_events(
+        &self,
+        id: &ExecutionId,
+        name: &EventName,
+    ) -> Result<ClearEventsAnswer, ClientError> {
         self.ask(Call { body: String::new(), ..Call::change(Route::ClearEvents(id, name)) }).await
     }
 }

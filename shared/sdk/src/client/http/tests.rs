@@ -175,10 +175,10 @@ async fn an_event_without_an_id_is_sent_once() {
     let answers = Box::leak(Box::new([busy, ("200 OK", r#"{"pending":1}"#)]));
     let (address, count) = server(answers).await;
     let handle = Client::http(&address).unwrap().handle::<()>("order-7").unwrap();
-    let error = handle.offer("shipped", 1).await.unwrap_err();
+    let error = handle.send_event("shipped", 1).await.unwrap_err();
     assert!(error.is_transient(), "{error}");
     assert_eq!(count.load(Ordering::SeqCst), 1);
-    assert_eq!(handle.offer("shipped", 1).id("e-1").await.unwrap().pending, 1);
+    assert_eq!(handle.send_event("shipped", 1).id("e-1").await.unwrap().pending, 1);
 }
 
 #[tokio::test]

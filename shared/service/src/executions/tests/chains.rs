@@ -118,7 +118,7 @@ async fn only_its_own_message_goes_on_with_a_close_whatever_else_is_asked_of_it(
             scene.service.cancel_execution(&id("e")).await.unwrap();
         }
         for _ in 0..3 {
-            let offered = scene.service.offer(&id("e"), event("go"), None, None).await;
+            let offered = scene.service.send_event(&id("e"), event("go"), None, None).await;
             let refused = matches!(offered, Err(ServiceError::Rejected(Reject::ExecutionClosed { .. })));
             assert!(refused, "{offered:?}");
         }

@@ -19,7 +19,7 @@ use tickover_core::timeout::Timeouts;
 use super::mortal::{Mortal, NEVER};
 use crate::claim::ClaimRequest;
 use crate::error::ServiceError;
-use crate::executions::{RemoteStep, StartRequest, TakenTurn, Work};
+use crate::executions::{RemoteStep, StartRequest, StartedTurn, Work};
 use crate::memory::{MemoryQueue, MemoryStore, Queues};
 use crate::ports::{Clock, Queue as _, Store as _, StoreError};
 use crate::service::{Ports, Service};
@@ -193,7 +193,7 @@ impl Scene {
         self.store.execution(&id(of)).await.unwrap().unwrap()
     }
 
-    pub(super) async fn turn(&self) -> Option<TakenTurn> {
+    pub(super) async fn turn(&self) -> Option<StartedTurn> {
         let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
         loop {
             match self.service.next_work(&queue(), &request).await.unwrap().pop()? {
@@ -203,7 +203,7 @@ impl Scene {
         }
     }
 
-    pub(super) async fn started(&self, called: &str, input: Option<Json>) -> TakenTurn {
+    pub(super) async fn started(&self, called: &str, input: Option<Json>) -> StartedTurn {
         let workflow = WorkflowName::parse("orders").unwrap();
         let request = StartRequest { id: Some(id(called)), input, ..StartRequest::new(workflow, queue()) };
         self.service.start(request).await.unwrap();
@@ -260,12 +260,12 @@ impl Scene {
         Entry { at: self.clock.now(), what }
     }
 
-    pub(super) async fn suspend(&self, turn: &TakenTurn, entries: Vec<Entry>) {
+    pub(super) async fn suspend(&self, turn: &StartedTurn, entries: Vec<Entry>) {
         self.wait(turn, entries, false).await;
     }
 
     /// Ends a turn: if it is for others to end what it waits for, it looks for itself from time to time.
-    pub(super) async fn wait(&self, turn: &TakenTurn, entries: Vec<Entry>, awaits_others: bool) {
+    pub(super) async fn wait(&self, turn: &StartedTurn, entries: Vec<Entry>, awaits_others: bool) {
         let suspend = Suspend {
             lease: turn.lease,
             entries,

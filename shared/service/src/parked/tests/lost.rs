@@ -61,7 +61,7 @@ impl Scene {
     }
 
     /// Fires what has arrived, however long calls are repeated in it. Places from which walks go on.
-    async fn fire_patiently(&self) -> Vec<Option<Timestamp>> {
+    async fn fire_with_retries(&self) -> Vec<Option<Timestamp>> {
         let (timers, mut places) = (QueueName::timers(), vec![]);
         for message in self.queue.receive(&timers, 10, Millis::from_secs(70), Millis::ZERO).await.unwrap() {
             let Ok(Wake::Resume(resume)) = Wake::parse(&message.body) else { panic!("{}", message.body) };
@@ -115,7 +115,7 @@ async fn an_execution_whose_walk_is_lost_has_its_message_within_three_minutes() 
     scene.pass(6);
     let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
     let hint = scene.queue.receive(&work(), 1, Millis::from_secs(60), Millis::ZERO).await.unwrap().remove(0);
-    assert!(scene.worker.take_turn(&hint.body, &request).await.unwrap().is_none());
+    assert!(scene.worker.start_turn(&hint.body, &request).await.unwrap().is_none());
     scene.queue.delete(&work(), &hint.receipt).await.unwrap();
     for _ in 0..LONG_MINUTES {
         scene.minute().await;
@@ -164,14 +164,14 @@ async fn a_walk_waits_for_a_throttled_store_and_goes_on_from_where_it_was() {
     let timers = QueueName::timers();
     let mut places = vec![];
     for _ in 0..60 {
-        places.extend(scene.fire_patiently().await);
+        places.extend(scene.fire_with_retries().await);
         assert_eq!(scene.messages(&timers).await, 1, "there is always a next message, and one only");
         scene.pass(15);
     }
     scene.store.last.store(NEVER, Ordering::SeqCst);
     assert!(places.len() > 30, "{}", places.len());
     assert!(places[1].is_some() && places[1..].iter().all(|place| *place == places[1]), "{places:?}");
-    assert_eq!(scene.fire_patiently().await, [places[1]]);
+    assert_eq!(scene.fire_with_retries().await, [places[1]]);
     // One write was done, and its answer lost: that task is like any whose message was lost.
     assert_eq!(scene.messages(&work()).await, 449, "one message each");
     assert!(!scene.record().await.parked);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tickover_core::execution::command::{Command, Offer};
+use tickover_core::execution::command::{Command, SendEvent};
 
 use super::story::Stories;
 use crate::sim::Run;
@@ -22,7 +22,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
             What::Answered { call, answer } => {
                 let Some(request) = asked.remove(call) else { continue };
                 let wrong = match (request, answer) {
-                    (Asked::Offer { id, .. }, answer) => {
+                    (Asked::SendEvent { id, .. }, answer) => {
                         let is_told_apart = id.is_some() || run.plan.is_fair();
                         an_offer_is_made_once(&offered, *call, is_told_apart, answer)
                     }
@@ -51,7 +51,7 @@ fn times_offered(stories: &Stories<'_>) -> BTreeMap<u64, u32> {
     let mut times = BTreeMap::new();
     for step in stories.steps() {
         let Some(ruling) = step.ruling else { continue };
-        if let Command::Offer(Offer { .. }) = &ruling.command
+        if let Command::SendEvent(SendEvent { .. }) = &ruling.command
             && ruling.outcome.is_ok()
         {
             *times.entry(ruling.call).or_default() += 1;
@@ -70,7 +70,7 @@ fn an_offer_is_made_once(
 ) -> Option<String> {
     let times = offered.get(&call).copied().unwrap_or(0);
     match answer {
-        Answer::OfExecution(Told::Offered { duplicate: false }) if times == 0 => {
+        Answer::OfExecution(Told::EventSent { duplicate: false }) if times == 0 => {
             Some("it was told that its event waits, and it doesn't".to_owned())
         }
         _ if is_told_apart && times > 1 => Some(format!("its event was written {times} times")),

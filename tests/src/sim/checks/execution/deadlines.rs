@@ -1,7 +1,7 @@
 //! What must hold of an execution's deadlines: they are fixed, and exactly one of expiry and the turn's word wins.
 
 use tickover_core::execution::command::Command;
-use tickover_core::execution::decision::{Reply, TakeReply};
+use tickover_core::execution::decision::{Reply, StartTurnReply};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome};
 use tickover_core::time::Timestamp;
@@ -33,7 +33,7 @@ fn is_restart(ruling: &Ruling) -> bool {
 /// The deadlines that come with a wish for a turn, by what the code says, of an execution whose start said nothing: over
 /// all runs, and the run's.
 fn told(before: &Execution, ruling: &Ruling) -> [Option<Timestamp>; 2] {
-    let Command::Take(take) = &ruling.command else { return [None; 2] };
+    let Command::StartTurn(take) = &ruling.command else { return [None; 2] };
     let from_outside = |entry: &Entry| matches!(entry.what, Happened::Event { .. } | Happened::Note { .. });
     let has_begun = before.sealed.is_some() || !before.journal.iter().all(from_outside);
     if before.run > 1 || has_begun || before.failing.is_some() {
@@ -91,13 +91,13 @@ fn i5_what_comes_too_late_is_refused(step: &Step<'_>, ruling: &Ruling) -> Option
     }
     let accepted = match &ruling.outcome {
         Ok(
-            Reply::Take(TakeReply::Taken)
+            Reply::StartTurn(StartTurnReply::Started)
             | Reply::Recorded
             | Reply::Suspended(_)
             | Reply::Closed { .. }
             | Reply::Renewed
             | Reply::Released
-            | Reply::Offered { .. },
+            | Reply::EventSent { .. },
         ) => true,
         Ok(_) | Err(_) => false,
     };

@@ -34,7 +34,7 @@ fn each_wait_takes_the_oldest(step: &Step<'_>, finds: &Finds<'_>, run: &Run) -> 
     for entry in journal {
         if let Happened::Event { name, .. } = &entry.what {
             free.entry(name).or_default().push_back(entry);
-        } else if let Happened::Drained { name, count } = &entry.what {
+        } else if let Happened::EventsCleared { name, count } = &entry.what {
             let line = free.entry(name).or_default();
             line.drain(..usize::try_from(*count).unwrap_or(0).min(line.len()));
         } else if let Happened::Waited { name: wait, event } = &entry.what {

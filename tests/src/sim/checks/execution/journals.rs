@@ -93,7 +93,7 @@ fn once(entry: &Entry) -> Option<(&'static str, &StepName, u32)> {
         Happened::Attempt { error: None, .. }
         | Happened::Reopened { .. }
         | Happened::Event { .. }
-        | Happened::Drained { .. }
+        | Happened::EventsCleared { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => None,
     }

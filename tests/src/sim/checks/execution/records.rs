@@ -14,10 +14,10 @@ use tickover_core::time::Timestamp;
 use super::found;
 use super::story::{Step, visible_instant, watched_instant};
 use crate::sim::Run;
+use crate::sim::fault_plan::SKEW;
 use crate::sim::trace::clock;
 use crate::sim::trace::execution::brief;
 use crate::sim::violation::{Invariant, Violation};
-use crate::sim::weather::SKEW;
 
 pub(super) fn of_step(step: &Step<'_>, run: &Run) -> Vec<Violation> {
     [

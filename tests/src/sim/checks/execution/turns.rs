@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tickover_core::execution::ExecutionState;
-use tickover_core::execution::command::{Command, Suspend, Take};
-use tickover_core::execution::decision::{Reply, SuspendReply, TakeReply};
+use tickover_core::execution::command::{Command, StartTurn, Suspend};
+use tickover_core::execution::decision::{Reply, StartTurnReply, SuspendReply};
 use tickover_core::execution::due::attempt_over_at;
 use tickover_core::id::LeaseId;
 
@@ -37,11 +37,11 @@ fn held_with(command: &Command) -> Option<LeaseId> {
         Command::Record(record) => Some(record.lease),
         Command::Suspend(suspend) => Some(suspend.lease),
         Command::Close(close) => Some(close.lease),
-        Command::Renew { lease } | Command::Release { lease, .. } => Some(*lease),
+        Command::Heartbeat { lease } | Command::Release { lease, .. } => Some(*lease),
         Command::Start(_)
-        | Command::Take(_)
-        | Command::Offer(_)
-        | Command::Drain { .. }
+        | Command::StartTurn(_)
+        | Command::SendEvent(_)
+        | Command::ClearEvents { .. }
         | Command::Cancel
         | Command::Terminate
         | Command::Pause
@@ -49,7 +49,7 @@ fn held_with(command: &Command) -> Option<LeaseId> {
         | Command::Restart(_)
         | Command::RetryStep { .. }
         | Command::Finish(_)
-        | Command::GoneThrough(_)
+        | Command::NoteProgress(_)
         | Command::Unpark
         | Command::Due(_)
         | Command::Timer { .. } => None,
@@ -64,9 +64,9 @@ fn i7_only_the_holders_word_counts(step: &Step<'_>, ruling: &Ruling) -> Option<V
     (holder != Some(lease)).then(|| found(Invariant::I7, step, what()))
 }
 
-fn taken(ruling: &Ruling) -> Option<&Take> {
+fn taken(ruling: &Ruling) -> Option<&StartTurn> {
     match (&ruling.command, &ruling.outcome) {
-        (Command::Take(take), Ok(Reply::Take(TakeReply::Taken))) => Some(take),
+        (Command::StartTurn(take), Ok(Reply::StartTurn(StartTurnReply::Started))) => Some(take),
         _ => None,
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     if !run.plan.is_fair() {
         return vec![];
     }
-    let soon = PROMPT.saturating_add(Millis::new(run.plan.weather.latency_ms).saturating_mul(LEGS));
+    let soon = PROMPT.saturating_add(Millis::new(run.plan.faults.latency_ms).saturating_mul(LEGS));
     let sent = hints(run);
     let mut violations = Vec::new();
     for steps in stories.executions() {

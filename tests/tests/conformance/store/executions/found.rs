@@ -48,8 +48,8 @@ pub(crate) async fn many_executions_are_read_at_once_without_the_absent_ones(
     assert_eq!(read, written);
     assert_eq!(world.store.executions(&[]).await?, []);
     // Nothing is written meanwhile: then a glimpse shows the same.
-    assert_eq!(world.store.glimpse_execution(&execution_id("e-00")).await?.as_ref(), written.first());
-    assert_eq!(world.store.glimpse_execution(&execution_id("e-98")).await?, None);
+    assert_eq!(world.store.peek_execution(&execution_id("e-00")).await?.as_ref(), written.first());
+    assert_eq!(world.store.peek_execution(&execution_id("e-98")).await?, None);
     Ok(())
 }
 

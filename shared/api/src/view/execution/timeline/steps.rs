@@ -119,7 +119,7 @@ impl<'a> Steps<'a> {
                 event_id: id.clone(),
                 ..with(new(at, "event_offered"), payload.as_ref())
             },
-            Happened::Drained { name, count } => TimelineEntryView {
+            Happened::EventsCleared { name, count } => TimelineEntryView {
                 event: Some(name.clone()),
                 count: Some(*count),
                 ..new(at, "events_drained")
@@ -211,7 +211,7 @@ fn ended_with_it(entry: &Entry, ended_at: Timestamp) -> Option<TimelineEntryView
         | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
-        | Happened::Drained { .. }
+        | Happened::EventsCleared { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => None,
     }
@@ -232,7 +232,7 @@ fn member(entry: &Entry) -> Option<(Timestamp, &str)> {
         | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
-        | Happened::Drained { .. }
+        | Happened::EventsCleared { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => None,
     }

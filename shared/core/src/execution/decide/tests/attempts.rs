@@ -3,7 +3,7 @@
 use crate::decision::{DueReply, Write};
 use crate::due::DueKind;
 use crate::execution::ExecutionStatus as Status;
-use crate::execution::decision::{Reply, TakeReply};
+use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::journal::Entry;
 
 use super::fixture::{Scene, begun, done, ends_attempt, execution};
@@ -46,7 +46,8 @@ fn a_worker_that_lets_an_attempts_time_pass_has_lost_its_turn_however_long_its_l
 #[test]
 fn a_worker_that_lives_has_the_first_word() {
     let scene = at_work(vec![begun("charge", "30s")]).at("30s").tick().replies(NOTHING).changes_nothing();
-    let scene = scene.at("30s 999ms").take("b").replies(Reply::Take(TakeReply::Held)).timer_for("31s");
+    let scene =
+        scene.at("30s 999ms").take("b").replies(Reply::StartTurn(StartTurnReply::Held)).timer_for("31s");
     let scene = scene.replies(Reply::Due(DueReply::Waiting)).sends_timer_for("31s");
     let scene = scene.record_entries("a", vec![ends_attempt("charge")]).replies(Reply::Recorded);
     let scene = scene.at("31s").timer_for("31s").replies(NOTHING).changes_nothing();

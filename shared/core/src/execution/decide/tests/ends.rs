@@ -4,7 +4,7 @@ use crate::decision::{DueReply, Effect};
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::command::End;
-use crate::execution::decision::{Reply, TakeReply};
+use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status, Progress};
 use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};
@@ -51,7 +51,7 @@ fn whoever_wants_something_of_an_execution_whose_deadline_has_passed_ends_it() {
         assert!(scene.journal().is_empty(), "what came too late isn't remembered");
     }
     running().take("b").replies(SPENT).ended_as(&timed_out(DeadlineKind::Run));
-    running().offer("go").refuses(Reject::ExecutionClosed { status: Status::TimedOut }).has_ended();
+    running().send_event("go").refuses(Reject::ExecutionClosed { status: Status::TimedOut }).has_ended();
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn the_code_for_failures_may_be_known_only_once_a_turn_has_begun() {
     let scene = execution().started().take("a").suspend("a", |suspend| {
         suspend.on_failure = Some(super::fixture::span("1m"));
     });
-    scene.offer("go").take("b").fail("b").is(Status::Pending);
+    scene.send_event("go").take("b").fail("b").is(Status::Pending);
 }
 
 #[test]
@@ -131,9 +131,9 @@ fn what_is_left_open_is_ended_before_the_execution_is_closed_for_good() {
     assert_eq!(scene.record().open_steps, 2);
     let scene = scene.complete("a").is(Status::Completed).closes_later().due("10m", DueKind::Backstop);
     let outcome = scene.outcome().clone();
-    let closing = Reply::Take(TakeReply::Closing);
+    let closing = Reply::StartTurn(StartTurnReply::Closing);
     let scene = scene.take("b").replies(closing).changes_nothing();
-    let scene = scene.cancel().changes_nothing().at("1m").offer("go").changes_nothing();
+    let scene = scene.cancel().changes_nothing().at("1m").send_event("go").changes_nothing();
     let scene = scene.finish().replies(Reply::Changed { changed: true }).has_ended().has_no_due();
     scene.ended_as(&outcome).finish().replies(Reply::Changed { changed: false }).changes_nothing();
 }
@@ -154,7 +154,7 @@ fn an_execution_that_is_not_seen_to_its_end_is_found_by_the_tick() {
 #[test]
 fn a_close_that_goes_on_is_left_alone_by_the_tick() {
     let scene = execution().started().take("a").record_entries("a", vec![remote("print")]).complete("a");
-    let scene = scene.at("8m").gone_through(gone(50)).closes_later().due("10m", DueKind::Backstop);
+    let scene = scene.at("8m").note_progress(gone(50)).closes_later().due("10m", DueKind::Backstop);
     let scene = scene.next_tick().sends_nothing().due("18m", DueKind::Backstop);
     scene.next_tick().sends_hint_for("18m").due("28m", DueKind::Backstop);
 }
@@ -163,12 +163,12 @@ fn a_close_that_goes_on_is_left_alone_by_the_tick() {
 fn of_two_who_see_to_the_same_close_the_one_behind_is_refused() {
     let changed = |changed| Reply::Changed { changed };
     let scene = execution().started().take("a").record_entries("a", vec![remote("print")]).complete("a");
-    let mut scene = scene.gone_through(gone(2_000)).replies(changed(true));
+    let mut scene = scene.note_progress(gone(2_000)).replies(changed(true));
     for steps in [0, 1_050, 2_000] {
-        scene = scene.gone_through(gone(steps)).replies(changed(false)).changes_nothing();
+        scene = scene.note_progress(gone(steps)).replies(changed(false)).changes_nothing();
         assert_eq!(scene.record().progress, Some(gone(2_000)));
     }
-    scene.gone_through(gone(2_050)).replies(changed(true));
+    scene.note_progress(gone(2_050)).replies(changed(true));
 }
 
 /// So many open steps have been ended.
@@ -213,7 +213,7 @@ fn a_close_writes_nothing_for_payloads_that_are_kept_as_long_as_the_record() {
     assert_eq!(scene.decision().writes.len(), 1);
     let (record, expires_at) = (scene.record(), scene.record().closed().unwrap().expires_at);
     assert!(record.kept.is_some_and(|kept| kept >= expires_at));
-    let blobs: Vec<_> = crate::execution::parts::blobs(record).collect();
+    let blobs: Vec<_> = crate::execution::blobs::blobs(record).collect();
     assert_eq!(blobs.len(), 3);
     assert!(blobs.iter().all(|at| Some(at.expires_at) >= record.kept));
 }
@@ -224,7 +224,8 @@ fn a_close_writes_nothing_for_payloads_that_are_kept_as_long_as_the_record() {
 fn an_execution_that_continues_as_new_begins_another_run_under_the_same_deadline() {
     let plan = execution().deadline("1h").run_deadline("10m");
     let scene = plan.started().take("a").record_entries("a", vec![done("step", "1"), remote("print")]);
-    let scene = scene.offer("go").offer("stop").at("5m").record_entries("a", vec![waited("wait", "go")]);
+    let scene =
+        scene.send_event("go").send_event("stop").at("5m").record_entries("a", vec![waited("wait", "go")]);
     let left = scene.journal().into_iter().filter(|entry| format!("{entry:?}").contains("stop")).collect();
     let scene = scene.continue_as_new("a", left).replies(CLOSED).is(Status::Pending).sends_hint_for("5m");
     let record = scene.record();
@@ -257,7 +258,7 @@ fn what_only_the_last_run_pointed_to_goes_by_itself() {
             .iter()
             .any(|write| matches!(write, crate::decision::Write::ExtendBlob { .. }))
     );
-    assert_eq!((scene.record().kept, crate::execution::parts::blobs(scene.record()).count()), (None, 0));
+    assert_eq!((scene.record().kept, crate::execution::blobs::blobs(scene.record()).count()), (None, 0));
 }
 
 #[test]

@@ -3,22 +3,23 @@
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
-use crate::execution::command::{Command, Offer};
+use crate::execution::command::{Command, SendEvent};
 use crate::execution::decision::Reply;
 use crate::execution::journal::{Entry, Happened, pending_events};
 
 use super::fixture::{Scene, done, event, event_id, execution, t, waited};
 use super::life::{CLOSED, SUSPENDED, TAKEN};
 
-const OFFERED: Reply = Reply::Offered { duplicate: false };
-const KNOWN: Reply = Reply::Offered { duplicate: true };
+const OFFERED: Reply = Reply::EventSent { duplicate: false };
+const KNOWN: Reply = Reply::EventSent { duplicate: true };
 
 #[test]
 fn an_event_wakes_an_execution_that_waits_however_long_it_would_have() {
-    let scene = execution().started().take("a").wait("a").has_no_due().at("1d").offer("go").replies(OFFERED);
+    let scene =
+        execution().started().take("a").wait("a").has_no_due().at("1d").send_event("go").replies(OFFERED);
     let scene = scene.is(Status::Waiting).sends_hint_for("1d").due("1d 10m", DueKind::Backstop);
     // One hint is enough for all that comes before somebody reads it.
-    let scene = scene.at("1d 1s").offer("go").replies(OFFERED).sends_nothing();
+    let scene = scene.at("1d 1s").send_event("go").replies(OFFERED).sends_nothing();
     assert_eq!(scene.record().pending_events, 2);
     let scene = scene.take("b").replies(TAKEN).record_entries("b", vec![waited("wait", "go")]);
     assert_eq!(scene.record().pending_events, 1);
@@ -27,22 +28,23 @@ fn an_event_wakes_an_execution_that_waits_however_long_it_would_have() {
 
 #[test]
 fn an_event_for_an_execution_that_is_at_work_or_about_to_be_needs_no_hint() {
-    execution().started().offer("go").replies(OFFERED).sends_nothing();
-    execution().started().take("a").offer("go").replies(OFFERED).sends_nothing().is(Status::Running);
+    execution().started().send_event("go").replies(OFFERED).sends_nothing();
+    execution().started().take("a").send_event("go").replies(OFFERED).sends_nothing().is(Status::Running);
     // The sleep's hint is the later one.
-    execution().started().take("a").sleep_until("a", "10m").at("1m").offer("go").sends_hint_for("1m");
-    execution().started().take("a").sleep_until("a", "10m").at("11m").offer("go").sends_nothing();
+    execution().started().take("a").sleep_until("a", "10m").at("1m").send_event("go").sends_hint_for("1m");
+    execution().started().take("a").sleep_until("a", "10m").at("11m").send_event("go").sends_nothing();
 }
 
 #[test]
 fn an_event_with_an_id_is_offered_once() {
-    let scene = execution().started().take("a").wait("a").offer_once("go", "1").replies(OFFERED);
+    let scene = execution().started().take("a").wait("a").send_event_once("go", "1").replies(OFFERED);
     // The same call again: perhaps its hint was lost.
-    let scene = scene.at("1m").offer_once("go", "1").replies(KNOWN).changes_nothing().sends_hint_for("0s");
+    let scene =
+        scene.at("1m").send_event_once("go", "1").replies(KNOWN).changes_nothing().sends_hint_for("0s");
     let scene = scene.take("b").record_entries("b", vec![waited("wait", "go")]);
-    let scene = scene.offer_once("go", "1").replies(KNOWN).changes_nothing().sends_nothing();
-    scene.offer_once("go", "2").replies(OFFERED);
-    let known = Offer {
+    let scene = scene.send_event_once("go", "1").replies(KNOWN).changes_nothing().sends_nothing();
+    scene.send_event_once("go", "2").replies(OFFERED);
+    let known = SendEvent {
         name: event("go"),
         id: Some(event_id("3")),
         payload: None,
@@ -50,26 +52,38 @@ fn an_event_with_an_id_is_offered_once() {
         seen_segments: 0,
         trace: None,
     };
-    execution().started().tell(&Command::Offer(known)).replies(KNOWN).changes_nothing();
+    execution().started().tell(&Command::SendEvent(known)).replies(KNOWN).changes_nothing();
 }
 
 #[test]
 fn no_more_events_wait_than_the_limit_allows() {
-    let scene = execution().limited(|limits| limits.pending_events = 2).started().offer("go").offer("go");
+    let scene =
+        execution().limited(|limits| limits.pending_events = 2).started().send_event("go").send_event("go");
     let full = || Reject::LimitExceeded { limit: "pending_events", value: 3, maximum: 2 };
-    let scene = scene.offer("go").refuses(full()).changes_nothing().take("a");
-    let scene = scene.record_entries("a", vec![waited("wait", "go")]).offer("go").replies(OFFERED);
-    scene.offer("go").refuses(full()).drain("go", 2).replies(Reply::Drained(2)).offer("go").replies(OFFERED);
+    let scene = scene.send_event("go").refuses(full()).changes_nothing().take("a");
+    let scene = scene.record_entries("a", vec![waited("wait", "go")]).send_event("go").replies(OFFERED);
+    scene
+        .send_event("go")
+        .refuses(full())
+        .clear_events("go", 2)
+        .replies(Reply::EventsCleared(2))
+        .send_event("go")
+        .replies(OFFERED);
 }
 
 #[test]
 fn waiting_events_are_thrown_away_if_nobody_wrote_since_they_were_counted() {
-    let scene = execution().started().offer("go").offer("stop").drain("go", 1).replies(Reply::Drained(1));
+    let scene = execution()
+        .started()
+        .send_event("go")
+        .send_event("stop")
+        .clear_events("go", 1)
+        .replies(Reply::EventsCleared(1));
     assert_eq!(scene.record().pending_events, 1);
-    let scene = scene.drain("go", 0).replies(Reply::Drained(0)).changes_nothing();
+    let scene = scene.clear_events("go", 0).replies(Reply::EventsCleared(0)).changes_nothing();
     let seen_version = scene.record().version - 1;
-    let stale = Command::Drain { name: event("stop"), count: 1, seen_version };
-    scene.tell(&stale).replies(Reply::Drained(0)).changes_nothing();
+    let stale = Command::ClearEvents { name: event("stop"), count: 1, seen_version };
+    scene.tell(&stale).replies(Reply::EventsCleared(0)).changes_nothing();
 }
 
 #[test]
@@ -78,10 +92,10 @@ fn an_execution_that_has_ended_takes_no_events() {
     execution()
         .started()
         .cancel()
-        .offer("go")
+        .send_event("go")
         .refuses(closed.clone())
         .changes_nothing()
-        .drain("go", 1)
+        .clear_events("go", 1)
         .refuses(closed);
 }
 
@@ -90,9 +104,10 @@ fn an_execution_that_has_ended_takes_no_events() {
 /// A turn in whose time three events of a name and one of another were offered, of which it took the first; and the
 /// rest as its worker knows them.
 fn with_some_left() -> (Scene, Vec<Entry>) {
-    let scene = execution().started().take("a").offer_once("go", "1").at("1s").offer_once("go", "2");
-    let scene = scene.record_entries("a", vec![waited("wait", "go")]).at("2s").offer_once("stop", "3");
-    let scene = scene.at("3s").offer_once("go", "4");
+    let scene =
+        execution().started().take("a").send_event_once("go", "1").at("1s").send_event_once("go", "2");
+    let scene = scene.record_entries("a", vec![waited("wait", "go")]).at("2s").send_event_once("stop", "3");
+    let scene = scene.at("3s").send_event_once("go", "4");
     let left = pending_events(&scene.journal()).into_iter().cloned().collect();
     (scene, left)
 }
@@ -116,7 +131,7 @@ fn what_nobody_took_waits_in_the_next_run_in_the_order_in_which_it_was_offered()
     assert_eq!(ids(&scene.journal()), ["2", "3", "4"]);
     assert_eq!(scene.journal()[0].at, t("1s"));
     // One that comes now is behind them, and one that is known by its id comes only once.
-    let scene = scene.offer_once("go", "5").replies(OFFERED).offer_once("go", "4").replies(KNOWN);
+    let scene = scene.send_event_once("go", "5").replies(OFFERED).send_event_once("go", "4").replies(KNOWN);
     let scene = scene.take("b").replies(TAKEN).record_entries("b", vec![waited("wait", "go")]);
     let journal = scene.journal();
     let free: Vec<Entry> = pending_events(&journal).into_iter().cloned().collect();
@@ -128,14 +143,14 @@ fn what_nobody_took_waits_in_the_next_run_in_the_order_in_which_it_was_offered()
 #[test]
 fn a_turn_does_not_go_on_in_the_next_run_without_an_event_that_it_has_not_seen() {
     let (scene, left) = with_some_left();
-    let scene = scene.offer_once("go", "5").continue_as_new("a", left.clone());
+    let scene = scene.send_event_once("go", "5").continue_as_new("a", left.clone());
     let scene = scene.refuses(Reject::TurnLost).changes_nothing().is(Status::Running);
     let all = pending_events(&scene.journal()).into_iter().cloned().collect();
     let scene = scene.continue_as_new("a", all).replies(CLOSED);
     assert_eq!(ids(&scene.journal()), ["2", "3", "4", "5"]);
     // Nor with one that was thrown away since.
     let (scene, left) = with_some_left();
-    let scene = scene.drain("go", 2).continue_as_new("a", left);
+    let scene = scene.clear_events("go", 2).continue_as_new("a", left);
     scene.refuses(Reject::TurnLost).changes_nothing();
 }
 

@@ -58,7 +58,7 @@ fn the_hint_of_a_sleeps_end_may_be_lost_as_well() {
 #[test]
 fn the_hint_of_an_event_may_be_lost_as_well() {
     let scene =
-        execution().started().take("a").wait("a").at("1h").offer("go").due("1h 10m", DueKind::Backstop);
+        execution().started().take("a").wait("a").at("1h").send_event("go").due("1h 10m", DueKind::Backstop);
     let scene = scene.next_tick_seeing(EMPTY).next_tick_seeing(EMPTY).replies(DISPATCHED);
     scene.sends_hint_for("1h 11m").take("b").replies(TAKEN);
 }

@@ -64,7 +64,7 @@ fn a_journal_has_no_more_entries_than_the_limit_but_its_run_can_always_end() {
     let too_many = Reject::LimitExceeded { limit: "journal_entries", value: 11, maximum: 10 };
     full().record_entries("a", steps(1, 10)).refuses(too_many.clone()).changes_nothing();
     full().suspend("a", |suspend| suspend.entries = steps(1, 10)).refuses(too_many.clone()).changes_nothing();
-    full().offer("go").refuses(too_many).is(Status::Running);
+    full().send_event("go").refuses(too_many).is(Status::Running);
     full().wait("a").is(Status::Waiting);
     let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
     full().close_with("a", steps(1, 10), ending).replies(CLOSED).is(Status::Completed);

@@ -5,13 +5,13 @@ use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
 use crate::execution::command::StartPolicy;
-use crate::execution::decision::{Reply, SuspendReply, TakeReply};
+use crate::execution::decision::{Reply, StartTurnReply, SuspendReply};
 use crate::limits::Limits;
 
 use super::fixture::{done, execution, t};
 
-pub(super) const TAKEN: Reply = Reply::Take(TakeReply::Taken);
-pub(super) const SPENT: Reply = Reply::Take(TakeReply::Spent);
+pub(super) const TAKEN: Reply = Reply::StartTurn(StartTurnReply::Started);
+pub(super) const SPENT: Reply = Reply::StartTurn(StartTurnReply::Spent);
 pub(super) const CLOSED: Reply = Reply::Closed { duplicate: false };
 pub(super) const SUSPENDED: Reply = Reply::Suspended(SuspendReply::Suspended);
 pub(super) const GO_ON: Reply = Reply::Suspended(SuspendReply::GoOn);
@@ -98,7 +98,7 @@ fn an_id_is_free_again_after_the_retention() {
 #[test]
 fn nothing_is_known_of_an_execution_that_does_not_exist() {
     let scene = execution().started().take("a").complete("a").at("30d");
-    scene.offer("go").refuses(Reject::NoExecution);
+    scene.send_event("go").refuses(Reject::NoExecution);
 }
 
 // ---- later starts
@@ -106,7 +106,7 @@ fn nothing_is_known_of_an_execution_that_does_not_exist() {
 #[test]
 fn a_start_within_fifteen_minutes_is_sent_at_once_with_its_instant() {
     let scene = execution().starting_in("15m").started().sends_hint_for("15m").due("25m", DueKind::Backstop);
-    let early = Reply::Take(TakeReply::Early { available_at: t("15m") });
+    let early = Reply::StartTurn(StartTurnReply::Early { available_at: t("15m") });
     scene.at("14m").take("a").replies(early).changes_nothing().at("15m").take("a").replies(TAKEN);
 }
 

@@ -1,17 +1,17 @@
 //! Turns whose workers die, and turns of a paused queue.
 
 use crate::decision::{DueReply, Effect};
-use crate::execution::decision::{Reply, TakeReply};
-use crate::execution::entries;
+use crate::execution::append;
+use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::status::ExecutionStatus as Status;
 use crate::queue::QueueView;
 
 use super::fixture::{EMPTY, Scene, begun, done, execution};
 
-const TAKEN: Reply = Reply::Take(TakeReply::Taken);
-const SUSPECT: Reply = Reply::Take(TakeReply::Suspect);
-const PARKED: Reply = Reply::Take(TakeReply::Parked);
+const TAKEN: Reply = Reply::StartTurn(StartTurnReply::Started);
+const SUSPECT: Reply = Reply::StartTurn(StartTurnReply::Suspect);
+const PARKED: Reply = Reply::StartTurn(StartTurnReply::Parked);
 const PAUSED: QueueView = QueueView { paused: true, ..EMPTY };
 
 #[test]
@@ -34,7 +34,7 @@ fn a_turn_lost_among_others_is_not_counted_either_where_it_was_held_meanwhile() 
 /// How often the journal says that a turn was lost.
 fn losses(scene: &Scene) -> usize {
     let is_loss =
-        |entry: &&Entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == entries::TURN_LOST);
+        |entry: &&Entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == append::TURN_LOST);
     scene.record().journal.iter().filter(is_loss).count()
 }
 

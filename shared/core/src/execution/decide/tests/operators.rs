@@ -1,7 +1,7 @@
 //! What operators do: cancel, terminate, pause, resume, restart, rerun, and retry a step.
 
 use crate::error::Reject;
-use crate::execution::decision::{Reply, TakeReply};
+use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::journal::Happened;
 use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status, Progress, missing_time};
 use crate::limits::Limits;
@@ -82,7 +82,7 @@ fn while_an_execution_is_paused_no_turn_begins() {
 fn a_turn_under_way_is_not_cut_off_by_a_pause() {
     let scene = execution().started().take("a").pause().is(Status::Paused);
     let scene = scene.record_entries("a", vec![done("step", "1")]).replies(Reply::Recorded).wait("a");
-    let scene = scene.offer("go").sends_nothing().has_no_due().take("b").replies(SPENT);
+    let scene = scene.send_event("go").sends_nothing().has_no_due().take("b").replies(SPENT);
     scene.at("1m").resume().sends_hint_for("1m").take("b").replies(TAKEN);
 }
 
@@ -161,19 +161,19 @@ fn an_execution_goes_on_after_its_end_only_if_all_that_it_points_to_is_kept_for_
     // Page by page, and only the last one counts.
     let progress = |entries| Progress { entries, to: Some(to), ..Progress::default() };
     let all = u32::try_from(scene.journal().len()).unwrap();
-    let mut scene = scene.gone_through(progress(all - 1)).has_ended().retry_step("charge").changes_nothing();
+    let mut scene = scene.note_progress(progress(all - 1)).has_ended().retry_step("charge").changes_nothing();
     // Who is behind another is refused, also with an earlier end.
     let earlier = |entries| Progress { entries, to: Some(t("120d")), ..Progress::default() };
     for behind in [progress(all - 1), earlier(all), Progress::default()] {
         let refused = Reply::Changed { changed: false };
-        scene = scene.gone_through(behind).replies(refused).changes_nothing();
+        scene = scene.note_progress(behind).replies(refused).changes_nothing();
         assert_eq!(scene.record().progress, Some(progress(all - 1)));
     }
     // Somebody who comes later goes on with what is begun.
     assert_eq!(missing_time(scene.record(), t("32d"), &Limits::default()), Some(to));
-    let scene = scene.gone_through(progress(all)).has_ended();
+    let scene = scene.note_progress(progress(all)).has_ended();
     assert_eq!((scene.record().kept, scene.record().progress), (Some(to), None));
-    let scene = scene.gone_through(progress(all)).changes_nothing();
+    let scene = scene.note_progress(progress(all)).changes_nothing();
     assert!(scene.record().input.as_ref().and_then(Payload::blob).is_some_and(|at| at.expires_at == to));
     scene.at("32d").retry_step("charge").replies(CHANGED).is(Status::Pending);
 }
@@ -215,5 +215,5 @@ fn a_step_is_not_retried_where_that_would_come_to_nothing() {
 #[test]
 fn a_closing_turn_is_told_of_by_the_take_that_closed_it() {
     let limited = execution().child().limited(|limits| limits.idle_turns = 0);
-    limited.started().take("a").replies(Reply::Take(TakeReply::Closing)).closes_later();
+    limited.started().take("a").replies(Reply::StartTurn(StartTurnReply::Closing)).closes_later();
 }

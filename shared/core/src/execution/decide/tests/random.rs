@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 use super::fixture::{Ledger, Plan, ends_attempt, name, span, t};
-use crate::command::Company;
 use crate::command::Context;
+use crate::command::Isolation;
 use crate::decision::Effect;
 use crate::execution::command::{
-    Close, CodeTerms, Command, End, Ending, Offer, Record, Rerun, Suspend, Take,
+    Close, CodeTerms, Command, End, Ending, Record, Rerun, SendEvent, StartTurn, Suspend,
 };
 use crate::execution::decide;
 use crate::execution::decision::Reply;
@@ -98,15 +98,15 @@ impl Life {
                 }
                 Command::Start(Box::new(start))
             }
-            Step::Take { length } => {
+            Step::StartTurn { length } => {
                 let lease = LeaseId::from_bytes(u128::from(random).to_be_bytes());
                 self.leases.push(lease);
-                Command::Take(Take {
+                Command::StartTurn(StartTurn {
                     lease,
                     worker: None,
                     length: *length,
                     incarnation: None,
-                    company: Company::Alone,
+                    company: Isolation::Alone,
                     paused: false,
                     terms: if random.is_multiple_of(3) { terms() } else { CodeTerms::default() },
                 })
@@ -164,18 +164,25 @@ impl Life {
                 let ending = Ending::ContinueAsNew { input: None, events };
                 Command::Close(Close { lease: self.lease(*whose), entries: vec![], ending, on_failure: None })
             }
-            Step::Renew(whose) => Command::Renew { lease: self.lease(*whose) },
+            Step::Heartbeat(whose) => Command::Heartbeat { lease: self.lease(*whose) },
             Step::Release(whose, after, undone) => {
                 Command::Release { lease: self.lease(*whose), after: *after, undone: undone.clone() }
             }
-            Step::Offer(name, id) => {
+            Step::SendEvent(name, id) => {
                 let sealed = self.record.as_ref().and_then(|record| record.sealed);
                 let seen_segments = sealed.map_or(0, |sealed| sealed.segments);
                 let (name, id) = (name.clone(), id.clone());
-                Command::Offer(Offer { name, id, payload: None, known: false, seen_segments, trace: None })
+                Command::SendEvent(SendEvent {
+                    name,
+                    id,
+                    payload: None,
+                    known: false,
+                    seen_segments,
+                    trace: None,
+                })
             }
-            Step::Drain(name, count) => {
-                Command::Drain { name: name.clone(), count: *count, seen_version: version }
+            Step::ClearEvents(name, count) => {
+                Command::ClearEvents { name: name.clone(), count: *count, seen_version: version }
             }
             Step::Wake => self.finish(0),
             Step::Finish { ms_before } => self.finish(*ms_before),

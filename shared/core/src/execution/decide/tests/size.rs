@@ -1,8 +1,8 @@
 //! The byte budget: a control record stays within one write unit, whatever it was given and wherever it stands. The
 //! budget itself is checked after every step of every scene; here is everything at its maximum at once.
 
-use crate::command::Company;
-use crate::execution::command::{CodeTerms, Command, Ending, Take, Undone};
+use crate::command::Isolation;
+use crate::execution::command::{CodeTerms, Command, Ending, StartTurn, Undone};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::{
     Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Progress, Stuck,
@@ -62,16 +62,16 @@ fn aged(plan: Plan) -> Scene {
 
 fn take(scene: Scene, name: &str) -> Scene {
     let worker = Some(WorkerName::parse("w".repeat(limits::WORKER_MAX)).unwrap());
-    let take = Take {
+    let take = StartTurn {
         lease: lease(name),
         worker,
         length: limits::LEASE_RANGE.1,
         incarnation: None,
-        company: Company::Shared,
+        company: Isolation::Shared,
         paused: false,
         terms: CodeTerms::default(),
     };
-    scene.tell(&Command::Take(take)).is(Status::Running)
+    scene.tell(&Command::StartTurn(take)).is(Status::Running)
 }
 
 fn failure(bytes: usize) -> ExecutionOutcome {
@@ -89,12 +89,12 @@ fn through_every_state(begin: impl Fn() -> Scene) {
             suspend.awaits_others = true;
         })
     };
-    let gone_through = |record: &mut Execution| {
+    let note_progress = |record: &mut Execution| {
         record.progress = Some(Progress { steps: 2_000, entries: 9_999, to: Some(suspend_until()) });
     };
-    suspended().edit(gone_through).pause().resume().next_tick();
+    suspended().edit(note_progress).pause().resume().next_tick();
     begin().pause().resume().pause().terminate().is(Status::Cancelled);
-    let later = suspended().pause().offer_once("go", &"i".repeat(64)).resume().next_tick();
+    let later = suspended().pause().send_event_once("go", &"i".repeat(64)).resume().next_tick();
     take(later.pause().resume(), "b").cancel().renew("b").is(Status::Running);
     for bytes in [2, 40, 100, 200] {
         let output = Some(Payload::Inline(json(&text(bytes))));

@@ -43,7 +43,7 @@ fn a_later_version_of_the_code_binds_nothing_that_has_begun() {
     // One that was lost before it did anything hasn't begun; nor has one that was only offered events.
     let scene = execution().started().take("a").at("1m").take_with("b", terms()).replies(TAKEN);
     assert_eq!(bounds(&scene), [Some(t("1h")), Some(t("10m"))]);
-    let scene = execution().started().offer("go").take_with("a", terms()).replies(TAKEN);
+    let scene = execution().started().send_event("go").take_with("a", terms()).replies(TAKEN);
     assert_eq!(bounds(&scene), [Some(t("1h")), Some(t("10m"))]);
 }
 

@@ -1,11 +1,11 @@
 //! Turns: who may take one, who holds it, and what becomes of those that come to nothing.
 
-use crate::command::Company;
+use crate::command::Isolation;
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
-use crate::execution::command::{CodeTerms, Command, Take, Undone};
-use crate::execution::decision::{Reply, TakeReply};
+use crate::execution::command::{CodeTerms, Command, StartTurn, Undone};
+use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::{ExecutionOutcome, Stuck};
 use crate::failure::Failure;
 use crate::id::Incarnation;
@@ -13,14 +13,14 @@ use crate::id::Incarnation;
 use super::fixture::{EMPTY, Scene, done, execution, lease, span, t};
 use super::life::{SPENT, TAKEN};
 
-const HELD: Reply = Reply::Take(TakeReply::Held);
+const HELD: Reply = Reply::StartTurn(StartTurnReply::Held);
 
 #[test]
 fn while_somebody_alive_has_it_others_are_sent_away() {
     let scene = execution().started().take_for("a", "1m").at("49s").take("b").replies(HELD).changes_nothing();
     scene.take("a").replies(TAKEN).changes_nothing();
     // Shortly before the lease is over, it is worth coming back: perhaps nobody renews it any more.
-    let early = Reply::Take(TakeReply::Early { available_at: t("1m") });
+    let early = Reply::StartTurn(StartTurnReply::Early { available_at: t("1m") });
     for at in ["50s", "59s 999ms"] {
         let scene = execution().started().take_for("a", "1m").at(at);
         scene.take("b").replies(early.clone()).changes_nothing();
@@ -30,16 +30,16 @@ fn while_somebody_alive_has_it_others_are_sent_away() {
 #[test]
 fn a_hint_of_an_earlier_execution_of_the_same_id_is_spent() {
     let incarnation = Some(Incarnation::from_bytes([7; 8]));
-    let take = Take {
+    let take = StartTurn {
         lease: lease("a"),
         worker: None,
         length: span("1m"),
         incarnation,
-        company: Company::Alone,
+        company: Isolation::Alone,
         paused: false,
         terms: CodeTerms::default(),
     };
-    execution().started().tell(&Command::Take(take)).replies(SPENT).changes_nothing();
+    execution().started().tell(&Command::StartTurn(take)).replies(SPENT).changes_nothing();
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_turn_given_back_goes_on_elsewhere() {
     let scene = execution().started().take("a").at("5s").release("a", "0s").replies(Reply::Released);
     scene.is(Status::Pending).sends_hint_for("5s").take("b").replies(TAKEN);
     let scene = execution().started().take("a").release("a", "30s").sends_hint_for("30s");
-    let early = Reply::Take(TakeReply::Early { available_at: t("30s") });
+    let early = Reply::StartTurn(StartTurnReply::Early { available_at: t("30s") });
     scene.take("b").replies(early).at("30s").take("b").replies(TAKEN);
     execution().started().take("a").release("a", "1h").sends_no_hint();
 }

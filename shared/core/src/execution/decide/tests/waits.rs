@@ -3,13 +3,13 @@
 use crate::decision::Write;
 use crate::due::DueKind;
 use crate::execution::ExecutionStatus as Status;
-use crate::execution::decision::{Reply, TakeReply};
+use crate::execution::decision::{Reply, StartTurnReply};
 
 use super::fixture::{Scene, done, ended, execution, remote, t};
 use super::life::{GO_ON, SPENT, SUSPENDED, TAKEN};
 
 fn early(text: &str) -> Reply {
-    Reply::Take(TakeReply::Early { available_at: t(text) })
+    Reply::StartTurn(StartTurnReply::Early { available_at: t(text) })
 }
 
 // ---- sleeps
@@ -94,7 +94,7 @@ fn a_suspension_that_has_not_seen_a_wake_goes_on() {
 fn a_suspension_that_has_not_seen_an_event_goes_on_with_what_it_brought() {
     let scene = execution().started().take("a");
     let seen = scene.record().version;
-    let scene = scene.offer("go").sends_nothing().suspend("a", |suspend| {
+    let scene = scene.send_event("go").sends_nothing().suspend("a", |suspend| {
         suspend.seen_version = seen;
         suspend.entries = vec![done("step", "1")];
     });

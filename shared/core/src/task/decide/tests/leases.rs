@@ -1,6 +1,6 @@
 //! Leases: who holds a task, for how long, and what becomes of workers that are lost.
 
-use crate::command::Company;
+use crate::command::Isolation;
 use crate::error::Reject;
 use crate::id::{Incarnation, WorkerName};
 use crate::task::command::{Claim, Command, Heartbeat, HintedRecord};
@@ -74,7 +74,7 @@ fn a_hint_of_an_earlier_task_of_the_same_id_is_spent() {
             worker: None,
             length: span("1m"),
             hint: Some(HintedRecord { incarnation: Incarnation::from_bytes([incarnation; 8]), version: 1 }),
-            company: Company::Alone,
+            company: Isolation::Alone,
             paused: false,
         })
     };
@@ -90,7 +90,7 @@ fn a_hint_from_before_the_task_became_pending_anew_is_spent() {
             worker: None,
             length: span("1m"),
             hint: Some(hint),
-            company: Company::Alone,
+            company: Isolation::Alone,
             paused: false,
         })
     };

@@ -9,7 +9,7 @@ use super::life::{ACCEPTED, DUPLICATE};
 
 #[track_caller]
 fn tells(scene: Scene) -> Scene {
-    assert_eq!(scene.decision().effects, [Effect::Tell(parent())]);
+    assert_eq!(scene.decision().effects, [Effect::NotifyParent(parent())]);
     scene
 }
 
@@ -49,7 +49,7 @@ fn an_end_that_is_reported_again_is_told_again() {
 fn nothing_is_told_of_a_step_that_goes_on() {
     let scene = task().step().attempts(2).scheduled().sends_hint_for("0s").claim("a").sends_nothing();
     let scene = scene.heartbeat("a").sends_nothing().fail("a").sends_hint_for("0s");
-    let told = |scene: &Scene| scene.decision().effects.contains(&Effect::Tell(parent()));
+    let told = |scene: &Scene| scene.decision().effects.contains(&Effect::NotifyParent(parent()));
     assert!(!told(&scene));
     let scene = tells(scene.claim("b").complete("b")).at("1m").tick().sends_nothing();
     scene.claim("c").sends_nothing();

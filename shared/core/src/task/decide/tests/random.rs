@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 use super::fixture::{Plan, check, t};
-use crate::command::{Company, Context};
+use crate::command::{Context, Isolation};
 use crate::decision::Effect;
 use crate::duration::Millis;
 use crate::failure::Failure;
@@ -143,7 +143,14 @@ impl Life {
 }
 
 fn claim(lease: LeaseId, length: Millis) -> Command {
-    Command::Claim(Claim { lease, worker: None, length, hint: None, company: Company::Alone, paused: false })
+    Command::Claim(Claim {
+        lease,
+        worker: None,
+        length,
+        hint: None,
+        company: Isolation::Alone,
+        paused: false,
+    })
 }
 
 /// The next instant after now at which something about the task changes.

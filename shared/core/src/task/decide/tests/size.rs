@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::command::Company;
+use crate::command::Isolation;
 use crate::failure::Failure;
 use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, TaskId, TaskKind, WorkerName};
 use crate::limits;
@@ -84,7 +84,7 @@ fn park(scene: Scene, name: &str) -> Scene {
 
 fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
     // A lost attempt is only taken over by who is alone.
-    let company = if scene.record().running().is_some() { Company::Alone } else { Company::Shared };
+    let company = if scene.record().running().is_some() { Isolation::Alone } else { Isolation::Shared };
     let worker = Some(WorkerName::parse("w".repeat(limits::WORKER_MAX)).unwrap());
     let claim =
         Claim { lease: lease(name), worker, length: limits::LEASE_RANGE.1, hint: None, company, paused };

@@ -5,7 +5,7 @@ use crate::decision::{DueReply, Effect};
 use crate::duration::Millis;
 use crate::error::Reject;
 use crate::execution::command::{Close, Command, Ending};
-use crate::execution::decision::{Decision, Reply, SuspendReply, TakeReply};
+use crate::execution::decision::{Decision, Reply, StartTurnReply, SuspendReply};
 use crate::execution::due::{deadline_at, hint_arrives_at, hint_needed_at, visible_at};
 use crate::execution::journal::Happened;
 use crate::execution::{Execution, ExecutionState, ExecutionStatus as Status};
@@ -57,7 +57,7 @@ fn check_fence(before: &Execution, command: &Command, decision: &Decision, conte
         Command::Record(record) => record.lease,
         Command::Suspend(suspend) => suspend.lease,
         Command::Close(close) => close.lease,
-        Command::Renew { lease } | Command::Release { lease, .. } => *lease,
+        Command::Heartbeat { lease } | Command::Release { lease, .. } => *lease,
         _ => return,
     };
     let holds = before.turn().is_some_and(|turn| turn.lease == lease);
@@ -104,7 +104,7 @@ fn check_expiry(
                 | Reply::Released
                 | Reply::Suspended(_)
                 | Reply::Closed { .. }
-                | Reply::Take(TakeReply::Taken))
+                | Reply::StartTurn(StartTurnReply::Started))
         );
         assert!(!accepted, "too late, and accepted: {:?}", decision.reply());
         // Either it is over, or the code that deals with failures is next.
@@ -120,7 +120,7 @@ fn check_expiry(
     } else if before.closed().is_none() && before.failing.is_none() {
         // The deadline may be one that came with the wish for a turn.
         let mut deadlines = [after.deadline_at, after.run_deadline_at].into_iter().flatten();
-        let is_over = matches!(command, Command::Take(_)) && deadlines.any(|at| at <= context.now);
+        let is_over = matches!(command, Command::StartTurn(_)) && deadlines.any(|at| at <= context.now);
         assert!(after.status() != Status::TimedOut || is_over, "expired too early");
     }
 }
@@ -135,7 +135,7 @@ fn check_deadlines(before: &Execution, command: &Command, after: &Execution, con
             .journal
             .iter()
             .any(|entry| !matches!(entry.what, Happened::Event { .. } | Happened::Note { .. }));
-    let may_come = matches!(command, Command::Take(_)) && before.run == 1 && !has_begun;
+    let may_come = matches!(command, Command::StartTurn(_)) && before.run == 1 && !has_begun;
     let check =
         |what: &str, was: Option<Timestamp>, is: Option<Timestamp>, from: Timestamp, span: Option<Millis>| {
             let came = may_come && was.is_none() && is == span.map(|span| from.plus(span));
@@ -158,7 +158,7 @@ fn check_deadlines(before: &Execution, command: &Command, after: &Execution, con
 fn check_turns(before: &Execution, decision: &Decision, after: &Execution, context: &Context<'_>) {
     assert!(after.idle_turns <= context.limits.idle_turns.max(before.idle_turns));
     match decision.reply() {
-        Ok(Reply::Take(TakeReply::Taken)) => {
+        Ok(Reply::StartTurn(StartTurnReply::Started)) => {
             let turn = after.turn().unwrap();
             assert!(deadline_at(after).is_none_or(|at| turn.lease_expires_at <= at));
             assert!(!before.is_held() || before.turn() == Some(turn), "a turn of what is held");

@@ -66,7 +66,7 @@ impl Punctual {
             match effect {
                 Effect::Timer(timer) => self.on_their_way.push(timer),
                 Effect::Turn { at, .. } => self.hinted_at = Some(at.max(self.life.now)),
-                Effect::Dispatch { .. } | Effect::Tell(_) => {}
+                Effect::Dispatch { .. } | Effect::NotifyParent(_) => {}
             }
         }
         assert!(self.on_their_way.len() <= ON_THEIR_WAY_MAX, "{:#?}", self.on_their_way);

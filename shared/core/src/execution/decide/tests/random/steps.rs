@@ -36,7 +36,7 @@ pub(super) enum Step {
     StartAgain {
         same_call: bool,
     },
-    Take {
+    StartTurn {
         length: Millis,
     },
     Record(Whose, Vec<Entry>),
@@ -59,10 +59,10 @@ pub(super) enum Step {
         whose: Whose,
         overlooks: bool,
     },
-    Renew(Whose),
+    Heartbeat(Whose),
     Release(Whose, Millis, Undone),
-    Offer(EventName, Option<EventId>),
-    Drain(EventName, u32),
+    SendEvent(EventName, Option<EventId>),
+    ClearEvents(EventName, u32),
     Wake,
     Plain(Command),
     Restart(Vec<Entry>),
@@ -137,7 +137,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ]);
     prop_oneof![
         1 => any::<bool>().prop_map(|same_call| Step::StartAgain { same_call }),
-        10 => length().prop_map(|length| Step::Take { length }),
+        10 => length().prop_map(|length| Step::StartTurn { length }),
         6 => (whose(), entries()).prop_map(|(whose, entries)| Step::Record(whose, entries)),
         3 => (whose(), 0_u8..8, -1_000_i64..900_000).prop_map(|(whose, n, ms)| Step::Begin(whose, n, ms)),
         2 => (whose(), 0_u8..8).prop_map(|(whose, n)| Step::EndAttempt(whose, n)),
@@ -149,10 +149,10 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => (whose(), entries(), outcome()).prop_map(|(whose, entries, how)| Step::Close(whose, entries, how)),
         1 => (whose(), proptest::bool::weighted(0.2))
             .prop_map(|(whose, overlooks)| Step::ContinueAsNew { whose, overlooks }),
-        2 => whose().prop_map(Step::Renew),
+        2 => whose().prop_map(Step::Heartbeat),
         2 => (whose(), length(), undone()).prop_map(|(whose, after, undone)| Step::Release(whose, after, undone)),
-        3 => (of(), id()).prop_map(|(name, id)| Step::Offer(name, id)),
-        1 => (of(), 0_u32..3).prop_map(|(name, count)| Step::Drain(name, count)),
+        3 => (of(), id()).prop_map(|(name, id)| Step::SendEvent(name, id)),
+        1 => (of(), 0_u32..3).prop_map(|(name, count)| Step::ClearEvents(name, count)),
         2 => Just(Step::Wake),
         1 => select(vec![0_i64, 0, 0, 60_000]).prop_map(|ms_before| Step::Finish { ms_before }),
         3 => plain.prop_map(Step::Plain),

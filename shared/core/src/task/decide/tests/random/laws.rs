@@ -19,7 +19,7 @@ impl Life {
             // Whoever says it again, or begins it again, may have missed the word.
             let again =
                 matches!(decision.reply(), Ok(Reply::Closed { duplicate: true } | Reply::Scheduled { .. }));
-            let word = after.parent.clone().filter(|_| again).map(Effect::Tell);
+            let word = after.parent.clone().filter(|_| again).map(Effect::NotifyParent);
             assert_eq!(decision.effects, Vec::from_iter(word));
         }
         if revived {
@@ -34,7 +34,7 @@ impl Life {
             MaxAttempts::Unlimited => {}
         }
         let ends = before.ended().is_none() && after.ended().is_some();
-        let told = decision.effects.iter().any(|effect| matches!(effect, Effect::Tell(_)));
+        let told = decision.effects.iter().any(|effect| matches!(effect, Effect::NotifyParent(_)));
         assert!(!ends || told == after.parent.is_some(), "{:?}", decision.effects);
         self.check_fence(before, command, decision);
         self.check_expiry(before, decision, after);

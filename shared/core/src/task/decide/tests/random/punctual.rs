@@ -46,7 +46,7 @@ impl Punctual {
     fn take(&mut self, effects: Vec<Effect>) {
         let timers = effects.into_iter().filter_map(|effect| match effect {
             Effect::Timer(timer) => Some(timer),
-            Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::Tell(_) => None,
+            Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::NotifyParent(_) => None,
         });
         self.on_their_way.extend(timers);
         assert!(self.on_their_way.len() <= ON_THEIR_WAY_MAX, "{:#?}", self.on_their_way);

@@ -191,7 +191,7 @@ async fn a_workflow_that_fails_leaves_no_word_of_its_payloads() {
     Log::listen();
     let env = TestEnv::new().workflow((canary, changed, panics));
     let run = env.start(&canary, SECRET.to_owned()).await.unwrap();
-    run.offer("word", SECRET).await.unwrap();
+    run.send_event("word", SECRET).await.unwrap();
     assert!(run.result().await.unwrap_err().to_string().contains(SECRET), "whoever asks is told");
     let parked = env.start(&changed, SECRET.to_owned()).await.unwrap();
     drop(env.advance("2h").await);

@@ -37,7 +37,7 @@ impl Came {
 }
 
 /// Tells what a write has brought about.
-pub(crate) fn tell(before: Option<&Cron>, after: &Cron, now: Timestamp) {
+pub(crate) fn report(before: Option<&Cron>, after: &Cron, now: Timestamp) {
     for run in &after.runs {
         let Some(came) = Came::of(&run.state) else { continue };
         if came_before(before, &run.occurrence) {

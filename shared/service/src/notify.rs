@@ -19,16 +19,16 @@ use crate::crons;
 use crate::ports::Outgoing;
 use crate::service::Service;
 use crate::telemetry;
-use crate::{metric, pulse::Pulse};
+use crate::{live_leases::LiveLeases, metric};
 
 /// Events that wait for the end of their call. Each call sends all that wait, so concurrent calls share batches.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Notifications {
     waiting: Mutex<Vec<Outgoing>>,
-    pub(crate) pulse: Pulse,
+    pub(crate) live_leases: LiveLeases,
 }
 
-impl Told {
+impl Notifications {
     fn put(&self, of: &impl Display, body: Result<String, serde_json::Error>) {
         match body {
             Ok(body) => {
@@ -45,14 +45,14 @@ impl Told {
 }
 
 impl Service {
-    /// Logs and counts what a commit changed, and keeps it for [`Self::pass_on`].
-    pub(crate) fn tell(&self, writes: &[Write], now: Timestamp) {
+    /// Logs and counts what a commit changed, and keeps it for [`Self::send_notifications`].
+    pub(crate) fn notify(&self, writes: &[Write], now: Timestamp) {
         let is_wanted = self.ports.queue.knows(&QueueName::events());
         for change in writes.iter().filter_map(Write::change) {
             match change {
                 Change::Task(before, after) => self.tell_of_task(before, after, is_wanted, now),
                 Change::Execution(before, after) => self.tell_of_execution(before, after, is_wanted, now),
-                Change::Cron(before, after) => crons::tell(before, after, now),
+                Change::Cron(before, after) => crons::report(before, after, now),
             }
         }
     }
@@ -63,7 +63,7 @@ impl Service {
             telemetry::log_event(&event);
             metric::event(&event, metric::born_at(before, after));
             if is_wanted {
-                self.told.put(&event.task_id, event.body());
+                self.notifications.put(&event.task_id, event.body());
             }
         }
         self.note_ended_lease(before, after);
@@ -80,8 +80,8 @@ impl Service {
         is_wanted: bool,
         now: Timestamp,
     ) {
-        if let Some(waited) = of_executions::turn_taken(before, after) {
-            metric::turn_taken(&after.queue, waited);
+        if let Some(waited) = of_executions::turn_started(before, after) {
+            metric::turn_started(&after.queue, waited);
         }
         if matches!(after.state, ExecutionState::Ended(_)) && after.parent.is_none() {
             self.ports.queue.forget(&after.queue, after.incarnation);
@@ -94,7 +94,7 @@ impl Service {
                 self.waiters.ended(&event.execution_id);
             }
             if is_wanted {
-                self.told.put(&event.execution_id, event.body());
+                self.notifications.put(&event.execution_id, event.body());
             }
         }
     }
@@ -103,13 +103,13 @@ impl Service {
         let lease = |task: &Task| task.running().map(|running| running.lease);
         let held = before.and_then(lease).filter(|held| lease(after) != Some(*held));
         if let Some(held) = held {
-            self.told.pulse.ended(&held);
+            self.notifications.live_leases.ended(&held);
         }
     }
 
     /// Sends the events that wait. Never fails a call: they are news, not work.
-    pub(crate) async fn pass_on(&self) {
-        let messages = self.told.take();
+    pub(crate) async fn send_notifications(&self) {
+        let messages = self.notifications.take();
         if messages.is_empty() {
             return;
         }
@@ -126,6 +126,6 @@ impl Service {
 
     /// Sets the gauge of leases that are kept alive: for a process that hears all heartbeats there are.
     pub fn observe_heartbeats(&self) {
-        metric::active_heartbeats(self.told.pulse.count(self.now()));
+        metric::active_heartbeats(self.notifications.live_leases.count(self.now()));
     }
 }

@@ -14,7 +14,7 @@ const SERVED_AT_ONCE: usize = 32;
 type Job<A> = Box<dyn FnOnce() -> A + Send>;
 
 /// Cheap to clone; all clones are the same line.
-pub(super) struct Line<A>(Arc<Mutex<Waiting<A>>>);
+pub(super) struct RequestQueue<A>(Arc<Mutex<Waiting<A>>>);
 
 struct Waiting<A> {
     places: VecDeque<Arc<Place<A>>>,
@@ -35,18 +35,18 @@ enum Standing<A> {
 
 /// A future that stands in line from its first poll on. If it is dropped before its turn, its job is never run.
 pub(super) struct Request<A> {
-    line: Line<A>,
+    line: RequestQueue<A>,
     place: Arc<Place<A>>,
     is_in_line: bool,
 }
 
-impl<A> Clone for Line<A> {
+impl<A> Clone for RequestQueue<A> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<A> Line<A> {
+impl<A> RequestQueue<A> {
     pub(super) fn new() -> Self {
         Self(Arc::new(Mutex::new(Waiting { places: VecDeque::new(), is_served: false })))
     }
@@ -209,7 +209,10 @@ mod tests {
     }
 
     /// A request that, while it is served, polls the others: they find the engine taken and stay in line.
-    fn busy_with(line: &Line<usize>, others: Vec<(Request<usize>, Arc<Bell>)>) -> (Request<usize>, InLine) {
+    fn busy_with(
+        line: &RequestQueue<usize>,
+        others: Vec<(Request<usize>, Arc<Bell>)>,
+    ) -> (Request<usize>, InLine) {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let keep = Arc::clone(&kept);
         let request = line.request(move || {
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn who_finds_the_engine_free_serves_all_in_line_and_wakes_them() {
-        let line = Line::new();
+        let line = RequestQueue::new();
         let bells: Vec<_> = (1..=3).map(|_| Arc::new(Bell::default())).collect();
         let others = bells.iter().zip(1..).map(|(bell, n)| (line.request(move || n), Arc::clone(bell)));
         let (mut first, kept) = busy_with(&line, others.collect());
@@ -237,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_long_line_is_left_to_the_first_who_waits() {
-        let line = Line::new();
+        let line = RequestQueue::new();
         let bells: Vec<_> = (0..=SERVED_AT_ONCE).map(|_| Arc::new(Bell::default())).collect();
         let others = bells.iter().zip(1..).map(|(bell, n)| (line.request(move || n), Arc::clone(bell)));
         let (mut first, kept) = busy_with(&line, others.collect());
@@ -257,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_request_dropped_before_its_turn_is_not_served() {
-        let line = Line::new();
+        let line = RequestQueue::new();
         let served = Arc::new(AtomicBool::new(false));
         let mark = Arc::clone(&served);
         let mut waiting = line.request(move || mark.fetch_or(true, Ordering::SeqCst));
@@ -272,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_for_whoever_asked_and_does_not_close_the_line() {
-        let line = Line::new();
+        let line = RequestQueue::new();
         let (mut first, kept) =
             busy_with(&line, vec![(line.request(|| panic!("on purpose")), Arc::default())]);
         assert_eq!(poll(&mut first, &Arc::default()), Poll::Ready(0));

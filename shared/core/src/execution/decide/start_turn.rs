@@ -2,13 +2,13 @@
 
 use crate::command::Context;
 use crate::duration::Millis;
-use crate::execution::command::{CodeTerms, Take};
-use crate::execution::decision::{Decision, Reply, TakeReply};
+use crate::execution::command::{CodeTerms, StartTurn};
+use crate::execution::decision::{Decision, Reply, StartTurnReply};
 use crate::execution::journal::{Entry, Happened};
-use crate::execution::update::{settled_or_unchanged, update};
+use crate::execution::update::{expired_or_unchanged, update};
 use crate::execution::{
-    Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, Stuck, Turn, attempts, closing, due,
-    entries, size,
+    Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, Stuck, Turn, append, attempts, closing,
+    due, size,
 };
 use crate::failure::Failure;
 
@@ -16,44 +16,44 @@ use crate::failure::Failure;
 /// something that has been seen to: kept until the end, one more would be left by each.
 const EARLY: Millis = Millis::from_secs(10);
 
-pub(super) fn decide(execution: &Execution, take: &Take, context: &Context<'_>) -> Decision {
-    let reply = |reply| Ok(Reply::Take(reply));
+pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Decision {
+    let reply = |reply| Ok(Reply::StartTurn(reply));
     if take.incarnation.is_some_and(|incarnation| incarnation != execution.incarnation) {
-        return Decision::unchanged(execution, reply(TakeReply::Spent));
+        return Decision::unchanged(execution, reply(StartTurnReply::Spent));
     }
     let now = context.now;
-    let settled = closing::settle(execution, context);
+    let settled = closing::expire(execution, context);
     let current = settled.as_ref().unwrap_or(execution);
-    let refuse = |answer| settled_or_unchanged(execution, settled.clone(), context, reply(answer));
+    let refuse = |answer| expired_or_unchanged(execution, settled.clone(), context, reply(answer));
     match &current.state {
-        ExecutionState::Ended(_) if settled.is_none() => refuse(TakeReply::Spent),
-        ExecutionState::Ended(_) => closed_by(refuse(TakeReply::Spent)),
-        ExecutionState::Closing(_) => refuse(TakeReply::Closing),
-        ExecutionState::Running(turn) if turn.lease == take.lease => refuse(TakeReply::Taken),
+        ExecutionState::Ended(_) if settled.is_none() => refuse(StartTurnReply::Spent),
+        ExecutionState::Ended(_) => closed_by(refuse(StartTurnReply::Spent)),
+        ExecutionState::Closing(_) => refuse(StartTurnReply::Closing),
+        ExecutionState::Running(turn) if turn.lease == take.lease => refuse(StartTurnReply::Started),
         // The message of a worker that was lost shows again shortly before its lease is over.
         ExecutionState::Running(turn)
             if turn.lease_expires_at > now && !attempts::is_overdue(current, now) =>
         {
             let available_at = turn.lease_expires_at;
             let is_soon = available_at <= now.plus(EARLY);
-            refuse(if is_soon { TakeReply::Early { available_at } } else { TakeReply::Held })
+            refuse(if is_soon { StartTurnReply::Early { available_at } } else { StartTurnReply::Held })
         }
         // An operator's word brings another hint.
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_)
             if current.is_held() =>
         {
-            refuse(TakeReply::Spent)
+            refuse(StartTurnReply::Spent)
         }
         ExecutionState::Pending(ready) if ready.available_at > now => refuse(if ready.hint_later {
-            TakeReply::Spent
+            StartTurnReply::Spent
         } else {
-            TakeReply::Early { available_at: ready.available_at }
+            StartTurnReply::Early { available_at: ready.available_at }
         }),
         // It failed just now, and the code that deals with that has a hint of its own.
-        ExecutionState::Pending(_) if settled.is_some() => refuse(TakeReply::Spent),
+        ExecutionState::Pending(_) if settled.is_some() => refuse(StartTurnReply::Spent),
         ExecutionState::Waiting(waiting) if !due::is_ready(waiting, current, now) => {
             let until = waiting.until.filter(|at| !waiting.hint_later && *at <= now.plus(EARLY));
-            refuse(until.map_or(TakeReply::Spent, |available_at| TakeReply::Early { available_at }))
+            refuse(until.map_or(StartTurnReply::Spent, |available_at| StartTurnReply::Early { available_at }))
         }
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {
             begin(execution, take, context)
@@ -62,11 +62,11 @@ pub(super) fn decide(execution: &Execution, take: &Take, context: &Context<'_>) 
 }
 
 /// The next turn, unless too many have come to nothing.
-fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Decision {
-    let spent = Ok(Reply::Take(TakeReply::Spent));
+fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Decision {
+    let spent = Ok(Reply::StartTurn(StartTurnReply::Spent));
     let mut after = execution.clone();
     heed(&mut after, &take.terms);
-    if let Some(settled) = closing::settle(&after, context) {
+    if let Some(settled) = closing::expire(&after, context) {
         // Its deadline passed before anybody knew of it.
         return closed_by(update(execution, settled, context, spent));
     }
@@ -93,7 +93,7 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Decision 
         return park(execution, context);
     }
     if execution.turn().is_some() && take.company.is_shared() {
-        let suspect = Ok(Reply::Take(TakeReply::Suspect));
+        let suspect = Ok(Reply::StartTurn(StartTurnReply::Suspect));
         return Decision::unchanged(execution, suspect);
     }
     after.idle_turns = idle_turns + 1;
@@ -109,9 +109,9 @@ fn begin(execution: &Execution, take: &Take, context: &Context<'_>) -> Decision 
         under_way: vec![],
     });
     if execution.turn().is_some() {
-        size::note_if_it_fits(&mut after, entries::TURN_LOST, context);
+        size::note_if_it_fits(&mut after, append::TURN_LOST, context);
     }
-    update(execution, after, context, Ok(Reply::Take(TakeReply::Taken)))
+    update(execution, after, context, Ok(Reply::StartTurn(StartTurnReply::Started)))
 }
 
 /// What its code says counts where whoever started it said nothing, as long as the code hasn't done anything: one that
@@ -136,7 +136,7 @@ const fn is_of_the_code(entry: &Entry) -> bool {
 
 /// Its queue is paused: the hint that led here is deleted, and resuming the queue sends another one.
 fn park(execution: &Execution, context: &Context<'_>) -> Decision {
-    let parked = Ok(Reply::Take(TakeReply::Parked));
+    let parked = Ok(Reply::StartTurn(StartTurnReply::Parked));
     if execution.parked {
         return Decision::unchanged(execution, parked);
     }
@@ -148,7 +148,7 @@ fn closed_by(mut decision: Decision) -> Decision {
     if let Ok((execution, reply)) = &mut decision.outcome
         && matches!(execution.state, ExecutionState::Closing(_))
     {
-        *reply = Reply::Take(TakeReply::Closing);
+        *reply = Reply::StartTurn(StartTurnReply::Closing);
     }
     decision
 }

@@ -15,7 +15,7 @@ use tickover_core::task::Failure;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_service::Service;
 use tickover_service::claim::ClaimRequest;
-use tickover_service::executions::{RemoteStep, StartRequest, Suspended, TakenTurn, Work};
+use tickover_service::executions::{RemoteStep, StartRequest, StartedTurn, Suspended, Work};
 
 use crate::lines::Log;
 use crate::measures::{found, has};
@@ -41,7 +41,7 @@ pub(crate) async fn next(service: &Service) -> Option<Work> {
     service.next_work(&queue(), &request).await.unwrap().pop()
 }
 
-pub(crate) async fn turn(service: &Service) -> TakenTurn {
+pub(crate) async fn turn(service: &Service) -> StartedTurn {
     match next(service).await {
         Some(Work::Turn(turn)) => *turn,
         other => panic!("no turn: {other:?}"),
@@ -50,7 +50,7 @@ pub(crate) async fn turn(service: &Service) -> TakenTurn {
 
 pub(crate) async fn close(
     service: &Service,
-    turn: &TakenTurn,
+    turn: &StartedTurn,
     entries: Vec<Entry>,
     outcome: ExecutionOutcome,
 ) {
@@ -65,7 +65,7 @@ fn step(service: &Service, name: &str, outcome: StepOutcome) -> Entry {
 }
 
 /// Ends a turn in which a remote step was begun.
-pub(crate) async fn begin(service: &Service, turn: &TakenTurn, name: &str, timeout: Option<Millis>) {
+pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, timeout: Option<Millis>) {
     let name = StepName::parse(name).unwrap();
     let schedule_to_close = timeout.map(|after| LifeTimeout { after, is_error: true });
     let step = RemoteStep {

@@ -16,7 +16,7 @@ use crate::service::Service;
 impl Service {
     /// The command as it is to be decided on over this record, after it was decided on over the one that its turn had
     /// seen; nothing where it stays as it is.
-    pub(crate) async fn asked_again(
+    pub(crate) async fn rebased(
         &self,
         command: &Command,
         seen: &Execution,
@@ -28,11 +28,11 @@ impl Service {
             Command::Suspend(suspend) => (suspend.lease, &mut suspend.entries, None),
             Command::Close(close) => (close.lease, &mut close.entries, Some(&mut close.ending)),
             Command::Start(_)
-            | Command::Take(_)
-            | Command::Renew { .. }
+            | Command::StartTurn(_)
+            | Command::Heartbeat { .. }
             | Command::Release { .. }
-            | Command::Offer(_)
-            | Command::Drain { .. }
+            | Command::SendEvent(_)
+            | Command::ClearEvents { .. }
             | Command::Cancel
             | Command::Terminate
             | Command::Pause
@@ -40,7 +40,7 @@ impl Service {
             | Command::Restart(_)
             | Command::RetryStep { .. }
             | Command::Finish(_)
-            | Command::GoneThrough(_)
+            | Command::NoteProgress(_)
             | Command::Unpark
             | Command::Due(_)
             | Command::Timer { .. } => return Ok(None),
@@ -78,7 +78,7 @@ fn entries_of(execution: &Execution) -> usize {
 /// Whether a wait took an event that may have been thrown away meanwhile.
 fn takes_what_is_gone(entries: &[Entry], since: &[Entry]) -> bool {
     let is_gone = |of: &EventName| {
-        since.iter().any(|entry| matches!(&entry.what, Happened::Drained { name, .. } if name == of))
+        since.iter().any(|entry| matches!(&entry.what, Happened::EventsCleared { name, .. } if name == of))
     };
     entries
         .iter()

@@ -15,20 +15,20 @@ const FILES_KEPT: usize = 40;
 /// Fewest connections: a page and a few workers.
 const CONNECTIONS_MIN: usize = 8;
 
-pub(super) struct Places {
+pub(super) struct Permits {
     maximum: usize,
     taken: Mutex<(u64, BTreeMap<u64, Arc<Connection>>)>,
     room: Arc<Notify>,
 }
 
 /// A connection's place: it is free again when this is dropped.
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct Permit {
+    permits: Arc<Permits>,
     number: u64,
     pub(super) connection: Arc<Connection>,
 }
 
-impl Places {
+impl Permits {
     pub(super) fn new(maximum: Option<usize>) -> Self {
         let maximum = maximum.unwrap_or_else(by_open_files).max(1);
         Self { maximum, taken: Mutex::default(), room: Arc::default() }
@@ -51,13 +51,13 @@ impl Places {
         }
     }
 
-    pub(super) fn take(self: &Arc<Self>) -> Place {
+    pub(super) fn take(self: &Arc<Self>) -> Permit {
         let connection = Arc::new(Connection::new(Arc::clone(&self.room)));
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let number = taken.0;
         taken.0 += 1;
         taken.1.insert(number, Arc::clone(&connection));
-        Place { places: Arc::clone(self), number, connection }
+        Permit { permits: Arc::clone(self), number, connection }
     }
 
     fn count(&self) -> usize {
@@ -65,10 +65,10 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.places.taken.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&self.number);
-        self.places.room.notify_one();
+        self.permits.taken.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&self.number);
+        self.permits.room.notify_one();
     }
 }
 

@@ -19,7 +19,7 @@ const OVERTAKEN_BY: Millis = Millis::from_secs(300);
 const MISSING_MAX: Millis = Millis::from_secs(3_600);
 
 /// A record as the due index sees it.
-pub(crate) trait Placed {
+pub(crate) trait HasDueSlot {
     /// Whose place it is.
     fn record_id(&self) -> RecordId;
     /// The place.
@@ -31,7 +31,7 @@ pub(crate) trait Placed {
     /// The latest place that its state allows.
     fn latest(&self, now: Timestamp, limits: &Limits) -> Option<Due>;
     /// Whether a worker has it: then its message stands in for its backstop.
-    fn is_in_hands(&self) -> bool;
+    fn is_leased(&self) -> bool;
     /// The earliest instant that users can see.
     fn visible_at(&self) -> Option<Timestamp> {
         earliest(self.instants())
@@ -40,7 +40,7 @@ pub(crate) trait Placed {
 
 /// Where an updated record goes in the due index.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Placement {
+pub(crate) enum SlotChange {
     /// Where it is, unless that is too late.
     KeepOrLower,
     /// The same, and no timer is sent: instants only move away, and the timers on their way go on to them.
@@ -51,23 +51,23 @@ pub(crate) enum Placement {
 
 /// Puts a changed record into its place, and gives the timer that has to be sent for it, if its instant comes
 /// before any tick is sure to hand it over.
-pub(crate) fn resettle<R: Placed>(
+pub(crate) fn move_slot<R: HasDueSlot>(
     before: &R,
     after: &mut R,
-    placement: Placement,
+    placement: SlotChange,
     context: &Context<'_>,
 ) -> Option<Effect> {
     let wanted = match placement {
-        Placement::KeepOrLower => lower_for_new_instants(before, after, context),
-        Placement::Keep => keep_or_lower(before.due(), bound(after, context)),
-        Placement::Latest => after.latest(context.now, context.limits),
+        SlotChange::KeepOrLower => lower_for_new_instants(before, after, context),
+        SlotChange::Keep => keep_or_lower(before.due(), bound(after, context)),
+        SlotChange::Latest => after.latest(context.now, context.limits),
     };
-    settle_in(before.due(), wanted, after, context)
+    put_in_slot(before.due(), wanted, after, context)
 }
 
 /// The place of a record after a change: where it is, unless that is too late, or from there nobody would see a
 /// new instant in time.
-fn lower_for_new_instants<R: Placed>(before: &R, after: &R, context: &Context<'_>) -> Option<Due> {
+fn lower_for_new_instants<R: HasDueSlot>(before: &R, after: &R, context: &Context<'_>) -> Option<Due> {
     let bound = bound(after, context);
     let kept = keep_or_lower(before.due(), bound);
     let overlooks =
@@ -76,12 +76,12 @@ fn lower_for_new_instants<R: Placed>(before: &R, after: &R, context: &Context<'_
 }
 
 /// The earliest instant that a user can see, if this change is what made it.
-pub(crate) fn new_instant<R: Placed>(before: &R, after: &R) -> Option<Timestamp> {
+pub(crate) fn new_instant<R: HasDueSlot>(before: &R, after: &R) -> Option<Timestamp> {
     after.visible_at().filter(|at| !before.instants().contains(&Some(*at)))
 }
 
 /// Puts the record into its new place, with the timer for it.
-pub(crate) fn settle_in<R: Placed>(
+pub(crate) fn put_in_slot<R: HasDueSlot>(
     before: Option<Due>,
     wanted: Option<Due>,
     after: &mut R,
@@ -102,7 +102,7 @@ pub(crate) fn settle_in<R: Placed>(
 }
 
 /// A new place in the due index, with the timer that its writer has to send.
-pub(crate) fn armed<R: Placed>(record: &R, place: Due, now: Timestamp) -> (Due, Option<Effect>) {
+pub(crate) fn armed<R: HasDueSlot>(record: &R, place: Due, now: Timestamp) -> (Due, Option<Effect>) {
     let soon = record.visible_at().filter(|at| *at <= now.plus(TIMER_HORIZON));
     let Some(at) = soon else { return (place, None) };
     let kind = if place.at == at { DueKind::Armed } else { place.kind };
@@ -111,7 +111,7 @@ pub(crate) fn armed<R: Placed>(record: &R, place: Due, now: Timestamp) -> (Due, 
 }
 
 /// The timer that goes on to the record's next instant, for one that was sent for the place `due_at` and has come.
-pub(crate) fn next_timer<R: Placed>(record: &R, due_at: Timestamp, now: Timestamp) -> Option<Effect> {
+pub(crate) fn next_timer<R: HasDueSlot>(record: &R, due_at: Timestamp, now: Timestamp) -> Option<Effect> {
     // Elsewhere by now: whoever moved it sent another timer, or left it to a tick. Two would go on side by side.
     let stands = record.due().is_some_and(|due| due.at == due_at);
     // What is further away is the tick's: it finds the record here within a minute or two, and moves it there.
@@ -123,10 +123,10 @@ pub(crate) fn next_timer<R: Placed>(record: &R, due_at: Timestamp, now: Timestam
 /// claim or heartbeat has no need to touch the index: only instants that users can see count. But it can be lost as
 /// well: a record that lies further ahead than any look for a lost one, because it waited for something far away, is
 /// moved all the same.
-fn bound<R: Placed>(after: &R, context: &Context<'_>) -> Option<Due> {
+fn bound<R: HasDueSlot>(after: &R, context: &Context<'_>) -> Option<Due> {
     let latest = after.latest(context.now, context.limits)?;
     let farthest = context.now.plus(context.limits.backstop_max);
-    match after.due().filter(|due| after.is_in_hands() && due.at <= farthest) {
+    match after.due().filter(|due| after.is_leased() && due.at <= farthest) {
         Some(current) => {
             Some(after.visible_at().map_or(current, |at| Due { at, kind: DueKind::Instant, ..latest }))
         }
@@ -135,8 +135,8 @@ fn bound<R: Placed>(after: &R, context: &Context<'_>) -> Option<Due> {
 }
 
 /// What the store has to see to where a place stays as it was read: a tick may have moved it later meanwhile.
-pub(crate) fn insists_on<R: Placed>(before: &R, after: &R, context: &Context<'_>) -> Option<Timestamp> {
-    let insisted = if after.is_in_hands() {
+pub(crate) fn insists_on<R: HasDueSlot>(before: &R, after: &R, context: &Context<'_>) -> Option<Timestamp> {
+    let insisted = if after.is_leased() {
         after.visible_at()
     } else {
         after.latest(context.now, context.limits).map(|due| due.at)
@@ -160,9 +160,9 @@ pub(crate) fn place(visible_at: Option<Timestamp>, own: Due, now: Timestamp) -> 
 }
 
 /// What to do about a hint that may be lost.
-pub(crate) enum Look {
+pub(crate) enum Probe {
     /// Nothing yet: the next look is from this place.
-    Again(Due),
+    Later(Due),
     /// It counts as lost: another one is to be sent.
     Send,
 }
@@ -171,24 +171,24 @@ pub(crate) enum Look {
 ///
 /// `waits_since` is since when the record has been waiting for somebody to read its hint, `needed_at` when it last
 /// needed one, `due` the place where it was found.
-pub(crate) fn look_for_hint<R: Placed>(
+pub(crate) fn probe_hint<R: HasDueSlot>(
     record: &R,
     waits_since: Option<Timestamp>,
     needed_at: Timestamp,
     due: Due,
     queue: &QueueView,
     context: &Context<'_>,
-) -> Look {
+) -> Probe {
     let now = context.now;
     let later = |since| rest(record.visible_at(), due, since, context);
     // While a worker is alive, or it may not start yet, nothing can be lost.
-    let Some(waits_since) = waits_since else { return Look::Again(later(needed_at)) };
+    let Some(waits_since) = waits_since else { return Probe::Later(later(needed_at)) };
     let age = now.since(waits_since);
     if age < context.limits.backstop {
         // Its place, and an empty queue seen there, are left from an earlier wait.
-        return Look::Again(later(waits_since));
+        return Probe::Later(later(waits_since));
     }
-    let again = |at, kind| Look::Again(place(record.visible_at(), Due { at, kind, shard: due.shard }, now));
+    let again = |at, kind| Probe::Later(place(record.visible_at(), Due { at, kind, shard: due.shard }, now));
     let overtaken = queue.watermark.is_some_and(|mark| mark >= waits_since.plus(OVERTAKEN_BY));
     match queue.standing {
         Standing::Answers => {}
@@ -202,7 +202,7 @@ pub(crate) fn look_for_hint<R: Placed>(
     }
     let empty_twice = queue.looks_empty && due.kind == DueKind::Recheck;
     if overtaken || empty_twice || age >= context.limits.backstop_max {
-        return Look::Send;
+        return Probe::Send;
     }
     if queue.looks_empty {
         return again(now.plus(RECHECK_AFTER), DueKind::Recheck);
@@ -210,7 +210,7 @@ pub(crate) fn look_for_hint<R: Placed>(
     let later = later(waits_since);
     match overtaken_soon(waits_since, queue, context).filter(|at| *at < later.at) {
         Some(sooner) => again(sooner, DueKind::Backstop),
-        None => Look::Again(later),
+        None => Probe::Later(later),
     }
 }
 

@@ -15,18 +15,18 @@ use crate::telemetry::field;
 
 impl Service {
     /// Tells an execution that a remote step or child of its has ended. Where that fails, it looks for itself.
-    pub(crate) async fn tell_parent(&self, parent: &Parent) {
-        if let Err(error) = self.try_to_tell(parent).await {
+    pub(crate) async fn notify_parent(&self, parent: &Parent) {
+        if let Err(error) = self.try_to_notify(parent).await {
             tracing::warn!({ field::EXECUTION_ID } = %parent.execution, %error, "not told; it will look");
         }
     }
 
     /// Tells the parents that are among these effects, and takes them out. A child that is closing has its outcome, so
     /// its parent can see it before the child is closed for good.
-    pub(crate) async fn tell_first(&self, effects: &mut Vec<Effect>) -> Result<(), ServiceError> {
+    pub(crate) async fn notify_parents_first(&self, effects: &mut Vec<Effect>) -> Result<(), ServiceError> {
         for effect in effects.iter() {
-            let Effect::Tell(parent) = effect else { continue };
-            match self.try_to_tell(parent).await {
+            let Effect::NotifyParent(parent) = effect else { continue };
+            match self.try_to_notify(parent).await {
                 Ok(()) => {}
                 // The parent can't be told by anybody, and the child must end all the same.
                 Err(error @ ServiceError::Corrupt { .. }) => {
@@ -35,11 +35,11 @@ impl Service {
                 Err(error) => return Err(error),
             }
         }
-        effects.retain(|effect| !matches!(effect, Effect::Tell(_)));
+        effects.retain(|effect| !matches!(effect, Effect::NotifyParent(_)));
         Ok(())
     }
 
-    async fn try_to_tell(&self, parent: &Parent) -> Result<(), ServiceError> {
+    async fn try_to_notify(&self, parent: &Parent) -> Result<(), ServiceError> {
         if !self.is_last_of_its_join(parent).await? {
             return Ok(());
         }
@@ -51,7 +51,11 @@ impl Service {
 
     /// Tells an execution of a step or child whose message has come again after its end: the process that ended it may
     /// have died before it told. Does nothing where the parent can have heard of it.
-    pub(crate) async fn tell_again(&self, parent: &Parent, ended_at: Timestamp) -> Result<(), ServiceError> {
+    pub(crate) async fn notify_again(
+        &self,
+        parent: &Parent,
+        ended_at: Timestamp,
+    ) -> Result<(), ServiceError> {
         let Some(execution) = self.open_parent(parent).await? else { return Ok(()) };
         if due::has_not_heard_of(&execution, ended_at) && self.is_last_of_its_join(parent).await? {
             return self.wake(execution).await;
@@ -64,7 +68,7 @@ impl Service {
         let Some(slot) = parent.slot else { return Ok(true) };
         // Each mark moves it. Should it be too early all the same, the execution finds out by its own look.
         let expires_at = ahead_of_journal(self.now(), &self.limits);
-        let marked = self.patiently(|| self.ports.store.join(parent, slot, expires_at)).await?;
+        let marked = self.with_retries(|| self.ports.store.join(parent, slot, expires_at)).await?;
         Ok(marked >= slot.of)
     }
 
@@ -81,7 +85,7 @@ impl Service {
         // First, because after the wake no other message would reveal that its hint was lost.
         let execution = self.look_soon(execution).await?;
         let writes = [Write::Wake { id: execution.id.clone(), incarnation: execution.incarnation }];
-        self.patiently(|| self.ports.store.commit(&writes)).await?;
+        self.with_retries(|| self.ports.store.commit(&writes)).await?;
         if is_asleep(&execution) {
             tracing::info!({ field::EXECUTION_ID } = %execution.id, "resuming");
         }
@@ -93,9 +97,9 @@ impl Service {
     /// to be told may be lost.
     async fn look_soon(&self, mut execution: Execution) -> Result<Execution, ServiceError> {
         for tries in 0..CONFLICTS_MAX {
-            let Some(to) = due::place_when_told(&execution, self.now(), &self.limits) else { break };
+            let Some(to) = due::slot_when_notified(&execution, self.now(), &self.limits) else { break };
             let writes = [Write::RearmExecution { execution: Box::new(execution.clone()), to }];
-            match self.patiently(|| self.ports.store.commit(&writes)).await {
+            match self.with_retries(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => break,
                 Err(StoreError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),

@@ -66,7 +66,7 @@ const fn opens(entry: &Entry) -> i32 {
         | Happened::Fired { .. }
         | Happened::Event { .. }
         | Happened::Waited { .. }
-        | Happened::Drained { .. }
+        | Happened::EventsCleared { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => 0,
     }
@@ -77,7 +77,7 @@ fn waits(entry: &Entry) -> i32 {
     match &entry.what {
         Happened::Event { .. } => 1,
         Happened::Waited { event: Some(_), .. } => -1,
-        Happened::Drained { count, .. } => i32::try_from(*count).map_or(i32::MIN, |count| -count),
+        Happened::EventsCleared { count, .. } => i32::try_from(*count).map_or(i32::MIN, |count| -count),
         Happened::Waited { event: None, .. }
         | Happened::Remote { .. }
         | Happened::Child { .. }
@@ -96,7 +96,7 @@ fn waits(entry: &Entry) -> i32 {
 /// them for a part of the journal.
 pub(super) fn seal(execution: &mut Execution, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
     let mut segments = Vec::new();
-    for entries in parts(std::mem::take(&mut execution.journal)) {
+    for entries in segments_of(std::mem::take(&mut execution.journal)) {
         let number = execution.sealed.map_or(0, |sealed| sealed.segments) + 1;
         let before = execution.sealed.map(|sealed| sealed.last);
         let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
@@ -115,7 +115,7 @@ pub(super) fn seal(execution: &mut Execution, context: &Context<'_>) -> Vec<(Seg
 }
 
 /// Entries in parts that an item can hold.
-fn parts(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
+fn segments_of(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
     let mut parts: Vec<Vec<Entry>> = Vec::new();
     let mut room = 0;
     for entry in entries {

@@ -23,12 +23,12 @@ enum Said {
 
 /// The claims that failed since one was answered.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct ClaimFailures {
     failures: u32,
     said: Said,
 }
 
-impl Patience {
+impl ClaimFailures {
     /// Notes that a claim was answered.
     pub(super) fn answered(&mut self) {
         if self.said == Said::Unreachable {

@@ -21,7 +21,7 @@ use super::state::{Due, State};
 const READ_AHEAD: usize = 32;
 
 /// What the code is told.
-pub(super) enum Heard {
+pub(super) enum Delivered {
     /// That something which it waits for has ended. Who polls it has been woken.
     Something,
     /// Nothing before these are read.
@@ -32,7 +32,7 @@ pub(super) enum Heard {
 
 impl State {
     /// Tells the code of the next outcome that it waits for. It has to be at rest.
-    pub(super) fn hear(&mut self) -> Heard {
+    pub(super) fn deliver(&mut self) -> Delivered {
         self.told = None;
         while let Some((place, number)) =
             self.asked.first_key_value().map(|(place, number)| (*place, *number))
@@ -49,16 +49,16 @@ impl State {
                 Some(_) | None => self.replay.pass(),
             }
         }
-        Heard::Nothing
+        Delivered::Nothing
     }
 
     fn is_over(&self, number: u64) -> bool {
         self.needs.get(&number).is_none_or(|waiting| waiting.ended.is_some())
     }
 
-    fn tell(&mut self, number: u64) -> Heard {
+    fn tell(&mut self, number: u64) -> Delivered {
         let Some(Waiting { need, ended, .. }) = self.needs.get(&number) else {
-            return Heard::Something;
+            return Delivered::Something;
         };
         let (name, ended) = (need.name().clone(), *ended);
         self.stand_back();
@@ -66,7 +66,7 @@ impl State {
         let due = self.heard.first_key_value().map(|(_, due)| *due).filter(|_| ended.is_none());
         for next in due.and_then(|due| self.name_of(due)).iter().chain([&name]) {
             if self.unread(next).is_some() {
-                return Heard::NotYet(self.to_read(next));
+                return Delivered::NotYet(self.to_read(next));
             }
         }
         match ended {
@@ -82,7 +82,7 @@ impl State {
         }
         self.told = Some(number);
         self.last_heard = Some(name);
-        Heard::Something
+        Delivered::Something
     }
 
     fn name_of(&self, number: u64) -> Option<StepName> {

@@ -2,22 +2,22 @@
 
 use crate::command::Context;
 use crate::error::Reject;
-use crate::execution::command::Offer;
+use crate::execution::command::SendEvent;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened};
-use crate::execution::update::{settled_or_unchanged, turn, update};
-use crate::execution::{Execution, ExecutionState, Waiting, closing, due, entries};
+use crate::execution::update::{expired_or_unchanged, turn, update};
+use crate::execution::{Execution, ExecutionState, Waiting, append, closing, due};
 use crate::id::EventId;
 
-pub(super) fn decide(execution: &Execution, offer: &Offer, context: &Context<'_>) -> Decision {
-    let settled = closing::settle(execution, context);
+pub(super) fn decide(execution: &Execution, offer: &SendEvent, context: &Context<'_>) -> Decision {
+    let settled = closing::expire(execution, context);
     let current = settled.as_ref().unwrap_or(execution);
     if let Some(closed) = current.closed() {
         let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
-        return settled_or_unchanged(execution, settled, context, Err(reject));
+        return expired_or_unchanged(execution, settled, context, Err(reject));
     }
     if offer.id.is_some() && offer.seen_segments != current.sealed.map_or(0, |sealed| sealed.segments) {
-        return settled_or_unchanged(execution, settled, context, Ok(Reply::Changed { changed: false }));
+        return expired_or_unchanged(execution, settled, context, Ok(Reply::Changed { changed: false }));
     }
     if offer.known || offer.id.as_ref().is_some_and(|id| holds(current, id)) {
         return repeat(execution, settled, context);
@@ -26,19 +26,19 @@ pub(super) fn decide(execution: &Execution, offer: &Offer, context: &Context<'_>
     after.trace = current.trace.or(offer.trace);
     let what =
         Happened::Event { name: offer.name.clone(), id: offer.id.clone(), payload: offer.payload.clone() };
-    if let Err(reject) = entries::record(&mut after, &[Entry { at: context.now, what }], context) {
-        return settled_or_unchanged(execution, settled, context, Err(reject));
+    if let Err(reject) = append::record(&mut after, &[Entry { at: context.now, what }], context) {
+        return expired_or_unchanged(execution, settled, context, Err(reject));
     }
     stir(&mut after, context);
-    update(execution, after, context, Ok(Reply::Offered { duplicate: false }))
+    update(execution, after, context, Ok(Reply::EventSent { duplicate: false }))
 }
 
 /// The same event again. If it still waits to be seen, its hint may have been lost: this call sends it again.
 fn repeat(execution: &Execution, settled: Option<Execution>, context: &Context<'_>) -> Decision {
     let is_unseen = matches!(&execution.state, ExecutionState::Waiting(waiting) if waiting.stirred);
     let hint = due::hint_arrives_at(execution).filter(|_| settled.is_none() && is_unseen);
-    let reply = Ok(Reply::Offered { duplicate: true });
-    let mut decision = settled_or_unchanged(execution, settled, context, reply);
+    let reply = Ok(Reply::EventSent { duplicate: true });
+    let mut decision = expired_or_unchanged(execution, settled, context, reply);
     decision.effects.extend(hint.map(|at| turn(execution, at)));
     decision
 }

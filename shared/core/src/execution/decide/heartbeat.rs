@@ -1,22 +1,22 @@
 //! renew: the turn's worker is alive.
 
 use crate::command::Context;
+use crate::due_slot::SlotChange;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::update::{held_by, settled_or_unchanged, update_placed};
+use crate::execution::update::{expired_or_unchanged, held_by, update_in_slot};
 use crate::execution::{Execution, ExecutionState, Turn, closing};
 use crate::id::LeaseId;
-use crate::place::Placement;
 
 pub(super) fn decide(execution: &Execution, lease: &LeaseId, context: &Context<'_>) -> Decision {
-    let settled = closing::settle(execution, context);
+    let settled = closing::expire(execution, context);
     match held_by(execution, lease).filter(|_| settled.is_none()) {
         Some(turn) => {
             let lease_expires_at = closing::lease_end(execution, turn.lease_length, context.now);
             let mut after = execution.clone();
             after.state = ExecutionState::Running(Turn { lease_expires_at, ..turn.clone() });
-            update_placed(execution, after, Placement::Keep, context, Ok(Reply::Renewed))
+            update_in_slot(execution, after, SlotChange::Keep, context, Ok(Reply::Renewed))
         }
-        None => settled_or_unchanged(execution, settled, context, Err(Reject::TurnLost)),
+        None => expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost)),
     }
 }

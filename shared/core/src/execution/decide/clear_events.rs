@@ -4,8 +4,8 @@ use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened};
-use crate::execution::update::{settled_or_unchanged, update};
-use crate::execution::{Execution, closing, entries};
+use crate::execution::update::{expired_or_unchanged, update};
+use crate::execution::{Execution, append, closing};
 use crate::id::EventName;
 
 pub(super) fn decide(
@@ -15,18 +15,18 @@ pub(super) fn decide(
     seen_version: u64,
     context: &Context<'_>,
 ) -> Decision {
-    let settled = closing::settle(execution, context);
+    let settled = closing::expire(execution, context);
     let current = settled.as_ref().unwrap_or(execution);
     if let Some(closed) = current.closed() {
         let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
-        return settled_or_unchanged(execution, settled, context, Err(reject));
+        return expired_or_unchanged(execution, settled, context, Err(reject));
     }
     if count == 0 || seen_version != execution.version {
-        return settled_or_unchanged(execution, settled, context, Ok(Reply::Drained(0)));
+        return expired_or_unchanged(execution, settled, context, Ok(Reply::EventsCleared(0)));
     }
     let mut after = current.clone();
-    let what = Happened::Drained { name: name.clone(), count };
+    let what = Happened::EventsCleared { name: name.clone(), count };
     // Whatever the limits say: this makes room.
-    entries::append(&mut after, &[Entry { at: context.now, what }]);
-    update(execution, after, context, Ok(Reply::Drained(count)))
+    append::append(&mut after, &[Entry { at: context.now, what }]);
+    update(execution, after, context, Ok(Reply::EventsCleared(count)))
 }

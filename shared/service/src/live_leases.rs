@@ -12,21 +12,21 @@ const FORGET_EVERY: Millis = Millis::from_secs(60);
 
 /// Leases with the instant at which each runs out.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse(Mutex<Beats>);
+pub(crate) struct LiveLeases(Mutex<Leases>);
 
 #[derive(Debug, Default)]
-struct Beats {
+struct Leases {
     until: HashMap<LeaseId, Timestamp>,
     forgotten_at: Option<Timestamp>,
 }
 
-impl Pulse {
+impl LiveLeases {
     /// A heartbeat renewed the lease.
     pub(crate) fn renewed(&self, lease: LeaseId, expires_at: Timestamp, now: Timestamp) {
-        let mut beats = self.lock();
-        beats.until.insert(lease, expires_at);
-        if beats.forgotten_at.is_none_or(|at| now.since(at) >= FORGET_EVERY) {
-            beats.forget(now);
+        let mut leases = self.lock();
+        leases.until.insert(lease, expires_at);
+        if leases.forgotten_at.is_none_or(|at| now.since(at) >= FORGET_EVERY) {
+            leases.forget(now);
         }
     }
 
@@ -37,17 +37,17 @@ impl Pulse {
 
     /// How many are alive.
     pub(crate) fn count(&self, now: Timestamp) -> usize {
-        let mut beats = self.lock();
-        beats.forget(now);
-        beats.until.len()
+        let mut leases = self.lock();
+        leases.forget(now);
+        leases.until.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Beats> {
+    fn lock(&self) -> MutexGuard<'_, Leases> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Beats {
+impl Leases {
     fn forget(&mut self, now: Timestamp) {
         self.until.retain(|_, until| *until > now);
         self.forgotten_at = Some(now);
@@ -60,25 +60,25 @@ mod tests {
 
     #[test]
     fn leases_count_while_they_are_renewed_and_not_after_they_end_or_run_out() {
-        let pulse = Pulse::default();
+        let live_leases = LiveLeases::default();
         let at = |secs: i64| Timestamp::from_millis(secs * 1_000);
         let lease = |number: u8| LeaseId::from_bytes([number; 16]);
-        pulse.renewed(lease(1), at(60), at(0));
-        pulse.renewed(lease(2), at(60), at(0));
-        pulse.renewed(lease(1), at(90), at(30));
-        assert_eq!(pulse.count(at(59)), 2);
-        assert_eq!(pulse.count(at(60)), 1);
-        pulse.ended(&lease(1));
-        assert_eq!(pulse.count(at(60)), 0);
+        live_leases.renewed(lease(1), at(60), at(0));
+        live_leases.renewed(lease(2), at(60), at(0));
+        live_leases.renewed(lease(1), at(90), at(30));
+        assert_eq!(live_leases.count(at(59)), 2);
+        assert_eq!(live_leases.count(at(60)), 1);
+        live_leases.ended(&lease(1));
+        assert_eq!(live_leases.count(at(60)), 0);
     }
 
     #[test]
     fn leases_that_run_out_are_forgotten_though_nobody_asks() {
-        let pulse = Pulse::default();
+        let live_leases = LiveLeases::default();
         for minute in 0_u8..100 {
             let now = Timestamp::from_millis(i64::from(minute) * 60_000);
-            pulse.renewed(LeaseId::from_bytes([minute; 16]), now.plus(Millis::from_secs(30)), now);
+            live_leases.renewed(LeaseId::from_bytes([minute; 16]), now.plus(Millis::from_secs(30)), now);
         }
-        assert_eq!(pulse.lock().until.len(), 1);
+        assert_eq!(live_leases.lock().until.len(), 1);
     }
 }

@@ -11,11 +11,11 @@ const FAILURE_PAUSE: Millis = Millis::new(250);
 
 /// What is left of it.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(super) struct Retries {
     failures: u32,
 }
 
-impl Patience {
+impl Retries {
     /// Returns after a while if a failure may pass. Otherwise, or once there were too many, it is the answer.
     pub(super) async fn bear(&mut self, error: ClientError, client: &Client) -> Result<(), ClientError> {
         if !error.is_transient() || self.failures >= FAILURES_MAX {

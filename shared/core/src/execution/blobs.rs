@@ -59,7 +59,7 @@ pub(super) const fn payload_mut(entry: &mut Entry) -> Option<&mut Payload> {
         | Happened::Until { .. }
         | Happened::Fired { .. }
         | Happened::Waited { .. }
-        | Happened::Drained { .. }
+        | Happened::EventsCleared { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => None,
     }

@@ -27,7 +27,7 @@ struct Part {
 impl Service {
     /// Keeps everything that a record points to until then. Returns the record as it stands after that, and how far
     /// this came. It begins where the last call stopped, and does one page at least, more while there is time.
-    pub(super) async fn keep_parts(
+    pub(super) async fn extend_retention(
         &self,
         mut execution: Execution,
         to: Timestamp,
@@ -62,7 +62,7 @@ impl Service {
 
     async fn keep_part(&self, part: &Part) -> Result<(), ServiceError> {
         let keep = std::slice::from_ref(&part.keep);
-        Ok(self.patiently(|| self.ports.store.commit(keep)).await?)
+        Ok(self.with_retries(|| self.ports.store.commit(keep)).await?)
     }
 
     /// The parts that aren't known to be kept until then, oldest first, and how many entries the journal has.
@@ -108,7 +108,7 @@ impl Service {
     async fn chain_of(&self, execution: &Execution) -> Result<Vec<(SegmentKey, Segment)>, ServiceError> {
         let Some(sealed) = execution.sealed else { return Ok(vec![]) };
         let (id, incarnation, run) = (&execution.id, execution.incarnation, execution.run);
-        let mut segments = self.patiently(|| self.ports.store.segments(id, incarnation, run)).await?;
+        let mut segments = self.with_retries(|| self.ports.store.segments(id, incarnation, run)).await?;
         let mut chain = Vec::new();
         let mut mark = Some(sealed.last);
         for number in (1..=sealed.segments).rev() {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decision::Write;
 use crate::duration::Millis;
-use crate::execution::{Execution, ExecutionState, entries, parts};
+use crate::execution::{Execution, ExecutionState, append, blobs};
 use crate::limits::{KEPT_FOR_PARENT, Limits};
 use crate::payload::Payload;
 use crate::time::Timestamp;
@@ -147,12 +147,12 @@ pub(super) fn settle(execution: &mut Execution, now: Timestamp, limits: &Limits)
     }
     let kept = execution.kept.unwrap_or_else(|| at_first(execution, now, limits));
     execution.kept = Some(kept);
-    parts::keep_until(execution, kept)
+    blobs::keep_until(execution, kept)
 }
 
 /// Whether there is anything to be kept.
 fn has_parts(execution: &Execution) -> bool {
-    execution.sealed.is_some() || parts::blobs(execution).next().is_some()
+    execution.sealed.is_some() || blobs::blobs(execution).next().is_some()
 }
 
 /// Whether somebody has come further than is known. Of two who go through the same, the one behind has to stop: what
@@ -172,12 +172,12 @@ pub(super) fn is_ahead(execution: &Execution, progress: Progress) -> bool {
 pub(super) fn note(execution: &mut Execution, progress: Progress) {
     match progress
         .to
-        .filter(|_| usize::try_from(progress.entries).is_ok_and(|all| all >= entries::count(execution)))
+        .filter(|_| usize::try_from(progress.entries).is_ok_and(|all| all >= append::count(execution)))
     {
         Some(to) => {
             execution.kept = execution.kept.map(|kept| kept.max(to));
             // The items have been given theirs by the caller: there may be more of them than one commit takes.
-            parts::keep_until(execution, to);
+            blobs::keep_until(execution, to);
             execution.progress =
                 (progress.steps > 0).then_some(Progress { steps: progress.steps, ..Progress::default() });
         }
@@ -187,7 +187,7 @@ pub(super) fn note(execution: &mut Execution, progress: Progress) {
 
 /// What a journal brings along into another run of the same execution is kept as long as all of it.
 pub(super) fn carried(mut entry: super::journal::Entry, kept: Option<Timestamp>) -> super::journal::Entry {
-    if let (Some(kept), Some(Payload::Blob(at))) = (kept, parts::payload_mut(&mut entry)) {
+    if let (Some(kept), Some(Payload::Blob(at))) = (kept, blobs::payload_mut(&mut entry)) {
         at.expires_at = at.expires_at.max(kept);
     }
     entry

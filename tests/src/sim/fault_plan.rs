@@ -1,4 +1,4 @@
-//! What goes wrong in a run, and how often. Each seed has weather of its own, some of it none at all.
+//! What goes wrong in a run, and how often. Each seed has faults of its own, some none at all.
 
 use tickover_core::duration::Millis;
 
@@ -13,7 +13,7 @@ pub const LAG: Millis = Millis::from_secs(3);
 
 /// How likely each fault is, in a thousand cases of its kind. All of them end when the storm does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Weather {
+pub struct FaultPlan {
     /// A process dies at a call to the world.
     pub crash: u64,
     /// A process stands still for minutes at a call to the world.
@@ -52,9 +52,9 @@ pub struct Weather {
     pub lag_ms: u64,
 }
 
-impl Weather {
+impl FaultPlan {
     pub fn of(seed: u64) -> Self {
-        let dice = Dice::new(seed, "weather");
+        let dice = Dice::new(seed, "faults");
         match dice.between(0, 7) {
             0 => Self::default(),
             1 | 2 => Self::foul(&dice).fair(),

@@ -1,4 +1,4 @@
-//! What a worker has in its hands: enough to give it back when there is no time left to finish it.
+//! What a worker has in flight: enough to give it back when there is no time left to finish it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +11,9 @@ use tickover_service::Service;
 use tickover_service::executions::Work;
 use tickover_service::telemetry::field;
 
-/// All pieces of work in a worker's hands. Cheap to clone.
+/// All pieces of work that a worker has in flight. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Hands(Arc<Mutex<All>>);
+pub(super) struct InFlight(Arc<Mutex<All>>);
 
 #[derive(Default)]
 struct All {
@@ -29,11 +29,11 @@ pub(super) enum Held {
 
 /// A piece of work is in hand for as long as this lives.
 pub(super) struct Holding {
-    hands: Hands,
+    in_flight: InFlight,
     number: u64,
 }
 
-impl Hands {
+impl InFlight {
     fn lock(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -43,7 +43,7 @@ impl Hands {
         all.next += 1;
         let number = all.next;
         all.held.insert(number, held);
-        Holding { hands: self.clone(), number }
+        Holding { in_flight: self.clone(), number }
     }
 
     /// All that is in hand, and was when what held it was dropped just now.
@@ -55,7 +55,7 @@ impl Hands {
 impl Holding {
     /// It is done with.
     pub(super) fn let_go(self) {
-        self.hands.lock().held.remove(&self.number);
+        self.in_flight.lock().held.remove(&self.number);
     }
 }
 

@@ -2,25 +2,25 @@
 //! another is refused.
 
 use crate::command::Context;
+use crate::due_slot::SlotChange;
 use crate::duration::Millis;
-use crate::execution::command::GoneThrough;
+use crate::execution::command::NoteProgress;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::update::update_placed;
-use crate::execution::{Execution, ExecutionState, keeping};
-use crate::place::Placement;
+use crate::execution::update::update_in_slot;
+use crate::execution::{Execution, ExecutionState, retention};
 
 /// How long a record is kept at least whose parts are being kept on.
 const TO_BE_REOPENED: Millis = Millis::from_days(1);
 
-pub(super) fn decide(execution: &Execution, gone: &GoneThrough, context: &Context<'_>) -> Decision {
+pub(super) fn decide(execution: &Execution, gone: &NoteProgress, context: &Context<'_>) -> Decision {
     let ended_at = execution.closed().map(|closed| closed.ended_at);
     // If it has moved on, it has other parts, or other steps, by now.
     let is_same = gone.run == execution.run && gone.ended_at == ended_at;
-    if !is_same || !keeping::is_ahead(execution, gone.progress) {
+    if !is_same || !retention::is_ahead(execution, gone.progress) {
         return Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
     }
     let mut after = execution.clone();
-    keeping::note(&mut after, gone.progress);
+    retention::note(&mut after, gone.progress);
     if let ExecutionState::Ended(closed) = &mut after.state {
         // Its parts are kept on because it is to be reopened, which may take more than this call.
         closed.expires_at = closed.expires_at.max(context.now.plus(TO_BE_REOPENED));
@@ -31,6 +31,6 @@ pub(super) fn decide(execution: &Execution, gone: &GoneThrough, context: &Contex
     }
     // Once all parts are kept on, the next look at them is far away.
     let is_kept_on = after.kept != execution.kept && ended_at.is_none();
-    let placement = if is_kept_on { Placement::Latest } else { Placement::KeepOrLower };
-    update_placed(execution, after, placement, context, Ok(Reply::Changed { changed: true }))
+    let placement = if is_kept_on { SlotChange::Latest } else { SlotChange::KeepOrLower };
+    update_in_slot(execution, after, placement, context, Ok(Reply::Changed { changed: true }))
 }
