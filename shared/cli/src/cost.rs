@@ -8,7 +8,7 @@ use tickover_service::cost::{
     RETRY, SCHEDULE, SLEEP, START, TIMER, TURN, Units,
 };
 
-use crate::show::{print, print_json};
+use crate::show::{answer, print};
 
 /// Ticks of a month of 30 days.
 const TICKS: f64 = 43_200.0;
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &CostArgs) -> anyhow::Result<()> {
     let lines = bill(args);
     let usd = lines.iter().map(|line| line.usd).sum::<f64>();
     if args.json {
-        return print_json(&serde_json::to_string(&serde_json::json!({ "lines": lines, "usd": usd }))?);
+        return answer(&serde_json::json!({ "lines": lines, "usd": usd }));
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

@@ -1,25 +1,17 @@
 //! `tickover cron`: crons.
 
-mod answer;
 mod show;
 
-use std::collections::BTreeMap;
-use std::io::Read as _;
-
-use anyhow::Context as _;
 use clap::Subcommand;
-use reqwest::Method;
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use tickover::Client;
 use tickover_core::id::CronId;
+use tickover_wire::CronText;
+use tickover_wire::answer::CronView;
+use tickover_wire::request::{CronRequest, PageQuery};
 
-use crate::client::Client;
-use crate::schedule::name;
-use crate::show::{count, print, print_json, say};
-use answer::{Deleted, Page, Single, Triggered};
-
-/// Most crons on one page of the API.
-const PAGE_MAX: usize = 500;
+use crate::argument::{self, name};
+use crate::page;
+use crate::show::{answer, count, print};
 
 /// What to do with crons.
 #[derive(Subcommand, Debug)]
@@ -119,121 +111,59 @@ pub(crate) struct OneArgs {
 
 /// Does what was asked for.
 pub(crate) async fn run(command: CronCommand, client: &Client) -> anyhow::Result<()> {
+    let api = client.api();
     match command {
         CronCommand::Create(args) => create(*args, client).await,
         CronCommand::List(args) => list(args, client).await,
-        CronCommand::Show(args) => {
-            let found: Single = client.call(Method::GET, &["crons", args.id.as_str()], &[], None).await?;
-            shown(&found, args.json)
-        }
-        CronCommand::Pause(args) => operate(&args, "pause", client).await,
-        CronCommand::Resume(args) => operate(&args, "resume", client).await,
+        CronCommand::Show(args) => shown(&api.cron(&args.id).await?.cron, args.json),
+        CronCommand::Pause(args) => changed(&api.pause_cron(&args.id).await?.cron),
+        CronCommand::Resume(args) => changed(&api.resume_cron(&args.id).await?.cron),
         CronCommand::Trigger(args) => {
-            let path = ["crons", args.id.as_str(), "trigger"];
-            let triggered: Triggered = client.call(Method::POST, &path, &[], None).await?;
-            print(&format!("{} started {}\n", args.id, triggered.run))
+            print(&format!("{} started {}\n", args.id, api.trigger_cron(&args.id).await?.run))
         }
-        CronCommand::Delete(args) => {
-            let path = ["crons", args.id.as_str()];
-            let deleted: Deleted = client.call(Method::DELETE, &path, &[], None).await?;
-            print(&format!("{} is deleted\n", deleted.id))
-        }
+        CronCommand::Delete(args) => print(&format!("{} is deleted\n", api.delete_cron(&args.id).await?.id)),
     }
-}
-
-/// The request, in the API's words. What it accepts is the server's to say.
-#[derive(Serialize)]
-struct Request<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a CronId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    execution: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_runs: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paused: Option<bool>,
-    #[serde(flatten)]
-    texts: BTreeMap<&'static str, &'a str>,
 }
 
 async fn create(args: CreateArgs, client: &Client) -> anyhow::Result<()> {
-    let texts = [
-        ("cron", &args.cron),
-        ("time_zone", &args.time_zone),
-        ("every", &args.every),
-        ("overlap", &args.overlap),
-        ("missed", &args.missed),
-        ("jitter", &args.jitter),
-    ];
-    let request = Request {
-        id: args.id.as_ref(),
-        task: args.task.as_deref().map(read).transpose()?,
-        execution: args.execution.as_deref().map(read).transpose()?,
-        max_runs: args.max_runs,
+    let request = CronRequest {
+        id: args.id.clone(),
+        cron: args.cron.map(CronText),
+        time_zone: args.time_zone,
+        every: argument::field("every", args.every.as_deref())?,
+        task: argument::json(args.task.as_deref(), "the task")?,
+        execution: argument::json(args.execution.as_deref(), "the execution")?,
+        overlap: argument::field("overlap", args.overlap.as_deref())?,
+        missed: argument::field("missed", args.missed.as_deref())?,
+        jitter: argument::field("jitter", args.jitter.as_deref())?,
+        max_runs: argument::number("max_runs", args.max_runs)?,
         paused: args.paused.then_some(true),
-        texts: texts
-            .into_iter()
-            .filter_map(|(field, text)| text.as_deref().map(|text| (field, text)))
-            .collect(),
+        ..CronRequest::default()
     };
-    let body = to_raw_value(&request)?;
-    let made: Single = match &args.id {
-        Some(id) if args.replace => {
-            client.call(Method::PUT, &["crons", id.as_str()], &[], Some(&body)).await?
-        }
-        Some(_) | None => client.call(Method::POST, &["crons"], &[], Some(&body)).await?,
+    let made = match &args.id {
+        Some(id) if args.replace => client.api().replace_cron(id, &request).await?,
+        Some(_) | None => client.api().create_cron(&request).await?,
     };
-    shown(&made, args.json)
-}
-
-fn read(argument: &str) -> anyhow::Result<Box<RawValue>> {
-    let text = if argument == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("can't read the request from standard input")?;
-        text.trim().to_owned()
-    } else {
-        argument.to_owned()
-    };
-    RawValue::from_string(text).context("the request isn't JSON")
+    shown(&made.cron, args.json)
 }
 
 async fn list(args: ListArgs, client: &Client) -> anyhow::Result<()> {
-    let mut crons: Vec<Box<RawValue>> = Vec::new();
-    let mut cursor = None;
-    while crons.len() < args.limit {
-        let wanted = (args.limit - crons.len()).min(PAGE_MAX);
-        let mut parameters = vec![("limit", wanted.to_string())];
-        parameters.extend(cursor.map(|cursor| ("cursor", cursor)));
-        let page: Page = client.call(Method::GET, &["crons"], &parameters, None).await?;
-        crons.extend(page.crons);
-        cursor = page.cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
+    let crons = page::entries(args.limit, async |limit, cursor| {
+        let query = PageQuery { limit: Some(limit), cursor };
+        client.api().crons(&query).await.map(|page| (page.crons, page.cursor))
+    });
+    let crons = crons.await?;
     if args.json {
-        let lines: String = crons.iter().flat_map(|cron| [cron.get(), "\n"]).collect();
-        return print(&lines);
+        return crons.iter().try_for_each(answer);
     }
-    let read: Result<Vec<_>, _> = crons.iter().map(|cron| serde_json::from_str(cron.get())).collect();
-    let table = show::table(&read?);
-    print(&format!("{table}\n{} shown\n", count(crons.len(), "cron")))?;
-    if cursor.is_some() {
-        say(&format!("there are more than {}: --limit N shows them", args.limit));
-    }
-    Ok(())
+    print(&format!("{}\n{} shown\n", show::table(&crons), count(crons.len(), "cron")))
 }
 
-async fn operate(args: &OneArgs, call: &str, client: &Client) -> anyhow::Result<()> {
-    let path = ["crons", args.id.as_str(), call];
-    let changed: Single = client.call(Method::POST, &path, &[], None).await?;
-    let cron = changed.cron()?;
+fn changed(cron: &CronView) -> anyhow::Result<()> {
     let next = cron.next_at.map(|at| format!("; next at {}", at.to_rfc3339())).unwrap_or_default();
     print(&format!("{} is {}{next}\n", cron.id, cron.status))
 }
 
-fn shown(answer: &Single, as_json: bool) -> anyhow::Result<()> {
-    if as_json { print_json(answer.json()) } else { print(&show::cron(&answer.cron()?)) }
+fn shown(cron: &CronView, as_json: bool) -> anyhow::Result<()> {
+    if as_json { answer(cron) } else { print(&show::cron(cron)) }
 }

@@ -15,16 +15,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
+use tickover::Client;
+use tickover::client::Http;
 use tickover_core::duration::Millis;
-use tickover_core::id::{QueueName, TaskId, WorkerName};
+use tickover_core::id::{TaskId, WorkerName};
 use tickover_core::limits::Limits;
+use tickover_core::task::Status;
 use tickover_embedded::{Local, Storage, Ticks};
 use tickover_service::Service;
+use tickover_wire::answer::{ClaimedView, TaskView};
+use tickover_wire::request::{ClaimRequest, CompleteRequest};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::client::{Claim, ClaimedTask, Client, Report};
 use crew::Crew;
 use plan::{INTERRUPTED, OVERDUE, Planned};
 
@@ -55,7 +58,7 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<()> {
         // Stopped on request, or because the demo is gone.
         drop(stopped.await);
     }));
-    let client = Client::new(endpoint.parse()?)?;
+    let client = Client::from(Http::new(&endpoint)?.tries(1));
     let outcome = show(&client, &service, &endpoint).await;
     // It is refused only where the server has ended already, and then there is nothing to stop.
     let _already_ended = stop.send(());
@@ -65,7 +68,7 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<()> {
 
 async fn show(client: &Client, service: &Service, endpoint: &str) -> anyhow::Result<()> {
     let started = Instant::now();
-    let plan = plan::plan();
+    let plan = plan::plan()?;
     let bar = progress(plan.len());
     say(&bar, format!("a server with a tick each minute is listening on {endpoint}"));
     let mut crew = Crew::new(endpoint)?;
@@ -73,7 +76,7 @@ async fn show(client: &Client, service: &Service, endpoint: &str) -> anyhow::Res
     let abandoned = abandon(client, &plan, &bar).await?;
     kill_a_worker(client, &plan, &mut crew, &bar).await?;
     for planned in plan.iter().filter(|planned| !planned.is_special()) {
-        client.schedule(&planned.request).await.with_context(|| planned.id())?;
+        client.api().schedule(&planned.request).await.with_context(|| planned.id.to_string())?;
     }
     say(&bar, format!("{} tasks are scheduled; four workers start", plan.len()));
     crew.hire(&["documents", "documents", "invoices", "invoices"])?;
@@ -91,13 +94,12 @@ async fn show(client: &Client, service: &Service, endpoint: &str) -> anyhow::Res
 }
 
 /// A worker takes a task and never says another word. Its deadline passes while nobody works on it.
-async fn abandon(client: &Client, plan: &[Planned], bar: &ProgressBar) -> anyhow::Result<ClaimedTask> {
+async fn abandon(client: &Client, plan: &[Planned], bar: &ProgressBar) -> anyhow::Result<ClaimedView> {
     let planned = plan::find(plan, OVERDUE)?;
-    client.schedule(&planned.request).await?;
-    let worker = WorkerName::parse("forgetful")?;
-    let claim = Claim { worker: &worker, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
-    let queue = QueueName::parse(planned.queue())?;
-    let claimed = client.claim(&queue, &claim).await?.pop();
+    client.api().schedule(&planned.request).await?;
+    let worker = Some(WorkerName::parse("forgetful")?);
+    let claim = ClaimRequest { worker, lease: Some(Millis::from_secs(60).into()), ..ClaimRequest::default() };
+    let claimed = client.api().claim(&planned.request.queue, &claim).await?.tasks.pop();
     say(bar, format!("{OVERDUE}: a worker took it and went home"));
     claimed.with_context(|| format!("{OVERDUE} can be claimed"))
 }
@@ -110,11 +112,11 @@ async fn kill_a_worker(
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
     let planned = plan::find(plan, INTERRUPTED)?;
-    client.schedule(&planned.request).await?;
-    let mut doomed = crew.hire_doomed(planned.queue())?;
-    let id = TaskId::parse(INTERRUPTED)?;
+    client.api().schedule(&planned.request).await?;
+    let mut doomed = crew.hire_doomed(planned.request.queue.as_str())?;
+    let id = &planned.id;
     let started = Instant::now();
-    while describe(client, &id).await?["status"] != "running" {
+    while describe(client, id).await?.status != Status::Running {
         ensure!(started.elapsed() < BOUND, "the worker never claimed {INTERRUPTED}");
         tokio::time::sleep(LOOK_EVERY).await;
     }
@@ -125,8 +127,9 @@ async fn kill_a_worker(
 }
 
 /// The forgetful worker comes back with a result, too late.
-async fn report_late(client: &Client, task: &ClaimedTask, bar: &ProgressBar) -> anyhow::Result<String> {
-    match client.report(&task.id, &task.lease, &Report::Complete(None)).await {
+async fn report_late(client: &Client, task: &ClaimedView, bar: &ProgressBar) -> anyhow::Result<String> {
+    let report = CompleteRequest { lease: task.lease.clone(), output: None };
+    match client.api().complete(&task.id, &report).await {
         Ok(_) => bail!("the late result of {OVERDUE} was accepted"),
         Err(error) => {
             let code = error.code().unwrap_or("no answer").to_owned();
@@ -142,15 +145,15 @@ async fn watch(
     plan: &[Planned],
     bar: &ProgressBar,
     started: Instant,
-) -> anyhow::Result<Vec<Value>> {
-    let mut tasks: Vec<Option<Value>> = vec![None; plan.len()];
+) -> anyhow::Result<Vec<TaskView>> {
+    let mut tasks: Vec<Option<TaskView>> = vec![None; plan.len()];
     while started.elapsed() < BOUND {
         for (planned, seen) in plan.iter().zip(&mut tasks) {
             if seen.is_some() {
                 continue;
             }
-            let task = describe(client, &TaskId::parse(planned.id())?).await?;
-            if !["pending", "running"].contains(&task["status"].as_str().unwrap_or_default()) {
+            let task = describe(client, &planned.id).await?;
+            if !task.is_live() {
                 say(bar, report::progress_line(&task));
                 bar.inc(1);
                 *seen = Some(task);
@@ -164,8 +167,8 @@ async fn watch(
     bail!("not all tasks have ended after {} s", BOUND.as_secs())
 }
 
-async fn describe(client: &Client, id: &TaskId) -> anyhow::Result<Value> {
-    Ok(serde_json::from_str(client.describe(id).await?.json())?)
+async fn describe(client: &Client, id: &TaskId) -> anyhow::Result<TaskView> {
+    Ok(client.api().task(id).await?.task)
 }
 
 /// A line of what happens, above the bar, or on standard error where nobody watches a bar.

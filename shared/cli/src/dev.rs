@@ -11,6 +11,8 @@ use tickover_embedded::{HostName, Local, Storage, Ticks};
 use tickover_service::config::Surroundings;
 use tokio::net::TcpListener;
 
+use crate::argument::{duration, duration_or_zero};
+
 /// Options of `tickover dev`.
 #[derive(Args, Debug)]
 pub(crate) struct DevArgs {
@@ -30,18 +32,8 @@ pub(crate) struct DevArgs {
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration)]
     tick: Millis,
     /// How late each tick comes, as a schedule on AWS may
-    #[arg(long, default_value = "0", hide = true, value_name = "DURATION", value_parser = delay)]
+    #[arg(long, default_value = "0", hide = true, value_name = "DURATION", value_parser = duration_or_zero)]
     tick_late: Millis,
-}
-
-/// Reads a duration such as `1s` or `1h 30m`.
-pub(crate) fn duration(text: &str) -> Result<Millis, String> {
-    Millis::parse(text).map_err(|error| error.to_string())
-}
-
-/// The same, or nothing at all.
-fn delay(text: &str) -> Result<Millis, String> {
-    Millis::parse_allowing_zero(text).map_err(|error| error.to_string())
 }
 
 /// Runs the server until it is interrupted.

@@ -1,38 +1,21 @@
 //! `tickover execution`: what operators do to executions of workflows.
 
-mod answer;
 mod events;
-mod explain;
-mod show;
-mod start;
-
-use std::collections::BTreeMap;
+pub(crate) mod show;
 
 use clap::Subcommand;
-use reqwest::Method;
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use tickover::Client;
+use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionStatus;
-use tickover_core::id::{ExecutionId, StepName, TaskId, WorkflowName};
-use tickover_core::time::Timestamp;
-use tickover_service::ports::Clock as _;
-use tickover_service::system::SystemClock;
+use tickover_core::id::{ExecutionId, StepName, WorkflowName};
+use tickover_wire::Said;
+use tickover_wire::answer::{CancelOutcome, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView};
+use tickover_wire::request::{ExecutionsQuery, RerunRequest, Statuses};
 
-use crate::client::{CallError, Client};
-use crate::explain as task_explained;
-use crate::schedule::name;
-use crate::show::{print, print_json, say};
-use answer::{Page, Timeline};
-
-pub(crate) use answer::Single;
-pub(crate) use events::{EventArgs, send_event};
-pub(crate) use start::{StartArgs, run as start};
-
-/// How many remote steps are looked at to explain what an execution waits for.
-const TASKS_LOOKED_AT: usize = 10;
-
-/// Most executions on one page of the API.
-const PAGE_MAX: usize = 500;
+use crate::argument::name;
+use crate::explain::explained;
+use crate::page;
+use crate::show::{answer, print};
 
 /// What to do with executions.
 #[derive(Subcommand, Debug)]
@@ -61,7 +44,7 @@ pub(crate) enum ExecutionCommand {
     RetryStep(RetryStepArgs),
     /// Show the events that wait for an execution
     Events(events::EventsArgs),
-    /// Throw away the events of a name that wait for an execution
+    /// Clear the events of a name that wait for an execution
     ClearEvents(events::ClearArgs),
 }
 
@@ -126,157 +109,75 @@ pub(crate) struct RetryStepArgs {
     step: StepName,
 }
 
-#[derive(Serialize)]
-struct Rerun<'a> {
-    steps: &'a [StepName],
-    preserve: bool,
-}
-
 /// Does what is asked for.
 pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::Result<()> {
+    let api = client.api();
     match command {
         ExecutionCommand::Show(args) => {
-            let found = read(&args.id, client).await?;
-            if args.json { print_json(found.json()) } else { print(&described(&found)?) }
+            let found = find(&args.id, client).await?;
+            if args.json { answer(&found) } else { shown(&found) }
         }
         ExecutionCommand::List(args) => list(args, client).await,
         ExecutionCommand::Timeline(args) => timeline(args, client).await,
-        ExecutionCommand::Explain(args) => print(&explained(&read(&args.id, client).await?, client).await?),
-        ExecutionCommand::Cancel(args) => end(&args, "cancel", client).await,
-        ExecutionCommand::Terminate(args) => end(&args, "terminate", client).await,
-        ExecutionCommand::Pause(args) => change(&args, "pause", client).await,
-        ExecutionCommand::Resume(args) => change(&args, "resume", client).await,
-        ExecutionCommand::Restart(args) => {
-            print(&described(&operate(&args.id, &["restart"], None, client).await?)?)
-        }
+        ExecutionCommand::Explain(args) => print(&explained(&find(&args.id, client).await?, client).await?),
+        ExecutionCommand::Cancel(args) => ended(&api.cancel(&args.id).await?),
+        ExecutionCommand::Terminate(args) => ended(&api.terminate(&args.id).await?),
+        ExecutionCommand::Pause(args) => changed(&api.pause(&args.id).await?),
+        ExecutionCommand::Resume(args) => changed(&api.resume(&args.id).await?),
+        ExecutionCommand::Restart(args) => shown(&api.restart(&args.id).await?.execution),
         ExecutionCommand::Rerun(args) => {
-            let body = to_raw_value(&Rerun { steps: &args.steps, preserve: !args.discard })?;
-            print(&described(&operate(&args.id, &["rerun"], Some(&body), client).await?)?)
+            let request = RerunRequest { steps: Some(args.steps), preserve: Some(!args.discard) };
+            shown(&api.rerun(&args.id, &request).await?.execution)
         }
-        ExecutionCommand::RetryStep(args) => {
-            let path = ["steps", args.step.as_str(), "retry"];
-            print(&described(&operate(&args.id, &path, None, client).await?)?)
-        }
+        ExecutionCommand::RetryStep(args) => shown(&api.retry_step(&args.id, &args.step).await?.execution),
         ExecutionCommand::Events(args) => events::list(args, client).await,
-        ExecutionCommand::ClearEvents(args) => events::clear_events(args, client).await,
+        ExecutionCommand::ClearEvents(args) => events::clear(args, client).await,
     }
 }
 
-/// Reads an execution.
-pub(crate) async fn read(id: &ExecutionId, client: &Client) -> Result<Single, CallError> {
-    client.call(Method::GET, &["executions", id.as_str()], &[], None).await
+async fn find(id: &ExecutionId, client: &Client) -> anyhow::Result<ExecutionView> {
+    Ok(client.api().execution(id, Millis::ZERO).await?.execution)
 }
 
-/// An execution with everything that is known of it, as text.
-pub(crate) fn described(answer: &Single) -> anyhow::Result<String> {
-    Ok(show::execution(&answer.execution()?))
+fn shown(execution: &ExecutionView) -> anyhow::Result<()> {
+    print(&show::execution(execution))
 }
 
-/// Why an execution is where it is, as text.
-pub(crate) async fn explained(answer: &Single, client: &Client) -> anyhow::Result<String> {
-    let execution = answer.execution()?;
-    let events = if execution.pending_events > 0 {
-        events::counts(&execution.id, client).await?
-    } else {
-        BTreeMap::new()
-    };
-    let unused = explain::unused(&read_timeline(&execution.id, client).await?.entries);
-    let now = SystemClock.now();
-    let open = execution.waits_for.iter().filter_map(|wait| wait.task.as_deref()).take(TASKS_LOOKED_AT);
-    let mut tasks = BTreeMap::new();
-    for id in open {
-        tasks.extend(stands(id, client, now).await?.map(|stands| (id.to_owned(), stands)));
-    }
-    Ok(explain::text(&execution, &explain::Beside { events, unused, tasks }, now))
-}
-
-/// Where a remote step stands, unless its task is gone.
-async fn stands(id: &str, client: &Client, now: Timestamp) -> anyhow::Result<Option<String>> {
-    let Ok(id) = TaskId::parse(id) else { return Ok(None) };
-    match client.describe(&id).await {
-        Ok(task) => {
-            let task = task.task()?;
-            let reason = task_explained::reason(&task, now);
-            Ok(Some(format!("{}, as kind {}: {reason}", task.status, task.kind)))
-        }
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-async fn operate(
-    id: &ExecutionId,
-    call: &[&str],
-    body: Option<&RawValue>,
-    client: &Client,
-) -> Result<Single, CallError> {
-    let path = [&["executions", id.as_str()], call].concat();
-    client.call(Method::POST, &path, &[], body).await
-}
-
-async fn end(args: &OneArgs, call: &str, client: &Client) -> anyhow::Result<()> {
-    let id = &args.id;
-    let answer = operate(id, &[call], None, client).await?;
-    let status = answer.execution()?.status;
-    print(&match answer.outcome.as_deref() {
-        Some("requested") => format!(
+fn ended(answer: &ExecutionCancelAnswer) -> anyhow::Result<()> {
+    let (id, status) = (&answer.execution.id, &answer.execution.status);
+    print(&match &answer.outcome {
+        Said::Known(CancelOutcome::Cancelled) => format!("{id} is {status}\n"),
+        Said::Known(CancelOutcome::Requested) => format!(
             "{id} is running: its code stops at its next step (`tickover execution terminate` ends it at once)\n"
         ),
-        Some("already_finished") => format!("{id} had already ended: it is {status}\n"),
-        Some("cancelled") | None => format!("{id} is {status}\n"),
-        Some(other) => format!("{id}: {other}\n"),
+        Said::Known(CancelOutcome::AlreadyFinished) => format!("{id} had already ended: it is {status}\n"),
+        Said::Other(word) => format!("{id}: {word}\n"),
     })
 }
 
-async fn change(args: &OneArgs, call: &str, client: &Client) -> anyhow::Result<()> {
-    let answer = operate(&args.id, &[call], None, client).await?;
-    let already = if answer.changed == Some(false) { " already" } else { "" };
-    print(&format!("{} is{already} {}\n", args.id, answer.execution()?.status))
+fn changed(answer: &ExecutionChangeAnswer) -> anyhow::Result<()> {
+    let already = if answer.changed { "" } else { " already" };
+    print(&format!("{} is{already} {}\n", answer.execution.id, answer.execution.status))
 }
 
 async fn list(args: ListArgs, client: &Client) -> anyhow::Result<()> {
-    let mut found: Vec<Box<RawValue>> = Vec::new();
-    let mut cursor = None;
-    while found.len() < args.limit {
-        let wanted = (args.limit - found.len()).min(PAGE_MAX);
-        let mut parameters = vec![("workflow", args.workflow.to_string()), ("limit", wanted.to_string())];
-        parameters.extend(args.status.map(|status| ("status", status.to_string())));
-        parameters.extend(cursor.map(|cursor| ("cursor", cursor)));
-        let page: Page = client.call(Method::GET, &["executions"], &parameters, None).await?;
-        found.extend(page.executions);
-        cursor = page.cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    if args.json {
-        return found.iter().try_for_each(|execution| print_json(execution.get()));
-    }
-    let read: Result<Vec<_>, _> =
-        found.iter().map(|execution| serde_json::from_str(execution.get())).collect();
-    print(&show::table(&read?))?;
-    if cursor.is_some() {
-        say(&format!("there are more than {}: --limit N shows them", args.limit));
-    }
-    Ok(())
-}
-
-/// An execution's timeline for people.
-pub(crate) async fn timeline_of(id: &str, client: &Client) -> anyhow::Result<String> {
-    Ok(show::timeline(&read_timeline(id, client).await?.entries))
-}
-
-async fn read_timeline(id: &str, client: &Client) -> Result<Timeline, CallError> {
-    client.call(Method::GET, &["executions", id, "timeline"], &[], None).await
+    let found = page::entries(args.limit, async |limit, cursor| {
+        let query = ExecutionsQuery {
+            workflow: args.workflow.clone(),
+            status: args.status.map(|status| Statuses(vec![status])),
+            include_timed_out: None,
+            limit: Some(limit),
+            cursor,
+        };
+        client.api().executions(&query).await.map(|page| (page.executions, page.cursor))
+    });
+    let found = found.await?;
+    if args.json { found.iter().try_for_each(answer) } else { print(&show::table(&found)) }
 }
 
 async fn timeline(args: ShowArgs, client: &Client) -> anyhow::Result<()> {
-    let path = ["executions", args.id.as_str(), "timeline"];
-    if args.json {
-        let whole: Box<RawValue> = client.call(Method::GET, &path, &[], None).await?;
-        return print_json(whole.get());
-    }
-    print(&timeline_of(args.id.as_str(), client).await?)
+    let found = client.api().timeline(&args.id).await?;
+    if args.json { answer(&found) } else { print(&show::timeline(&found.entries)) }
 }
 
 fn status(text: &str) -> Result<ExecutionStatus, String> {

@@ -1,202 +1,86 @@
-//! `tickover explain`: why a task is in its state, what happens next, and when. It knows only what the API's
-//! description of the task says.
+//! `tickover explain`: why a task or an execution is in its state, what happens next, and when. It knows only what the
+//! API's answers say.
 
+mod execution;
+mod task;
+
+use std::collections::BTreeMap;
+
+use tickover::Client;
 use tickover_core::duration::Millis;
-use tickover_core::retry::MaxAttempts;
-use tickover_core::task::Status;
+use tickover_core::id::TaskId;
 use tickover_core::time::Timestamp;
+use tickover_service::ports::Clock as _;
+use tickover_service::system::SystemClock;
+use tickover_wire::answer::ExecutionView;
+use tickover_wire::request::PageQuery;
+use tickover_wire::{Instant, PageLimit};
 
-use crate::show::count;
-use crate::task::Task;
+use crate::argument::name;
+use crate::describe::{Found, find};
+use crate::show::print;
 
 /// From here on, milliseconds only distract.
 const COARSE: Millis = Millis::from_secs(10);
+/// How many remote steps are looked at to explain what an execution waits for.
+const TASKS_LOOKED_AT: usize = 10;
 
-/// The explanation: a sentence a line, and the instants that bind the task below.
-pub(crate) fn text(task: &Task, now: Timestamp) -> String {
-    let mut lines = vec![why(task, now)];
-    lines.extend(next(task, now));
-    lines.push(attempts(task));
-    lines.extend(last_error(task, now));
-    lines.extend(bounds(task, now));
-    lines.join("\n") + "\n"
+/// Options of `tickover explain`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// The id of a task, or of an execution where there is no such task
+    #[arg(value_parser = name(TaskId::parse))]
+    id: TaskId,
 }
 
-fn why(task: &Task, now: Timestamp) -> String {
-    let name = format!("Task {} (kind {}, queue {}) is {}", task.id, task.kind, task.queue, task.status);
-    format!("{name}: {}.", reason(task, now))
-}
-
-/// Why it is in its state: a part of a sentence.
-pub(crate) fn reason(task: &Task, now: Timestamp) -> String {
-    let ended =
-        task.last_ended().and_then(|attempt| attempt.ended_at).map(|at| format!(" {}", moment(at, now)));
-    let ended = ended.unwrap_or_default();
-    match task.status {
-        Status::Pending => pending_reason(task, now),
-        Status::Running => running_reason(task, now),
-        Status::Completed => format!("attempt {} reported its result{ended}", task.attempt),
-        Status::Failed => match task.error.as_ref().map(|error| error.code.as_str()) {
-            Some("poisoned") => "too many workers in a row were lost while they had it".to_owned(),
-            Some(_) | None if task.attempts_left() == Some(0) => {
-                format!("attempt {} failed{ended}, and it was the last one", task.attempt)
-            }
-            Some(_) | None => {
-                format!("attempt {} failed{ended} with an error that isn't retried", task.attempt)
-            }
-        },
-        Status::TimedOut => format!("{}, and that is final", overrun(task.timeout_kind.as_deref())),
-        Status::Cancelled => match task.timeout_kind.as_deref() {
-            Some(kind) => format!("{}, which for this task is no error", overrun(Some(kind))),
-            None => "somebody cancelled it".to_owned(),
-        },
-        Status::Skipped => "its policy allows 0 attempts, so it was never to run".to_owned(),
+/// Says why a task or an execution is in its state.
+pub(crate) async fn run(args: ExplainArgs, client: &Client) -> anyhow::Result<()> {
+    match find(&args.id, client).await? {
+        Found::Task(found) => print(&task::text(&found, SystemClock.now())),
+        Found::Execution(found) => print(&explained(&found, client).await?),
     }
 }
 
-fn pending_reason(task: &Task, now: Timestamp) -> String {
-    let last = task.last_ended().and_then(|attempt| attempt.outcome.as_deref().map(|how| (attempt, how)));
-    if let Some(at) = task.available_at.filter(|at| *at > now) {
-        let at = moment(at, now);
-        return match last {
-            Some((attempt, how @ ("failed" | "timed_out"))) => {
-                format!(
-                    "attempt {} {}, and the wait before the next one ends {at}",
-                    attempt.number,
-                    words(how)
-                )
-            }
-            Some(_) | None => format!("it isn't to start before {at}"),
-        };
-    }
-    let since = task.available_at.map(|at| format!(" since {}", at.to_rfc3339())).unwrap_or_default();
-    let waits =
-        format!("it has been waiting for a worker of queue {} that knows its kind{since}", task.queue);
-    match last {
-        Some((_, "lost")) => format!("{waits}; the worker that had it last was lost"),
-        Some((_, "released")) => format!("{waits}; the worker that had it last gave it back"),
-        Some(_) | None => waits,
-    }
-}
-
-fn running_reason(task: &Task, now: Timestamp) -> String {
-    let current = task.current();
-    let worker = current.and_then(|attempt| attempt.worker.as_deref()).unwrap_or("a worker");
-    let since = current.and_then(|attempt| attempt.claimed_at);
-    let since = since.map(|at| format!(" since {}", at.to_rfc3339())).unwrap_or_default();
-    let progress = task.progress.map(|part| format!(" and says it is {:.0} % done", part * 100.0));
-    let has = format!("{worker} has had it{since}{}", progress.unwrap_or_default());
-    match task.lease_expires_at {
-        Some(at) if at <= now => format!("{has}, but its lease ran out {}: it may be lost", moment(at, now)),
-        Some(_) | None => has,
-    }
-}
-
-fn overrun(timeout_kind: Option<&str>) -> String {
-    match timeout_kind {
-        Some("schedule_to_close") => "its deadline over all attempts passed".to_owned(),
-        Some("schedule_to_start") => "no worker claimed it in time".to_owned(),
-        Some("heartbeat") => "its worker gave no sign of life in time".to_owned(),
-        Some("start_to_close") => "an attempt ran too long".to_owned(),
-        Some(other) => format!("its timeout {other} passed"),
-        None => "a timeout passed".to_owned(),
-    }
-}
-
-fn next(task: &Task, now: Timestamp) -> Option<String> {
-    let next = task.next.as_ref()?;
-    let at = next.at.map(|at| moment(at, now)).unwrap_or_default();
-    Some(match next.what.as_str() {
-        "becomes_available" => format!("Next: from {at} on a worker of queue {} may have it.", task.queue),
-        "waits_for_worker" => "Next: the first worker that asks gets it; nothing limits the wait.".to_owned(),
-        "schedule_to_close_timeout" => format!("Next: unless it has ended by {at}, it times out for good."),
-        "schedule_to_start_timeout" => {
-            format!("Next: unless a worker claims it by {at}, this attempt times out.")
-        }
-        "heartbeat_timeout" => format!("Next: unless its worker shows life by {at}, this attempt times out."),
-        "start_to_close_timeout" => format!("Next: unless it is done by {at}, this attempt times out."),
-        "lease_expires" => format!(
-            "Next: its worker has to renew its lease by {at} or report; otherwise another worker takes the task over."
-        ),
-        "deleted" => format!("Next: nothing, until the record is deleted {at}.{}", revival(task)),
-        other => format!("Next: {} {at}.", words(other)),
-    })
-}
-
-fn revival(task: &Task) -> String {
-    match task.status {
-        Status::Failed | Status::TimedOut | Status::Cancelled => {
-            format!(" `tickover retry {}` gives it another life.", task.id)
-        }
-        Status::Pending | Status::Running | Status::Completed | Status::Skipped => String::new(),
-    }
-}
-
-fn attempts(task: &Task) -> String {
-    let used = task.attempt;
-    let left = match task.attempts_left() {
-        None => "any number may follow".to_owned(),
-        Some(_) if !task.status.is_live() => "none will follow".to_owned(),
-        Some(0) => "this is the last one".to_owned(),
-        Some(left) => format!("{left} left"),
+/// Why an execution is in its state, as text.
+pub(crate) async fn explained(execution: &ExecutionView, client: &Client) -> anyhow::Result<String> {
+    let events = if execution.pending_events > 0 {
+        let one = PageQuery { limit: Some(PageLimit(1)), cursor: None };
+        client.api().events(&execution.id, &one).await?.counts
+    } else {
+        BTreeMap::new()
     };
-    match task.max_attempts {
-        MaxAttempts::Skip => "Attempts: none.".to_owned(),
-        MaxAttempts::Unlimited => format!("Attempts: {used} used, {left}."),
-        MaxAttempts::Limited(limit) => format!("Attempts: {used} of {limit} used, {left}."),
+    let unused = execution::unused(&client.api().timeline(&execution.id).await?.entries);
+    let now = SystemClock.now();
+    let waits = execution.waits_for.iter().flatten();
+    let mut tasks = BTreeMap::new();
+    for id in waits.filter_map(|wait| wait.task.as_ref()).take(TASKS_LOOKED_AT) {
+        tasks.extend(stands(id, client, now).await?.map(|stands| (id.clone(), stands)));
     }
+    Ok(execution::text(execution, &execution::Beside { events, unused, tasks }, now))
 }
 
-fn last_error(task: &Task, now: Timestamp) -> Option<String> {
-    if let Some((attempt, error)) = task.last_error() {
-        let at = attempt.ended_at.map(|at| format!(", {}", moment(at, now))).unwrap_or_default();
-        return Some(format!("Last error: {} (attempt {}{at}).", error.line(), attempt.number));
+/// Where a remote step stands, unless its task is gone.
+async fn stands(id: &TaskId, client: &Client, now: Timestamp) -> anyhow::Result<Option<String>> {
+    match client.api().task(id).await {
+        Ok(answer) => {
+            let reason = task::reason(&answer.task, now);
+            Ok(Some(format!("{}, as kind {}: {reason}", answer.task.status, answer.task.kind)))
+        }
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
     }
-    task.error.as_ref().map(|error| format!("Error: {}.", error.line()))
-}
-
-/// Every instant that binds it, the soonest first.
-fn bounds(task: &Task, now: Timestamp) -> Vec<String> {
-    if !task.status.is_live() {
-        let deadline = task.deadline_at.map(|at| format!("Its deadline was {}.", at.to_rfc3339()));
-        return deadline.into_iter().collect();
-    }
-    let mut bounds: Vec<_> = [
-        ("the whole task must have ended", task.deadline_at),
-        ("a worker must have claimed it", task.schedule_to_start_at),
-        ("this attempt must have ended", task.start_to_close_at),
-        ("the worker must have sent a heartbeat", task.heartbeat_at),
-        ("the worker must have renewed its lease", task.lease_expires_at),
-    ]
-    .into_iter()
-    .filter_map(|(what, at)| at.map(|at| (at, what)))
-    .collect();
-    if bounds.is_empty() {
-        return vec!["No deadline or timeout binds it.".to_owned()];
-    }
-    bounds.sort_by_key(|(at, _)| *at);
-    let heading = format!("It is bound by {}:", count(bounds.len(), "instant"));
-    let lines = bounds.iter().map(|(at, what)| format!("  {}: {what}", moment(*at, now)));
-    std::iter::once(heading).chain(lines).collect()
-}
-
-fn words(name: &str) -> String {
-    name.replace('_', " ")
 }
 
 /// `2026-01-31T12:00:00.000Z (in 5s)`.
-pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
+fn moment(at: Instant, now: Timestamp) -> String {
     let distance = |span: Millis| {
         let rounded = if span >= COARSE { Millis::from_secs(span.as_secs_floor()) } else { span };
         rounded.to_string()
     };
-    let relative = match at.cmp(&now) {
-        std::cmp::Ordering::Less => format!("{} ago", distance(now.since(at))),
+    let relative = match at.0.cmp(&now) {
+        std::cmp::Ordering::Less => format!("{} ago", distance(now.since(at.0))),
         std::cmp::Ordering::Equal => "now".to_owned(),
         std::cmp::Ordering::Greater => format!("in {}", distance(at.since(now))),
     };
     format!("{} ({relative})", at.to_rfc3339())
 }
-
-#[cfg(test)]
-mod tests;

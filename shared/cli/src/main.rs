@@ -5,26 +5,30 @@
 //! status is 0, 1 after an error, 2 after wrong usage, and 130 where a second Ctrl-C cut work short.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the command-line tool")]
 
-mod client;
+mod argument;
+mod cancel;
 mod cost;
 mod cron;
 mod demo;
+mod describe;
 mod dev;
+mod event;
 mod execution;
 mod explain;
-mod operate;
-mod schedule;
+mod list;
+mod page;
+mod retry;
 mod show;
+mod start;
 mod task;
 mod work;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use reqwest::Url;
+use tickover::Client;
+use tickover::client::Http;
 use tickover_service::telemetry::{self, LogFormat};
-
-use crate::client::Client;
 
 const ABOUT: &str = "Durable tasks on Lambda, DynamoDB and SQS";
 
@@ -38,9 +42,10 @@ struct Cli {
         global = true,
         env = "TICKOVER_ENDPOINT",
         default_value = "http://127.0.0.1:7070",
-        value_name = "URL"
+        value_name = "URL",
+        value_parser = endpoint
     )]
-    endpoint: Url,
+    endpoint: Http,
     /// What to log on standard error: `warn`, `info`, or directives such as `tickover=debug`
     #[arg(long, global = true, default_value = "warn", value_name = "DIRECTIVES", value_parser = telemetry::filter)]
     log: telemetry::Targets,
@@ -66,27 +71,27 @@ enum Command {
     /// nothing new; the second ends it and gives it back.
     Work(work::WorkArgs),
     /// Schedule a task
-    Task(Box<schedule::TaskArgs>),
+    Task(Box<task::TaskArgs>),
     /// Start an execution of a workflow, and wait for its result if wished
-    Start(Box<execution::StartArgs>),
+    Start(Box<start::StartArgs>),
     /// Send an event to an execution
-    Event(execution::EventArgs),
+    Event(event::EventArgs),
     /// Executions: show, list, explain, cancel, pause, run again, and what else operators do
     #[command(subcommand)]
     Execution(execution::ExecutionCommand),
     /// Show a task or an execution with all its instants
-    Describe(operate::DescribeArgs),
+    Describe(describe::DescribeArgs),
     /// List tasks
-    List(operate::ListArgs),
+    List(list::ListArgs),
     /// Cancel a task
-    Cancel(operate::CancelArgs),
+    Cancel(cancel::CancelArgs),
     /// Give a task that ended without a result another life
-    Retry(operate::RetryArgs),
+    Retry(retry::RetryArgs),
     /// Crons, which start work again and again: make, list, show, pause, resume, trigger, delete
     #[command(subcommand, alias = "recur")]
     Cron(cron::CronCommand),
     /// Say why a task or an execution is in its state, what happens next, and when
-    Explain(operate::ExplainArgs),
+    Explain(explain::ExplainArgs),
     /// Reckon what a workload costs on AWS, a month
     Cost(cost::CostArgs),
 }
@@ -105,22 +110,28 @@ async fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let client = |endpoint| Client::new(endpoint);
+    let endpoint = cli.endpoint.url().to_owned();
+    let client = Client::from(cli.endpoint);
     match cli.command {
         Command::Cost(args) => cost::run(&args)?,
         Command::Dev(args) => dev::run(args).await?,
         Command::Demo(args) => demo::run(args).await?,
-        Command::Work(args) => return work::run(args, client(cli.endpoint)?).await,
-        Command::Task(args) => schedule::run(*args, &client(cli.endpoint)?).await?,
-        Command::Start(args) => return execution::start(*args, &client(cli.endpoint)?).await,
-        Command::Event(args) => execution::send_event(args, &client(cli.endpoint)?).await?,
-        Command::Execution(command) => execution::run(command, &client(cli.endpoint)?).await?,
-        Command::Describe(args) => operate::describe(args, &client(cli.endpoint)?).await?,
-        Command::List(args) => operate::list(args, &client(cli.endpoint)?).await?,
-        Command::Cancel(args) => operate::cancel(args, &client(cli.endpoint)?).await?,
-        Command::Cron(command) => cron::run(command, &client(cli.endpoint)?).await?,
-        Command::Retry(args) => operate::retry(args, &client(cli.endpoint)?).await?,
-        Command::Explain(args) => operate::explain(args, &client(cli.endpoint)?).await?,
+        Command::Work(args) => return work::run(args, client, endpoint).await,
+        Command::Task(args) => task::run(*args, &client).await?,
+        Command::Start(args) => return start::run(*args, &client).await,
+        Command::Event(args) => event::run(args, &client).await?,
+        Command::Execution(command) => execution::run(command, &client).await?,
+        Command::Describe(args) => describe::run(args, &client).await?,
+        Command::List(args) => list::run(args, &client).await?,
+        Command::Cancel(args) => cancel::run(args, &client).await?,
+        Command::Cron(command) => cron::run(command, &client).await?,
+        Command::Retry(args) => retry::run(args, &client).await?,
+        Command::Explain(args) => explain::run(args, &client).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A server's address. Each call is sent once: what is worth repeating, `tickover work` repeats itself.
+fn endpoint(url: &str) -> Result<Http, String> {
+    Http::new(url).map(|http| http.tries(1)).map_err(|error| error.to_string())
 }

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 
 use comfy_table::{Table, presets};
-use serde_json::value::RawValue;
+use serde::Serialize;
+use tickover_core::id::WorkerName;
+use tickover_core::payload::Json;
 use tickover_core::retry::MaxAttempts;
-use tickover_core::time::Timestamp;
-
-use crate::client::Attempt;
-use crate::task::Task;
+use tickover_wire::answer::{AttemptView, ErrorView, NextView, TaskView};
+use tickover_wire::{Instant, Said};
 
 /// Characters of a payload that are shown; `--json` shows all.
 const PAYLOAD_CHARS: usize = 500;
@@ -24,9 +24,9 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes JSON to standard output as it came, on one line.
-pub(crate) fn print_json(json: &str) -> anyhow::Result<()> {
-    print(&format!("{json}\n"))
+/// Writes an answer to standard output as JSON, on one line.
+pub(crate) fn answer(answer: &impl Serialize) -> anyhow::Result<()> {
+    print(&format!("{}\n", serde_json::to_string(answer)?))
 }
 
 /// Writes a line to standard error. There is nobody to tell if that fails.
@@ -35,15 +35,15 @@ pub(crate) fn say(line: &str) {
 }
 
 /// A task with everything that is known of it.
-pub(crate) fn task(task: &Task) -> String {
+pub(crate) fn task(task: &TaskView) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         // Writing to a string can't fail.
         let _ = writeln!(text, "{name:<16}{value}");
     };
-    line("task", &task.id);
-    line("queue", &task.queue);
-    line("kind", &task.kind);
+    line("task", task.id.as_str());
+    line("queue", task.queue.as_str());
+    line("kind", task.kind.as_str());
     line("status", &status(task));
     line("attempt", &format!("{} of {}", task.attempt, max_attempts(task)));
     for (name, at) in instants(task) {
@@ -54,7 +54,7 @@ pub(crate) fn task(task: &Task) -> String {
     if let Some(progress) = task.progress {
         line("progress", &format!("{:.0} %", progress * 100.0));
     }
-    for (name, value) in &task.labels {
+    for (name, value) in task.labels() {
         line("label", &format!("{name}={value}"));
     }
     for (name, payload) in [("input", &task.input), ("output", &task.output)] {
@@ -65,10 +65,7 @@ pub(crate) fn task(task: &Task) -> String {
     if let Some(error) = &task.error {
         line("error", &format!("{}: {}", error.code, error.message));
     }
-    if let Some(next) = &task.next {
-        let at = next.at.map(|at| format!(" at {}", at.to_rfc3339())).unwrap_or_default();
-        line("next", &format!("{}{at}", next.what.replace('_', " ")));
-    }
+    line("next", &next(&task.next));
     if !task.attempts.is_empty() {
         let _ = writeln!(text, "\n{}", attempts(&task.attempts));
     }
@@ -76,42 +73,40 @@ pub(crate) fn task(task: &Task) -> String {
 }
 
 /// Many tasks, one in a row.
-pub(crate) fn table(tasks: &[Task]) -> String {
+pub(crate) fn table(tasks: &[TaskView]) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(["task", "queue", "kind", "status", "attempt", "next", "at"]);
     for task in tasks {
-        let (what, at) = match &task.next {
-            Some(next) => (next.what.replace('_', " "), instant(next.at)),
-            None => (String::new(), String::new()),
-        };
         let attempt = format!("{}/{}", task.attempt, max_attempts(task));
-        table.add_row([&task.id, &task.queue, &task.kind, &status(task), &attempt, &what, &at]);
+        let (what, at) = (words(&task.next.what), instant(task.next.at));
+        let [id, queue, kind] = [task.id.as_str(), task.queue.as_str(), task.kind.as_str()];
+        table.add_row([id, queue, kind, &status(task), &attempt, &what, &at]);
     }
     format!("{table}\n{} shown\n", count(tasks.len(), "task"))
 }
 
-fn attempts(attempts: &[Attempt]) -> Table {
+fn attempts(attempts: &[AttemptView]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(["attempt", "worker", "claimed", "ended", "outcome", "error"]);
     for attempt in attempts {
-        let error = attempt.error.as_ref().map(crate::task::Failure::line).unwrap_or_default();
+        let error = attempt.error.as_ref().map(error_line).unwrap_or_default();
         table.add_row([
-            attempt.number.to_string(),
-            attempt.worker.clone().unwrap_or_default(),
+            attempt.attempt.to_string(),
+            attempt.worker.as_ref().map(WorkerName::to_string).unwrap_or_default(),
             instant(attempt.claimed_at),
             instant(attempt.ended_at),
-            attempt.outcome.clone().unwrap_or_else(|| "running".to_owned()),
+            attempt.outcome.as_ref().map_or("running", Said::as_str).to_owned(),
             error.chars().take(CELL_CHARS).collect(),
         ]);
     }
     table
 }
 
-fn instants(task: &Task) -> [(&'static str, Option<Timestamp>); 7] {
+fn instants(task: &TaskView) -> [(&'static str, Option<Instant>); 7] {
     [
-        ("created", task.created_at),
+        ("created", Some(task.created_at)),
         ("available", task.available_at),
         ("deadline", task.deadline_at),
         ("start by", task.schedule_to_start_at),
@@ -121,15 +116,15 @@ fn instants(task: &Task) -> [(&'static str, Option<Timestamp>); 7] {
     ]
 }
 
-fn status(task: &Task) -> String {
+fn status(task: &TaskView) -> String {
     match &task.timeout_kind {
         Some(kind) => format!("{} ({kind})", task.status),
         None => task.status.to_string(),
     }
 }
 
-fn max_attempts(task: &Task) -> String {
-    match task.max_attempts {
+fn max_attempts(task: &TaskView) -> String {
+    match task.max_attempts.0 {
         MaxAttempts::Skip => "0".to_owned(),
         MaxAttempts::Limited(limit) => limit.to_string(),
         MaxAttempts::Unlimited => "any number".to_owned(),
@@ -137,16 +132,37 @@ fn max_attempts(task: &Task) -> String {
 }
 
 /// An instant in a table's cell.
-pub(crate) fn instant(at: Option<Timestamp>) -> String {
-    at.map(Timestamp::to_rfc3339).unwrap_or_default()
+pub(crate) fn instant(at: Option<Instant>) -> String {
+    at.map(|at| at.to_rfc3339()).unwrap_or_default()
 }
 
 /// A payload, or its beginning.
-pub(crate) fn excerpt(payload: &RawValue) -> String {
-    let text = payload.get();
+pub(crate) fn excerpt(payload: &Json) -> String {
+    let text = payload.as_str();
     match text.char_indices().nth(PAYLOAD_CHARS) {
         Some((end, _)) => format!("{}… ({} bytes; --json shows all)", &text[..end], text.len()),
         None => text.to_owned(),
+    }
+}
+
+/// What happens next, and when.
+pub(crate) fn next(next: &NextView) -> String {
+    let at = next.at.map(|at| format!(" at {}", at.to_rfc3339())).unwrap_or_default();
+    format!("{}{at}", words(&next.what))
+}
+
+/// A name of the API as words.
+pub(crate) fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// An error's code and message in one line.
+pub(crate) fn error_line(error: &ErrorView) -> String {
+    // A message is often a whole standard error, of which the end says most.
+    let last = error.message.lines().map(str::trim).rfind(|line| !line.is_empty());
+    match last {
+        Some(last) => format!("{}: {last}", error.code),
+        None => error.code.clone(),
     }
 }
 
@@ -163,7 +179,7 @@ mod tests {
     #[test]
     fn a_task_shows_what_applies_and_nothing_else() {
         let json = r#"{"id":"t1","queue":"q","kind":"k","status":"timed_out","attempt":1,"max_attempts":3,
-            "timeout_kind":"schedule_to_close","created_at":"2026-01-31T12:00:00.000Z","input":{"a": 1.50},
+            "timeout_kind":"schedule_to_close","created_at":"2026-01-31T12:00:00.000Z","input":{"a": 1.50},"next":{"what":"deleted"},
             "attempts":[{"attempt":1,"worker":"w","outcome":"failed","error":{"code":"c","message":"no\nyes"}}]}"#;
         let shown = task(&serde_json::from_str(json).unwrap());
         for part in
@@ -176,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_long_payload_is_cut_at_a_character() {
-        let payload = RawValue::from_string(format!("\"{}\"", "é".repeat(PAYLOAD_CHARS))).unwrap();
+        let payload = Json::string(&"é".repeat(PAYLOAD_CHARS));
         assert!(excerpt(&payload).ends_with("é… (1002 bytes; --json shows all)"));
     }
 }

@@ -1,136 +1,112 @@
-//! A task as answers describe it.
+//! `tickover task`: schedules a task.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Deserializer};
+use anyhow::Context as _;
 use serde_json::value::RawValue;
-use tickover_core::retry::MaxAttempts;
-use tickover_core::task::Status;
-use tickover_core::time::Timestamp;
+use tickover::Client;
+use tickover_core::id::{QueueName, TaskId, TaskKind};
+use tickover_wire::request::{Retry, ScheduleRequest};
 
-use crate::client::{Attempt, instant, present};
+use crate::argument::{self, label, name};
+use crate::show;
 
-/// A task with everything an answer says of it. Instants that don't apply are absent.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Task {
-    /// Its id.
-    pub(crate) id: String,
-    /// Where workers find it.
-    pub(crate) queue: String,
-    /// What sort of work it is.
-    pub(crate) kind: String,
-    /// Where it stands.
-    #[serde(deserialize_with = "status")]
-    pub(crate) status: Status,
-    /// Attempts used, the running one included; lost and released ones don't count.
-    #[serde(default)]
-    pub(crate) attempt: u32,
-    /// How many there may be.
-    #[serde(default)]
-    pub(crate) max_attempts: MaxAttempts,
-    /// When it was scheduled.
-    #[serde(default, deserialize_with = "instant")]
-    pub(crate) created_at: Option<Timestamp>,
-    /// From when a worker may have it.
-    #[serde(default, deserialize_with = "instant")]
-    pub(crate) available_at: Option<Timestamp>,
-    /// When it ends, whatever attempts are left.
-    #[serde(default, deserialize_with = "instant")]
-    pub(crate) deadline_at: Option<Timestamp>,
-    /// Until when a worker must have claimed this attempt.
-    #[serde(default, deserialize_with = "instant")]
-    pub(crate) schedule_to_start_at: Option<Timestamp>,
-    /// Until when the running attempt must have ended.
-    #[serde(default, deserialize_with = "instant")]
-    pub(crate) start_to_close_at: Option<Timestamp>,
-    /// Until when the worker's next sign of life must have come.
-    #[serde(default, deserialize_with = "instant")]
-    pub(crate) heartbeat_at: Option<Timestamp>,
-    /// Until when the worker counts as alive.
-    #[serde(default, deserialize_with = "instant")]
-    pub(crate) lease_expires_at: Option<Timestamp>,
-    /// The timeout that ended it.
-    pub(crate) timeout_kind: Option<String>,
-    /// Its input.
-    #[serde(default, deserialize_with = "present")]
-    pub(crate) input: Option<Box<RawValue>>,
-    /// Its result.
-    #[serde(default, deserialize_with = "present")]
-    pub(crate) output: Option<Box<RawValue>>,
-    /// The error it ended with.
-    pub(crate) error: Option<Failure>,
-    /// Its last attempts, oldest first.
-    #[serde(default)]
-    pub(crate) attempts: Vec<Attempt>,
-    /// How far the running attempt says it is, from 0 to 1.
-    pub(crate) progress: Option<f64>,
-    /// Its labels.
-    #[serde(default)]
-    pub(crate) labels: BTreeMap<String, String>,
-    /// What happens next by itself.
-    pub(crate) next: Option<Next>,
+/// Options of `tickover task`. Durations are like `30s` or `1h 30m`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct TaskArgs {
+    /// The queue whose workers are to do it
+    #[arg(value_parser = name(QueueName::parse))]
+    queue: QueueName,
+    /// What sort of work it is
+    #[arg(value_parser = name(TaskKind::parse))]
+    kind: TaskKind,
+    /// Its input as JSON; `-` reads it from standard input
+    #[arg(value_name = "INPUT")]
+    input: Option<String>,
+    /// Its id, which makes repeating the call harmless; random without it
+    #[arg(long, value_parser = name(TaskId::parse))]
+    id: Option<TaskId>,
+    /// Makes repeating the call harmless for a day without choosing an id
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// How long to wait before a worker may have it
+    #[arg(long, value_name = "DURATION", conflicts_with = "run_at")]
+    delay: Option<String>,
+    /// From when a worker may have it, as RFC 3339
+    #[arg(long, value_name = "INSTANT")]
+    run_at: Option<String>,
+    /// How long it may take as a whole, waiting and retries included
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<String>,
+    /// Whether `--timeout` is for the whole task or for each attempt
+    #[arg(long, value_name = "SCOPE", value_parser = ["global", "per_attempt"], requires = "timeout")]
+    timeout_scope: Option<String>,
+    /// How long an attempt may wait for a worker
+    #[arg(long, value_name = "DURATION")]
+    schedule_to_start_timeout: Option<String>,
+    /// How long an attempt may run
+    #[arg(long, value_name = "DURATION")]
+    start_to_close_timeout: Option<String>,
+    /// How long a worker may be silent
+    #[arg(long, value_name = "DURATION")]
+    heartbeat_timeout: Option<String>,
+    /// Whether an attempt that timed out is tried again
+    #[arg(long, value_name = "WHAT", value_parser = ["retry", "terminal"])]
+    on_timeout: Option<String>,
+    /// How to try again: `none`, `fixed(3, 2s)`, `exponential(5, 1s)`, or a policy as a JSON object
+    #[arg(long, value_name = "POLICY")]
+    retry: Option<String>,
+    /// A label; may be given several times
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Print the server's answer
+    #[arg(long)]
+    json: bool,
 }
 
-/// An error.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Failure {
-    /// What sort of error.
-    pub(crate) code: String,
-    /// For people.
-    #[serde(default)]
-    pub(crate) message: String,
+/// Schedules the task and prints it.
+pub(crate) async fn run(args: TaskArgs, client: &Client) -> anyhow::Result<()> {
+    let answer = client.api().schedule(&request(&args)?).await?;
+    if args.json { show::answer(&answer.task) } else { show::print(&show::task(&answer.task)) }
 }
 
-/// What happens next by itself.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Next {
-    /// What.
-    pub(crate) what: String,
-    /// When; absent where it is up to others.
-    #[serde(default, deserialize_with = "instant")]
-    pub(crate) at: Option<Timestamp>,
+fn request(args: &TaskArgs) -> anyhow::Result<ScheduleRequest> {
+    let timeout = |name, text: &Option<String>| argument::field(name, text.as_deref());
+    Ok(ScheduleRequest {
+        input: argument::json(args.input.as_deref(), "the input")?,
+        id: args.id.clone(),
+        idempotency_key: argument::field("idempotency_key", args.idempotency_key.as_deref())?,
+        delay: argument::field("delay", args.delay.as_deref())?,
+        run_at: argument::field("run_at", args.run_at.as_deref())?,
+        timeout: timeout("timeout", &args.timeout)?,
+        timeout_scope: argument::field("timeout_scope", args.timeout_scope.as_deref())?,
+        schedule_to_start_timeout: timeout("schedule_to_start_timeout", &args.schedule_to_start_timeout)?,
+        start_to_close_timeout: timeout("start_to_close_timeout", &args.start_to_close_timeout)?,
+        heartbeat_timeout: timeout("heartbeat_timeout", &args.heartbeat_timeout)?,
+        on_timeout: argument::field("on_timeout", args.on_timeout.as_deref())?,
+        retry: args.retry.as_deref().map(policy).transpose()?,
+        labels: argument::labels(args.labels.clone()),
+        ..ScheduleRequest::new(args.queue.clone(), args.kind.clone())
+    })
 }
 
-impl Task {
-    /// The attempt that runs.
-    pub(crate) fn current(&self) -> Option<&Attempt> {
-        self.attempts.iter().rev().find(|attempt| attempt.ended_at.is_none())
-    }
-
-    /// The last attempt that ended.
-    pub(crate) fn last_ended(&self) -> Option<&Attempt> {
-        self.attempts.iter().rev().find(|attempt| attempt.ended_at.is_some())
-    }
-
-    /// The last error of any attempt, and the attempt.
-    pub(crate) fn last_error(&self) -> Option<(&Attempt, &Failure)> {
-        self.attempts.iter().rev().find_map(|attempt| attempt.error.as_ref().map(|error| (attempt, error)))
-    }
-
-    /// How many attempts there may still be after the ones used; `None` without a limit.
-    pub(crate) fn attempts_left(&self) -> Option<u32> {
-        match self.max_attempts {
-            MaxAttempts::Skip => Some(0),
-            MaxAttempts::Limited(limit) => Some(limit.get().saturating_sub(self.attempt)),
-            MaxAttempts::Unlimited => None,
-        }
-    }
+/// A policy as JSON, or in a short form.
+fn policy(text: &str) -> anyhow::Result<Retry> {
+    let json = if text.trim_start().starts_with('{') {
+        RawValue::from_string(text.to_owned()).context("--retry isn't JSON")?
+    } else {
+        serde_json::value::to_raw_value(text)?
+    };
+    argument::value("retry", &json)
 }
 
-impl Failure {
-    /// Code and message in one line.
-    pub(crate) fn line(&self) -> String {
-        // A message is often a whole standard error, of which the end says most.
-        let last = self.message.lines().map(str::trim).rfind(|line| !line.is_empty());
-        match last {
-            Some(last) => format!("{}: {last}", self.code),
-            None => self.code.clone(),
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn status<'de, D: Deserializer<'de>>(value: D) -> Result<Status, D::Error> {
-    let name = String::deserialize(value)?;
-    Status::parse(&name)
-        .ok_or_else(|| serde::de::Error::custom(format!("unknown status {name}: a newer server?")))
+    #[test]
+    fn a_policy_is_sent_as_an_object_or_as_a_short_form() {
+        let sent = |text| serde_json::to_string(&policy(text).unwrap()).unwrap();
+        assert_eq!(sent("fixed(3, 2s)"), r#""fixed(3, 2s)""#);
+        assert_eq!(sent(r#"{"max_attempts":3}"#), r#"{"max_attempts":3}"#);
+        assert!(policy("{max_attempts: 3}").is_err());
+    }
 }

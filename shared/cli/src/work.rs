@@ -20,12 +20,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tickover::Client;
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, WorkerName};
 use tickover_core::limits::{LEASE_RANGE, WAIT_MAX, WORKER_MAX};
 
-use crate::client::Client;
-use crate::schedule::name;
+use crate::argument::{duration, duration_or_zero, name};
 use crate::show::say;
 
 use pool::{Bounds, Pool};
@@ -75,6 +75,8 @@ pub(crate) struct WorkArgs {
 #[derive(Debug)]
 struct Worker {
     client: Client,
+    /// Where it calls, for people and for the command.
+    endpoint: String,
     queue: QueueName,
     name: WorkerName,
     command: Vec<OsString>,
@@ -88,7 +90,7 @@ struct Worker {
 }
 
 /// Works until told to stop, or until there is no more to do.
-pub(crate) async fn run(args: WorkArgs, client: Client) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: WorkArgs, client: Client, endpoint: String) -> anyhow::Result<ExitCode> {
     let stop = Stop::listen()?;
     let concurrency = usize::from(args.concurrency);
     let bounds = Bounds {
@@ -100,6 +102,7 @@ pub(crate) async fn run(args: WorkArgs, client: Client) -> anyhow::Result<ExitCo
     let beat = args.heartbeat.map_or(Duration::from(args.lease) / 3, Duration::from);
     let worker = Arc::new(Worker {
         client,
+        endpoint,
         queue: args.queue,
         name: args.worker.map_or_else(own_name, Ok)?,
         command: args.command,
@@ -109,7 +112,7 @@ pub(crate) async fn run(args: WorkArgs, client: Client) -> anyhow::Result<ExitCo
         grace: args.grace.into(),
         beats: Beats::default(),
     });
-    let (name, queue, endpoint) = (&worker.name, &worker.queue, worker.client.endpoint());
+    let (name, queue, endpoint) = (&worker.name, &worker.queue, &worker.endpoint);
     say(&format!("worker {name} takes tasks from queue {queue} at {endpoint}, {concurrency} at once"));
     let tally = Pool::new(Arc::clone(&worker), bounds, stop.clone()).work().await?;
     say(&format!("worker {name} ends: {tally}; heartbeats: {}", worker.beats));
@@ -129,7 +132,7 @@ fn own_name() -> anyhow::Result<WorkerName> {
 }
 
 fn lease_length(text: &str) -> Result<Millis, String> {
-    let length = Millis::parse(text).map_err(|error| error.to_string())?;
+    let length = duration(text)?;
     let (shortest, longest) = LEASE_RANGE;
     if (shortest..=longest).contains(&length) {
         Ok(length)
@@ -141,10 +144,6 @@ fn lease_length(text: &str) -> Result<Millis, String> {
 fn wait_length(text: &str) -> Result<Millis, String> {
     let wait = duration_or_zero(text)?;
     if wait <= WAIT_MAX { Ok(wait) } else { Err(format!("must be at most {WAIT_MAX}")) }
-}
-
-fn duration_or_zero(text: &str) -> Result<Millis, String> {
-    Millis::parse_allowing_zero(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -3,62 +3,69 @@
 //! A [`Client`] reaches the system over HTTP or, where the program has the service itself, directly: the calls are
 //! the same. It owns no rule: what a call means is decided where it arrives.
 
-mod calls;
+mod api;
+#[cfg_attr(
+    not(any(feature = "direct", feature = "client-http")),
+    expect(dead_code, reason = "without a way to the system no call is sent")
+)]
+mod call;
 mod cron;
-mod description;
+#[cfg(feature = "direct")]
 mod direct;
 mod error;
 mod event;
 mod handle;
 #[cfg(feature = "client-http")]
 mod http;
-mod json;
 mod list;
 mod outcome;
 mod request;
 mod retries;
 mod start;
 mod task;
-mod timeline;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use serde::Serialize;
+#[cfg(feature = "direct")]
 use tickover_service::Service;
 #[cfg(feature = "client-http")]
 use tickover_service::config::Surroundings;
 use tickover_service::transact::Prepared;
 
-pub use cron::{
-    CronDescription, CronHandle, CronRun, CronStatus, CronTarget, Crons, DefineCron, ListCrons, RunState,
-};
-pub use description::Description;
+pub use api::Api;
+pub use cron::{CronHandle, CronTarget, DefineCron, ListCrons};
 pub use error::{ClientError, ExecutionError, TaskError};
-pub use event::{Event, EventSent, SendEvent};
+pub use event::SendEvent;
 pub use handle::{Ended, Handle, Rerun};
 #[cfg(feature = "client-http")]
 pub use http::Http;
-pub use list::{Executions, ListExecutions};
+pub use list::ListExecutions;
 pub use outcome::Outcome;
 #[cfg(feature = "test")]
 pub(crate) use outcome::null;
 pub use start::StartExecution;
-pub use task::{
-    Attempt, AttemptOutcome, ListTasks, Next, ScheduleTask, TaskDescription, TaskHandle, TaskOutcome, Tasks,
-};
+pub use task::{ListTasks, ScheduleTask, TaskHandle, TaskOutcome};
 pub use tickover_core::cron::plan::{Missed, Overlap};
 pub use tickover_core::execution::{DeadlineKind, ExecutionStatus};
-pub use tickover_core::id::{CronId, ExecutionId, TaskId};
+pub use tickover_core::id::{
+    CronId, EventId, EventName, ExecutionId, StepName, TaskId, TaskKind, WorkerName, WorkflowName,
+};
 pub use tickover_core::retry::MaxAttempts;
 pub use tickover_core::task::Status as TaskStatus;
 pub use tickover_core::timeout::TimeoutKind;
-pub use timeline::TimelineEntry;
+/// The requests and answers of the HTTP API, and the values in them.
+pub use tickover_wire as wire;
+pub use wire::answer::{
+    AttemptOutcome, AttemptView as Attempt, CronStatus, CronView as CronDescription, CronsAnswer as Crons,
+    EventView as Event, ExecutionView as Description, ExecutionsAnswer as Executions, ListAnswer as Tasks,
+    NextView as Next, Problem, RunState, RunView as CronRun, SendEventAnswer as EventSent,
+    TaskView as TaskDescription, TimelineEntryView as TimelineEntry, WaitView as Wait,
+};
 
 use crate::step::Step;
 use crate::workflow::Workflow;
-use calls::Calls;
 
 /// Where a system on this machine answers, if nobody says otherwise.
 #[cfg(feature = "client-http")]
@@ -67,7 +74,7 @@ const LOCAL: &str = "http://127.0.0.1:7070";
 /// A way to the system that runs executions. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
-    calls: Arc<dyn Calls>,
+    api: Api,
 }
 
 impl Client {
@@ -285,20 +292,35 @@ impl Client {
     /// Sends the hints of work that [`StartExecution::prepare`] has prepared, after its writes were committed. If
     /// this never happens the work begins nevertheless, some minutes later.
     pub async fn announce(&self, prepared: Prepared<ExecutionId>) -> Result<(), ClientError> {
-        self.calls.announce(prepared).await
+        self.api.announce(prepared).await
+    }
+
+    /// The calls of the HTTP API, one method each: those of queues, of workers in other processes, and all others in the
+    /// API's own words.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let queue = tickover::QueueName::parse("mail")?;
+    /// println!("{} tasks wait", client.api().queue(&queue).await?.queue.depth);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn api(&self) -> &Api {
+        &self.api
     }
 }
 
 /// Straight to a service that the program has in its own process.
+#[cfg(feature = "direct")]
 impl From<Service> for Client {
     fn from(service: Service) -> Self {
-        Self { calls: Arc::new(direct::Direct::new(service)) }
+        Self { api: Api::new(direct::Direct::new(service)) }
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Client").field(&self.calls.place()).finish()
+        formatter.debug_tuple("Client").field(&self.api.place()).finish()
     }
 }
 

@@ -466,5 +466,5 @@ fn invalid(field: &str, problem: &dyn fmt::Display) -> ClientError {
 }
 
 fn stalled(message: &str) -> ClientError {
-    ClientError::Refused { code: "stalled".to_owned(), message: message.to_owned() }
+    ClientError::refused("stalled", message)
 }

@@ -3,6 +3,7 @@
 mod cron;
 mod execution;
 mod problem;
+mod standing;
 mod task;
 mod timeline;
 

@@ -19,6 +19,7 @@ pub mod read;
 pub mod request;
 
 mod number;
+mod plain;
 #[cfg(feature = "schema")]
 mod schema;
 mod span;

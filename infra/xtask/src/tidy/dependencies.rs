@@ -39,17 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tickover-api",
         ],
     ),
-    (
-        "shared/cli",
-        &[
-            "tickover",
-            "tickover-core",
-            "tickover-service",
-            "tickover-wire",
-            "tickover-embedded",
-            "tickover-api",
-        ],
-    ),
+    ("shared/cli", &["tickover", "tickover-core", "tickover-service", "tickover-wire", "tickover-embedded"]),
     ("functions/worker", &["tickover"]),
     ("functions", &["tickover-core", "tickover-service", "tickover-api", "tickover-lambda"]),
     ("infra/empty", &[]),

@@ -2,9 +2,11 @@
 
 mod events;
 mod operate;
+mod prepare;
 
 pub use events::{clear_events, event, events, send_event};
 pub use operate::{cancel, pause, rerun, restart, resume, retry_step, terminate};
+pub use prepare::prepare;
 
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;

@@ -4,11 +4,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use tickover_service::Service;
+use tickover_wire::answer::HealthAnswer;
 
 use crate::answer::Answer;
+use crate::calls;
 use crate::openapi;
 use crate::problem::Problem;
-use tickover_wire::answer::{Health, HealthAnswer};
 
 /// Say that the server answers.
 ///
@@ -21,9 +22,7 @@ use tickover_wire::answer::{Health, HealthAnswer};
     responses((status = 200, description = "It does.", body = HealthAnswer)),
 )]
 pub(super) async fn health(State(service): State<Service>) -> Result<Answer, Problem> {
-    let unreadable = service.unreadable();
-    let status = if unreadable.is_empty() { Health::Ok } else { Health::Degraded };
-    Answer::ok(&HealthAnswer { status: status.into(), unreadable })
+    calls::health(&service)
 }
 
 /// This document.

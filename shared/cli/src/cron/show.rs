@@ -3,24 +3,24 @@
 use std::fmt::Write as _;
 
 use comfy_table::{Table, presets};
-use tickover_core::time::Timestamp;
+use tickover_wire::answer::{CronView, RunView};
 
-use super::answer::{CronShown, Run};
+use crate::show::instant;
 
 /// A cron with everything that is known of it.
-pub(super) fn cron(cron: &CronShown) -> String {
+pub(super) fn cron(cron: &CronView) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         // Writing to a string can't fail.
         let _ = writeln!(text, "{name:<16}{value}");
     };
-    line("cron", &cron.id);
-    line("status", &cron.status);
+    line("cron", cron.id.as_str());
+    line("status", cron.status.as_str());
     line("when", &when(cron));
-    line("overlap", &cron.overlap);
-    line("missed", &cron.missed);
+    line("overlap", cron.overlap.as_str());
+    line("missed", cron.missed.as_str());
     if let Some(jitter) = &cron.jitter {
-        line("jitter", jitter);
+        line("jitter", &jitter.to_string());
     }
     line("started", &started(cron));
     if cron.waiting > 0 {
@@ -28,7 +28,7 @@ pub(super) fn cron(cron: &CronShown) -> String {
     }
     let next_start = cron.next_start_at.filter(|at| Some(*at) != cron.next_at);
     for (name, at) in [
-        ("created", cron.created_at),
+        ("created", Some(cron.created_at)),
         ("paused since", cron.paused_at),
         ("finished at", cron.finished_at),
         ("next", cron.next_at),
@@ -40,7 +40,7 @@ pub(super) fn cron(cron: &CronShown) -> String {
     }
     for (name, work) in [("task", &cron.task), ("execution", &cron.execution)] {
         if let Some(work) = work {
-            line(name, work.get());
+            line(name, work.as_str());
         }
     }
     if !cron.runs.is_empty() {
@@ -50,24 +50,24 @@ pub(super) fn cron(cron: &CronShown) -> String {
 }
 
 /// Many crons, one in a row.
-pub(super) fn table(crons: &[CronShown]) -> Table {
+pub(super) fn table(crons: &[CronView]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(["cron", "status", "when", "overlap", "started", "next"]);
     for cron in crons {
         table.add_row([
-            cron.id.clone(),
-            cron.status.clone(),
-            when(cron),
-            cron.overlap.clone(),
-            started(cron),
-            cron.next_at.map(Timestamp::to_rfc3339).unwrap_or_default(),
+            cron.id.as_str(),
+            cron.status.as_str(),
+            &when(cron),
+            cron.overlap.as_str(),
+            &started(cron),
+            &instant(cron.next_at),
         ]);
     }
     table
 }
 
-fn runs(runs: &[Run]) -> Table {
+fn runs(runs: &[RunView]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(["occurrence", "run", "state", "status"]);
@@ -75,7 +75,7 @@ fn runs(runs: &[Run]) -> Table {
         let manual = if run.manual { " (triggered)" } else { "" };
         let reason = run.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         table.add_row([
-            format!("{}{manual}", run.at),
+            format!("{}{manual}", run.at.to_rfc3339()),
             run.id.clone(),
             format!("{}{reason}", run.state),
             run.status.clone().unwrap_or_default(),
@@ -84,7 +84,7 @@ fn runs(runs: &[Run]) -> Table {
     table
 }
 
-fn when(cron: &CronShown) -> String {
+fn when(cron: &CronView) -> String {
     match (&cron.cron, &cron.every) {
         (Some(expression), _) => format!("{expression} ({})", cron.time_zone.as_deref().unwrap_or("UTC")),
         (None, Some(every)) => format!("every {every}"),
@@ -92,7 +92,7 @@ fn when(cron: &CronShown) -> String {
     }
 }
 
-fn started(cron: &CronShown) -> String {
+fn started(cron: &CronView) -> String {
     match cron.max_runs {
         Some(most) => format!("{} of {most}", cron.started),
         None => cron.started.to_string(),
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_cron_shows_what_applies_and_nothing_else() {
         let json = r#"{"id":"s1","status":"active","cron":"0 9 * * *","time_zone":"Europe/Berlin","overlap":"skip",
-            "missed":"run_once","started":2,"waiting":0,"next_at":"2026-01-31T08:00:00.000Z",
+            "missed":"run_once","created_at":"2026-01-29T08:00:00.000Z","run_ids":"s1-{occurrence}","started":2,"waiting":0,"next_at":"2026-01-31T08:00:00.000Z",
             "next_start_at":"2026-01-31T08:00:00.000Z","task":{"queue": "q"},
             "runs":[{"at":"2026-01-30T08:00:00.000Z","id":"s1-20260130T080000Z","manual":false,"state":"skipped",
             "reason":"overlap"}]}"#;

@@ -4,18 +4,17 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use indicatif::ProgressBar;
-use reqwest::Method;
-use serde_json::{Value, json};
-use tickover::{Registry, Worker, WorkerSettings};
+use serde_json::json;
+use tickover::{Client, Registry, Worker, WorkerSettings};
 use tickover_core::duration::Millis;
 use tickover_core::id::WorkerName;
 use tickover_service::Service;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::order::{Order, Receipt, fulfil, packing_has_begun, print_label};
 use super::{BOUND, LOOK_EVERY, say};
-use crate::client::Client;
-use crate::execution;
+use crate::execution::show;
 
 /// The order.
 const ORDER: &str = "order-7";
@@ -25,9 +24,7 @@ const LEASE: Millis = Millis::from_secs(2);
 /// Runs the order to its end, and gives its timeline for people to read.
 pub(super) async fn show(client: &Client, service: &Service, bar: &ProgressBar) -> anyhow::Result<String> {
     let order = Order { number: 7, boxes: ["books", "lamps", "chairs"].map(str::to_owned).to_vec() };
-    let start = json!({ "id": ORDER, "workflow": "order-fulfilment", "queue": "orders", "input": order });
-    let started: Value = call(client, Method::POST, &["executions"], Some(&start)).await?;
-    ensure!(started["execution"]["status"] == "pending", "{started}");
+    let run = client.start(&fulfil, order).id(ORDER).await?;
     let doomed = hire(service, "doomed")?;
     let began = Instant::now();
     while !packing_has_begun() {
@@ -38,13 +35,10 @@ pub(super) async fn show(client: &Client, service: &Service, bar: &ProgressBar) 
     doomed.abort();
     say(bar, format!("{ORDER}: its worker was killed in the middle of a step; another one starts"));
     let worker = hire(service, "steady")?;
-    let shipped = json!({ "payload": { "carrier": "a bicycle" } });
-    let _: Value =
-        call(client, Method::POST, &["executions", ORDER, "events", "shipped"], Some(&shipped)).await?;
-    let ended = result(client).await;
+    run.send_event("shipped", json!({ "carrier": "a bicycle" })).await?;
+    let ended = timeout(BOUND, run.result()).await;
     worker.abort();
-    let ended = ended?;
-    let receipt: Receipt = serde_json::from_value(ended["output"].clone()).context("the order's receipt")?;
+    let receipt: Receipt = ended.with_context(|| format!("{ORDER} hasn't ended"))??;
     let expected = Receipt {
         charge: "charge-7".to_owned(),
         labels: ["books", "lamps", "chairs"].map(|content| format!("label for {content}")).to_vec(),
@@ -52,23 +46,7 @@ pub(super) async fn show(client: &Client, service: &Service, bar: &ProgressBar) 
         carrier: "a bicycle".to_owned(),
     };
     ensure!(receipt == expected, "the receipt is {receipt:?}");
-    execution::timeline_of(ORDER, client).await
-}
-
-/// Waits for the order's end.
-async fn result(client: &Client) -> anyhow::Result<Value> {
-    let began = Instant::now();
-    loop {
-        let mut answer: Value = call(client, Method::GET, &["executions", ORDER], None).await?;
-        let execution = answer["execution"].take();
-        match execution["status"].as_str() {
-            Some("completed") => return Ok(execution),
-            Some("pending" | "running" | "waiting") => {}
-            Some(_) | None => anyhow::bail!("the order ended as {execution}"),
-        }
-        ensure!(began.elapsed() < BOUND, "{ORDER} hasn't ended: {execution}");
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
+    Ok(show::timeline(&run.timeline().await?))
 }
 
 /// A worker for orders and labels in this process.
@@ -78,9 +56,4 @@ fn hire(service: &Service, name: &str) -> anyhow::Result<JoinHandle<()>> {
     let settings = WorkerSettings { name: Some(name), lease: LEASE, ..WorkerSettings::default() };
     let worker = Worker::new(service.clone(), registry, settings)?;
     Ok(tokio::spawn(async move { worker.run(std::future::pending()).await }))
-}
-
-async fn call(client: &Client, method: Method, path: &[&str], body: Option<&Value>) -> anyhow::Result<Value> {
-    let body = body.map(serde_json::value::to_raw_value).transpose()?;
-    Ok(client.call(method, path, &[], body.as_deref()).await?)
 }

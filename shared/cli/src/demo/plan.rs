@@ -2,6 +2,9 @@
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use tickover_core::id::TaskId;
+use tickover_wire::read;
+use tickover_wire::request::ScheduleRequest;
 
 /// The task whose worker is killed.
 pub(super) const INTERRUPTED: &str = "document-interrupted";
@@ -12,8 +15,10 @@ const FLAKY: &str = "invoice-flaky";
 
 /// A task to schedule and what should come of it.
 pub(super) struct Planned {
-    /// The body of the request.
-    pub(super) request: Value,
+    /// Its id.
+    pub(super) id: TaskId,
+    /// What is sent.
+    pub(super) request: ScheduleRequest,
     /// The status it should end in.
     pub(super) status: &'static str,
     /// How its attempts should end, in order.
@@ -23,29 +28,31 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// Its id.
-    pub(super) fn id(&self) -> String {
-        self.request["id"].as_str().unwrap_or_default().to_owned()
-    }
-
-    /// Its queue.
-    pub(super) fn queue(&self) -> &str {
-        self.request["queue"].as_str().unwrap_or_default()
+    /// A task that gives this result at once.
+    fn of(id: &str, mut request: Value, output: Value) -> anyhow::Result<Self> {
+        request["id"] = id.into();
+        Ok(Self {
+            id: TaskId::parse(id)?,
+            request: read::body(&request.to_string())?,
+            status: "completed",
+            attempts: &["completed"],
+            output: Some(output),
+        })
     }
 
     /// Whether it has a scene of its own before the workers start.
     pub(super) fn is_special(&self) -> bool {
-        [INTERRUPTED, OVERDUE].contains(&self.id().as_str())
+        [INTERRUPTED, OVERDUE].contains(&self.id.as_str())
     }
 }
 
 /// The planned task of this id.
 pub(super) fn find<'a>(plan: &'a [Planned], id: &str) -> anyhow::Result<&'a Planned> {
-    plan.iter().find(|planned| planned.id() == id).with_context(|| format!("{id} is planned"))
+    plan.iter().find(|planned| planned.id.as_str() == id).with_context(|| format!("{id} is planned"))
 }
 
 /// All tasks.
-pub(super) fn plan() -> Vec<Planned> {
+pub(super) fn plan() -> anyhow::Result<Vec<Planned>> {
     let texts = [
         "Nothing runs, and still the clock ticks over.",
         "A message is a hint; the table is the truth.",
@@ -68,51 +75,44 @@ pub(super) fn plan() -> Vec<Planned> {
     documents.chain(invoices).chain([flaky(), interrupted(), overdue()]).collect()
 }
 
-fn document(id: &str, text: &str) -> Planned {
+fn document(id: &str, text: &str) -> anyhow::Result<Planned> {
     let longest = text.split(' ').max_by_key(|word| word.len()).unwrap_or_default();
-    Planned {
-        request: json!({
-            "id": id, "queue": "documents", "kind": "count-words",
-            "input": {"document": {"text": text}}, "timeout": "1m",
-        }),
-        status: "completed",
-        attempts: &["completed"],
-        output: Some(json!({"words": text.split(' ').count(), "longest": longest})),
-    }
+    let input = json!({"document": {"text": text}});
+    let request = json!({"queue": "documents", "kind": "count-words", "input": input, "timeout": "1m"});
+    Planned::of(id, request, json!({"words": text.split(' ').count(), "longest": longest}))
 }
 
-fn invoice(id: &str, lines: &[(u64, u64)]) -> Planned {
+fn invoice(id: &str, lines: &[(u64, u64)]) -> anyhow::Result<Planned> {
+    invoice_with(id, lines, 0, &json!({"timeout": "1m"}))
+}
+
+fn invoice_with(id: &str, lines: &[(u64, u64)], fails: u32, options: &Value) -> anyhow::Result<Planned> {
     let total: u64 = lines.iter().map(|(quantity, price_cents)| quantity * price_cents).sum();
     let lines: Vec<Value> = lines
         .iter()
         .map(|(quantity, price_cents)| json!({"quantity": quantity, "price_cents": price_cents}))
         .collect();
-    Planned {
-        request: json!({
-            "id": id, "queue": "invoices", "kind": "total-invoice",
-            "input": {"invoice": {"lines": lines}}, "timeout": "1m",
-        }),
-        status: "completed",
-        attempts: &["completed"],
-        output: Some(json!({"total_cents": total})),
+    let input = json!({"invoice": {"lines": lines, "fails_before_attempt": fails}});
+    let mut request = json!({"queue": "invoices", "kind": "total-invoice", "input": input});
+    for (name, value) in options.as_object().into_iter().flatten() {
+        request[name] = value.clone();
     }
+    Planned::of(id, request, json!({"total_cents": total}))
 }
 
-fn flaky() -> Planned {
-    let mut planned = invoice(FLAKY, &[(2, 5_000), (1, 2_500)]);
-    planned.request["input"]["invoice"]["fails_before_attempt"] = json!(3);
-    planned.request["retry"] = json!({"max_attempts": 3, "delay": "400ms", "backoff": 2});
-    planned.attempts = &["failed", "failed", "completed"];
-    planned
+fn flaky() -> anyhow::Result<Planned> {
+    let retry = json!({"max_attempts": 3, "delay": "400ms", "backoff": 2});
+    let options = json!({"timeout": "1m", "retry": retry});
+    let planned = invoice_with(FLAKY, &[(2, 5_000), (1, 2_500)], 3, &options)?;
+    Ok(Planned { attempts: &["failed", "failed", "completed"], ..planned })
 }
 
-fn interrupted() -> Planned {
-    let planned = document(INTERRUPTED, "Killed in the middle, and done all the same.");
-    Planned { attempts: &["lost", "completed"], ..planned }
+fn interrupted() -> anyhow::Result<Planned> {
+    let planned = document(INTERRUPTED, "Killed in the middle, and done all the same.")?;
+    Ok(Planned { attempts: &["lost", "completed"], ..planned })
 }
 
-fn overdue() -> Planned {
-    let mut planned = invoice(OVERDUE, &[(1, 100)]);
-    planned.request["timeout"] = json!("3s");
-    Planned { status: "timed_out", attempts: &["timed_out"], output: None, ..planned }
+fn overdue() -> anyhow::Result<Planned> {
+    let planned = invoice_with(OVERDUE, &[(1, 100)], 0, &json!({"timeout": "3s"}))?;
+    Ok(Planned { status: "timed_out", attempts: &["timed_out"], output: None, ..planned })
 }

@@ -4,17 +4,21 @@ use std::time::Duration;
 
 use comfy_table::{Table, presets};
 use serde_json::Value;
-use tickover_core::time::Timestamp;
+use tickover_core::task::Status;
+use tickover_core::timeout::TimeoutKind;
+use tickover_wire::Said;
+use tickover_wire::answer::TaskView;
 
 use super::plan::{OVERDUE, Planned};
+use crate::show::instant;
 
 /// A line for a task that has ended.
-pub(super) fn progress_line(task: &Value) -> String {
-    format!("{}: {} (attempts: {})", text(&task["id"]), text(&task["status"]), endings(task).join(", "))
+pub(super) fn progress_line(task: &TaskView) -> String {
+    format!("{}: {} (attempts: {})", task.id, task.status, endings(task).join(", "))
 }
 
 /// Prints the table; returns how many outcomes are not the expected ones.
-pub(super) fn print(plan: &[Planned], tasks: &[Value], refusal: &str, took: Duration) -> usize {
+pub(super) fn print(plan: &[Planned], tasks: &[TaskView], refusal: &str, took: Duration) -> usize {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header([
@@ -32,12 +36,12 @@ pub(super) fn print(plan: &[Planned], tasks: &[Value], refusal: &str, took: Dura
         let expected = is_expected(planned, task);
         unexpected += usize::from(!expected);
         table.add_row([
-            planned.id(),
-            planned.queue().to_owned(),
+            planned.id.to_string(),
+            task.queue.to_string(),
             endings(task).join(", "),
-            text(&task["status"]),
-            task.get("output").map(Value::to_string).unwrap_or_default(),
-            text(&task["deadline_at"]),
+            task.status.to_string(),
+            task.output.as_ref().map(|output| output.as_str().to_owned()).unwrap_or_default(),
+            instant(task.deadline_at),
             lateness(task).map(|late_ms| format!("{late_ms} ms")).unwrap_or_default(),
             if expected { "yes" } else { "NO" }.to_owned(),
         ]);
@@ -50,28 +54,21 @@ pub(super) fn print(plan: &[Planned], tasks: &[Value], refusal: &str, took: Dura
     unexpected
 }
 
-fn is_expected(planned: &Planned, task: &Value) -> bool {
-    task["status"] == planned.status
+fn is_expected(planned: &Planned, task: &TaskView) -> bool {
+    let output = task.output.as_ref().and_then(|output| output.read::<Value>().ok());
+    let is_late = task.timeout_kind.as_ref().is_some_and(|kind| *kind == TimeoutKind::ScheduleToClose);
+    task.status.as_str() == planned.status
         && endings(task) == planned.attempts
-        && task.get("output") == planned.output.as_ref()
-        && (planned.status != "timed_out" || task["timeout_kind"] == "schedule_to_close")
+        && output == planned.output
+        && (planned.status != "timed_out" || is_late)
 }
 
-fn endings(task: &Value) -> Vec<String> {
-    let attempts = task["attempts"].as_array().map(Vec::as_slice).unwrap_or_default();
-    attempts.iter().map(|attempt| text(&attempt["outcome"])).collect()
+fn endings(task: &TaskView) -> Vec<&str> {
+    task.attempts.iter().map(|attempt| attempt.outcome.as_ref().map_or("", Said::as_str)).collect()
 }
 
 /// How long after its deadline a task was timed out, in milliseconds.
-fn lateness(task: &Value) -> Option<u64> {
-    if task["status"] != "timed_out" {
-        return None;
-    }
-    let ended = Timestamp::parse_rfc3339(task["ended_at"].as_str()?)?;
-    let deadline = Timestamp::parse_rfc3339(task["deadline_at"].as_str()?)?;
-    Some(ended.since(deadline).as_u64())
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
+fn lateness(task: &TaskView) -> Option<u64> {
+    let ended = task.ended_at.filter(|_| task.status == Status::TimedOut)?;
+    Some(ended.since(*task.deadline_at?).as_u64())
 }

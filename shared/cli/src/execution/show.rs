@@ -3,41 +3,42 @@
 use std::fmt::Write as _;
 
 use comfy_table::{Table, presets};
-use serde_json::{Map, Value};
-use tickover_core::time::Timestamp;
+use serde_json::Value;
+use tickover_core::id::{EventId, StepName};
+use tickover_wire::answer::{EventView, ExecutionView, TimelineEntryView, WaitView};
+use tickover_wire::{Instant, Length};
 
-use super::answer::{Event, Execution, Wait};
-use crate::show::{count, excerpt, instant};
+use crate::show::{count, excerpt, instant, next, words};
 
 /// Characters of what else there is to say in a timeline's row.
 const DETAIL_CHARS: usize = 100;
 
 /// An execution with everything that is known of it.
-pub(crate) fn execution(execution: &Execution) -> String {
+pub(crate) fn execution(execution: &ExecutionView) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         // Writing to a string can't fail.
         let _ = writeln!(text, "{name:<16}{value}");
     };
-    line("execution", &execution.id);
-    line("workflow", &execution.workflow);
-    line("queue", &execution.queue);
+    line("execution", execution.id.as_str());
+    line("workflow", execution.workflow.as_str());
+    line("queue", execution.queue.as_str());
     line("status", &status(execution));
     line("run", &execution.run.to_string());
     for (name, at, length) in instants(execution) {
         if let Some(at) = at {
-            let length = length.as_ref().map(|length| format!(" ({length})")).unwrap_or_default();
+            let length = length.map(|length| format!(" ({length})")).unwrap_or_default();
             line(name, &format!("{}{length}", at.to_rfc3339()));
         }
     }
     let texts = [
-        ("on failure", &execution.on_failure_timeout),
-        ("worker", &execution.worker),
-        ("timed out", &execution.timeout_kind),
+        ("on failure", execution.on_failure_timeout.map(|timeout| timeout.to_string())),
+        ("worker", execution.worker.as_ref().map(ToString::to_string)),
+        ("timed out", execution.timeout_kind.as_ref().map(ToString::to_string)),
     ];
     for (name, value) in texts {
         if let Some(value) = value {
-            line(name, value);
+            line(name, &value);
         }
     }
     if let Some(parent) = &execution.parent {
@@ -46,7 +47,7 @@ pub(crate) fn execution(execution: &Execution) -> String {
     if execution.pending_events > 0 {
         line("pending events", &execution.pending_events.to_string());
     }
-    for (name, value) in &execution.labels {
+    for (name, value) in execution.labels() {
         line("label", &format!("{name}={value}"));
     }
     let payloads = [("memo", &execution.memo), ("input", &execution.input), ("output", &execution.output)];
@@ -63,59 +64,59 @@ pub(crate) fn execution(execution: &Execution) -> String {
             line(name, &format!("{}: {}", error.code, error.message));
         }
     }
-    for wait in &execution.waits_for {
+    for wait in execution.waits_for.iter().flatten() {
         line("waits for", &waited(wait));
     }
-    if let Some(next) = &execution.next {
-        let at = next.at.map(|at| format!(" at {}", at.to_rfc3339())).unwrap_or_default();
-        line("next", &format!("{}{at}", words(&next.what)));
-    }
+    line("next", &next(&execution.next));
     text
 }
 
 /// Many executions, one in a row.
-pub(super) fn table(executions: &[Execution]) -> String {
+pub(super) fn table(executions: &[ExecutionView]) -> String {
     let mut table = new_table(["execution", "status", "run", "started", "deadline", "next", "at"]);
     for execution in executions {
-        let (what, at) = match &execution.next {
-            Some(next) => (words(&next.what), instant(next.at)),
-            None => (String::new(), String::new()),
-        };
-        let (started, deadline) = (instant(execution.created_at), instant(execution.deadline_at));
-        let run = execution.run.to_string();
-        table.add_row([&execution.id, &status(execution), &run, &started, &deadline, &what, &at]);
+        let (what, at) = (words(&execution.next.what), instant(execution.next.at));
+        let (started, deadline) = (execution.created_at.to_rfc3339(), instant(execution.deadline_at));
+        let (id, run) = (execution.id.as_str(), execution.run.to_string());
+        table.add_row([id, &status(execution), &run, &started, &deadline, &what, &at]);
     }
     format!("{table}\n{} shown\n", count(executions.len(), "execution"))
 }
 
 /// Events that wait, one in a row.
-pub(super) fn events(events: &[Event]) -> String {
+pub(super) fn events(events: &[EventView]) -> String {
     let mut table = new_table(["event", "offered", "id", "payload"]);
     for event in events {
         let payload = event.payload.as_deref().map(excerpt).unwrap_or_default();
-        let id = event.id.clone().unwrap_or_default();
-        table.add_row([event.name.clone(), instant(event.offered_at), id, payload]);
+        let id = event.event_id.as_ref().map_or("", EventId::as_str);
+        table.add_row([event.name.as_str(), &event.offered_at.to_rfc3339(), id, &payload]);
     }
     format!("{table}\n{} waiting\n", count(events.len(), "event"))
 }
 
 /// What happened, one thing in a row.
-pub(super) fn timeline(entries: &[Map<String, Value>]) -> String {
+pub(crate) fn timeline(entries: &[TimelineEntryView]) -> String {
     let mut table = new_table(["at", "what", "name", "details"]);
     for entry in entries {
-        let text = |name: &str| entry.get(name).map(plain).unwrap_or_default();
-        let others = entry.iter().filter(|(name, _)| !["at", "kind", "name"].contains(&name.as_str()));
+        // Whatever else is there is shown under its name.
+        let fields = serde_json::to_value(entry).unwrap_or_default();
+        let others = fields
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| !["at", "kind", "name"].contains(&name.as_str()));
         let details: Vec<_> =
             others.map(|(name, value)| format!("{} {}", words(name), plain(value))).collect();
         let details: String = details.join(", ").chars().take(DETAIL_CHARS).collect();
-        table.add_row([text("at"), words(&text("kind")), text("name"), details]);
+        let name = entry.name.as_deref().unwrap_or_default();
+        table.add_row([&entry.at.to_rfc3339(), &words(&entry.kind), name, &details]);
     }
     format!("{table}\n")
 }
 
 /// What is waited for, in a few words.
-pub(super) fn waited(wait: &Wait) -> String {
-    let name = wait.name.as_deref().unwrap_or("any");
+pub(crate) fn waited(wait: &WaitView) -> String {
+    let name = wait.name.as_ref().map_or("any", StepName::as_str);
     let is = wait.task.as_ref().map(|id| format!(" (task {id})"));
     let is = is.or_else(|| wait.execution.as_ref().map(|id| format!(" (execution {id})")));
     let until = wait.until.map(|at| format!(" until {}", at.to_rfc3339())).unwrap_or_default();
@@ -132,29 +133,23 @@ fn new_table<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
-type Instant<'a> = (&'static str, Option<Timestamp>, &'a Option<String>);
-
-fn instants(execution: &Execution) -> [Instant<'_>; 8] {
+fn instants(execution: &ExecutionView) -> [(&'static str, Option<Instant>, Option<Length>); 8] {
     [
-        ("started", execution.created_at, &None),
-        ("run started", execution.run_started_at.filter(|_| execution.run > 1), &None),
-        ("available", execution.available_at, &None),
-        ("deadline", execution.deadline_at, &execution.timeout),
-        ("run deadline", execution.run_deadline_at, &execution.run_timeout),
-        ("lease until", execution.lease_expires_at, &None),
-        ("waiting since", execution.waiting_since, &None),
-        ("ended", execution.ended_at, &None),
+        ("started", Some(execution.created_at), None),
+        ("run started", (execution.run > 1).then_some(execution.run_started_at), None),
+        ("available", execution.available_at, None),
+        ("deadline", execution.deadline_at, execution.execution_timeout),
+        ("run deadline", execution.run_deadline_at, execution.run_timeout),
+        ("lease until", execution.lease_expires_at, None),
+        ("waiting since", execution.waiting_since, None),
+        ("ended", execution.ended_at, None),
     ]
 }
 
-fn status(execution: &Execution) -> String {
-    let notes = [(execution.cancel_requested, "to be cancelled"), (execution.closing, "closing")];
-    let is_live = execution.status.is_live();
-    let notes: Vec<_> = notes
-        .into_iter()
-        .filter(|(applies, note)| *applies && (is_live || *note == "closing"))
-        .map(|(_, note)| note)
-        .collect();
+fn status(execution: &ExecutionView) -> String {
+    let to_be_cancelled = execution.cancel_requested == Some(true) && execution.is_live();
+    let notes = [(to_be_cancelled, "to be cancelled"), (execution.closing == Some(true), "closing")];
+    let notes: Vec<_> = notes.into_iter().filter_map(|(applies, note)| applies.then_some(note)).collect();
     if notes.is_empty() {
         return execution.status.to_string();
     }
@@ -163,8 +158,4 @@ fn status(execution: &Execution) -> String {
 
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn words(name: &str) -> String {
-    name.replace('_', " ")
 }

@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
+use tickover::client::ClientError;
 use tickover_core::duration::Millis;
 use tickover_core::task::Status;
+use tickover_wire::FailureCode;
+use tickover_wire::answer::{ClaimedView, TaskView};
+use tickover_wire::request::FailError;
 use tokio::time::Instant;
 
-use crate::client::{CallError, ClaimedTask, Failure, Report};
 use crate::show::say;
-use crate::task::Task;
 
 use super::lease::{self, Verdict};
 use super::process::{End, Process};
+use super::report::Report;
 use super::stop::Stop;
 use super::tally::Ending;
 use super::{Worker, report, result};
@@ -19,7 +22,7 @@ use super::{Worker, report, result};
 /// A task in this worker's hands.
 pub(super) struct Attempt {
     pub(super) worker: Arc<Worker>,
-    pub(super) task: ClaimedTask,
+    pub(super) task: ClaimedView,
     /// When the claim's answer came: the lease and the deadline are reckoned from it.
     pub(super) claimed_at: Instant,
     pub(super) stop: Stop,
@@ -71,7 +74,7 @@ impl Attempt {
                 Ending::Released
             }
             Err(error) => {
-                self.say("unrecorded", &format!("it couldn't be given back: {}", chain(error)));
+                self.say("unrecorded", &format!("it couldn't be given back: {error}"));
                 Ending::Unrecorded
             }
         }
@@ -84,7 +87,7 @@ impl Attempt {
                 self.say("completed", "");
                 Ending::Completed
             }
-            (Report::Complete(_), Err(error)) if error.refuses_content() => {
+            (Report::Complete(_), Err(error)) if refuses_content(&error) => {
                 // The server won't have this result. Left alone, the task would run again and again.
                 Box::pin(self.report(Report::Fail(result::refused(&error)))).await
             }
@@ -92,35 +95,37 @@ impl Attempt {
             (Report::Release, Ok(_)) => Ending::Released,
             (report, Err(error)) => {
                 let what =
-                    if let Report::Fail(failure) = report { failure.code } else { "its result".to_owned() };
-                self.say("unrecorded", &format!("{what} was not recorded: {}", chain(error)));
+                    if let Report::Fail(failure) = report { failure.code.0 } else { "its result".to_owned() };
+                self.say("unrecorded", &format!("{what} was not recorded: {error}"));
                 Ending::Unrecorded
             }
         }
     }
 
-    fn failed(&self, failure: &Failure, task: &Task) -> Ending {
-        let last = failure.message.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        let then = match (task.status, task.available_at) {
-            (Status::Cancelled, _) => "cancelled".to_owned(),
-            (Status::Pending, Some(at)) => format!("tried again from {}", at.to_rfc3339()),
-            (status, _) => format!("the task is {status}"),
+    fn failed(&self, failure: &FailError, task: &TaskView) -> Ending {
+        let message = failure.message.as_deref().unwrap_or_default();
+        let last = message.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        let then = match (task.status.known(), task.available_at) {
+            (Some(Status::Cancelled), _) => "cancelled".to_owned(),
+            (Some(Status::Pending), Some(at)) => format!("tried again from {}", at.to_rfc3339()),
+            _ => format!("the task is {}", task.status),
         };
-        self.say("failed", &format!("{}: {last}; {then}", failure.code));
+        self.say("failed", &format!("{}: {last}; {then}", failure.code.0));
         Ending::Failed
     }
 
     /// The command was ended because somebody asked for it: the server ends the task with that.
     async fn cancelled(&self) -> Ending {
         let message = "ended on request".to_owned();
-        let failure = Failure { code: "cancelled".to_owned(), message, retryable: false };
+        let code = FailureCode("cancelled".to_owned());
+        let failure = FailError { code, message: Some(message), retryable: Some(false) };
         match report::send(&self.worker, &self.task, &Report::Fail(failure)).await {
             Ok(_) => {
                 self.say("cancelled", "");
                 Ending::Cancelled
             }
             Err(error) => {
-                self.say("unrecorded", &format!("its cancellation was not recorded: {}", chain(error)));
+                self.say("unrecorded", &format!("its cancellation was not recorded: {error}"));
                 Ending::Unrecorded
             }
         }
@@ -139,14 +144,15 @@ impl Attempt {
 
     /// The one line that is said of each task.
     fn say(&self, ending: &str, detail: &str) {
-        let ClaimedTask { id, kind, attempt, .. } = &self.task;
+        let ClaimedView { id, kind, attempt, .. } = &self.task;
         let took = Millis::new(u64::try_from(self.claimed_at.elapsed().as_millis()).unwrap_or(u64::MAX));
         let separator = if detail.is_empty() { "" } else { ": " };
         say(&format!("{ending:<10} {id} ({kind}), attempt {attempt}, {took}{separator}{detail}"));
     }
 }
 
-/// An error with its causes in one line.
-fn chain(error: CallError) -> String {
-    format!("{:#}", anyhow::Error::new(error))
+/// Whether the server won't have what was sent, however often it is sent: a request that it can't read, or that is too
+/// large.
+fn refuses_content(error: &ClientError) -> bool {
+    error.problem().is_some_and(|problem| [400, 413, 422].contains(&problem.status))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::client::CallError;
+use tickover::client::ClientError;
 
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
@@ -11,8 +11,8 @@ const LONGEST_ASKED_FOR: Duration = Duration::from_secs(15);
 
 /// The wait after failure number `tries` (from 0): doubled each time, spread over its upper half so that workers
 /// that failed together don't come back together, and never shorter than the server asks.
-pub(super) fn delay(tries: u32, error: &CallError) -> Duration {
+pub(super) fn delay(tries: u32, error: &ClientError) -> Duration {
     let doubled = FIRST.saturating_mul(1_u32.checked_shl(tries).unwrap_or(u32::MAX)).min(LONGEST);
     let spread = doubled.mul_f64(rand::random_range(0.5..=1.0));
-    spread.max(error.retry_after().unwrap_or_default().min(LONGEST_ASKED_FOR))
+    spread.max(error.retry_after().map(Duration::from).unwrap_or_default().min(LONGEST_ASKED_FOR))
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use tickover::client::ClientError;
 use tickover_core::id::QueueName;
 
-use crate::client::CallError;
 use crate::show::say;
 
 use super::backoff;
@@ -38,7 +38,7 @@ impl ClaimFailures {
     }
 
     /// How long to wait after this failure; the error itself if waiting can't help.
-    pub(super) fn failed(&mut self, error: CallError, queue: &QueueName) -> Result<Duration, CallError> {
+    pub(super) fn failed(&mut self, error: ClientError, queue: &QueueName) -> Result<Duration, ClientError> {
         let pause = if error.code() == Some("unknown_queue") {
             if self.turn_to(Said::NoQueue) {
                 say(&format!("no task was ever scheduled on queue {queue}: waiting for the first one"));
@@ -47,7 +47,7 @@ impl ClaimFailures {
         } else if error.is_transient() {
             let pause = backoff::delay(self.failures, &error);
             if self.turn_to(Said::Unreachable) {
-                say(&format!("{:#}; trying again", anyhow::Error::new(error)));
+                say(&format!("{error}; trying again"));
             }
             pause
         } else {

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tickover::client::ClientError;
 use tickover_service::telemetry::field;
-use tokio::time::{Instant, sleep_until, timeout_at};
-
-use crate::client::{CallError, ClaimedTask, Renewed};
+use tickover_wire::answer::{ClaimedView, HeartbeatAnswer};
+use tickover_wire::request::HeartbeatRequest;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::Worker;
 
@@ -46,7 +47,7 @@ struct Hold {
 ///
 /// The first heartbeat comes after a third of the lease or of the task's heartbeat timeout: a shorter task never
 /// sends one.
-pub(super) async fn keep(worker: &Worker, task: &ClaimedTask, claimed_at: Instant) -> Verdict {
+pub(super) async fn keep(worker: &Worker, task: &ClaimedView, claimed_at: Instant) -> Verdict {
     let mut hold = Hold {
         deadline: later(claimed_at, task.remaining_ms),
         end: claimed_at + worker.lease.into(),
@@ -73,17 +74,17 @@ pub(super) async fn keep(worker: &Worker, task: &ClaimedTask, claimed_at: Instan
 }
 
 /// Beats three times in the task's own heartbeat timeout, where it has one that is shorter than the lease.
-async fn adapt(worker: &Worker, task: &ClaimedTask, hold: &mut Hold, claimed_at: Instant) {
-    let described = timeout_at(hold.end, worker.client.describe(&task.id)).await;
-    let Ok(Ok(Ok(described))) = described.map(|answer| answer.map(|single| single.task())) else {
+async fn adapt(worker: &Worker, task: &ClaimedView, hold: &mut Hold, claimed_at: Instant) {
+    let answer = timeout_at(hold.end, worker.client.api().task(&task.id)).await;
+    let Ok(Ok(described)) = answer.map(|answer| answer.map(|answer| answer.task)) else {
         // Heartbeats go on at the lease's own pace.
         tracing::debug!({ field::TASK_ID } = %task.id, "heartbeat timeout not looked up");
         return;
     };
-    let since = described.current().and_then(|attempt| attempt.claimed_at);
+    let since = described.current_attempt().and_then(|attempt| attempt.claimed_at);
     if let (Some(heartbeat_at), Some(since)) = (described.heartbeat_at, since) {
         // Both are the server's instants: no clock of ours is compared with them.
-        let third = Duration::from(heartbeat_at.since(since)) / 3;
+        let third = Duration::from(heartbeat_at.since(*since)) / 3;
         hold.every = hold.every.map(|every| every.min(third));
         hold.next_beat = hold.every.map(|every| claimed_at + every);
     }
@@ -102,37 +103,38 @@ fn later(than: Instant, remaining_ms: Option<u64>) -> Option<Instant> {
 }
 
 /// Sends one heartbeat. It never outlasts the hold.
-async fn beat(worker: &Worker, task: &ClaimedTask, hold: &mut Hold) -> Option<Verdict> {
+async fn beat(worker: &Worker, task: &ClaimedView, hold: &mut Hold) -> Option<Verdict> {
     let every = hold.every?;
     let sent_at = Instant::now();
     let until = hold.deadline.map_or(hold.end, |deadline| deadline.min(hold.end));
     let bound = every.clamp(ANSWER.0, ANSWER.1);
-    let call = worker.client.heartbeat(&task.id, &task.lease, bound);
-    let answer = timeout_at(until, call).await.ok();
-    match answer {
-        Some(Ok(renewed)) => {
+    let request = HeartbeatRequest { lease: task.lease.clone(), progress: None };
+    let call = timeout(bound, worker.client.api().heartbeat(&task.id, &request));
+    let error = match timeout_at(until, call).await {
+        Ok(Ok(Ok(renewed))) => {
             count(&worker.beats.renewed);
             renew(hold, &renewed, worker, sent_at);
-            renewed.cancel_requested.then_some(Verdict::Cancelled)
+            return renewed.cancel_requested.then_some(Verdict::Cancelled);
         }
-        Some(Err(error)) if error.ends_attempt() => {
+        Ok(Ok(Err(error))) if ends_attempt(&error) => {
             count(&worker.beats.refused);
-            Some(Verdict::Refused(error.to_string()))
+            return Some(Verdict::Refused(error.to_string()));
         }
-        Some(Err(error)) => {
-            unanswered(worker, task, &error);
-            hold.next_beat = Some(Instant::now() + (every / 4).clamp(TRY_AGAIN.0, TRY_AGAIN.1));
-            None
-        }
-        None => {
+        Ok(Ok(Err(error))) => error.to_string(),
+        Ok(Err(late)) => late.to_string(),
+        Err(_) => {
             count(&worker.beats.unanswered);
             // The hold has run out: the caller's next look tells by which instant.
-            None
+            return None;
         }
-    }
+    };
+    count(&worker.beats.unanswered);
+    tracing::warn!({ field::TASK_ID } = %task.id, error, "heartbeat not answered, trying again");
+    hold.next_beat = Some(Instant::now() + (every / 4).clamp(TRY_AGAIN.0, TRY_AGAIN.1));
+    None
 }
 
-fn renew(hold: &mut Hold, renewed: &Renewed, worker: &Worker, sent_at: Instant) {
+fn renew(hold: &mut Hold, renewed: &HeartbeatAnswer, worker: &Worker, sent_at: Instant) {
     // Counted from the sending: the server can't have renewed it any earlier.
     hold.end = sent_at + worker.lease.into();
     hold.next_beat = hold.every.map(|every| sent_at + every);
@@ -141,9 +143,10 @@ fn renew(hold: &mut Hold, renewed: &Renewed, worker: &Worker, sent_at: Instant) 
     hold.deadline = [hold.deadline, told].into_iter().flatten().min();
 }
 
-fn unanswered(worker: &Worker, task: &ClaimedTask, error: &CallError) {
-    count(&worker.beats.unanswered);
-    tracing::warn!({ field::TASK_ID } = %task.id, %error, "heartbeat not answered, trying again");
+/// Whether the attempt is over for this worker: it holds the task no more.
+fn ends_attempt(error: &ClientError) -> bool {
+    let over = ["lease_lost", "already_terminal", "deadline_exceeded", "not_found"];
+    error.code().is_some_and(|code| over.contains(&code))
 }
 
 fn count(counter: &AtomicU64) {

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tickover::client::ClientError;
 use tickover_core::duration::Millis;
 use tickover_core::limits::CLAIM_MAX;
+use tickover_wire::ClaimCount;
+use tickover_wire::answer::ClaimedView;
+use tickover_wire::request::ClaimRequest;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::client::{CallError, Claim, ClaimedTask};
 use crate::show::say;
 
 use super::Worker;
@@ -124,19 +127,24 @@ impl Pool {
 
     /// Asks for tasks. Once asked, the answer is waited for even when we are to stop meanwhile: tasks in an
     /// answer that nobody reads would be held by nobody until their leases run out.
-    async fn claim(&mut self, max: usize) -> Result<Vec<ClaimedTask>, CallError> {
+    async fn claim(&mut self, max: usize) -> Result<Vec<ClaimedView>, ClientError> {
         let worker = Arc::clone(&self.worker);
         let idle_left =
             self.idle_left().map(|left| Millis::new(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)));
         let wait = idle_left.map_or(self.bounds.wait, |left| left.min(self.bounds.wait));
-        let claim = Claim { worker: &worker.name, max, lease: worker.lease, wait };
-        let answer = worker.client.claim(&worker.queue, &claim);
+        let request = ClaimRequest {
+            worker: Some(worker.name.clone()),
+            max: Some(ClaimCount(max)),
+            lease: Some(worker.lease.into()),
+            wait: Some(wait.into()),
+        };
+        let answer = worker.client.api().claim(&worker.queue, &request);
         tokio::pin!(answer);
         let stop = self.stop.clone();
         let mut last_moment = None;
         loop {
             tokio::select! {
-                answer = &mut answer => return answer,
+                answer = &mut answer => return answer.map(|answer| answer.tasks),
                 true = self.one_ended(), if !self.running.is_empty() => {}
                 () = stop.finishing(), if last_moment.is_none() => {
                     last_moment = Some(Instant::now() + wait.into() + LAST_ANSWER);
@@ -149,7 +157,7 @@ impl Pool {
         }
     }
 
-    fn take(&mut self, tasks: Vec<ClaimedTask>) {
+    fn take(&mut self, tasks: Vec<ClaimedView>) {
         self.failures.answered();
         self.came_back_empty = tasks.is_empty();
         let is_stopping = self.is_stopping();
@@ -163,7 +171,7 @@ impl Pool {
         }
     }
 
-    async fn claim_failed(&mut self, error: CallError) {
+    async fn claim_failed(&mut self, error: ClientError) {
         self.came_back_empty = true;
         let pause = match self.failures.failed(error, &self.worker.queue) {
             Ok(pause) => self.idle_left().map_or(pause, |left| left.min(pause)),

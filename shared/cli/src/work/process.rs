@@ -11,11 +11,10 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tickover_core::limits::Limits;
+use tickover_wire::answer::ClaimedView;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
-
-use crate::client::ClaimedTask;
 
 use super::Worker;
 use super::capture::{Capture, Keep};
@@ -58,7 +57,7 @@ impl Drop for Process {
 
 impl Process {
     /// Starts the command for this task.
-    pub(super) fn start(worker: &Worker, task: &ClaimedTask) -> io::Result<Self> {
+    pub(super) fn start(worker: &Worker, task: &ClaimedView) -> io::Result<Self> {
         let (program, arguments) = worker.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(arguments).process_group(0).kill_on_drop(true);
@@ -70,7 +69,7 @@ impl Process {
         let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let stderr = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
         if let (Some(mut stdin), Some(input)) = (child.stdin.take(), &task.input) {
-            let input = input.get().to_owned();
+            let input = input.as_str().to_owned();
             tokio::spawn(async move {
                 // A command that doesn't read its input, or not all of it, is none the worse for that.
                 drop(stdin.write_all(input.as_bytes()).await);
@@ -138,14 +137,15 @@ impl Process {
     }
 }
 
-fn environment(command: &mut Command, worker: &Worker, task: &ClaimedTask) {
+fn environment(command: &mut Command, worker: &Worker, task: &ClaimedView) {
     command
         .env("TICKOVER_TASK_ID", task.id.as_str())
         .env("TICKOVER_ATTEMPT", task.attempt.to_string())
         .env("TICKOVER_KIND", task.kind.as_str())
         .env("TICKOVER_QUEUE", worker.queue.as_str())
-        .env("TICKOVER_ENDPOINT", worker.client.endpoint());
-    let optional = [("TICKOVER_DEADLINE_AT", &task.deadline_at), ("TRACEPARENT", &task.traceparent)];
+        .env("TICKOVER_ENDPOINT", &worker.endpoint);
+    let deadline_at = task.deadline_at.map(|at| at.to_rfc3339());
+    let optional = [("TICKOVER_DEADLINE_AT", &deadline_at), ("TRACEPARENT", &task.traceparent)];
     for (name, value) in optional {
         match value {
             Some(value) => command.env(name, value),

@@ -3,10 +3,13 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
-use serde_json::value::{RawValue, to_raw_value};
+use tickover::client::ClientError;
 use tickover_core::limits::Limits;
+use tickover_core::payload::Json;
+use tickover_wire::request::FailError;
+use tickover_wire::{FailureCode, Verbatim};
 
-use crate::client::{CallError, Failure, Report};
+use super::report::Report;
 
 /// The report of a command that ended by itself.
 pub(super) fn report(status: ExitStatus, stdout: &[u8], stderr_tail: &str) -> Report {
@@ -20,43 +23,43 @@ pub(super) fn report(status: ExitStatus, stdout: &[u8], stderr_tail: &str) -> Re
 }
 
 /// The failure of a command that wrote too much.
-pub(super) fn too_large() -> Failure {
+pub(super) fn too_large() -> FailError {
     let most = Limits::default().payload_bytes;
     let message = format!("the command's output is larger than a result may be: {most} bytes");
-    Failure { code: "output_too_large".to_owned(), message, retryable: true }
+    failure("output_too_large", message)
 }
 
 /// The failure of a command whose end the system didn't tell.
-pub(super) fn lost(error: &std::io::Error) -> Failure {
-    Failure { code: "process_lost".to_owned(), message: error.to_string(), retryable: true }
+pub(super) fn lost(error: &std::io::Error) -> FailError {
+    failure("process_lost", error.to_string())
 }
 
 /// The failure that stands for a result the server wouldn't have: the attempt can't end with it.
-pub(super) fn refused(error: &CallError) -> Failure {
+pub(super) fn refused(error: &ClientError) -> FailError {
     let code = match error.code() {
         Some("limit_exceeded") => "output_too_large",
         Some(_) | None => "output_refused",
     };
-    Failure { code: code.to_owned(), message: error.to_string(), retryable: true }
+    failure(code, error.to_string())
 }
 
 /// One JSON value as it was written; any other text is a string; nothing is no result.
-fn output(stdout: &[u8]) -> Result<Option<Box<RawValue>>, Failure> {
+fn output(stdout: &[u8]) -> Result<Option<Verbatim>, FailError> {
     let text = String::from_utf8_lossy(stdout);
     let value = text.trim();
     if value.is_empty() {
         return Ok(None);
     }
-    if let Ok(json) = RawValue::from_string(value.to_owned()) {
-        return Ok(Some(json));
+    if let Some(json) = Json::parse(value) {
+        return Ok(Some(json.into()));
     }
     // As a shell's `$(…)`: the last line's end isn't part of what was said.
-    let Ok(json) = to_raw_value(text.trim_end_matches(['\r', '\n'])) else { return Err(too_large()) };
+    let json = Json::string(text.trim_end_matches(['\r', '\n']));
     // Quotes and escapes make it longer than it was.
-    if json.get().len() > Limits::default().payload_bytes { Err(too_large()) } else { Ok(Some(json)) }
+    if json.len() > Limits::default().payload_bytes { Err(too_large()) } else { Ok(Some(json.into())) }
 }
 
-fn exit_failure(status: ExitStatus, stderr_tail: &str) -> Failure {
+fn exit_failure(status: ExitStatus, stderr_tail: &str) -> FailError {
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit_{code}"),
         (None, Some(signal)) => format!("signal_{signal}"),
@@ -66,7 +69,12 @@ fn exit_failure(status: ExitStatus, stderr_tail: &str) -> Failure {
         "" => format!("the command ended with {status} and said nothing"),
         tail => tail.to_owned(),
     };
-    Failure { code, message, retryable: true }
+    failure(&code, message)
+}
+
+/// An error after which another attempt may help.
+fn failure(code: &str, message: String) -> FailError {
+    FailError { code: FailureCode(code.to_owned()), message: Some(message), retryable: Some(true) }
 }
 
 #[cfg(test)]
@@ -74,7 +82,7 @@ mod tests {
     use super::*;
 
     fn text(stdout: &[u8]) -> Option<String> {
-        output(stdout).expect("small enough").map(|json| json.get().to_owned())
+        output(stdout).expect("small enough").map(|json| json.as_str().to_owned())
     }
 
     #[test]
@@ -97,15 +105,15 @@ mod tests {
     #[test]
     fn a_string_that_only_its_escapes_make_too_large_is_a_failure() {
         let quotes = "\"".repeat(Limits::default().payload_bytes / 2);
-        assert_eq!(output(quotes.as_bytes()).unwrap_err().code, "output_too_large");
+        assert_eq!(output(quotes.as_bytes()).unwrap_err().code.0, "output_too_large");
     }
 
     #[test]
     fn exits_and_signals_have_codes_of_their_own() {
         let exited = exit_failure(ExitStatus::from_raw(3 << 8), " no such host\n");
-        assert_eq!((exited.code.as_str(), exited.message.as_str()), ("exit_3", "no such host"));
+        assert_eq!((exited.code.0.as_str(), exited.message.as_deref()), ("exit_3", Some("no such host")));
         let killed = exit_failure(ExitStatus::from_raw(9), "");
-        assert_eq!(killed.code, "signal_9");
-        assert!(killed.message.contains("said nothing"), "{}", killed.message);
+        assert_eq!(killed.code.0, "signal_9");
+        assert!(killed.message.unwrap().contains("said nothing"));
     }
 }

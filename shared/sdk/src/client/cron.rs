@@ -1,17 +1,14 @@
 //! A cron, and what can be done to it.
 
 mod define;
-mod description;
 mod list;
 
 use tickover_core::id::CronId;
 
 pub use define::{CronTarget, DefineCron};
-pub use description::{CronDescription, CronRun, CronStatus, RunState};
-pub use list::{Crons, ListCrons};
+pub use list::ListCrons;
 
-use super::calls::Hold;
-use super::{Client, ClientError};
+use super::{Client, ClientError, CronDescription};
 
 /// A cron. Cheap to clone; dropping it changes nothing.
 #[derive(Clone, Debug)]
@@ -75,17 +72,17 @@ impl CronHandle {
     /// # }
     /// ```
     pub async fn describe(&self) -> Result<CronDescription, ClientError> {
-        self.client.calls.cron(&self.id).await
+        Ok(self.client.api.cron(&self.id).await?.cron)
     }
 
     /// Starts nothing more by plan until it is resumed; what would have started is not made up for.
     pub async fn pause(&self) -> Result<CronDescription, ClientError> {
-        self.client.calls.hold_cron(&self.id, Hold::Pause).await
+        Ok(self.client.api.pause_cron(&self.id).await?.cron)
     }
 
     /// Goes on with the next occurrence.
     pub async fn resume(&self) -> Result<CronDescription, ClientError> {
-        self.client.calls.hold_cron(&self.id, Hold::Resume).await
+        Ok(self.client.api.resume_cron(&self.id).await?.cron)
     }
 
     /// Starts a run now, beside whatever is open, and gives the id of its task or execution. It doesn't count as a
@@ -99,11 +96,11 @@ impl CronHandle {
     /// # }
     /// ```
     pub async fn trigger(&self) -> Result<String, ClientError> {
-        self.client.calls.trigger(&self.id).await
+        Ok(self.client.api.trigger_cron(&self.id).await?.run)
     }
 
     /// Forgets it. What it has started is left alone.
     pub async fn delete(&self) -> Result<(), ClientError> {
-        self.client.calls.delete_cron(&self.id).await
+        self.client.api.delete_cron(&self.id).await.map(|_| ())
     }
 }

@@ -1,10 +1,15 @@
 //! Why a call has no result, and why an execution or a task has none.
 
+use tickover_core::duration::Millis;
 use tickover_core::execution::DeadlineKind;
 use tickover_core::timeout::TimeoutKind;
-use tickover_service::ServiceError;
+use tickover_wire::answer::Problem;
+use tickover_wire::read::Unreadable;
 
 use crate::error::{Cause, Failure};
+
+/// Statuses of HTTP that tell to come again, beside those of servers' failures.
+const BUSY: [u16; 2] = [408, 429];
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,22 +22,23 @@ pub enum ClientError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The system says no, by its rules.
-    #[error("{code}: {message}")]
-    Refused {
-        /// The stable code, such as `not_found`.
-        code: String,
-        /// For people.
-        message: String,
-    },
-    /// No answer, or none that says whether it was done. The same call may work later.
-    #[error("no answer for now: {reason}")]
+    /// The system refuses the call, by its rules, or can't serve it now. [`ClientError::is_transient`] tells them apart.
+    #[error("{}: {}", .0.code, .0.detail)]
+    Refused(
+        /// The system's answer: the code, which is stable, such as `not_found`; the detail, for people; the field that is
+        /// wrong; and after how many seconds to repeat the call.
+        Box<Problem>,
+    ),
+    /// No answer, or only a part of it: whether the call was done isn't known. The same call may work later.
+    #[error("no answer from {place}: {reason}")]
     Unavailable {
+        /// Where the call went.
+        place: String,
         /// For people.
         reason: String,
     },
     /// An answer that can't be understood: something else may be at that address.
-    #[error("an answer that can't be read: {reason}")]
+    #[error("an answer that can't be read (is it a Tickover endpoint?): {reason}")]
     Unreadable {
         /// For people.
         reason: String,
@@ -50,13 +56,40 @@ impl ClientError {
         Self::Invalid { field: field.to_owned(), problem: problem.to_string() }
     }
 
+    #[cfg(feature = "test")]
+    pub(crate) fn refused(code: &str, detail: &str) -> Self {
+        let (code, detail) = (code.to_owned().into(), detail.to_owned());
+        Self::Refused(Box::new(Problem { code, detail, ..Problem::default() }))
+    }
+
+    /// A word that this build doesn't know.
+    pub(super) fn unknown(what: &str, word: &str) -> Self {
+        Self::Unreadable { reason: format!("an unknown {what}: {word}") }
+    }
+
     /// The stable code of a refusal.
     pub fn code(&self) -> Option<&str> {
         match self {
-            Self::Refused { code, .. } => Some(code),
+            Self::Refused(problem) => Some(&problem.code),
             Self::Invalid { .. } => Some("invalid_request"),
             Self::Unavailable { .. } | Self::Unreadable { .. } | Self::NotOverHttp { .. } => None,
         }
+    }
+
+    /// What the system answered, if it did.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Refused(problem) => Some(problem),
+            Self::Invalid { .. }
+            | Self::Unavailable { .. }
+            | Self::Unreadable { .. }
+            | Self::NotOverHttp { .. } => None,
+        }
+    }
+
+    /// How long to wait before the call is repeated, if the system says so.
+    pub fn retry_after(&self) -> Option<Millis> {
+        Some(Millis::from_secs(self.problem()?.retry_after?.into()))
     }
 
     /// Whether there is nothing of this id, or nothing any more.
@@ -68,25 +101,17 @@ impl ClientError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unavailable { .. } => true,
-            Self::Invalid { .. }
-            | Self::Refused { .. }
-            | Self::Unreadable { .. }
-            | Self::NotOverHttp { .. } => false,
+            // A record that can't be read stays like that.
+            Self::Refused(problem) if problem.code == "corrupt_record" => false,
+            Self::Refused(problem) => problem.status >= 500 || BUSY.contains(&problem.status),
+            Self::Invalid { .. } | Self::Unreadable { .. } | Self::NotOverHttp { .. } => false,
         }
     }
 }
 
-impl From<ServiceError> for ClientError {
-    fn from(error: ServiceError) -> Self {
-        match error {
-            ServiceError::Rejected(reject) => {
-                Self::Refused { code: reject.code().to_owned(), message: reject.to_string() }
-            }
-            ServiceError::Corrupt { reason } => Self::Unreadable { reason },
-            ServiceError::Contended | ServiceError::Throttled | ServiceError::Unavailable { .. } => {
-                Self::Unavailable { reason: error.to_string() }
-            }
-        }
+impl From<Unreadable> for ClientError {
+    fn from(error: Unreadable) -> Self {
+        Self::Unreadable { reason: error.to_string() }
     }
 }
 

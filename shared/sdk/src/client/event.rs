@@ -1,19 +1,15 @@
-//! Events as they are offered, and as they wait.
+//! Events as they are offered.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tickover_core::id::{EventId, EventName, ExecutionId};
-use tickover_core::payload::Json;
-use tickover_core::time::Timestamp;
+use tickover_wire::answer::SendEventAnswer as EventSent;
+use tickover_wire::request::EventRequest;
 
-use super::calls::NewEvent;
-use super::outcome::null;
-use super::request::written;
+use super::request::payload;
 use super::{Client, ClientError};
-use crate::codec;
 
 /// An event that is sent when it is awaited.
 #[must_use = "nothing is offered before it is awaited"]
@@ -21,49 +17,24 @@ use crate::codec;
 pub struct SendEvent {
     client: Client,
     execution: ExecutionId,
-    event: Result<NewEvent, ClientError>,
-}
-
-/// How an event was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventSent {
-    /// Whether one with its id had been offered before: the first one stands.
-    pub duplicate: bool,
-    /// Events of all names that wait for the execution now.
-    pub pending: u32,
-}
-
-/// An event that waits for an execution to take it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// Its name.
-    pub name: String,
-    /// Its own id.
-    pub id: Option<String>,
-    /// What came with it, as JSON.
-    pub payload: Option<Json>,
-    /// When it was offered.
-    pub offered_at: Timestamp,
+    event: Result<(EventName, EventRequest), ClientError>,
 }
 
 impl SendEvent {
-    pub(super) fn new(
-        client: Client,
-        execution: ExecutionId,
-        name: String,
-        payload: &impl Serialize,
-    ) -> Self {
-        let event = EventName::parse(name)
-            .map_err(|problem| ClientError::invalid("event", problem))
-            .and_then(|name| Ok(NewEvent { name, id: None, payload: Some(written("payload", payload)?) }));
+    pub(super) fn new(client: Client, execution: ExecutionId, name: String, value: &impl Serialize) -> Self {
+        let name = EventName::parse(name).map_err(|problem| ClientError::invalid("event", problem));
+        let event = name.and_then(|name| {
+            let payload = Some(payload("payload", value)?);
+            Ok((name, EventRequest { payload, ..EventRequest::default() }))
+        });
         Self { client, execution, event }
     }
 
     /// With an id of its own: offering it twice is offering it once.
     pub fn id(mut self, id: impl Into<String>) -> Self {
-        if let Ok(event) = &mut self.event {
+        if let Ok((_, event)) = &mut self.event {
             match EventId::parse(id) {
-                Ok(id) => event.id = Some(id),
+                Ok(id) => event.event_id = Some(id),
                 Err(problem) => self.event = Err(ClientError::invalid("event_id", problem)),
             }
         }
@@ -78,15 +49,8 @@ impl IntoFuture for SendEvent {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let Self { client, execution, event } = self;
-            client.calls.send_event(&execution, event?).await
+            let (name, request) = event?;
+            client.api.send_event(&execution, &name, &request).await
         })
-    }
-}
-
-impl Event {
-    /// What came with it, read as a type. Nothing is read as `null`.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
-        let payload = self.payload.clone().unwrap_or_else(null);
-        codec::decode(&payload).map_err(|error| ClientError::Unreadable { reason: error.to_string() })
     }
 }

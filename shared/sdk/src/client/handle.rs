@@ -8,10 +8,14 @@ use serde::de::DeserializeOwned;
 use tickover_core::duration::Millis;
 use tickover_core::id::{EventName, ExecutionId, StepName};
 use tickover_core::limits::WAIT_MAX;
+use tickover_wire::answer::CancelOutcome;
+use tickover_wire::request::{PageQuery, RerunRequest};
+use tickover_wire::{Said, SaidCancelOutcome};
 
-use super::calls::{Again, End, Hold};
 use super::retries::Retries;
-use super::{Client, ClientError, Description, Event, ExecutionError, Reads, SendEvent, TimelineEntry};
+use super::{
+    Client, ClientError, Description, Event, ExecutionError, Outcome, Reads, SendEvent, TimelineEntry,
+};
 
 /// An execution whose result is read as `O`. Cheap to clone; dropping it changes nothing.
 pub struct Handle<O> {
@@ -66,9 +70,10 @@ impl<O> Handle<O> {
     {
         let mut retries = Retries::default();
         loop {
-            match self.client.calls.describe(&self.id, WAIT_MAX).await {
-                Ok(Description { outcome: Some(outcome), .. }) => return outcome.into_result(),
-                Ok(Description { outcome: None, .. }) => retries = Retries::default(),
+            let found = self.client.api.execution(&self.id, WAIT_MAX).await;
+            match found.and_then(|found| Outcome::of(&found.execution)) {
+                Ok(Some(outcome)) => return outcome.into_result(),
+                Ok(None) => retries = Retries::default(),
                 Err(error) => retries.bear(error, &self.client).await?,
             }
         }
@@ -84,13 +89,11 @@ impl<O> Handle<O> {
     /// # }
     /// ```
     pub async fn describe(&self) -> Result<Description, ClientError> {
-        self.client.calls.describe(&self.id, Millis::ZERO).await
+        Ok(self.client.api.execution(&self.id, Millis::ZERO).await?.execution)
     }
 
     /// What happened to it, in the order of time: its beginning, the last run's steps, sleeps, waits and events, and its
     /// end.
-    ///
-    /// A client without a network needs the feature `timeline` for it, which all but `client-http` bring with them.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -101,7 +104,7 @@ impl<O> Handle<O> {
     /// # }
     /// ```
     pub async fn timeline(&self) -> Result<Vec<TimelineEntry>, ClientError> {
-        self.client.calls.timeline(&self.id).await
+        Ok(self.client.api.timeline(&self.id).await?.entries)
     }
 
     /// Offers it an event, which waits until its code takes it. Sent when awaited.
@@ -127,7 +130,15 @@ impl<O> Handle<O> {
     /// # }
     /// ```
     pub async fn events(&self) -> Result<Vec<Event>, ClientError> {
-        self.client.calls.events(&self.id).await
+        let (mut events, mut query) = (Vec::new(), PageQuery::default());
+        loop {
+            let page = self.client.api.events(&self.id, &query).await?;
+            events.extend(page.events);
+            if page.cursor.is_none() {
+                return Ok(events);
+            }
+            query.cursor = page.cursor;
+        }
     }
 
     /// Throws away the waiting events of a name: how many there were.
@@ -140,7 +151,7 @@ impl<O> Handle<O> {
     /// ```
     pub async fn clear_events(&self, event: impl Into<String>) -> Result<u32, ClientError> {
         let name = EventName::parse(event).map_err(|problem| ClientError::invalid("event", problem))?;
-        self.client.calls.clear_events(&self.id, &name).await
+        Ok(self.client.api.clear_events(&self.id, &name).await?.drained)
     }
 
     /// Asks it to end: its code is stopped at its next step.
@@ -158,7 +169,7 @@ impl<O> Handle<O> {
     /// # }
     /// ```
     pub async fn cancel(&self) -> Result<Ended, ClientError> {
-        self.client.calls.end(&self.id, End::Cancel).await
+        self.client.api.cancel(&self.id).await?.outcome.try_into()
     }
 
     /// Ends it at once, whatever its code is doing.
@@ -170,7 +181,7 @@ impl<O> Handle<O> {
     /// # }
     /// ```
     pub async fn terminate(&self) -> Result<Ended, ClientError> {
-        self.client.calls.end(&self.id, End::Terminate).await
+        self.client.api.terminate(&self.id).await?.outcome.try_into()
     }
 
     /// Lets it begin nothing new; its deadlines keep running. Whether that changed anything.
@@ -184,7 +195,7 @@ impl<O> Handle<O> {
     /// # }
     /// ```
     pub async fn pause(&self) -> Result<bool, ClientError> {
-        self.client.calls.hold(&self.id, Hold::Pause).await
+        Ok(self.client.api.pause(&self.id).await?.changed)
     }
 
     /// Lets it go on. Whether that changed anything.
@@ -196,7 +207,7 @@ impl<O> Handle<O> {
     /// # }
     /// ```
     pub async fn resume(&self) -> Result<bool, ClientError> {
-        self.client.calls.hold(&self.id, Hold::Resume).await
+        Ok(self.client.api.resume(&self.id).await?.changed)
     }
 
     /// Begins a new run after it ended, with the same input and fresh deadlines.
@@ -208,7 +219,7 @@ impl<O> Handle<O> {
     /// # }
     /// ```
     pub async fn restart(&self) -> Result<Description, ClientError> {
-        self.client.calls.begin_again(&self.id, &Again::Restart).await
+        Ok(self.client.api.restart(&self.id).await?.execution)
     }
 
     /// The same, beginning with results of the last run.
@@ -229,7 +240,8 @@ impl<O> Handle<O> {
             Rerun::All => (vec![], false),
         };
         let steps: Result<_, ClientError> = names.into_iter().map(step_name).collect();
-        self.client.calls.begin_again(&self.id, &Again::Rerun { steps: steps?, preserve }).await
+        let request = RerunRequest { steps: Some(steps?), preserve: Some(preserve) };
+        Ok(self.client.api.rerun(&self.id, &request).await?.execution)
     }
 
     /// Has a step run again in the same run, after the execution failed by it.
@@ -242,7 +254,20 @@ impl<O> Handle<O> {
     /// ```
     pub async fn retry_step(&self, name: impl Into<String>) -> Result<Description, ClientError> {
         let name = step_name(name.into())?;
-        self.client.calls.begin_again(&self.id, &Again::RetryStep { name }).await
+        Ok(self.client.api.retry_step(&self.id, &name).await?.execution)
+    }
+}
+
+impl TryFrom<SaidCancelOutcome> for Ended {
+    type Error = ClientError;
+
+    fn try_from(outcome: SaidCancelOutcome) -> Result<Self, ClientError> {
+        match outcome {
+            Said::Known(CancelOutcome::Cancelled) => Ok(Self::Now),
+            Said::Known(CancelOutcome::Requested) => Ok(Self::Requested),
+            Said::Known(CancelOutcome::AlreadyFinished) => Ok(Self::Before),
+            Said::Other(word) => Err(ClientError::unknown("outcome", &word)),
+        }
     }
 }
 

@@ -5,10 +5,12 @@ use std::pin::Pin;
 
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::WorkflowName;
+use tickover_wire::Cursor;
+use tickover_wire::answer::ExecutionsAnswer as Executions;
+use tickover_wire::request::{ExecutionsQuery, Statuses};
 
-use super::calls::List;
 use super::request::page;
-use super::{Client, ClientError, Description};
+use super::{Client, ClientError};
 
 /// Executions of a page unless something else is asked for.
 pub(super) const LIMIT_DEFAULT: usize = 50;
@@ -22,15 +24,6 @@ pub struct ListExecutions {
     statuses: Vec<ExecutionStatus>,
     limit: usize,
     cursor: Option<String>,
-}
-
-/// A page of a list. It may have fewer entries than asked for, even none, and still not be the last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Executions {
-    /// The executions, latest first.
-    pub executions: Vec<Description>,
-    /// Where the next page begins; absent at the end.
-    pub cursor: Option<String>,
 }
 
 impl ListExecutions {
@@ -65,8 +58,14 @@ impl IntoFuture for ListExecutions {
         Box::pin(async move {
             let Self { client, workflow, statuses, limit, cursor } = self;
             let workflow = WorkflowName::parse(workflow);
-            let workflow = workflow.map_err(|problem| ClientError::invalid("workflow", problem))?;
-            client.calls.list(&List { workflow, statuses, limit: page(limit)?, cursor }).await
+            let query = ExecutionsQuery {
+                workflow: workflow.map_err(|problem| ClientError::invalid("workflow", problem))?,
+                status: (!statuses.is_empty()).then_some(Statuses(statuses)),
+                include_timed_out: None,
+                limit: Some(page(limit)?),
+                cursor: cursor.map(Cursor),
+            };
+            client.api.executions(&query).await
         })
     }
 }

@@ -2,10 +2,12 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use tickover_core::execution::{DeadlineKind, ExecutionOutcome};
+use tickover_core::execution::{DeadlineKind, ExecutionStatus};
 use tickover_core::payload::Json;
+use tickover_wire::answer::{CauseCategory, ErrorView};
+use tickover_wire::{Said, Words};
 
-use super::ExecutionError;
+use super::{ClientError, Description, ExecutionError};
 use crate::codec;
 use crate::error::{Cause, Failure};
 
@@ -26,17 +28,50 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome as the record has it, with its result read.
-    pub(super) fn of(outcome: &ExecutionOutcome, output: Option<&Json>) -> Self {
-        match outcome {
-            ExecutionOutcome::Completed { .. } => Self::Completed(output.cloned()),
-            ExecutionOutcome::Failed { error, step, retries_exhausted } => {
-                let error = Failure::new(error.code.clone(), error.message.clone());
-                Self::Failed(cause(error, step.clone(), *retries_exhausted))
+    /// How this execution ended, if it has.
+    ///
+    /// ```no_run
+    /// use tickover::client::Outcome;
+    ///
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// for execution in client.list("order").await?.executions {
+    ///     if let Some(Outcome::Failed(cause)) = Outcome::of(&execution)? {
+    ///         println!("{} failed: {cause}", execution.id);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Unreadable`] where the system is newer than this crate and has ended it in a way of its own.
+    pub fn of(execution: &Description) -> Result<Option<Self>, ClientError> {
+        let cause = execution.cause.as_ref();
+        Ok(match known("status", &execution.status)? {
+            ExecutionStatus::Pending
+            | ExecutionStatus::Running
+            | ExecutionStatus::Waiting
+            | ExecutionStatus::Paused => None,
+            ExecutionStatus::Completed => Some(Self::Completed(execution.output.clone().map(Json::from))),
+            ExecutionStatus::Failed => {
+                let error = failure(execution.error.as_ref(), "failed");
+                Some(Self::Failed(match cause.and_then(|cause| Some((cause, cause.step.clone()?))) {
+                    Some((cause, name)) => {
+                        Cause::Step { name, error, retries_exhausted: cause.retries_exhausted == Some(true) }
+                    }
+                    None => Cause::Body(error),
+                }))
             }
-            ExecutionOutcome::TimedOut { kind } => Self::TimedOut(*kind),
-            ExecutionOutcome::Cancelled { terminated } => Self::Cancelled { terminated: *terminated },
-        }
+            ExecutionStatus::TimedOut => {
+                let kind = execution.timeout_kind.as_ref().map(|kind| known("deadline", kind)).transpose()?;
+                Some(Self::TimedOut(kind.unwrap_or(DeadlineKind::Execution)))
+            }
+            ExecutionStatus::Cancelled => {
+                let terminated = cause.is_some_and(|cause| cause.category == CauseCategory::Terminated);
+                Some(Self::Cancelled { terminated })
+            }
+        })
     }
 
     /// The result, read as its type, or why there is none. A workflow without a result has `null`.
@@ -56,11 +91,14 @@ pub(super) fn read<O: DeserializeOwned>(output: &Json) -> Result<O, (&'static st
     codec::decode(output).map_err(|error| (std::any::type_name::<O>(), error.to_string()))
 }
 
-pub(super) fn cause(error: Failure, step: Option<String>, retries_exhausted: bool) -> Cause {
-    match step {
-        Some(name) => Cause::Step { name, error, retries_exhausted },
-        None => Cause::Body(error),
-    }
+/// A word that this build knows.
+pub(super) fn known<T: Words>(what: &str, word: &Said<T>) -> Result<T, ClientError> {
+    word.known().ok_or_else(|| ClientError::unknown(what, word.as_str()))
+}
+
+/// An answer's error, or one of this code where it has none.
+pub(super) fn failure(error: Option<&ErrorView>, code: &str) -> Failure {
+    error.map_or_else(|| Failure::new(code, ""), |error| Failure::new(&*error.code, &*error.message))
 }
 
 /// What stands for nothing.

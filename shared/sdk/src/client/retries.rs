@@ -21,7 +21,7 @@ impl Retries {
         if !error.is_transient() || self.failures >= FAILURES_MAX {
             return Err(error);
         }
-        client.calls.sleep(FAILURE_PAUSE.saturating_mul(1 << self.failures)).await;
+        client.api.sleep(FAILURE_PAUSE.saturating_mul(1 << self.failures)).await;
         self.failures += 1;
         Ok(())
     }

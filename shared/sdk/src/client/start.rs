@@ -9,10 +9,11 @@ use serde::Serialize;
 use tickover_core::duration::ZeroRule;
 use tickover_core::execution::command::{CodeTerms, StartPolicy};
 use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
-use tickover_service::executions::StartRequest;
 use tickover_service::transact::Prepared;
+use tickover_wire::Word;
+use tickover_wire::request::StartRequest;
 
-use super::request::{self, written};
+use super::request::{self, payload};
 use super::{Client, ClientError, Handle, Reads};
 use crate::options::IntoMillis;
 use crate::workflow::Workflow;
@@ -24,7 +25,6 @@ use crate::workflow::Workflow;
 pub struct StartExecution<O> {
     client: Client,
     request: Result<StartRequest, ClientError>,
-    labels: Vec<(String, String)>,
     _reads: Reads<O>,
 }
 
@@ -35,7 +35,9 @@ impl<O> StartExecution<O> {
         start.change(|request| {
             // Said at the start already: it counts even if no worker ever takes the execution in time.
             let CodeTerms { timeouts, on_failure } = options.terms(workflow.failure_handler().is_some());
-            (request.timeouts, request.on_failure) = (timeouts, on_failure);
+            request.execution_timeout = timeouts.execution.map(Into::into);
+            request.run_timeout = timeouts.run.map(Into::into);
+            request.on_failure_timeout = on_failure.map(Into::into);
             Ok(())
         });
         start
@@ -43,7 +45,7 @@ impl<O> StartExecution<O> {
 
     pub(super) fn named(client: Client, workflow: &str, queue: &str, input: &impl Serialize) -> Self {
         let request = request(workflow, queue, input);
-        Self { client, request, labels: vec![], _reads: PhantomData }
+        Self { client, request, _reads: PhantomData }
     }
 
     /// Under this id: starting it again is finding it. Random otherwise.
@@ -58,7 +60,7 @@ impl<O> StartExecution<O> {
     /// On this queue, instead of the workflow's own.
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.change(|request| {
-            request.queue = queue_name(queue)?;
+            request.queue = Some(queue_name(queue)?);
             Ok(())
         });
         self
@@ -66,14 +68,17 @@ impl<O> StartExecution<O> {
 
     /// With this label, for people and their tools to find it by.
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.labels.push((name.into(), value.into()));
+        self.change(|request| {
+            request::add_label(&mut request.labels, name.into(), value.into());
+            Ok(())
+        });
         self
     }
 
     /// With whatever its starter wants to find again with it.
     pub fn memo(mut self, memo: impl Serialize) -> Self {
         self.change(|request| {
-            request.memo = Some(written("memo", &memo)?);
+            request.memo = Some(payload("memo", &memo)?);
             Ok(())
         });
         self
@@ -82,7 +87,7 @@ impl<O> StartExecution<O> {
     /// Not before this long: `"1h 30m"`, or a duration.
     pub fn delay(mut self, delay: impl IntoMillis) -> Self {
         self.change(|request| {
-            request.delay = request::span("delay", delay, ZeroRule::Allow)?;
+            request.delay = request::unless_zero(request::span("delay", delay, ZeroRule::Allow)?);
             Ok(())
         });
         self
@@ -91,7 +96,7 @@ impl<O> StartExecution<O> {
     /// All its runs together may take this long, instead of what the workflow says; at least one second.
     pub fn execution_timeout(mut self, timeout: impl IntoMillis) -> Self {
         self.change(|request| {
-            request.timeouts.execution = Some(request::span("execution_timeout", timeout, ZeroRule::Reject)?);
+            request.execution_timeout = Some(request::span("execution_timeout", timeout, ZeroRule::Reject)?);
             Ok(())
         });
         self
@@ -100,7 +105,7 @@ impl<O> StartExecution<O> {
     /// Each of its runs may take this long, instead of what the workflow says; at least one second.
     pub fn run_timeout(mut self, timeout: impl IntoMillis) -> Self {
         self.change(|request| {
-            request.timeouts.run = Some(request::span("run_timeout", timeout, ZeroRule::Reject)?);
+            request.run_timeout = Some(request::span("run_timeout", timeout, ZeroRule::Reject)?);
             Ok(())
         });
         self
@@ -109,7 +114,7 @@ impl<O> StartExecution<O> {
     /// Refused with `id_conflict` if the id is taken; otherwise whatever has the id is the answer.
     pub fn reject_duplicate(mut self) -> Self {
         self.change(|request| {
-            request.policy = StartPolicy::Reject;
+            request.policy = Some(Word(StartPolicy::Reject));
             Ok(())
         });
         self
@@ -119,13 +124,11 @@ impl<O> StartExecution<O> {
     /// announced with [`Client::announce`] after that. Only for a client that reaches the service directly.
     pub async fn prepare(self) -> Result<Prepared<ExecutionId>, ClientError> {
         let client = self.client.clone();
-        client.calls.prepare(self.finished()?).await
+        client.api.prepare(&self.finished()?).await
     }
 
     pub(super) fn finished(self) -> Result<StartRequest, ClientError> {
-        let mut request = self.request?;
-        request.labels = request::labels(self.labels)?;
-        Ok(request)
+        self.request
     }
 
     /// The first problem stands.
@@ -150,8 +153,8 @@ impl<O: Send + 'static> IntoFuture for StartExecution<O> {
                 let id = ExecutionId::parse(request::random_id());
                 request.id = Some(id.map_err(|problem| ClientError::invalid("id", problem))?);
             }
-            let started = client.calls.start(request).await?;
-            Ok(Handle::new(client, started.id))
+            let started = client.api.start(&request).await?;
+            Ok(Handle::new(client, started.execution.id))
         })
     }
 }
@@ -165,9 +168,8 @@ impl<O> fmt::Debug for StartExecution<O> {
 fn request(workflow: &str, queue: &str, input: &impl Serialize) -> Result<StartRequest, ClientError> {
     let workflow =
         WorkflowName::parse(workflow).map_err(|problem| ClientError::invalid("workflow", problem))?;
-    let mut request = StartRequest::new(workflow, queue_name(queue)?);
-    request.input = Some(written("input", input)?);
-    Ok(request)
+    let (queue, input) = (Some(queue_name(queue)?), Some(payload("input", input)?));
+    Ok(StartRequest { queue, input, ..StartRequest::new(workflow) })
 }
 
 pub(super) fn queue_name(queue: impl Into<String>) -> Result<QueueName, ClientError> {

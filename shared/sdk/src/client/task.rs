@@ -1,7 +1,7 @@
 //! A task, and what can be done to it.
 
-mod description;
 mod list;
+mod outcome;
 mod schedule;
 
 use std::fmt;
@@ -11,12 +11,12 @@ use serde::de::DeserializeOwned;
 use tickover_core::duration::Millis;
 use tickover_core::id::TaskId;
 
-pub use description::{Attempt, AttemptOutcome, Next, TaskDescription, TaskOutcome};
-pub use list::{ListTasks, Tasks};
+pub use list::ListTasks;
+pub use outcome::TaskOutcome;
 pub use schedule::ScheduleTask;
 
 use super::retries::Retries;
-use super::{Client, ClientError, Ended, Reads, TaskError};
+use super::{Client, ClientError, Ended, Reads, TaskDescription, TaskError};
 
 /// The pause after the first look at a task that hasn't ended; then twice as long each time.
 const LOOK_AFTER: Millis = Millis::new(100);
@@ -58,11 +58,12 @@ impl<O> TaskHandle<O> {
     {
         let (mut retries, mut pause) = (Retries::default(), LOOK_AFTER);
         loop {
-            match self.client.calls.task(&self.id).await {
-                Ok(TaskDescription { outcome: Some(outcome), .. }) => return outcome.into_result(),
-                Ok(TaskDescription { outcome: None, .. }) => {
+            let found = self.client.api.task(&self.id).await;
+            match found.and_then(|found| TaskOutcome::of(&found.task)) {
+                Ok(Some(outcome)) => return outcome.into_result(),
+                Ok(None) => {
                     retries = Retries::default();
-                    self.client.calls.sleep(pause).await;
+                    self.client.api.sleep(pause).await;
                     pause = pause.saturating_mul(2).min(LOOK_AFTER_MAX);
                 }
                 Err(error) => retries.bear(error, &self.client).await?,
@@ -80,7 +81,7 @@ impl<O> TaskHandle<O> {
     /// # }
     /// ```
     pub async fn describe(&self) -> Result<TaskDescription, ClientError> {
-        self.client.calls.task(&self.id).await
+        Ok(self.client.api.task(&self.id).await?.task)
     }
 
     /// Asks it to end. One that waits has ended with the answer.
@@ -97,12 +98,12 @@ impl<O> TaskHandle<O> {
     /// # }
     /// ```
     pub async fn cancel(&self) -> Result<Ended, ClientError> {
-        self.client.calls.cancel_task(&self.id, false).await
+        self.client.api.cancel_task(&self.id, false).await?.outcome.try_into()
     }
 
     /// Ends it at once, even while a worker has it: what that reports is refused.
     pub async fn terminate(&self) -> Result<Ended, ClientError> {
-        self.client.calls.cancel_task(&self.id, true).await
+        self.client.api.cancel_task(&self.id, true).await?.outcome.try_into()
     }
 
     /// Gives it another life after it ended without a result. Its old deadline is gone; its timeout then counts for
@@ -120,7 +121,7 @@ impl<O> TaskHandle<O> {
     /// # }
     /// ```
     pub async fn retry(&self) -> Result<TaskDescription, ClientError> {
-        self.client.calls.retry_task(&self.id).await
+        Ok(self.client.api.retry_task(&self.id).await?.task)
     }
 }
 

@@ -2,23 +2,20 @@
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
-use std::num::NonZeroU32;
 use std::pin::Pin;
 
+use serde::Serialize;
 use tickover_core::cron::expression::CronExpression;
-use tickover_core::cron::plan::{Interval, Missed, Overlap, Plan, When};
+use tickover_core::cron::plan::{Interval, Missed, Overlap};
 use tickover_core::cron::run::{IdTemplate, Target};
 use tickover_core::duration::{Millis, ZeroRule};
-use tickover_core::execution::command::StartPolicy;
 use tickover_core::policy::PolicyError;
-use tickover_core::task::command::Start;
-use tickover_service::crons::{CronRequest, CronWork};
-use tickover_service::executions::StartRequest;
-use tickover_service::schedule::ScheduleRequest;
+use tickover_wire::request::{CronRequest, ScheduleRequest, StartRequest};
+use tickover_wire::{CronText, RunCount, Verbatim, Word};
 
-use super::{CronDescription, CronHandle};
-use crate::client::request::{self, span, written};
-use crate::client::{ClientError, ScheduleTask, StartExecution};
+use super::CronHandle;
+use crate::client::request::{payload, span, unless_zero};
+use crate::client::{ClientError, CronDescription, ScheduleTask, StartExecution};
 use crate::options::IntoMillis;
 
 /// The time zone of an expression that comes without one.
@@ -40,7 +37,7 @@ impl<O> From<ScheduleTask<O>> for CronTarget {
         Self(task.finished().and_then(|task| {
             refuse("id", task.id.is_some())?;
             refuse("idempotency_key", task.idempotency_key.is_some())?;
-            refuse("run_at", matches!(task.start, Start::At(_)))?;
+            refuse("run_at", task.run_at.is_some())?;
             Ok(Work::Task(Box::new(task)))
         }))
     }
@@ -50,7 +47,7 @@ impl<O> From<StartExecution<O>> for CronTarget {
     fn from(start: StartExecution<O>) -> Self {
         Self(start.finished().and_then(|start| {
             refuse("id", start.id.is_some())?;
-            refuse("reject_duplicate", start.policy == StartPolicy::Reject)?;
+            refuse("reject_duplicate", start.policy.is_some())?;
             Ok(Work::Execution(Box::new(start)))
         }))
     }
@@ -144,60 +141,73 @@ impl DefineCron {
         Self { run_ids: Some(template.into()), ..self }
     }
 
-    fn plan(&self) -> Result<Plan, ClientError> {
-        let when = match (&self.cron, self.every.clone().transpose()?) {
+    /// Whether it says when.
+    fn check(&self, every: Option<Millis>) -> Result<(), ClientError> {
+        match (&self.cron, every) {
             (Some(cron), None) => {
                 let zone = self.time_zone.as_deref().unwrap_or(TIME_ZONE_DEFAULT);
-                When::Cron(Box::new(CronExpression::parse(cron, zone).map_err(|error| refused(&error))?))
+                CronExpression::parse(cron, zone).map(|_| ()).map_err(|error| refused(&error))
             }
             (None, Some(_)) if self.time_zone.is_some() => {
-                return Err(ClientError::invalid("time_zone", "expected cron beside it"));
+                Err(ClientError::invalid("time_zone", "expected cron beside it"))
             }
-            (None, Some(every)) => When::Every(Interval::new(every).map_err(|error| refused(&error))?),
-            (Some(_), Some(_)) => {
-                return Err(ClientError::invalid("every", "expected only one of cron and every"));
-            }
-            (None, None) => return Err(ClientError::invalid("cron", "required, or every instead")),
-        };
-        let max_runs = self.max_runs.map(|runs| {
-            let above_zero = || ClientError::invalid("max_runs", "expected a whole number above zero");
-            NonZeroU32::new(runs).ok_or_else(above_zero)
-        });
-        Ok(Plan {
-            when,
-            overlap: self.overlap,
-            missed: self.missed,
-            jitter: self.jitter.clone()?,
-            max_runs: max_runs.transpose()?,
-        })
+            (None, Some(every)) => Interval::new(every).map(|_| ()).map_err(|error| refused(&error)),
+            (Some(_), Some(_)) => Err(ClientError::invalid("every", "expected only one of cron and every")),
+            (None, None) => Err(ClientError::invalid("cron", "required, or every instead")),
+        }
     }
 
     fn finished(self) -> Result<CronRequest, ClientError> {
-        let plan = self.plan()?;
-        let template = |target: &Target| {
-            let template = self.run_ids.as_deref().map(|text| IdTemplate::parse(text, target));
-            template.transpose().map_err(|error| ClientError::invalid("run_ids", expected(&error)))
-        };
-        // What is kept has the ids' template in the place of the id.
-        let id = self.run_ids.as_deref();
-        let (work, template) = match self.work.0? {
+        let every = self.every.clone().transpose()?;
+        self.check(every)?;
+        if self.max_runs == Some(0) {
+            return Err(ClientError::invalid("max_runs", "expected a whole number above zero"));
+        }
+        let (task, execution) = match self.work.0? {
             Work::Task(task) => {
                 let target = Target::Task { queue: task.queue.clone(), kind: task.kind.clone() };
-                let mut given = request::task(&task);
-                given.id = id;
-                let given = written("task", &given)?;
-                (CronWork::Task(task, given), template(&target)?)
+                (Some(work("task", &target, self.run_ids.as_deref(), &task)?), None)
             }
             Work::Execution(start) => {
                 let target = Target::Execution { workflow: start.workflow.clone() };
-                let mut given = request::start(&start);
-                given.id = id;
-                let given = written("execution", &given)?;
-                (CronWork::Execution(start, given), template(&target)?)
+                (None, Some(work("execution", &target, self.run_ids.as_deref(), &start)?))
             }
         };
-        Ok(CronRequest { id: Some(self.handle.id), work, template, plan, paused: self.paused })
+        Ok(CronRequest {
+            id: Some(self.handle.id),
+            cron: self.cron.map(CronText),
+            time_zone: self.time_zone,
+            every: every.map(Into::into),
+            task,
+            execution,
+            overlap: Some(Word(self.overlap)),
+            missed: Some(Word(self.missed)),
+            jitter: unless_zero(self.jitter?),
+            max_runs: self.max_runs.map(|runs| RunCount(usize::try_from(runs).unwrap_or(RunCount::MOST))),
+            paused: self.paused,
+            ..CronRequest::default()
+        })
     }
+}
+
+/// A request, which has the template of its runs' ids in the place of an id.
+#[derive(Serialize)]
+struct Templated<'a, T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(flatten)]
+    request: &'a T,
+}
+
+fn work(
+    field: &str,
+    target: &Target,
+    id: Option<&str>,
+    request: &impl Serialize,
+) -> Result<Verbatim, ClientError> {
+    let template = id.map(|text| IdTemplate::parse(text, target)).transpose();
+    template.map_err(|error| ClientError::invalid("run_ids", expected(&error)))?;
+    payload(field, &Templated { id, request })
 }
 
 fn expected(error: &PolicyError) -> String {
@@ -215,7 +225,13 @@ impl IntoFuture for DefineCron {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let (client, replace) = (self.handle.client.clone(), self.replace);
-            client.calls.define(self.finished()?, replace).await
+            let (id, request) = (self.handle.id.clone(), self.finished()?);
+            let made = if replace {
+                client.api.replace_cron(&id, &request).await?
+            } else {
+                client.api.create_cron(&request).await?
+            };
+            Ok(made.cron)
         })
     }
 }

@@ -3,9 +3,10 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
-use serde::Deserialize;
+use tickover_wire::Cursor;
+use tickover_wire::answer::CronsAnswer as Crons;
+use tickover_wire::request::PageQuery;
 
-use super::CronDescription;
 use crate::client::list::LIMIT_DEFAULT;
 use crate::client::request::page;
 use crate::client::{Client, ClientError};
@@ -17,16 +18,6 @@ pub struct ListCrons {
     client: Client,
     limit: usize,
     cursor: Option<String>,
-}
-
-/// A page of a list. It may have fewer entries than asked for, even none, and still not be the last.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Crons {
-    /// The crons, in the order in which they were made.
-    #[serde(rename = "crons")]
-    pub crons: Vec<CronDescription>,
-    /// Where the next page begins; absent at the end.
-    pub cursor: Option<String>,
 }
 
 impl ListCrons {
@@ -54,7 +45,8 @@ impl IntoFuture for ListCrons {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let Self { client, limit, cursor } = self;
-            client.calls.crons(page(limit)?, cursor.as_deref()).await
+            let query = PageQuery { limit: Some(page(limit)?), cursor: cursor.map(Cursor) };
+            client.api.crons(&query).await
         })
     }
 }

@@ -1,15 +1,16 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tickover_core::id::{QueueName, WorkflowName};
+use serde_json::json;
 use tickover_core::payload::Json;
 
 use super::*;
-use crate::client::{ExecutionError, Outcome};
+use crate::client::call::Route;
+use crate::client::{Description, EventName, ExecutionError, ExecutionId, Outcome, StepName};
 use crate::error::{Cause, Failure};
 use crate::options::Scope;
 
 fn described(json: &str) -> Description {
-    serde_json::from_str::<wire::View>(json).unwrap().describe().unwrap()
+    read::answer(json.as_bytes()).unwrap()
 }
 
 #[test]
@@ -24,10 +25,10 @@ fn a_failure_is_read_with_the_step_that_it_comes_from() {
     );
     let error = Failure::new("declined", "no funds");
     let cause = Cause::Step { name: "charge".to_owned(), error, retries_exhausted: true };
-    assert_eq!(description.outcome, Some(Outcome::Failed(cause)));
+    assert_eq!(Outcome::of(&description), Ok(Some(Outcome::Failed(cause))));
     assert_eq!(description.input.unwrap().as_str(), r#"{"boxes": 1.50}"#);
     assert_eq!((description.run, description.pending_events), (2, 1));
-    assert_eq!(description.run_started_at.since(description.created_at), Millis::new(1_250));
+    assert_eq!(description.run_started_at.since(*description.created_at), Millis::new(1_250));
 }
 
 #[test]
@@ -35,19 +36,22 @@ fn the_other_ends_are_told_apart() {
     let ended = |status: &str, more: &str| {
         let text = format!(
             r#"{{"id":"a","workflow":"w","queue":"q","status":"{status}","run":1,
-                "created_at":"2026-01-31T12:00:00Z","run_started_at":"2026-01-31T12:00:00Z"{more}}}"#
+                "created_at":"2026-01-31T12:00:00Z","run_started_at":"2026-01-31T12:00:00Z",
+                "open_steps":0,"pending_events":0,"next":{{"what":"deleted"}}{more}}}"#
         );
-        described(&text).outcome
+        Outcome::of(&described(&text))
     };
-    assert_eq!(ended("waiting", ""), None);
-    assert_eq!(ended("completed", r#","output":null"#), Some(Outcome::Completed(Json::parse("null"))));
+    assert_eq!(ended("waiting", ""), Ok(None));
+    assert_eq!(ended("completed", r#","output":null"#), Ok(Some(Outcome::Completed(Json::parse("null")))));
     let timed_out =
         ended("timed_out", r#","timeout_kind":"run","cause":{"category":"timeout","kind":"run"}"#);
-    let result = timed_out.unwrap().into_result::<u32>();
+    let result = timed_out.unwrap().unwrap().into_result::<u32>();
     assert_eq!(result.unwrap_err().to_string(), "the execution timed out: the deadline of its run passed");
     let terminated = ended("cancelled", r#","cause":{"category":"terminated"}"#);
-    assert_eq!(terminated, Some(Outcome::Cancelled { terminated: true }));
-    assert_eq!(ended("cancelled", ""), Some(Outcome::Cancelled { terminated: false }));
+    assert_eq!(terminated, Ok(Some(Outcome::Cancelled { terminated: true })));
+    assert_eq!(ended("cancelled", ""), Ok(Some(Outcome::Cancelled { terminated: false })));
+    // Otherwise whoever waits for it would wait for ever.
+    assert!(matches!(ended("archived", ""), Err(ClientError::Unreadable { .. })));
 }
 
 #[test]
@@ -60,45 +64,74 @@ fn a_result_of_another_type_is_told_with_its_place() {
 }
 
 #[test]
-fn a_start_is_sent_with_its_input_as_it_was_written() {
-    let workflow = WorkflowName::parse("w").unwrap();
-    let mut request = StartRequest::new(workflow, QueueName::parse("q").unwrap());
-    request.input = Json::parse(r#"{"a": 1.50}"#);
-    request.delay = Millis::new(1_500);
-    let sent = serde_json::to_string(&request::start(&request)).unwrap();
-    assert_eq!(sent, r#"{"workflow":"w","queue":"q","input":{"a": 1.50},"delay_ms":1500}"#);
+fn a_start_is_sent_with_what_was_said_of_it_only() {
+    let client = Client::http("http://127.0.0.1:7070").unwrap();
+    let start = client.start_by_name::<()>("w", "q", 1.5).delay("1500ms").label("b", "2").label("a", "1");
+    let sent = serde_json::to_string(&start.finished().unwrap()).unwrap();
+    assert_eq!(
+        sent,
+        r#"{"workflow":"w","queue":"q","input":1.5,"labels":{"a":"1","b":"2"},"delay":"1s 500ms"}"#
+    );
 }
 
 #[test]
 fn a_task_is_sent_with_what_was_said_of_it_only() {
     let client = Client::http("http://127.0.0.1:7070").unwrap();
-    let sent = |task: crate::client::ScheduleTask<()>| {
-        serde_json::to_string(&request::task(&task.finished().unwrap())).unwrap()
-    };
+    let sent =
+        |task: crate::client::ScheduleTask<()>| serde_json::to_string(&task.finished().unwrap()).unwrap();
     let task = client.task("k", 1.5).queue("q").label("b", "2").label("a", "1");
     assert_eq!(sent(task), r#"{"queue":"q","kind":"k","input":1.5,"labels":{"a":"1","b":"2"}}"#);
     let task = client.task("k", ()).retry("exponential(2, 1s, 1m)").timeout("5s").scope(Scope::PerAttempt);
-    let retry = r#"{"max_attempts":3,"delay":1000,"backoff":2.0,"max_delay":60000,"jitter":"full","non_retryable":[]}"#;
+    let retry = r#"{"max_attempts":3,"delay":"1s","backoff":2.0,"max_delay":"1m","jitter":"full","non_retryable":[]}"#;
     assert_eq!(
         sent(task),
         format!(
-            r#"{{"queue":"workflows","kind":"k","input":null,"retry":{retry},"timeout_ms":5000,"timeout_scope":"per_attempt"}}"#
+            r#"{{"queue":"workflows","kind":"k","input":null,"timeout":"5s","timeout_scope":"per_attempt","retry":{retry}}}"#
         )
     );
 }
 
 #[test]
 fn a_path_of_the_endpoint_stays_and_names_are_one_segment() {
+    let (id, step) = (ExecutionId::parse("a").unwrap(), StepName::parse("label[3]").unwrap());
     for (endpoint, expected) in [
         ("http://127.0.0.1:7070", "http://127.0.0.1:7070/v1/executions/a/steps/label[3]/retry"),
         ("https://example.com/prod/", "https://example.com/prod/v1/executions/a/steps/label[3]/retry"),
     ] {
         let http = Http::new(endpoint).unwrap();
-        let url = http.url(&[EXECUTIONS, "a", "steps", "label[3]", "retry"]).to_string();
+        let url = http.address(&Route::RetryStep(&id, &step).address().1).to_string();
         assert_eq!(url.replace("%5B", "[").replace("%5D", "]"), expected);
     }
     assert_eq!(Http::new("file:///tmp").unwrap_err().code(), Some("invalid_request"));
     assert!(Http::new("no address").is_err());
+}
+
+#[test]
+fn this_machine_is_recognised_in_every_spelling() {
+    let local = ["http://localhost:1", "http://127.0.0.2", "http://[::1]:7070"];
+    assert!(local.iter().all(|url| is_loopback(&url.parse().unwrap())));
+    assert!(!is_loopback(&"https://example.com".parse().unwrap()));
+}
+
+#[test]
+fn a_page_of_somebody_else_is_quoted_and_cut() {
+    let body = "<html>".repeat(100);
+    let error = refused(StatusCode::BAD_GATEWAY, Some(7), body.as_bytes());
+    assert!(error.to_string().starts_with("http_502: <html><html>"), "{error}");
+    assert!(error.to_string().len() <= "http_502: ".len() + EXCERPT_CHARS);
+    assert_eq!((error.is_transient(), error.retry_after()), (true, Some(Millis::from_secs(7))));
+    let empty = refused(StatusCode::SERVICE_UNAVAILABLE, None, b"");
+    assert_eq!(empty.to_string(), "http_503: 503 Service Unavailable");
+}
+
+#[test]
+fn a_refusal_names_the_field_and_what_was_expected() {
+    let body = r#"{"code":"invalid_request","detail":"retry.delay[2]: expected a duration","field":"retry.delay[2]"}"#;
+    let error = refused(StatusCode::BAD_REQUEST, None, body.as_bytes());
+    assert_eq!(error.to_string(), "invalid_request: retry.delay[2]: expected a duration");
+    let problem = error.problem().unwrap();
+    assert_eq!((problem.field.as_deref(), problem.status), (Some("retry.delay[2]"), 400));
+    assert!(!error.is_transient());
 }
 
 /// Answers each connection with the next of these, and counts them.
@@ -123,7 +156,7 @@ async fn server(answers: &'static [(&'static str, &'static str)]) -> (String, st
 }
 
 const EVENTS: &str =
-    r#"{"events":[{"name":"shipped","payload":{"slip":7},"offered_at":"2026-01-31T12:00:00Z"}]}"#;
+    r#"{"events":[{"name":"shipped","payload":{"slip":7},"offered_at":"2026-01-31T12:00:00Z"}],"counts":{}}"#;
 
 #[tokio::test]
 async fn a_call_that_may_be_repeated_is_sent_again_when_the_server_has_no_time() {
@@ -181,4 +214,16 @@ async fn a_header_is_in_each_call_and_in_no_log() {
     for (name, value) in [("no spaces", "a"), ("x-token", "line\nbreak")] {
         assert_eq!(http.clone().header(name, value).unwrap_err().code(), Some("invalid_request"));
     }
+}
+
+#[tokio::test]
+async fn a_caller_that_repeats_calls_itself_has_each_sent_once() {
+    let busy = ("503 Service Unavailable", r#"{"code":"unavailable","detail":"not now"}"#);
+    let (address, count) = server(Box::leak(Box::new([busy, busy]))).await;
+    let client = Client::from(Http::new(&address).unwrap().tries(1));
+    assert!(client.handle::<()>("order-7").unwrap().events().await.is_err());
+    let name = EventName::parse("shipped").unwrap();
+    let id = ExecutionId::parse("order-7").unwrap();
+    assert!(client.api().clear_events(&id, &name).await.unwrap_err().is_transient());
+    assert_eq!(count.load(Ordering::SeqCst), 2);
 }

@@ -4,9 +4,10 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
 use tickover_core::task::Status;
-use tickover_service::ports::TaskFilter;
+use tickover_wire::Cursor;
+use tickover_wire::answer::ListAnswer as Tasks;
+use tickover_wire::request::{Statuses, TasksQuery};
 
-use super::TaskDescription;
 use crate::client::list::LIMIT_DEFAULT;
 use crate::client::request::page;
 use crate::client::start::queue_name;
@@ -24,15 +25,6 @@ pub struct ListTasks {
     statuses: Vec<Status>,
     limit: usize,
     cursor: Option<String>,
-}
-
-/// A page of a list. It may have fewer entries than asked for, even none, and still not be the last.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tasks {
-    /// The tasks, in no particular order.
-    pub tasks: Vec<TaskDescription>,
-    /// Where the next page begins; absent at the end.
-    pub cursor: Option<String>,
 }
 
 impl ListTasks {
@@ -72,9 +64,14 @@ impl IntoFuture for ListTasks {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let Self { client, queue, statuses, limit, cursor } = self;
-            let queue = queue.map(queue_name).transpose()?;
-            let filter = TaskFilter { queue, statuses };
-            client.calls.tasks(&filter, page(limit)?, cursor.as_deref()).await
+            let query = TasksQuery {
+                queue: queue.map(queue_name).transpose()?,
+                status: (!statuses.is_empty()).then_some(Statuses(statuses)),
+                include_timed_out: None,
+                limit: Some(page(limit)?),
+                cursor: cursor.map(Cursor),
+            };
+            client.api.tasks(&query).await
         })
     }
 }

@@ -8,14 +8,14 @@ use std::pin::Pin;
 use serde::Serialize;
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::id::{QueueName, TaskId, TaskKind};
-use tickover_core::payload::Json;
-use tickover_core::task::command::Start;
+use tickover_core::retry::RetryPolicy;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
-use tickover_service::schedule::ScheduleRequest;
+use tickover_wire::request::{Retry, ScheduleRequest};
+use tickover_wire::{IdempotencyKey, Instant, Labels, Verbatim};
 
 use super::TaskHandle;
-use crate::client::request::{labels, random_id, span, written};
+use crate::client::request::{add_label, payload, random_id, span, unless_zero, with_timeouts};
 use crate::client::start::queue_name;
 use crate::client::{Client, ClientError, Reads};
 use crate::options::{DEFAULT_QUEUE, IntoMillis, IntoRetry, Place, Scope, StepOptions};
@@ -35,19 +35,19 @@ pub struct ScheduleTask<O> {
 struct NewTask {
     kind: TaskKind,
     queue: QueueName,
-    input: Json,
+    input: Verbatim,
     id: Option<TaskId>,
     idempotency_key: Option<String>,
     delay: Option<Millis>,
     run_at: Option<Timestamp>,
     schedule_to_start: Option<Millis>,
     options: StepOptions,
-    labels: Vec<(String, String)>,
+    labels: Option<Labels>,
 }
 
 impl<O> ScheduleTask<O> {
     pub(in crate::client) fn named(client: Client, kind: &str, input: &impl Serialize) -> Self {
-        let task = written("input", input).and_then(|input| NewTask::of(kind, input));
+        let task = payload("input", input).and_then(|input| NewTask::of(kind, input));
         Self { client, task, _reads: PhantomData }
     }
 
@@ -56,7 +56,7 @@ impl<O> ScheduleTask<O> {
         let input = || step.input().map_err(|error| error.map(|_| "").to_string());
         let input = step.problem().map_or_else(input, Err);
         let task = input.map_err(|problem| ClientError::invalid("step", problem)).and_then(|input| {
-            let task = NewTask::of(&step.kind, input)?;
+            let task = NewTask::of(&step.kind, input.into())?;
             let queue = match &step.options.place {
                 Place::Remote { queue: Some(queue) } => queue.clone(),
                 Place::Remote { queue: None } | Place::Inline => task.queue,
@@ -148,7 +148,7 @@ impl<O> ScheduleTask<O> {
     /// With this label, for people and their tools to find it by.
     pub fn label(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.change(|mut task| {
-            task.labels.push((name.into(), value.into()));
+            add_label(&mut task.labels, name.into(), value.into());
             Ok(task)
         })
     }
@@ -173,7 +173,7 @@ impl<O> ScheduleTask<O> {
 }
 
 impl NewTask {
-    fn of(kind: &str, input: Json) -> Result<Self, ClientError> {
+    fn of(kind: &str, input: Verbatim) -> Result<Self, ClientError> {
         Ok(Self {
             kind: TaskKind::parse(kind).map_err(|problem| ClientError::invalid("kind", problem))?,
             queue: queue_name(DEFAULT_QUEUE)?,
@@ -184,33 +184,29 @@ impl NewTask {
             run_at: None,
             schedule_to_start: None,
             options: StepOptions::default(),
-            labels: vec![],
+            labels: None,
         })
     }
 
     fn finished(self) -> Result<ScheduleRequest, ClientError> {
-        let start = match (self.delay, self.run_at) {
-            (Some(_), Some(_)) => {
-                return Err(ClientError::invalid("run_at", "expected only one of delay and run_at"));
-            }
-            (None, Some(instant)) => Start::At(instant),
-            (delay, None) => Start::After(delay.unwrap_or_default()),
-        };
+        if self.delay.is_some() && self.run_at.is_some() {
+            return Err(ClientError::invalid("run_at", "expected only one of delay and run_at"));
+        }
         if let Some(problem) = self.options.problem() {
             return Err(ClientError::invalid("timeout", problem));
         }
-        Ok(ScheduleRequest {
-            timeouts: self.timeouts(),
+        let (timeouts, retry) = (self.timeouts(), &self.options.retry);
+        let task = ScheduleRequest {
             id: self.id,
-            idempotency_key: self.idempotency_key,
-            queue: self.queue,
-            kind: self.kind,
+            idempotency_key: self.idempotency_key.map(IdempotencyKey),
             input: Some(self.input),
-            labels: labels(self.labels)?,
-            retry: self.options.retry,
-            start,
-            trace: None,
-        })
+            labels: self.labels,
+            retry: (*retry != RetryPolicy::none()).then(|| Retry::from(retry)),
+            delay: self.delay.and_then(unless_zero),
+            run_at: self.run_at.map(Instant),
+            ..ScheduleRequest::new(self.queue, self.kind)
+        };
+        Ok(with_timeouts(task, &timeouts))
     }
 
     fn timeouts(&self) -> Timeouts {
@@ -247,8 +243,8 @@ impl<O: Send + 'static> IntoFuture for ScheduleTask<O> {
                 let id = TaskId::parse(random_id());
                 request.id = Some(id.map_err(|problem| ClientError::invalid("id", problem))?);
             }
-            let id = client.calls.schedule(request).await?;
-            Ok(TaskHandle::new(client, id))
+            let scheduled = client.api.schedule(&request).await?;
+            Ok(TaskHandle::new(client, scheduled.task.id))
         })
     }
 }

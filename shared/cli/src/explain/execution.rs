@@ -1,36 +1,36 @@
-//! Why an execution is in its state, what happens next, and when: as far as the API's description of it says.
+//! Why an execution is in its state, what happens next, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
-use tickover_core::execution::ExecutionStatus;
+use tickover_core::execution::{DeadlineKind, ExecutionStatus};
+use tickover_core::id::{EventName, TaskId, WorkerName};
 use tickover_core::natural;
 use tickover_core::time::Timestamp;
+use tickover_wire::Said;
+use tickover_wire::answer::{CauseCategory, ExecutionView, TimelineEntryView};
 
-use super::answer::Execution;
-use super::show::waited;
-use crate::explain::moment;
+use super::moment;
+use crate::execution::show::waited;
+use crate::show::{error_line, words};
 
 /// What is to be said beside the description.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
+pub(super) struct Beside {
     /// The events that wait, counted by name.
-    pub(crate) events: BTreeMap<String, u32>,
+    pub(super) events: BTreeMap<EventName, u32>,
     /// Names of remembered results that the code doesn't ask for.
-    pub(crate) unused: BTreeSet<String>,
+    pub(super) unused: BTreeSet<String>,
     /// Remote steps that are open, by the id of their task: where each stands.
-    pub(crate) tasks: BTreeMap<String, String>,
+    pub(super) tasks: BTreeMap<TaskId, String>,
 }
 
 /// Remembered results that the code doesn't ask for, as its timeline names them.
-pub(crate) fn unused(timeline: &[Map<String, Value>]) -> BTreeSet<String> {
-    let text = |entry: &Map<String, Value>, field: &str| Some(entry.get(field)?.as_str()?.to_owned());
-    let drifted = timeline.iter().filter(|entry| text(entry, "kind").as_deref() == Some("drift"));
-    drifted.filter_map(|entry| text(entry, "name")).collect()
+pub(super) fn unused(timeline: &[TimelineEntryView]) -> BTreeSet<String> {
+    timeline.iter().filter(|entry| entry.kind == "drift").filter_map(|entry| entry.name.clone()).collect()
 }
 
 /// The explanation: a sentence a line.
-pub(crate) fn text(execution: &Execution, beside: &Beside, now: Timestamp) -> String {
+pub(super) fn text(execution: &ExecutionView, beside: &Beside, now: Timestamp) -> String {
     let mut lines = vec![format!(
         "Execution {} (workflow {}, queue {}) is {} in its run {}: {}.",
         execution.id,
@@ -41,23 +41,27 @@ pub(crate) fn text(execution: &Execution, beside: &Beside, now: Timestamp) -> St
         reason(execution, now)
     )];
     lines.extend(trouble(execution, now));
-    for wait in &execution.waits_for {
+    for wait in execution.waits_for.iter().flatten() {
         let stands = wait.task.as_ref().and_then(|task| beside.tasks.get(task));
         let stands = stands.map(|stands| format!(": {stands}")).unwrap_or_default();
         lines.push(format!("  open: {}{stands}", waited(wait)));
     }
     lines.extend(waiting_events(execution, &beside.events));
     lines.extend(changed(&beside.unused));
-    lines.extend(next(execution, now));
+    lines.push(next(execution, now));
     lines.extend(bounds(execution, now));
     lines.join("\n") + "\n"
 }
 
-fn reason(execution: &Execution, now: Timestamp) -> String {
+fn reason(execution: &ExecutionView, now: Timestamp) -> String {
     let ended = execution.ended_at.map(|at| format!(" {}", moment(at, now))).unwrap_or_default();
-    match execution.status {
+    let status = match &execution.status {
+        Said::Known(status) => *status,
+        Said::Other(word) => return format!("a newer server than this tool says {word}"),
+    };
+    match status {
         ExecutionStatus::Pending => match execution.available_at {
-            Some(at) if at > now => format!("its next turn isn't to begin before {}", moment(at, now)),
+            Some(at) if at.0 > now => format!("its next turn isn't to begin before {}", moment(at, now)),
             Some(at) => {
                 format!(
                     "it has been waiting for a worker of queue {} since {}",
@@ -68,7 +72,7 @@ fn reason(execution: &Execution, now: Timestamp) -> String {
             None => format!("it waits for a worker of queue {}", execution.queue),
         },
         ExecutionStatus::Running => {
-            let worker = execution.worker.as_deref().unwrap_or("a worker");
+            let worker = execution.worker.as_ref().map_or("a worker", WorkerName::as_str);
             let since = execution.claimed_at.map(|at| format!(" since {}", at.to_rfc3339()));
             format!("{worker} has had it{}", since.unwrap_or_default())
         }
@@ -82,20 +86,22 @@ fn reason(execution: &Execution, now: Timestamp) -> String {
         ExecutionStatus::Paused => "an operator holds it, while its deadlines keep running".to_owned(),
         ExecutionStatus::Completed => format!("its code gave a result{ended}"),
         ExecutionStatus::Failed => format!("{}{ended}", failure(execution)),
-        ExecutionStatus::TimedOut => match execution.timeout_kind.as_deref() {
-            Some("run") => format!("the deadline of its run passed{ended}"),
+        ExecutionStatus::TimedOut => match &execution.timeout_kind {
+            Some(kind) if *kind == DeadlineKind::Run => format!("the deadline of its run passed{ended}"),
             Some(_) | None => format!("its deadline over all runs passed{ended}"),
         },
         ExecutionStatus::Cancelled => match &execution.cause {
-            Some(cause) if cause.category == "terminated" => format!("somebody ended it by force{ended}"),
+            Some(cause) if cause.category == CauseCategory::Terminated => {
+                format!("somebody ended it by force{ended}")
+            }
             Some(_) | None => format!("somebody cancelled it{ended}"),
         },
     }
 }
 
-fn failure(execution: &Execution) -> String {
+fn failure(execution: &ExecutionView) -> String {
     match execution.cause.as_ref().and_then(|cause| cause.step.as_ref().map(|step| (cause, step))) {
-        Some((cause, step)) if cause.retries_exhausted => {
+        Some((cause, step)) if cause.retries_exhausted == Some(true) => {
             format!("its step {step} failed at the last of its attempts, and with it the code")
         }
         Some((_, step)) => format!("its step {step} failed, and with it the code"),
@@ -104,21 +110,22 @@ fn failure(execution: &Execution) -> String {
 }
 
 /// What stands in its way, or has.
-fn trouble(execution: &Execution, now: Timestamp) -> Vec<String> {
+fn trouble(execution: &ExecutionView, now: Timestamp) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(stuck) = &execution.stuck {
-        lines.push(format!("It is stuck: {}.", stuck.line()));
+        lines.push(format!("It is stuck: {}.", error_line(stuck)));
     }
     if let Some(failing) = &execution.failing {
-        let error = failing.error.as_ref().map(|error| format!(" ({})", error.line())).unwrap_or_default();
-        let by = failing.deadline_at.map(|at| format!(" by {}", moment(at, now))).unwrap_or_default();
+        let error =
+            failing.error.as_ref().map(|error| format!(" ({})", error_line(error))).unwrap_or_default();
+        let by = format!(" by {}", moment(failing.deadline_at, now));
         lines.push(format!("It has failed{error}; its own code for that must be done{by}."));
     }
-    if execution.cancel_requested && execution.status.is_live() {
+    if execution.cancel_requested == Some(true) && execution.is_live() {
         lines.push("Somebody asked to cancel it: its code stops at its next step.".to_owned());
     }
     if let Some(error) = &execution.error {
-        lines.push(format!("Error: {}.", error.line()));
+        lines.push(format!("Error: {}.", error_line(error)));
     }
     lines
 }
@@ -135,20 +142,20 @@ fn changed(unused: &BTreeSet<String>) -> Option<String> {
 }
 
 /// Events that its code hasn't taken, and perhaps never will.
-fn waiting_events(execution: &Execution, events: &BTreeMap<String, u32>) -> Option<String> {
+fn waiting_events(execution: &ExecutionView, events: &BTreeMap<EventName, u32>) -> Option<String> {
     let mut counted: Vec<_> = events.iter().collect();
-    counted.sort_by(|(one, _), (other, _)| natural::compare(one, other));
+    counted.sort_by(|(one, _), (other, _)| natural::compare(one.as_str(), other.as_str()));
     let counted: Vec<_> = counted.into_iter().map(|(name, count)| format!("{name} ({count})")).collect();
     let id = &execution.id;
     let shown = format!("`tickover execution events {id}` shows them");
     (!counted.is_empty()).then(|| format!("Events that nobody has taken: {}; {shown}.", counted.join(", ")))
 }
 
-fn next(execution: &Execution, now: Timestamp) -> Option<String> {
-    let next = execution.next.as_ref()?;
+fn next(execution: &ExecutionView, now: Timestamp) -> String {
+    let next = &execution.next;
     let at = next.at.map(|at| moment(at, now)).unwrap_or_default();
     let (id, queue) = (&execution.id, &execution.queue);
-    Some(match next.what.as_str() {
+    match next.what.as_str() {
         "becomes_available" => format!("Next: from {at} on a worker of queue {queue} may take it."),
         "waits_for_worker" => {
             format!("Next: the first worker of queue {queue} that asks takes its next turn.")
@@ -165,7 +172,7 @@ fn next(execution: &Execution, now: Timestamp) -> Option<String> {
         "looks_again" => format!("Next: it looks for itself whether what it waits for has ended, {at}."),
         "waits_for_others" => format!(
             "Next: an event or the end of what it waits for; nothing limits the wait. \
-             `tickover event {id} NAME` offers an event."
+             `tickover event {id} NAME` sends an event."
         ),
         "waits_for_operator" => format!("Next: nothing, until `tickover execution resume {id}`."),
         "execution_timeout" => format!("Next: unless it has ended by {at}, it times out."),
@@ -175,33 +182,36 @@ fn next(execution: &Execution, now: Timestamp) -> Option<String> {
         }
         "closes" => "Next: the steps and children it left open are ended.".to_owned(),
         "deleted" => format!("Next: nothing, until the record is deleted {at}.{}", revival(execution)),
-        other => format!("Next: {} {at}.", other.replace('_', " ")),
-    })
+        other => format!("Next: {} {at}.", words(other)),
+    }
 }
 
-fn revival(execution: &Execution) -> String {
+fn revival(execution: &ExecutionView) -> String {
     let id = &execution.id;
     let step = execution.cause.as_ref().and_then(|cause| cause.step.as_ref());
-    match (execution.status, step) {
-        (ExecutionStatus::Failed, Some(step)) => format!(
+    match (execution.status.known(), step) {
+        (Some(ExecutionStatus::Failed), Some(step)) => format!(
             " `tickover execution retry-step {id} {step}` tries that step again, `rerun` all that failed."
         ),
-        (ExecutionStatus::Failed | ExecutionStatus::TimedOut | ExecutionStatus::Cancelled, _) => {
+        (Some(ExecutionStatus::Failed | ExecutionStatus::TimedOut | ExecutionStatus::Cancelled), _) => {
             format!(" `tickover execution restart {id}` begins a new run.")
         }
         (
-            ExecutionStatus::Pending
-            | ExecutionStatus::Running
-            | ExecutionStatus::Waiting
-            | ExecutionStatus::Paused
-            | ExecutionStatus::Completed,
+            Some(
+                ExecutionStatus::Pending
+                | ExecutionStatus::Running
+                | ExecutionStatus::Waiting
+                | ExecutionStatus::Paused
+                | ExecutionStatus::Completed,
+            )
+            | None,
             _,
         ) => String::new(),
     }
 }
 
 /// The deadlines, the soonest first.
-fn bounds(execution: &Execution, now: Timestamp) -> Vec<String> {
+fn bounds(execution: &ExecutionView, now: Timestamp) -> Vec<String> {
     let mut bounds: Vec<_> = [
         ("all its runs together must have ended", execution.deadline_at),
         ("this run must have ended", execution.run_deadline_at),
@@ -209,13 +219,13 @@ fn bounds(execution: &Execution, now: Timestamp) -> Vec<String> {
     .into_iter()
     .filter_map(|(what, at)| at.map(|at| (at, what)))
     .collect();
-    if !execution.status.is_live() {
+    if !execution.is_live() {
         return Vec::new();
     }
     if bounds.is_empty() {
         return vec!["No deadline binds it.".to_owned()];
     }
-    bounds.sort_by_key(|(at, _)| *at);
+    bounds.sort_by_key(|(at, _)| at.0);
     let lines = bounds.into_iter().map(|(at, what)| format!("  {}: {what}", moment(at, now)));
     std::iter::once("It is bound by:".to_owned()).chain(lines).collect()
 }
@@ -228,17 +238,25 @@ mod tests {
 
     const NOW: &str = "2026-01-31T12:00:00.000Z";
 
+    fn waiting() -> Value {
+        json!({"id": "order-7", "workflow": "orders", "queue": "workflows", "run": 2, "status": "waiting",
+            "created_at": NOW, "run_started_at": NOW, "open_steps": 0, "pending_events": 0,
+            "next": {"what": "waits_for_others"}})
+    }
+
     #[track_caller]
     fn assert_says(fields: &Value, sentences: &[&str]) {
-        let mut execution = json!({"id": "order-7", "workflow": "orders", "queue": "workflows", "run": 2});
+        let mut execution = waiting();
         for (name, value) in fields.as_object().expect("an object") {
             execution[name] = value.clone();
         }
-        let execution: Execution = serde_json::from_value(execution).expect("an execution");
+        let execution: ExecutionView = serde_json::from_value(execution).expect("an execution");
         let events = [("shipped", 2), ("note-10", 1), ("note-9", 1)];
         let events = events.into_iter().filter(|_| execution.pending_events > 0);
-        let events = events.map(|(name, count)| (name.to_owned(), count)).collect();
-        let tasks = [("s-1".to_owned(), "pending, as kind label: nobody knows it".to_owned())].into();
+        let events = events.map(|(name, count)| (EventName::parse(name).expect("a name"), count)).collect();
+        let tasks =
+            [(TaskId::parse("s-1").expect("an id"), "pending, as kind label: nobody knows it".to_owned())]
+                .into();
         let beside = Beside { events, tasks, ..Beside::default() };
         let said = text(&execution, &beside, Timestamp::parse_rfc3339(NOW).expect("an instant"));
         for sentence in sentences {
@@ -266,14 +284,12 @@ mod tests {
 
     #[test]
     fn results_that_changed_code_does_not_ask_for_are_named() {
-        let entry = |kind: &str, name: &str| match json!({"at": NOW, "kind": kind, "name": name}) {
-            Value::Object(entry) => entry,
-            _ => Map::new(),
+        let entry = |kind: &str, name: &str| {
+            serde_json::from_value(json!({"at": NOW, "kind": kind, "name": name})).expect("an entry")
         };
         let timeline = [entry("drift", "charge"), entry("step_completed", "ship"), entry("drift", "charge")];
         let unused = unused(&timeline);
-        let execution = json!({"id": "a", "workflow": "w", "queue": "q", "run": 1, "status": "waiting"});
-        let execution: Execution = serde_json::from_value(execution).expect("an execution");
+        let execution: ExecutionView = serde_json::from_value(waiting()).expect("an execution");
         let now = Timestamp::parse_rfc3339(NOW).expect("an instant");
         let said = text(&execution, &Beside { unused, ..Beside::default() }, now);
         assert!(said.contains("it doesn't ask for what is remembered of charge. A step"), "{said}");
@@ -341,7 +357,7 @@ mod tests {
         {
             assert_says(&json!({"status": "timed_out", "timeout_kind": kind}), &[said]);
         }
-        let failing = json!({"error": {"code": "timed_out"}, "deadline_at": "2026-01-31T12:01:00.000Z"});
+        let failing = json!({"status": "timed_out", "error": {"code": "timed_out", "message": ""}, "deadline_at": "2026-01-31T12:01:00.000Z"});
         assert_says(
             &json!({"status": "pending", "failing": failing}),
             &[

@@ -6,7 +6,8 @@ const NOW: &str = "2026-01-31T12:00:00.000Z";
 
 /// An answer's task with these fields over the usual ones.
 fn explained(fields: &Value) -> String {
-    let mut task = json!({"id": "t1", "queue": "emails", "kind": "send", "attempt": 0, "max_attempts": 3});
+    let mut task = json!({"id": "t1", "queue": "emails", "kind": "send", "attempt": 0, "max_attempts": 3,
+        "created_at": NOW, "attempts": [], "next": {"what": "waits_for_worker"}});
     for (name, value) in fields.as_object().expect("an object") {
         task[name] = value.clone();
     }
@@ -80,12 +81,13 @@ fn a_worker_that_went_silent_is_said_to_be_perhaps_lost() {
 
 #[test]
 fn every_end_says_why_it_is_the_end() {
-    let last = json!([{"attempt": 3, "ended_at": NOW, "outcome": "failed", "error": {"code": "c"}}]);
+    let last =
+        json!([{"attempt": 3, "ended_at": NOW, "outcome": "failed", "error": {"code": "c", "message": ""}}]);
     for (fields, sentence) in [
         (json!({"status": "failed", "attempt": 3, "attempts": last}), "it was the last one."),
         (json!({"status": "failed", "attempt": 1}), "with an error that isn't retried."),
         (
-            json!({"status": "failed", "attempt": 1, "error": {"code": "poisoned"}}),
+            json!({"status": "failed", "attempt": 1, "error": {"code": "poisoned", "message": ""}}),
             "were lost while they had it.",
         ),
         (

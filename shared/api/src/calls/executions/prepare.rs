@@ -1,0 +1,14 @@
+//! A start as a part of a transaction of the caller's own.
+
+use tickover_core::id::ExecutionId;
+use tickover_service::Service;
+use tickover_service::transact::Prepared;
+
+use crate::problem::Problem;
+use crate::{body, request};
+
+/// The writes that start an execution, and what is to be announced once they are committed. The body is that of
+/// [`start`](super::start).
+pub async fn prepare(service: &Service, body: &[u8]) -> Result<Prepared<ExecutionId>, Problem> {
+    Ok(service.prepare_start(request::start(body::read(body)?)?).await?)
+}

@@ -1,0 +1,95 @@
+//! How arguments are read. What the API accepts in them is the API's to say: its own types read them.
+
+use std::io::Read as _;
+
+use anyhow::Context as _;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::payload::Json;
+use tickover_wire::{Labels, Verbatim, read};
+
+/// Makes a parser of names one of options.
+pub(crate) fn name<N, E: std::fmt::Display>(
+    parse: impl Fn(String) -> Result<N, E> + Clone,
+) -> impl Fn(&str) -> Result<N, String> + Clone {
+    move |text| parse(text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// Reads `NAME=VALUE`.
+pub(crate) fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Reads a duration such as `1s` or `1h 30m`.
+pub(crate) fn duration(text: &str) -> Result<Millis, String> {
+    Millis::parse(text).map_err(|error| error.to_string())
+}
+
+/// The same, or nothing at all.
+pub(crate) fn duration_or_zero(text: &str) -> Result<Millis, String> {
+    Millis::parse_allowing_zero(text).map_err(|error| error.to_string())
+}
+
+/// Labels of a request.
+pub(crate) fn labels(labels: Vec<(String, String)>) -> Option<Labels> {
+    (!labels.is_empty()).then(|| Labels(labels.into_iter().collect()))
+}
+
+/// A text as the value of a request's field.
+pub(crate) fn field<T: DeserializeOwned>(field: &str, text: Option<&str>) -> anyhow::Result<Option<T>> {
+    text.map(|text| value(field, &*to_raw_value(text)?)).transpose()
+}
+
+/// A number as the value of a request's field.
+pub(crate) fn number<T: DeserializeOwned>(field: &str, number: Option<u32>) -> anyhow::Result<Option<T>> {
+    number.map(|number| value(field, &*to_raw_value(&number)?)).transpose()
+}
+
+/// JSON as the value of a request's field.
+pub(crate) fn value<T: DeserializeOwned>(field: &str, json: &RawValue) -> anyhow::Result<T> {
+    read::value(field, json).map_err(refused)
+}
+
+/// The refusal as the server would give it.
+fn refused(reject: Reject) -> anyhow::Error {
+    anyhow::anyhow!("{}: {reject}", reject.code())
+}
+
+/// Reads an argument that is JSON, or from standard input where it is `-`.
+pub(crate) fn json(argument: Option<&str>, what: &str) -> anyhow::Result<Option<Verbatim>> {
+    let Some(argument) = argument else { return Ok(None) };
+    let text = if argument == "-" {
+        let mut text = String::new();
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.with_context(|| format!("can't read {what} from standard input"))?;
+        text.trim().to_owned()
+    } else {
+        argument.to_owned()
+    };
+    let json = RawValue::from_string(text)
+        .with_context(|| format!("{what} isn't JSON (a text needs quotes of its own: '\"text\"')"))?;
+    Ok(Some(Verbatim(Json::from(json))))
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_wire::Timeout;
+
+    use super::*;
+
+    #[test]
+    fn an_input_that_is_no_json_is_explained() {
+        let read = |text| json(Some(text), "the input");
+        assert_eq!(read(r#"{"n": 1.50}"#).unwrap().unwrap().as_str(), r#"{"n": 1.50}"#);
+        assert!(format!("{:#}", read("hello").unwrap_err()).contains("quotes of its own"));
+    }
+
+    #[test]
+    fn what_the_server_would_refuse_is_refused_in_its_words() {
+        let refused = field::<Timeout>("timeout", Some("1 fortnight")).unwrap_err().to_string();
+        assert!(refused.starts_with("invalid_request: timeout: expected a duration"), "{refused}");
+    }
+}

@@ -1,0 +1,38 @@
+//! `tickover event`: sends an event to an execution.
+
+use tickover::Client;
+use tickover_core::id::{EventId, EventName, ExecutionId};
+use tickover_wire::request::EventRequest;
+
+use crate::argument::{self, name};
+use crate::show::{count, print};
+
+/// Options of `tickover event`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct EventArgs {
+    /// The execution's id
+    #[arg(value_parser = name(ExecutionId::parse))]
+    id: ExecutionId,
+    /// The event's name
+    #[arg(value_parser = name(EventName::parse))]
+    name: EventName,
+    /// What comes with it, as JSON; `-` reads it from standard input
+    #[arg(value_name = "PAYLOAD")]
+    payload: Option<String>,
+    /// The event's own id, which makes repeating the call harmless
+    #[arg(long, value_parser = name(EventId::parse))]
+    event_id: Option<EventId>,
+}
+
+/// Sends the event and says how many wait.
+pub(crate) async fn run(args: EventArgs, client: &Client) -> anyhow::Result<()> {
+    let request = EventRequest {
+        payload: argument::json(args.payload.as_deref(), "the payload")?,
+        event_id: args.event_id,
+        traceparent: None,
+    };
+    let sent = client.api().send_event(&args.id, &args.name, &request).await?;
+    let what = if sent.is_duplicate() { "had been offered before" } else { "is offered" };
+    let pending = count(sent.pending as usize, "event");
+    print(&format!("{} {what}: {pending} waiting for {}\n", args.name, args.id))
+}

@@ -1,0 +1,114 @@
+//! `tickover start`: starts an execution, and waits for its end if wished.
+
+use std::process::ExitCode;
+
+use tickover::Client;
+use tickover_core::duration::Millis;
+use tickover_core::execution::ExecutionStatus;
+use tickover_core::execution::command::StartPolicy;
+use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
+use tickover_core::limits::WAIT_MAX;
+use tickover_service::ports::Clock as _;
+use tickover_service::system::SystemClock;
+use tickover_wire::answer::ExecutionView;
+use tickover_wire::request::StartRequest;
+
+use crate::argument::{self, duration, label, name};
+use crate::{execution, show};
+
+/// Options of `tickover start`. Durations are like `30s` or `1h 30m`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct StartArgs {
+    /// The workflow whose code is to run
+    #[arg(value_parser = name(WorkflowName::parse))]
+    workflow: WorkflowName,
+    /// Its input as JSON; `-` reads it from standard input
+    #[arg(long, value_name = "JSON")]
+    input: Option<String>,
+    /// Its id, which makes repeating the call harmless; random without it
+    #[arg(long, value_parser = name(ExecutionId::parse))]
+    id: Option<ExecutionId>,
+    /// Where its workers are; `workflows` without it
+    #[arg(long, value_parser = name(QueueName::parse))]
+    queue: Option<QueueName>,
+    /// A label; may be given several times
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Any JSON, to be found again with it
+    #[arg(long, value_name = "JSON")]
+    memo: Option<String>,
+    /// How long all its runs together may take
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<String>,
+    /// How long each run may take
+    #[arg(long, value_name = "DURATION")]
+    run_timeout: Option<String>,
+    /// How long the workflow's code for failures may take, known from the start: so it runs even if no worker takes
+    /// the execution in time
+    #[arg(long, value_name = "DURATION")]
+    on_failure_timeout: Option<String>,
+    /// How long to wait before a worker may take it
+    #[arg(long, value_name = "DURATION")]
+    delay: Option<String>,
+    /// Fail if there is one of this id, instead of showing it
+    #[arg(long, requires = "id")]
+    reject_duplicate: bool,
+    /// Wait so long for its end; the exit status then says whether it has a result
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    wait: Option<Millis>,
+    /// Print the server's answer
+    #[arg(long)]
+    json: bool,
+}
+
+/// Starts the execution and prints it as it stands, at its end if that is waited for.
+pub(crate) async fn run(args: StartArgs, client: &Client) -> anyhow::Result<ExitCode> {
+    let (wait, as_json) = (args.wait, args.json);
+    let mut execution = client.api().start(&request(args)?).await?.execution;
+    if let Some(wait) = wait {
+        execution = until_ended(execution, wait, client).await?;
+    }
+    if as_json {
+        show::answer(&execution)?;
+    } else {
+        show::print(&execution::show::execution(&execution))?;
+    }
+    // For scripts: a result is a success, anything else isn't.
+    let has_failed = wait.is_some() && execution.status != ExecutionStatus::Completed;
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn request(args: StartArgs) -> anyhow::Result<StartRequest> {
+    Ok(StartRequest {
+        id: args.id,
+        queue: args.queue,
+        input: argument::json(args.input.as_deref(), "the input")?,
+        labels: argument::labels(args.labels),
+        memo: argument::json(args.memo.as_deref(), "the memo")?,
+        execution_timeout: argument::field("execution_timeout", args.timeout.as_deref())?,
+        run_timeout: argument::field("run_timeout", args.run_timeout.as_deref())?,
+        on_failure_timeout: argument::field("on_failure_timeout", args.on_failure_timeout.as_deref())?,
+        delay: argument::field("delay", args.delay.as_deref())?,
+        policy: args.reject_duplicate.then_some(StartPolicy::Reject.into()),
+        ..StartRequest::new(args.workflow)
+    })
+}
+
+/// The execution at its end, or as it stands after so long.
+async fn until_ended(
+    mut execution: ExecutionView,
+    wait: Millis,
+    client: &Client,
+) -> anyhow::Result<ExecutionView> {
+    let until = SystemClock.now().plus(wait);
+    while execution.is_live() {
+        let left = until.since(SystemClock.now());
+        if left.is_zero() {
+            show::say(&format!("{} hasn't ended after {wait}", execution.id));
+            break;
+        }
+        // An answer takes as long as it is asked to, and no longer than the server allows.
+        execution = client.api().execution(&execution.id, left.min(WAIT_MAX)).await?.execution;
+    }
+    Ok(execution)
+}

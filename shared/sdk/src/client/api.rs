@@ -1,0 +1,77 @@
+//! The calls of the HTTP API, one method each.
+
+mod crons;
+mod executions;
+mod queues;
+mod tasks;
+mod workers;
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use tickover_core::duration::Millis;
+use tickover_core::id::ExecutionId;
+use tickover_service::transact::Prepared;
+use tickover_wire::answer::HealthAnswer;
+use tickover_wire::read;
+use tickover_wire::request::StartRequest;
+
+use super::ClientError;
+use super::call::{Call, Route, Transport, body_of};
+
+/// The calls of the HTTP API, one method each, with the API's own requests and answers
+/// ([`wire`](crate::client::wire)). For tools, and for workers that this crate doesn't run. Programs that start
+/// executions or schedule tasks are shorter with the methods of [`Client`](crate::Client) and of its handles, which
+/// are made of these.
+///
+/// A call is sent again, a few times, where its answer doesn't come and sending it twice is the same as sending it once.
+#[derive(Clone)]
+pub struct Api {
+    transport: Arc<dyn Transport>,
+}
+
+impl Api {
+    #[cfg(any(feature = "direct", feature = "client-http"))]
+    pub(super) fn new(transport: impl Transport + 'static) -> Self {
+        Self { transport: Arc::new(transport) }
+    }
+
+    /// Where the calls go, for people.
+    pub(super) fn place(&self) -> String {
+        self.transport.place()
+    }
+
+    /// Whether the system answers, and what it couldn't read when it began.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// println!("the server is {}", client.api().health().await?.status);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn health(&self) -> Result<HealthAnswer, ClientError> {
+        self.ask(Call::read(Route::Health)).await
+    }
+
+    pub(super) async fn prepare(&self, request: &StartRequest) -> Result<Prepared<ExecutionId>, ClientError> {
+        self.transport.prepare(&body_of(request)?).await
+    }
+
+    pub(super) async fn announce(&self, prepared: Prepared<ExecutionId>) -> Result<(), ClientError> {
+        self.transport.announce(prepared).await
+    }
+
+    pub(super) async fn sleep(&self, span: Millis) {
+        self.transport.sleep(span).await;
+    }
+
+    async fn ask<A: DeserializeOwned>(&self, call: Call<'_>) -> Result<A, ClientError> {
+        Ok(read::answer(&self.transport.send(call).await?)?)
+    }
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Api").field(&self.place()).finish()
+    }
+}

@@ -1,0 +1,51 @@
+//! Crons.
+
+use tickover_core::id::CronId;
+use tickover_wire::answer::{CronAnswer, CronsAnswer, DeletedAnswer, TriggerAnswer};
+use tickover_wire::request::{CronRequest, PageQuery};
+
+use super::Api;
+use crate::client::ClientError;
+use crate::client::call::{Call, Route};
+
+impl Api {
+    /// Creates a cron. A request with an id may be repeated.
+    pub async fn create_cron(&self, request: &CronRequest) -> Result<CronAnswer, ClientError> {
+        self.ask(Call::with(Route::CreateCron, request)?.repeatable(request.id.is_some())).await
+    }
+
+    /// Creates a cron, or replaces the one that has the id.
+    pub async fn replace_cron(&self, id: &CronId, request: &CronRequest) -> Result<CronAnswer, ClientError> {
+        self.ask(Call::with(Route::ReplaceCron(id), request)?.repeatable(true)).await
+    }
+
+    /// A cron, and where its last runs stand.
+    pub async fn cron(&self, id: &CronId) -> Result<CronAnswer, ClientError> {
+        self.ask(Call::read(Route::Cron(id))).await
+    }
+
+    /// A page of crons.
+    pub async fn crons(&self, query: &PageQuery) -> Result<CronsAnswer, ClientError> {
+        self.ask(Call::find(Route::Crons, query)).await
+    }
+
+    /// Starts no more runs by plan until it is resumed.
+    pub async fn pause_cron(&self, id: &CronId) -> Result<CronAnswer, ClientError> {
+        self.ask(Call::change(Route::PauseCron(id)).repeatable(true)).await
+    }
+
+    /// Goes on with the next occurrence.
+    pub async fn resume_cron(&self, id: &CronId) -> Result<CronAnswer, ClientError> {
+        self.ask(Call::change(Route::ResumeCron(id)).repeatable(true)).await
+    }
+
+    /// Starts a run now.
+    pub async fn trigger_cron(&self, id: &CronId) -> Result<TriggerAnswer, ClientError> {
+        self.ask(Call::change(Route::TriggerCron(id))).await
+    }
+
+    /// Deletes a cron. What it has started goes on.
+    pub async fn delete_cron(&self, id: &CronId) -> Result<DeletedAnswer, ClientError> {
+        self.ask(Call { body: String::new(), ..Call::change(Route::DeleteCron(id)) }).await
+    }
+}

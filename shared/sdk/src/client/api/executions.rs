@@ -1,0 +1,124 @@
+//! Executions and their events.
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::command::StartPolicy;
+use tickover_core::id::{EventName, ExecutionId, StepName};
+use tickover_wire::Word;
+use tickover_wire::answer::{
+    ClearEventsAnswer, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer,
+    ExecutionsAnswer, SendEventAnswer, TimelineAnswer,
+};
+use tickover_wire::request::{
+    EventRequest, ExecutionsQuery, PageQuery, RerunRequest, StartRequest, WaitQuery,
+};
+
+use super::Api;
+use crate::client::ClientError;
+use crate::client::call::{Call, Route};
+
+impl Api {
+    /// Starts an execution. A request with an id may be repeated, unless it refuses duplicates.
+    ///
+    /// ```no_run
+    /// use tickover::client::wire::request::StartRequest;
+    /// use tickover::client::{ExecutionId, WorkflowName};
+    ///
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let mut request = StartRequest::new(WorkflowName::parse("order")?);
+    /// request.id = Some(ExecutionId::parse("order-7")?);
+    /// println!("on queue {}", client.api().start(&request).await?.execution.queue);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn start(&self, request: &StartRequest) -> Result<ExecutionAnswer, ClientError> {
+        // A start that refuses duplicates would be refused because of its own first try.
+        let refuses = request.policy == Some(Word(StartPolicy::Reject));
+        let is_repeatable = request.id.is_some() && !refuses;
+        self.ask(Call::with(Route::Start, request)?.repeatable(is_repeatable)).await
+    }
+
+    /// An execution with its payloads and what it waits for: at its end, or as it is after this long, at most 20 s.
+    pub async fn execution(&self, id: &ExecutionId, wait: Millis) -> Result<ExecutionAnswer, ClientError> {
+        let query = WaitQuery { wait: (!wait.is_zero()).then(|| wait.into()) };
+        self.ask(Call::find(Route::Execution(id), &query).wait(wait)).await
+    }
+
+    /// A page of executions.
+    pub async fn executions(&self, query: &ExecutionsQuery) -> Result<ExecutionsAnswer, ClientError> {
+        self.ask(Call::find(Route::Executions, query)).await
+    }
+
+    /// What happened to an execution.
+    pub async fn timeline(&self, id: &ExecutionId) -> Result<TimelineAnswer, ClientError> {
+        self.ask(Call::read(Route::Timeline(id))).await
+    }
+
+    /// Asks an execution to end: its code stops at its next step.
+    pub async fn cancel(&self, id: &ExecutionId) -> Result<ExecutionCancelAnswer, ClientError> {
+        self.ask(Call::change(Route::Cancel(id)).repeatable(true)).await
+    }
+
+    /// Ends an execution at once.
+    pub async fn terminate(&self, id: &ExecutionId) -> Result<ExecutionCancelAnswer, ClientError> {
+        self.ask(Call::change(Route::Terminate(id)).repeatable(true)).await
+    }
+
+    /// Begins nothing new in an execution until it is resumed. Deadlines keep running.
+    pub async fn pause(&self, id: &ExecutionId) -> Result<ExecutionChangeAnswer, ClientError> {
+        self.ask(Call::change(Route::Pause(id))).await
+    }
+
+    /// Lets an execution go on that is paused or stuck.
+    pub async fn resume(&self, id: &ExecutionId) -> Result<ExecutionChangeAnswer, ClientError> {
+        self.ask(Call::change(Route::Resume(id))).await
+    }
+
+    /// Begins a new run of an execution that has ended.
+    pub async fn restart(&self, id: &ExecutionId) -> Result<ExecutionAnswer, ClientError> {
+        self.ask(Call::change(Route::Restart(id))).await
+    }
+
+    /// The same, with results of the last run.
+    pub async fn rerun(
+        &self,
+        id: &ExecutionId,
+        request: &RerunRequest,
+    ) -> Result<ExecutionAnswer, ClientError> {
+        self.ask(Call::with(Route::Rerun(id), request)?).await
+    }
+
+    /// Runs a failed step again in the same run.
+    pub async fn retry_step(
+        &self,
+        id: &ExecutionId,
+        step: &StepName,
+    ) -> Result<ExecutionAnswer, ClientError> {
+        self.ask(Call::change(Route::RetryStep(id, step))).await
+    }
+
+    /// A page of the events that wait for an execution, and how many of each name there are.
+    pub async fn events(&self, id: &ExecutionId, query: &PageQuery) -> Result<EventsAnswer, ClientError> {
+        self.ask(Call::find(Route::Events(id), query)).await
+    }
+
+    /// Sends an execution an event. One with an id may be repeated.
+    pub async fn send_event(
+        &self,
+        id: &ExecutionId,
+        name: &EventName,
+        request: &EventRequest,
+    ) -> Result<SendEventAnswer, ClientError> {
+        // Without an id, an event that is sent again is another one.
+        let call = Call::with(Route::SendEvent(id, name), request)?;
+        self.ask(call.repeatable(request.event_id.is_some())).await
+    }
+
+    /// Clears the events of a name that wait for an execution.
+    pub async fn clear_events(
+        &self,
+        id: &ExecutionId,
+        name: &EventName,
+    ) -> Result<ClearEventsAnswer, ClientError> {
+        self.ask(Call { body: String::new(), ..Call::change(Route::ClearEvents(id, name)) }).await
+    }
+}

@@ -1,0 +1,48 @@
+//! Queues.
+
+use tickover_core::id::QueueName;
+use tickover_wire::answer::{QueueAnswer, QueuesAnswer};
+
+use super::Api;
+use crate::client::ClientError;
+use crate::client::call::{Call, Route};
+
+impl Api {
+    /// All queues, by name.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// for queue in client.api().queues().await?.queues {
+    ///     println!("{}: {} tasks wait", queue.name, queue.depth);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn queues(&self) -> Result<QueuesAnswer, ClientError> {
+        self.ask(Call::read(Route::Queues)).await
+    }
+
+    /// A queue, with the age of its oldest task.
+    pub async fn queue(&self, name: &QueueName) -> Result<QueueAnswer, ClientError> {
+        self.ask(Call::read(Route::Queue(name))).await
+    }
+
+    /// Hands out no more tasks of a queue until it is resumed. Deadlines keep running.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let mail = tickover::QueueName::parse("mail")?;
+    /// assert!(client.api().pause_queue(&mail).await?.queue.paused);
+    /// client.api().resume_queue(&mail).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn pause_queue(&self, name: &QueueName) -> Result<QueueAnswer, ClientError> {
+        self.ask(Call::change(Route::PauseQueue(name)).repeatable(true)).await
+    }
+
+    /// Hands out the tasks of a queue again.
+    pub async fn resume_queue(&self, name: &QueueName) -> Result<QueueAnswer, ClientError> {
+        self.ask(Call::change(Route::ResumeQueue(name)).repeatable(true)).await
+    }
+}

@@ -1,0 +1,49 @@
+//! Tasks.
+
+use tickover_core::id::TaskId;
+use tickover_wire::answer::{CancelAnswer, ListAnswer, TaskAnswer};
+use tickover_wire::request::{CancelRequest, ScheduleRequest, TasksQuery};
+
+use super::Api;
+use crate::client::ClientError;
+use crate::client::call::{Call, Route};
+
+impl Api {
+    /// Schedules a task. A request with an id or a key may be repeated.
+    ///
+    /// ```no_run
+    /// use tickover::client::wire::request::ScheduleRequest;
+    ///
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let text = r#"{"queue": "mail", "kind": "email", "id": "mail-7", "retry": "fixed(3, 2s)"}"#;
+    /// let request: ScheduleRequest = serde_json::from_str(text)?;
+    /// println!("it is {}", client.api().schedule(&request).await?.task.status);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn schedule(&self, request: &ScheduleRequest) -> Result<TaskAnswer, ClientError> {
+        let is_repeatable = request.id.is_some() || request.idempotency_key.is_some();
+        self.ask(Call::with(Route::Schedule, request)?.repeatable(is_repeatable)).await
+    }
+
+    /// A task, with its payloads.
+    pub async fn task(&self, id: &TaskId) -> Result<TaskAnswer, ClientError> {
+        self.ask(Call::read(Route::Task(id))).await
+    }
+
+    /// A page of tasks.
+    pub async fn tasks(&self, query: &TasksQuery) -> Result<ListAnswer, ClientError> {
+        self.ask(Call::find(Route::Tasks, query)).await
+    }
+
+    /// Cancels a task. While a worker has it, that worker is asked to stop, or with `force` it loses the task at once.
+    pub async fn cancel_task(&self, id: &TaskId, force: bool) -> Result<CancelAnswer, ClientError> {
+        let body = CancelRequest { force: Some(force) };
+        self.ask(Call::with(Route::CancelTask(id), &body)?.repeatable(true)).await
+    }
+
+    /// Gives a task that ended without a result another life.
+    pub async fn retry_task(&self, id: &TaskId) -> Result<TaskAnswer, ClientError> {
+        self.ask(Call::change(Route::RetryTask(id))).await
+    }
+}

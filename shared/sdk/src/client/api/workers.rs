@@ -1,0 +1,81 @@
+//! What workers call.
+
+use tickover_core::duration::Millis;
+use tickover_core::id::{QueueName, TaskId};
+use tickover_wire::answer::{ClaimAnswer, HeartbeatAnswer, TaskAnswer};
+use tickover_wire::request::{ClaimRequest, CompleteRequest, FailRequest, HeartbeatRequest, ReleaseRequest};
+
+use super::Api;
+use crate::client::ClientError;
+use crate::client::call::{Call, Route};
+
+impl Api {
+    /// Claims tasks of a queue: each is the caller's for the length of the lease. It is sent once, since a claim whose
+    /// answer was lost may have claimed tasks.
+    ///
+    /// ```no_run
+    /// use tickover::QueueName;
+    /// use tickover::client::wire::request::{ClaimRequest, CompleteRequest};
+    ///
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let queue = QueueName::parse("mail")?;
+    /// let request = ClaimRequest::default(); // one task, if there is one now, for 60 s
+    /// for task in client.api().claim(&queue, &request).await?.tasks {
+    ///     println!("to be sent: {:?}", task.input);
+    ///     let report = CompleteRequest { lease: task.lease, output: None };
+    ///     client.api().complete(&task.id, &report).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn claim(&self, queue: &QueueName, request: &ClaimRequest) -> Result<ClaimAnswer, ClientError> {
+        let wait = request.wait.map(Millis::from).unwrap_or_default();
+        self.ask(Call::with(Route::Claim(queue), request)?.wait(wait)).await
+    }
+
+    /// Sends a heartbeat: it renews the lease, and says whether the task is to be cancelled.
+    ///
+    /// ```no_run
+    /// use tickover::client::wire::{answer::ClaimedView, request::HeartbeatRequest};
+    ///
+    /// # async fn example(client: tickover::Client, task: ClaimedView) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let request = HeartbeatRequest { lease: task.lease, progress: None };
+    /// let answer = client.api().heartbeat(&task.id, &request).await?;
+    /// println!("cancelled: {}", answer.cancel_requested);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn heartbeat(
+        &self,
+        id: &TaskId,
+        request: &HeartbeatRequest,
+    ) -> Result<HeartbeatAnswer, ClientError> {
+        self.ask(Call::with(Route::Heartbeat(id), request)?.repeatable(true)).await
+    }
+
+    /// Ends an attempt with its result. Of several reports, the first one counts.
+    pub async fn complete(&self, id: &TaskId, request: &CompleteRequest) -> Result<TaskAnswer, ClientError> {
+        self.ask(Call::with(Route::Complete(id), request)?.repeatable(true)).await
+    }
+
+    /// Ends an attempt with an error. Whether another attempt follows is up to the task's policy.
+    ///
+    /// ```no_run
+    /// use tickover::client::wire::answer::ClaimedView;
+    /// use tickover::client::wire::request::{FailError, FailRequest};
+    ///
+    /// # async fn example(client: tickover::Client, task: ClaimedView) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let error: FailError = serde_json::from_str(r#"{"code": "no_such_address", "retryable": false}"#)?;
+    /// client.api().fail(&task.id, &FailRequest { lease: task.lease, error }).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn fail(&self, id: &TaskId, request: &FailRequest) -> Result<TaskAnswer, ClientError> {
+        self.ask(Call::with(Route::Fail(id), request)?.repeatable(true)).await
+    }
+
+    /// Gives a task back undone: another worker may claim it at once. The attempt doesn't count.
+    pub async fn release(&self, id: &TaskId, request: &ReleaseRequest) -> Result<TaskAnswer, ClientError> {
+        self.ask(Call::with(Route::Release(id), request)?.repeatable(true)).await
+    }
+}
