@@ -104,7 +104,7 @@ impl Inlet {
         let Some(found) = found else {
             let envelope = r#"{"v":1,"type":…,"body":{…}}"#;
             let missing =
-                || Reject::instead_of("v", format_args!("expected 1: a request is {envelope}"), "nothing");
+                || Reject::instead_of("v", "expected 1", format_args!("nothing: a request is {envelope}"));
             return self.bare.map(drop).ok_or_else(missing);
         };
         match serde_json::from_str::<Number>(found.get()) {
@@ -196,8 +196,8 @@ mod tests {
         for (text, expected) in [
             (r#"{"v":2,"type":"task","body":{},"new":1}"#, "v: expected 1, found 2"),
             (r#"{"v":"1","type":"task","body":{}}"#, "v: expected 1, found no number"),
-            (r#"{"v":1,"type":"job","body":{}}"#, r#"type: expected task, fail; found "job""#),
-            (r#"{"v":1,"body":{}}"#, "type: expected task, fail; found nothing"),
+            (r#"{"v":1,"type":"job","body":{}}"#, r#"type: expected task, fail, found "job""#),
+            (r#"{"v":1,"body":{}}"#, "type: expected task, fail, found nothing"),
             (r#"{"v":1,"type":7,"body":{}}"#, "type: expected a string"),
             (r#"{"v":1,"type":"task"}"#, "body: expected a JSON object, as over HTTP"),
             (r#"{"v":1,"type":"task","body":"{}"}"#, "body: expected a JSON object, as over HTTP"),
