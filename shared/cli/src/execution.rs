@@ -45,6 +45,7 @@ pub(crate) enum ExecutionCommand {
     /// Show the events that wait for an execution
     Events(events::EventsArgs),
     /// Clear the events of a name that wait for an execution
+    #[command(alias = "drain")]
     ClearEvents(events::ClearArgs),
 }
 

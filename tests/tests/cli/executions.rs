@@ -76,13 +76,13 @@ async fn events_are_offered_shown_and_thrown_away() {
     let scene = Scene::start().await;
     scene.prints(&["start", "orders", "--id", "e"]).await;
     let offer = ["event", "e", "shipped", r#"{"by": "sea"}"#, "--event-id", "once"];
-    assert_eq!(scene.prints(&offer).await, "shipped is offered: 1 event waiting for e\n");
-    assert_eq!(scene.prints(&offer).await, "shipped had been offered before: 1 event waiting for e\n");
+    assert_eq!(scene.prints(&offer).await, "shipped is sent: 1 event waiting for e\n");
+    assert_eq!(scene.prints(&offer).await, "shipped had been sent before: 1 event waiting for e\n");
     let events = scene.prints(&["execution", "events", "e"]).await;
     assert_has(&events, &["shipped", "once", r#"{"by": "sea"}"#, "1 event waiting"]);
     let named = "Events that nobody has taken: shipped (1); `tickover execution events e` shows them.";
     assert_has(&scene.prints(&["explain", "e"]).await, &[named]);
-    let gone = scene.prints(&["execution", "drain", "e", "shipped"]).await;
+    let gone = scene.prints(&["execution", "clear-events", "e", "shipped"]).await;
     assert_eq!(gone, "1 event named shipped thrown away\n");
     assert!(!scene.prints(&["explain", "e"]).await.contains("Events"));
     // Those that are left when it has ended are told as well.

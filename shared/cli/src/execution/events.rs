@@ -1,4 +1,4 @@
-//! `tickover execution events` and `drain`: shows or clears the events that wait.
+//! `tickover execution events` and `clear-events`: shows or clears the events that wait.
 
 use tickover::Client;
 use tickover_core::id::{EventName, ExecutionId};
@@ -18,7 +18,7 @@ pub(crate) struct EventsArgs {
     json: bool,
 }
 
-/// Options of `tickover execution drain`.
+/// Options of `tickover execution clear-events`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ClearArgs {
     /// The execution's id
