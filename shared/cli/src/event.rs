@@ -32,7 +32,7 @@ pub(crate) async fn run(args: EventArgs, client: &Client) -> anyhow::Result<()> 
         traceparent: None,
     };
     let sent = client.api().send_event(&args.id, &args.name, &request).await?;
-    let what = if sent.is_duplicate() { "had been offered before" } else { "is offered" };
+    let what = if sent.is_duplicate() { "had been sent before" } else { "is sent" };
     let pending = count(sent.pending as usize, "event");
     print(&format!("{} {what}: {pending} waiting for {}\n", args.name, args.id))
 }

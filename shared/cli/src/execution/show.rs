@@ -85,7 +85,7 @@ pub(super) fn table(executions: &[ExecutionView]) -> String {
 
 /// Events that wait, one in a row.
 pub(super) fn events(events: &[EventView]) -> String {
-    let mut table = new_table(["event", "offered", "id", "payload"]);
+    let mut table = new_table(["event", "sent", "id", "payload"]);
     for event in events {
         let payload = event.payload.as_deref().map(excerpt).unwrap_or_default();
         let id = event.event_id.as_ref().map_or("", EventId::as_str);

@@ -31,7 +31,7 @@ pub enum Reply {
     Released,
     /// The event waits for the execution.
     EventSent {
-        /// Whether it had been offered before.
+        /// Whether it had been sent before.
         duplicate: bool,
     },
     /// So many events were thrown away.

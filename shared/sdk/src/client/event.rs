@@ -12,7 +12,7 @@ use super::request::payload;
 use super::{Client, ClientError};
 
 /// An event that is sent when it is awaited.
-#[must_use = "nothing is offered before it is awaited"]
+#[must_use = "nothing is sent before it is awaited"]
 #[derive(Debug)]
 pub struct SendEvent {
     client: Client,

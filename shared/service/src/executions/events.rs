@@ -26,7 +26,7 @@ const EVENTS_PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// How an offered event was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventSent {
-    /// Whether one with its id had been offered before: the first one stands.
+    /// Whether one with its id had been sent before: the first one stands.
     pub duplicate: bool,
     /// Events of all names that wait for the execution now.
     pub pending: u32,

@@ -263,7 +263,7 @@ pub struct ExecutionChangeAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SendEventAnswer {
-    /// `true` where an event with this id had been offered before: the first one stands.
+    /// `true` where an event with this id had been sent before: the first one stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<bool>,
     /// Events of all names that wait for the execution now.

@@ -162,7 +162,7 @@ pub enum Told {
     Written(u64),
     /// The event waits.
     EventSent {
-        /// Whether it had been offered before.
+        /// Whether it had been sent before.
         duplicate: bool,
     },
     /// So many events were thrown away.
