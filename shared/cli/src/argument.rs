@@ -40,21 +40,21 @@ pub(crate) fn labels(labels: Vec<(String, String)>) -> Option<Labels> {
 
 /// A text as the value of a request's field.
 pub(crate) fn field<T: DeserializeOwned>(field: &str, text: Option<&str>) -> anyhow::Result<Option<T>> {
-    text.map(|text| value(field, &*to_raw_value(text)?)).transpose()
+    text.map(|text| value(field, &to_raw_value(text)?)).transpose()
 }
 
 /// A number as the value of a request's field.
 pub(crate) fn number<T: DeserializeOwned>(field: &str, number: Option<u32>) -> anyhow::Result<Option<T>> {
-    number.map(|number| value(field, &*to_raw_value(&number)?)).transpose()
+    number.map(|number| value(field, &to_raw_value(&number)?)).transpose()
 }
 
 /// JSON as the value of a request's field.
 pub(crate) fn value<T: DeserializeOwned>(field: &str, json: &RawValue) -> anyhow::Result<T> {
-    read::value(field, json).map_err(refused)
+    read::value(field, json).map_err(|reject| refused(&reject))
 }
 
 /// The refusal as the server would give it.
-fn refused(reject: Reject) -> anyhow::Error {
+fn refused(reject: &Reject) -> anyhow::Error {
     anyhow::anyhow!("{}: {reject}", reject.code())
 }
 

@@ -38,7 +38,7 @@ pub(crate) async fn find(id: &TaskId, client: &Client) -> Result<Found, ClientEr
     match client.api().execution(&execution, Millis::ZERO).await {
         Ok(answer) => Ok(Found::Execution(Box::new(answer.execution))),
         Err(ClientError::Refused(mut problem)) if problem.code == "not_found" => {
-            problem.detail = "there is no task and no execution with this id".to_owned();
+            "there is no task and no execution with this id".clone_into(&mut problem.detail);
             Err(ClientError::Refused(problem))
         }
         Err(error) => Err(error),

@@ -107,7 +107,7 @@ impl<O> Handle<O> {
         Ok(self.client.api.timeline(&self.id).await?.entries)
     }
 
-    /// Offers it an event, which waits until its code takes it. Sent when awaited.
+    /// Sends it an event, which waits until its code takes it. Nothing is sent before it is awaited.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -141,7 +141,7 @@ impl<O> Handle<O> {
         }
     }
 
-    /// Throws away the waiting events of a name: how many there were.
+    /// Clears the waiting events of a name, and gives how many there were.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {

@@ -11,7 +11,7 @@ use crate::Verbatim;
 use crate::read::Unreadable;
 
 impl TaskView {
-    /// Whether it is still to be done. One whose status this build doesn't know is, until it has an end.
+    /// Whether it hasn't ended.
     pub fn is_live(&self) -> bool {
         self.status.known().map_or(self.ended_at.is_none(), Status::is_live)
     }
@@ -47,7 +47,7 @@ impl TaskView {
 }
 
 impl ExecutionView {
-    /// Whether it still goes on. One whose status this build doesn't know does, until it has an end.
+    /// Whether it hasn't ended.
     pub fn is_live(&self) -> bool {
         self.status.known().map_or(self.ended_at.is_none(), ExecutionStatus::is_live)
     }
