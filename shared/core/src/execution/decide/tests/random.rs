@@ -86,6 +86,7 @@ impl Life {
         self.leases.iter().rev().nth(back).copied().unwrap_or(LeaseId::from_bytes([255; 16]))
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm a step")]
     fn command(&mut self, step: &Step) -> Command {
         let random = self.decisions + 1;
         let at = |entries: &[Entry]| entries.to_vec();
