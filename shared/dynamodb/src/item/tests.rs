@@ -131,6 +131,12 @@ fn numbers_that_the_table_would_refuse_are_brought_to_its_bounds() {
     assert_eq!(silly(1.5, None), (3, None));
 }
 
+#[test]
+fn a_number_is_read_to_its_last_bit() {
+    let task = Task { progress: Some(0.943_837_771_949_875_5), ..pending() };
+    assert_eq!(to_task(of_task(&task).unwrap()).unwrap(), task);
+}
+
 /// The size of an item by the rule that `DynamoDB` bills by.
 pub(crate) fn item_bytes(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + value_bytes(value)).sum()
