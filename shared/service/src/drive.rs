@@ -2,7 +2,7 @@
 //! others, answer.
 //!
 //! A conflict decides again on what is there now. A lost answer repeats the same write, which the store
-//! recognises by its nonce. Both are bounded. What is particular to a sort of record is its [`Drive`].
+//! recognises by its nonce. Both are bounded. What is particular to a sort of record is its `Drive`.
 
 mod cron;
 mod execution;
