@@ -1,4 +1,4 @@
-//! The one loop, for tasks, executions and crons: decide on the record as it stands, commit under its condition, tell
+//! The one loop, for tasks, executions and crons: decide on the record as it stands, commit under its condition, notify
 //! others, answer.
 //!
 //! A conflict decides again on what is there now. A lost answer repeats the same write, which the store
@@ -62,8 +62,8 @@ pub(crate) trait Drive: Sized + Sync {
     type Reply: Send;
     /// What its record is found by.
     type Id: PartialEq + Sync;
-    /// Whether an execution that waits for the end of this record is told of it before the commit.
-    const TELLS_FIRST: bool;
+    /// Whether the parent of this record is notified of its end before the commit.
+    const NOTIFIES_PARENT_FIRST: bool;
 
     /// What follows from it by these rules.
     fn decide(
@@ -101,7 +101,7 @@ pub(crate) trait Drive: Sized + Sync {
 }
 
 impl Service {
-    /// Carries a command out and tells others of it.
+    /// Carries a command out and sends its messages.
     pub(crate) async fn drive<C: Drive>(
         &self,
         id: &C::Id,
@@ -113,7 +113,7 @@ impl Service {
         Ok(*decision)
     }
 
-    /// Carries a command out; telling others is left to the caller, who may have more to send.
+    /// Carries a command out. The caller sends its messages: it may have more of them.
     pub(crate) async fn drive_quietly<C: Drive>(
         &self,
         id: &C::Id,
@@ -161,7 +161,7 @@ impl Service {
         let mut decision = Box::new(self.decide(record, command, now));
         self.put_parts(&decision.parts).await?;
         if !decision.writes.is_empty() {
-            if C::TELLS_FIRST {
+            if C::NOTIFIES_PARENT_FIRST {
                 // Each call's future would hold all of this, and few records have a parent.
                 Box::pin(self.notify_parents_first(&mut decision.effects)).await?;
             }

@@ -146,7 +146,7 @@ impl fmt::Display for Request {
             Self::ClaimById(task) => write!(f, "claim {task}"),
             Self::Report(held, report) => {
                 let what = match report {
-                    Report::Heartbeat => "renew",
+                    Report::Heartbeat => "heartbeat",
                     Report::Complete(_) => "complete",
                     Report::Fail { .. } => "fail",
                     Report::Release => "release",

@@ -56,7 +56,7 @@ pub enum Command {
         undone: Undone,
     },
     SendEvent(SendEvent),
-    /// Throw away the waiting events of a name.
+    /// Clear the waiting events of a name.
     ClearEvents {
         name: EventName,
         /// How many there are, by the whole journal.

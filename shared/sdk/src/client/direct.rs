@@ -106,7 +106,7 @@ impl From<ServiceError> for ClientError {
     }
 }
 
-/// What everybody else hears as well.
+/// The problem that callers over HTTP get.
 impl From<Problem> for ClientError {
     fn from(problem: Problem) -> Self {
         Self::Refused(Box::new(problem.answer().clone()))

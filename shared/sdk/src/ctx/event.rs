@@ -182,7 +182,7 @@ impl Operation for Counted {
         };
         let what = match self.question {
             Question::Count => "count",
-            Question::ClearEvents => "drain",
+            Question::ClearEvents => "drain", // A part of stored names: it stays as it is.
         };
         let text = numbered(state, what, &self.event);
         let name = match claim(state, &text) {

@@ -12,7 +12,7 @@ impl Drive for Command {
     type Record = Cron;
     type Reply = Reply;
     type Id = CronId;
-    const TELLS_FIRST: bool = false;
+    const NOTIFIES_PARENT_FIRST: bool = false;
 
     fn decide(&self, rules: &dyn Rules, cron: Option<&Cron>, context: &Context<'_>) -> Decision {
         rules.decide_cron(cron, self, context)

@@ -15,9 +15,9 @@ impl Drive for Command {
     type Record = Execution;
     type Reply = Reply;
     type Id = ExecutionId;
-    /// With its last commit an execution leaves the due index: whoever died after it would have told nobody, and nobody
-    /// would come to see.
-    const TELLS_FIRST: bool = true;
+    /// With its last commit an execution leaves the due index. If its process died between that commit and the
+    /// notification, no tick would find it again.
+    const NOTIFIES_PARENT_FIRST: bool = true;
 
     fn decide(&self, rules: &dyn Rules, execution: Option<&Execution>, context: &Context<'_>) -> Decision {
         rules.decide_execution(execution, self, context)

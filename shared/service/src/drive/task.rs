@@ -12,7 +12,7 @@ impl Drive for Command {
     type Record = Task;
     type Reply = Reply;
     type Id = TaskId;
-    const TELLS_FIRST: bool = false;
+    const NOTIFIES_PARENT_FIRST: bool = false;
 
     fn decide(&self, rules: &dyn Rules, task: Option<&Task>, context: &Context<'_>) -> Decision {
         rules.decide_task(task, self, context)

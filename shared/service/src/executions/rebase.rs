@@ -1,4 +1,4 @@
-//! A turn's word, decided on again because others have written meanwhile.
+//! A turn's report, decided again because others have written meanwhile.
 //!
 //! The answer to the first try may have been lost on its way, and then another write came over it: what it brought is
 //! in the journal already, and must not be there twice. What a wait took may have been thrown away. And the

@@ -33,10 +33,10 @@ impl<'de> Node<'de> {
         }
         let Pairs(fields) = serde_json::from_str(self.raw.get())
             .map_err(|error| Fault::expected("names of valid Unicode", error.to_string()))?;
-        for (index, (name, _)) in fields.iter().enumerate() {
-            if fields.iter().take(index).any(|(earlier, _)| earlier == name) {
-                return Err(Fault::twice(name));
-            }
+        let mut names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        if let Some([name, _]) = names.array_windows().find(|[one, next]| one == next) {
+            return Err(Fault::twice(name));
         }
         Ok(fields)
     }

@@ -1,5 +1,7 @@
 //! A query, whose values are texts.
 
+use std::collections::{BTreeMap, btree_map};
+
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer as _, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
@@ -11,22 +13,22 @@ const REPEATABLE: &str = "status";
 
 /// A query's names and values.
 pub(super) struct Query {
-    rest: std::vec::IntoIter<(String, String)>,
+    rest: btree_map::IntoIter<String, String>,
     /// The one whose name was handed out.
     current: Option<(String, String)>,
 }
 
 impl Query {
     pub(super) fn new(pairs: &[(String, String)]) -> Result<Self, Fault> {
-        let mut merged: Vec<(String, String)> = Vec::new();
+        let mut merged: BTreeMap<String, String> = BTreeMap::new();
         for (name, value) in pairs {
-            match merged.iter_mut().find(|(earlier, _)| earlier == name) {
-                Some((_, list)) if name == REPEATABLE => {
+            match merged.get_mut(name) {
+                Some(list) if name == REPEATABLE => {
                     list.push(',');
                     list.push_str(value);
                 }
                 Some(_) => return Err(Fault::twice(name)),
-                None => merged.push((name.clone(), value.clone())),
+                None => drop(merged.insert(name.clone(), value.clone())),
             }
         }
         Ok(Self { rest: merged.into_iter(), current: None })

@@ -68,14 +68,14 @@ fn cut(what: &impl fmt::Debug) -> String {
 pub const fn verb(command: &Command) -> &'static str {
     match command {
         Command::Start(_) => "start",
-        Command::StartTurn(_) => "take",
+        Command::StartTurn(_) => "start turn",
         Command::Record(_) => "record",
         Command::Suspend(_) => "suspend",
         Command::Close(_) => "close",
-        Command::Heartbeat { .. } => "renew",
+        Command::Heartbeat { .. } => "heartbeat",
         Command::Release { .. } => "release",
-        Command::SendEvent(_) => "offer",
-        Command::ClearEvents { .. } => "drain",
+        Command::SendEvent(_) => "send event",
+        Command::ClearEvents { .. } => "clear events",
         Command::Cancel => "cancel",
         Command::Terminate => "terminate",
         Command::Pause => "pause",
@@ -208,7 +208,7 @@ impl fmt::Display for TurnCall {
             Self::Record(brought) => write!(f, "record [{}] in", entries(brought)),
             Self::Suspend(brought) => write!(f, "suspend with [{}]", entries(brought)),
             Self::Close(brought) => write!(f, "close with [{}]", entries(brought)),
-            Self::Heartbeat => write!(f, "renew"),
+            Self::Heartbeat => write!(f, "heartbeat"),
             Self::Release => write!(f, "release"),
             Self::Begin(names) => {
                 let names: Vec<&str> = names.iter().map(StepName::as_str).collect();
