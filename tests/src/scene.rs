@@ -14,8 +14,8 @@ use tickover_core::timeout::Timeouts;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::{Clock, Queue as _, Store};
-use tickover_service::schedule::ScheduleRequest;
 use tickover_service::system::SystemIds;
+use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_service::{Ports, Service, ServiceError};
 
 /// 2026-01-01T00:00:00Z.

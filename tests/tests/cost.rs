@@ -10,7 +10,7 @@ use tickover_core::task::Failure;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::claim::ClaimedTask;
 use tickover_service::cost;
-use tickover_service::schedule::ScheduleRequest;
+use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_tests::meter::{Bill, Meter};
 use tickover_tests::scene::request;
 

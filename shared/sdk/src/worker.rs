@@ -15,9 +15,9 @@ use futures::future::{BoxFuture, Either, join, join_all, select};
 use futures::stream::FuturesUnordered;
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, WorkflowName};
-use tickover_service::claim::{ClaimRequest, Offered, Suspect};
+use tickover_service::claim::{ClaimRequest, FoundWork, Suspect};
 use tickover_service::executions::{StartedTurn, Work};
-use tickover_service::routes::Routes;
+use tickover_service::queues::routes::Routes;
 use tickover_service::telemetry::field;
 use tickover_service::{Service, ServiceError};
 
@@ -110,12 +110,12 @@ impl Worker {
         for queue in &self.settings.queues {
             let request = self.request(self.settings.batch, Millis::ZERO);
             let room = self.rooms.shared().await;
-            let offered = self.service.work_apart(queue, &request, &self.known()).await?;
-            let work = offered.work.into_iter();
+            let found = self.service.work_apart(queue, &request, &self.known()).await?;
+            let work = found.work.into_iter();
             let running: FuturesUnordered<_> = work.map(|work| self.start(work, room.clone())).collect();
             drop(room);
             count += running.collect::<Vec<_>>().await.len();
-            for suspect in offered.suspects {
+            for suspect in found.suspects {
                 let never = tokio::sync::watch::channel(false).1;
                 let finished = self.start_suspect(queue.clone(), suspect, never).await;
                 count += usize::from(finished != Finished::Nothing);
@@ -186,8 +186,8 @@ impl Worker {
                 // Who waits to be alone waits for work to end, and not for a long poll.
                 let arrived = self.service.arrivals(queue, request).await?;
                 let room = self.rooms.shared().await;
-                let offered = self.service.work_among(queue, arrived, request, &self.known()).await?;
-                Ok::<_, ServiceError>((offered, room))
+                let found = self.service.work_among(queue, arrived, request, &self.known()).await?;
+                Ok::<_, ServiceError>((found, room))
             };
             let mut claim = pin!(claim);
             // What runs goes on while this waits for more.
@@ -207,8 +207,8 @@ impl Worker {
                     join(self.last_answer(claim), self.finish(running)).await;
                     return;
                 }
-                Some(Ok((offered, room))) => {
-                    let Offered { work, suspects } = offered;
+                Some(Ok((found, room))) => {
+                    let FoundWork { work, suspects } = found;
                     let nothing = work.is_empty() && suspects.is_empty();
                     if nothing && !self.settings.interval.is_zero() {
                         pause_until = Some(self.service.now().plus(self.settings.interval));
@@ -227,11 +227,11 @@ impl Worker {
     }
 
     /// Once asked for, work is waited for a moment even when told to stop: what nobody takes would be held by nobody.
-    async fn last_answer(&self, claim: impl Future<Output = Result<(Offered, Room), ServiceError>>) {
+    async fn last_answer(&self, claim: impl Future<Output = Result<(FoundWork, Room), ServiceError>>) {
         let moment = self.service.now().plus(LAST_ANSWER);
         let alarm = pin!(self.service.clock().sleep_until(moment));
-        if let Either::Left((Ok((offered, _)), _)) = select(pin!(claim), alarm).await {
-            join_all(offered.work.into_iter().map(|work| Held::of(&work).give_back(&self.service))).await;
+        if let Either::Left((Ok((found, _)), _)) = select(pin!(claim), alarm).await {
+            join_all(found.work.into_iter().map(|work| Held::of(&work).give_back(&self.service))).await;
         }
     }
 

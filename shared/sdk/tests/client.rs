@@ -225,7 +225,7 @@ async fn a_timeline_tells_what_happened_in_the_order_of_time() {
     let step = find("step_completed");
     assert_eq!((step.name.as_deref(), step.attempts), (Some("check"), Some(1)));
     assert_eq!(step.output.as_ref().unwrap().as_str(), r#""a""#);
-    assert_eq!(find("event_offered").event.as_ref().unwrap().as_str(), "more");
+    assert_eq!(find("event_sent").event.as_ref().unwrap().as_str(), "more");
     assert_eq!(timeline.last().unwrap().kind, "execution_completed");
     let nobody = env.client().handle::<()>("nobody").unwrap();
     assert!(nobody.timeline().await.unwrap_err().is_not_found());

@@ -22,7 +22,7 @@ use crate::lease::LeaseToken;
 use crate::ports::{Received, StoreError};
 use crate::service::Service;
 
-pub use apart::{Arrived, Offered, Suspect};
+pub use apart::{Arrived, FoundWork, Suspect};
 pub use hinted::{Delivered, Hinted};
 
 /// How long a call that doesn't wait goes on while all messages lead to nothing.
@@ -96,7 +96,7 @@ pub struct ClaimedTask {
 
 /// What a look at messages came to.
 pub(crate) enum Looked {
-    Found(Offered),
+    Found(FoundWork),
     Nothing {
         /// Whether the messages are gone or hidden, as far as it is known.
         all_spent: bool,
@@ -148,7 +148,7 @@ impl Service {
 
     /// Receives messages until they lead to something, or the time to wait is over. Messages that lead to nothing
     /// are skipped however many they are.
-    async fn look_for_work(&self, queue: &QueueName, wanted: Wanted<'_>) -> Result<Offered, ServiceError> {
+    async fn look_for_work(&self, queue: &QueueName, wanted: Wanted<'_>) -> Result<FoundWork, ServiceError> {
         let until = self.now().plus(wanted.request.wait);
         let messages = self.first_messages(queue, wanted.request, until).await?;
         self.look_among(queue, messages, wanted, until).await
@@ -182,7 +182,7 @@ impl Service {
         mut messages: Vec<Received>,
         wanted: Wanted<'_>,
         until: Timestamp,
-    ) -> Result<Offered, ServiceError> {
+    ) -> Result<FoundWork, ServiceError> {
         let patient_until = until.max(self.now().plus(TIMEOUT));
         let mut skims = false;
         loop {
@@ -204,7 +204,7 @@ impl Service {
             }
             let now = self.now();
             if !has_skimmed_all && ((nothing && until <= now) || patient_until <= now) {
-                return Ok(Offered::default());
+                return Ok(FoundWork::default());
             }
             messages = if skims && !self.is_paused(queue).await? {
                 self.skim(queue, wanted.request).await?
@@ -235,7 +235,7 @@ impl Service {
                 if !work.is_empty() {
                     self.show_all_again(queue, &found.suspects[nth + 1..], Millis::ZERO).await;
                     self.show_all_again(queue, &later, Millis::ZERO).await;
-                    return Ok(Looked::Found(Offered { work, suspects: vec![] }));
+                    return Ok(Looked::Found(FoundWork { work, suspects: vec![] }));
                 }
             }
         } else {
@@ -247,7 +247,7 @@ impl Service {
         let mut work = found.work;
         work.extend(rest.work);
         match found.trouble.or(rest.trouble) {
-            _ if !work.is_empty() => Ok(Looked::Found(Offered { work, suspects: vec![] })),
+            _ if !work.is_empty() => Ok(Looked::Found(FoundWork { work, suspects: vec![] })),
             // Nothing to hand out, and not because there is nothing: the caller should know.
             Some(error) => Err(error),
             None => Ok(Looked::Nothing { all_spent: rest.suspects.is_empty() }),

@@ -19,8 +19,8 @@ use tickover_core::payload::Json;
 use crate::error::ServiceError;
 use crate::executions::StartRequest;
 use crate::ports::Page;
-use crate::schedule::ScheduleRequest;
 use crate::service::Service;
+use crate::tasks::schedule::ScheduleRequest;
 
 pub(crate) use report::report;
 

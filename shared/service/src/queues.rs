@@ -1,5 +1,8 @@
 //! Queues: whether they are paused, how full they are, and what is known of their hints.
 
+pub(crate) mod parked;
+pub mod routes;
+
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 

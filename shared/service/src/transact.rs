@@ -13,8 +13,8 @@ use tickover_core::time::Timestamp;
 
 use crate::error::ServiceError;
 use crate::executions::StartRequest;
-use crate::schedule::{ScheduleRequest, digest, with_replaced};
 use crate::service::Service;
+use crate::tasks::schedule::{ScheduleRequest, digest, with_replaced};
 
 /// Work that is there as soon as its writes are committed. Its payloads are written already where they have items of
 /// their own; until the commit nothing points to them, and if there is none, they are deleted in time.

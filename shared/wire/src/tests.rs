@@ -218,10 +218,10 @@ fn answers_about_executions() {
         ExecutionChangeAnswer = json!({"execution": execution(), "changed": false});
         SendEventAnswer = json!({"duplicate": true, "pending": 1});
         EventsAnswer = json!({
-            "events": [{"name": name(EVENT_NAME_MAX), "event_id": name(EVENT_ID_MAX), "payload": null, "offered_at": AT}],
+            "events": [{"name": name(EVENT_NAME_MAX), "event_id": name(EVENT_ID_MAX), "payload": null, "sent_at": AT}],
             "counts": {"n": 1}, "cursor": "c",
         });
-        ClearEventsAnswer = json!({"drained": 1});
+        ClearEventsAnswer = json!({"cleared": 1});
         TimelineAnswer = json!({"id": "e", "run": 1, "entries": [{
             "at": AT, "kind": "step_failed", "name": "s", "run": 1, "attempt": 1, "attempts": 2, "lost": 1,
             "progress": 0.5, "duration_ms": 1, "until": AT, "execution_timeout": "1h", "deadline_at": AT,

@@ -169,7 +169,7 @@ pub enum Answer {
     OfExecution(Told),
     /// The lease holds until then.
     Renewed {
-        /// See [`tickover_service::work::Renewed`].
+        /// See [`tickover_service::tasks::work::Renewed`].
         lease_expires_at: Timestamp,
     },
     /// The attempt is over.

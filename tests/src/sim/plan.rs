@@ -14,7 +14,7 @@ use tickover_core::task::command::Start;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::executions::StartRequest;
-use tickover_service::schedule::ScheduleRequest;
+use tickover_service::tasks::schedule::ScheduleRequest;
 
 use self::execution::SendEventBody;
 use super::dice::Dice;

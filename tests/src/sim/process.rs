@@ -14,7 +14,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use tickover_service::lease::LeaseToken;
 use tickover_service::ports::{Clock as _, Received};
-use tickover_service::schedule::{ScheduleRequest, Scheduled};
+use tickover_service::tasks::schedule::{ScheduleRequest, Scheduled};
 use tickover_service::tick::TickReport;
 use tickover_service::{Ports, Rules, Service, ServiceError};
 

@@ -9,7 +9,7 @@ use tickover_core::retry::{Jitter, MaxAttempts, RetryPolicy};
 use tickover_core::task::Status;
 use tickover_core::task::command::Start;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
-use tickover_service::schedule::ScheduleRequest;
+use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_tests::scene::{queue_name, task_id};
 
 /// The queues there are.

@@ -10,7 +10,7 @@ use tickover_core::task::{Failure, Status, Task};
 use tickover_service::ServiceError;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use tickover_service::ports::{Queue as _, TaskFilter};
-use tickover_service::schedule::Scheduled;
+use tickover_service::tasks::schedule::Scheduled;
 use tickover_tests::scene::{queue_name, task_id};
 
 use crate::calls::{Ago, Call, Report};

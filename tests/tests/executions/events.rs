@@ -64,9 +64,9 @@ async fn draining_throws_away_the_events_of_one_name() {
         worker.send_event(event, json!({})).await;
     }
     let drain = || worker.caller.send(Method::DELETE, "/v1/executions/e/events/shipped", None);
-    assert_eq!(drain().await, (StatusCode::OK, json!({"drained": 2})));
+    assert_eq!(drain().await, (StatusCode::OK, json!({"cleared": 2})));
     assert_eq!(worker.pending().await["counts"], json!({"paid": 1}));
-    assert_eq!(drain().await, (StatusCode::OK, json!({"drained": 0})));
+    assert_eq!(drain().await, (StatusCode::OK, json!({"cleared": 0})));
 }
 
 #[tokio::test]

@@ -79,7 +79,7 @@ async fn a_timeline_tells_the_whole_story_in_the_order_of_time() {
         "step_attempt_started",
         "step_completed",
         "timer_started",
-        "event_offered",
+        "event_sent",
         "timer_fired",
         "wait_ended",
         "execution_completed",

@@ -19,7 +19,7 @@ use tickover_core::timeout::Timeouts;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use tickover_service::executions::{RemoteStep, StartRequest, StartedTurn, Suspended, Work, remote_id};
 use tickover_service::ports::{Outgoing, Queue as _};
-use tickover_service::schedule::ScheduleRequest;
+use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_service::{Rules, Service};
 use tickover_tests::moody::MoodyQueue;
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};

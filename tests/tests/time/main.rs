@@ -17,7 +17,7 @@ mod sweep;
 use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::LifeTimeout;
-use tickover_service::schedule::ScheduleRequest;
+use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_service::tick::TickReport;
 use tickover_tests::scene::{START, Scene, request};
 

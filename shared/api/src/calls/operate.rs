@@ -2,8 +2,8 @@
 
 use tickover_core::task::Task;
 use tickover_service::Service;
-use tickover_service::describe::Described;
-use tickover_service::operate::CancelReply;
+use tickover_service::tasks::describe::Described;
+use tickover_service::tasks::operate::CancelReply;
 
 use tickover_wire::Said;
 use tickover_wire::answer::{CancelAnswer, CancelOutcome, TaskAnswer, TaskView};

@@ -1,7 +1,7 @@
 //! Reading tasks.
 
 use tickover_service::Service;
-use tickover_service::describe::Described;
+use tickover_service::tasks::describe::Described;
 
 use tickover_wire::answer::{ListAnswer, TaskAnswer};
 use tickover_wire::{Cursor, read};

@@ -2,8 +2,8 @@
 
 use futures::stream::{self, StreamExt as _};
 use tickover_service::Service;
-use tickover_service::describe::Described;
-use tickover_service::work::Closed;
+use tickover_service::tasks::describe::Described;
+use tickover_service::tasks::work::Closed;
 
 use tickover_wire::answer::{BatchAnswer, HeartbeatAnswer, TaskAnswer};
 use tickover_wire::request::{

@@ -2,8 +2,8 @@
 
 use tickover_core::error::Reject;
 use tickover_core::trace::TraceContext;
-use tickover_service::describe::Described;
-use tickover_service::schedule::{ScheduleRequest, Scheduled};
+use tickover_service::tasks::describe::Described;
+use tickover_service::tasks::schedule::{ScheduleRequest, Scheduled};
 use tickover_service::{Service, ServiceError};
 
 use tickover_wire::answer::{BatchAnswer, TaskAnswer};

@@ -7,7 +7,7 @@ use tickover_core::limits::SPAN_MAX;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::command::Start;
 use tickover_core::time::Timestamp;
-use tickover_service::schedule::ScheduleRequest;
+use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_wire::request::{self as wire, Retry, contradiction, one_of};
 use tickover_wire::{IdempotencyKey, Instant, Labels};
 

@@ -5,7 +5,7 @@ use tickover_core::task::{Outcome, Pending, Running, State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::TimeoutKind;
 use tickover_service::claim::ClaimedTask;
-use tickover_service::describe::Described;
+use tickover_service::tasks::describe::Described;
 
 use tickover_wire::answer::{ClaimedView, ErrorView, NextView, TaskView};
 use tickover_wire::{Attempts, Instant, LeaseToken, Verbatim};

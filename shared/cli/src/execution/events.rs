@@ -37,7 +37,7 @@ pub(super) async fn list(args: EventsArgs, client: &Client) -> anyhow::Result<()
 
 /// Clears events.
 pub(super) async fn clear(args: ClearArgs, client: &Client) -> anyhow::Result<()> {
-    let cleared = client.api().clear_events(&args.id, &args.name).await?;
-    let events = count(cleared.drained as usize, "event");
+    let answer = client.api().clear_events(&args.id, &args.name).await?;
+    let events = count(answer.cleared as usize, "event");
     print(&format!("{events} named {} thrown away\n", args.name))
 }

@@ -89,7 +89,7 @@ pub(super) fn events(events: &[EventView]) -> String {
     for event in events {
         let payload = event.payload.as_deref().map(excerpt).unwrap_or_default();
         let id = event.event_id.as_ref().map_or("", EventId::as_str);
-        table.add_row([event.name.as_str(), &event.offered_at.to_rfc3339(), id, &payload]);
+        table.add_row([event.name.as_str(), &event.sent_at.to_rfc3339(), id, &payload]);
     }
     format!("{table}\n{} waiting\n", count(events.len(), "event"))
 }

@@ -239,7 +239,7 @@ impl Replay {
         }
         match &entry.what {
             Happened::Event { name, id: _, payload } => {
-                let event = FreeEvent { offered_at: entry.at, payload: payload.clone() };
+                let event = FreeEvent { sent_at: entry.at, payload: payload.clone() };
                 self.events.entry(name.clone()).or_default().add(entry, event);
                 return;
             }

@@ -124,7 +124,7 @@ impl<O> Handle<O> {
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
     /// for event in run.events().await? {
-    ///     println!("{} since {:?}", event.name, event.offered_at);
+    ///     println!("{} since {:?}", event.name, event.sent_at);
     /// }
     /// # Ok(())
     /// # }
@@ -151,7 +151,7 @@ impl<O> Handle<O> {
     /// ```
     pub async fn clear_events(&self, event: impl Into<String>) -> Result<u32, ClientError> {
         let name = EventName::parse(event).map_err(|problem| ClientError::invalid("event", problem))?;
-        Ok(self.client.api.clear_events(&self.id, &name).await?.drained)
+        Ok(self.client.api.clear_events(&self.id, &name).await?.cleared)
     }
 
     /// Asks it to end: its code is stopped at its next step.

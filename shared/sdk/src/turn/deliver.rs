@@ -135,8 +135,8 @@ impl State {
             Need::Event { name, event, until } => {
                 let waited = |event| Happened::Waited { name: name.clone(), event };
                 // An event that was offered too late is another wait's.
-                let in_time = |offered_at: Timestamp| until.is_none_or(|until| offered_at < until);
-                let offered = self.replay.next_event(event).map(|event| event.offered_at);
+                let in_time = |sent_at: Timestamp| until.is_none_or(|until| sent_at < until);
+                let offered = self.replay.next_event(event).map(|event| event.sent_at);
                 match offered.filter(|at| in_time(*at)) {
                     Some(at) => Some((at, waited(Some(event.clone())))),
                     None => until.filter(|until| *until <= now).map(|until| (until, waited(None))),

@@ -16,7 +16,7 @@ pub struct Suspect(Received);
 
 /// What a queue has for a process that does several things at once.
 #[derive(Clone, Debug, Default)]
-pub struct Offered {
+pub struct FoundWork {
     /// To be done side by side.
     pub work: Vec<Work>,
     /// To be taken one after another, while nothing else is done.
@@ -52,11 +52,11 @@ impl Service {
         arrived: Arrived,
         request: &ClaimRequest,
         knows: &(dyn Fn(&str) -> bool + Send + Sync),
-    ) -> Result<Offered, ServiceError> {
+    ) -> Result<FoundWork, ServiceError> {
         let now = self.now();
         if arrived.is_empty() || arrived.hidden_until <= now {
             // Whatever had come can be seen by others again.
-            return Ok(Offered::default());
+            return Ok(FoundWork::default());
         }
         self.look_among(queue, arrived.messages, Wanted::apart(request, knows), now).await
     }
@@ -68,7 +68,7 @@ impl Service {
         queue: &QueueName,
         request: &ClaimRequest,
         knows: &(dyn Fn(&str) -> bool + Send + Sync),
-    ) -> Result<Offered, ServiceError> {
+    ) -> Result<FoundWork, ServiceError> {
         self.look_for_work(queue, Wanted::apart(request, knows)).await
     }
 
@@ -83,7 +83,7 @@ impl Service {
         let found = self.work_messages(queue, &messages, wanted).await;
         let suspects: Vec<_> = found.suspects.into_iter().cloned().map(Suspect).collect();
         if !found.work.is_empty() || !suspects.is_empty() {
-            return Ok(Looked::Found(Offered { work: found.work, suspects }));
+            return Ok(Looked::Found(FoundWork { work: found.work, suspects }));
         }
         found.trouble.map_or(Ok(Looked::Nothing { all_spent: true }), Err)
     }

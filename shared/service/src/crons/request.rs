@@ -24,8 +24,8 @@ use tickover_core::timeout::Timeouts;
 use super::{CronRequest, CronWork};
 use crate::error::ServiceError;
 use crate::executions::StartRequest;
-use crate::schedule::{ScheduleRequest, digest, minified};
 use crate::service::Service;
+use crate::tasks::schedule::{ScheduleRequest, digest, minified};
 
 /// The stored text.
 #[derive(Serialize, Deserialize)]

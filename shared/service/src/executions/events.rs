@@ -49,7 +49,7 @@ pub struct PendingEvent {
     pub name: EventName,
     pub id: Option<EventId>,
     pub payload: Option<Json>,
-    pub offered_at: Timestamp,
+    pub sent_at: Timestamp,
 }
 
 impl Service {
@@ -157,12 +157,7 @@ impl Service {
             }
             let payload = self.payload(payload.as_ref()).await?;
             bytes += payload.as_ref().map_or(0, Json::len);
-            page.events.push(PendingEvent {
-                name: name.clone(),
-                id: id.clone(),
-                payload,
-                offered_at: entry.at,
-            });
+            page.events.push(PendingEvent { name: name.clone(), id: id.clone(), payload, sent_at: entry.at });
         }
         Ok(page)
     }

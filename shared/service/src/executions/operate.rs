@@ -10,8 +10,8 @@ use tickover_core::id::{ExecutionId, StepName};
 
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::operate::CancelReply;
 use crate::service::Service;
+use crate::tasks::operate::CancelReply;
 
 /// How long an operator's call waits until an execution can go on that had ended.
 const REOPENED_WITHIN: Millis = Millis::from_secs(10);

@@ -11,8 +11,8 @@ use tickover_core::payload::Json;
 use super::{StartRequest, Started};
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::schedule::{digest, minified};
 use crate::service::Service;
+use crate::tasks::schedule::{digest, minified};
 
 /// Shortest timeout of an execution, a run, or the code that deals with a failure.
 const TIMEOUT_MIN: tickover_core::duration::Millis = tickover_core::duration::Millis::from_secs(1);

@@ -8,8 +8,8 @@ use tickover_core::timer::{Timer, Wake};
 
 use super::*;
 use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
-use crate::schedule::ScheduleRequest;
 use crate::system::SystemIds;
+use crate::tasks::schedule::ScheduleRequest;
 use crate::timers::Fired;
 use crate::{Ports, Service};
 

@@ -282,8 +282,9 @@ pub struct EventView {
     /// What came with it, as it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub payload: Option<Verbatim>,
-    /// When it was offered.
-    pub offered_at: Instant,
+    /// When it was sent.
+    #[serde(alias = "offered_at")]
+    pub sent_at: Instant,
 }
 
 /// A page of the events that wait for an execution.
@@ -303,8 +304,9 @@ pub struct EventsAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ClearEventsAnswer {
-    /// So many.
-    pub drained: u32,
+    /// How many events.
+    #[serde(alias = "drained")]
+    pub cleared: u32,
 }
 
 /// What happened to an execution.

@@ -20,7 +20,7 @@ pub struct TimelineEntryView {
     /// `step_exhausted`, `step_timed_out`, `step_deadline_exceeded`, `step_cancelled`, `step_result_expired` (its
     /// result was deleted before anybody looked), `step_reopened`, the same with `child_` for `step_`,
     /// `child_abandoned`, `child_cancel_requested`, `child_terminated`, `fan_out_started`, `captured`,
-    /// `timer_started`, `timer_fired`, `timer_cancelled`, `event_offered`, `events_drained`, `event_awaited` (it waits
+    /// `timer_started`, `timer_fired`, `timer_cancelled`, `event_sent`, `events_cleared`, `event_awaited` (it waits
     /// for an event without a time limit), `wait_ended`, `wait_timed_out`, `on_failure_started`,
     /// `execution_completed`, `execution_failed`, `execution_timed_out`, `execution_cancelled`, `drift` (the code doesn't
     /// ask for what is remembered of this name), or an operator's word such as `paused`.

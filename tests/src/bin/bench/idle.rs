@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_core::task::command::Start;
-use tickover_service::schedule::ScheduleRequest;
+use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_tests::meter::Meter;
 use tickover_tests::scene::request;
 

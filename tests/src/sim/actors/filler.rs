@@ -5,7 +5,7 @@ use tickover_core::execution::command::StartPolicy;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
 use tickover_service::executions::StartRequest;
-use tickover_service::schedule::ScheduleRequest;
+use tickover_service::tasks::schedule::ScheduleRequest;
 
 use crate::sim::plan::execution::workflow;
 use crate::sim::plan::{GREEN, QUEUES, kind};

@@ -60,5 +60,5 @@ pub async fn events(service: &Service, id: &str, query: &[(String, String)]) -> 
 pub async fn clear_events(service: &Service, id: &str, name: &str) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     let name = name::event(name)?;
-    Answer::ok(&ClearEventsAnswer { drained: service.clear_events(&id, name).await? })
+    Answer::ok(&ClearEventsAnswer { cleared: service.clear_events(&id, name).await? })
 }

@@ -1,7 +1,7 @@
 //! What operators do to executions.
 
 use tickover_core::execution::Execution;
-use tickover_service::operate::CancelReply;
+use tickover_service::tasks::operate::CancelReply;
 use tickover_service::{Service, ServiceError};
 
 use tickover_wire::Said;

@@ -10,7 +10,7 @@ pub fn event(event: PendingEvent) -> EventView {
         name: event.name,
         event_id: event.id,
         payload: event.payload.map(Verbatim),
-        offered_at: event.offered_at.into(),
+        sent_at: event.sent_at.into(),
     }
 }
 

@@ -193,8 +193,7 @@ fn a_timer_fires_at_its_instant_unless_its_wait_ended_before() {
     let taken = Happened::Waited { name: step("shipped"), event: Some(name) };
     let fired = entry(4, Happened::Fired { name: step("nap") });
     let journal = [until(1, "nap", 4), fired, until(5, "shipped", 8), entry(6, offered), entry(7, taken)];
-    let expected =
-        ["started", "timer_started", "timer_fired", "timer_started", "event_offered", "wait_ended"];
+    let expected = ["started", "timer_started", "timer_fired", "timer_started", "event_sent", "wait_ended"];
     assert_eq!(kinds(pending(), &journal, later(20)), expected);
     assert_eq!(kinds(pending(), &journal[..1], later(3)), ["started", "timer_started"]);
 }

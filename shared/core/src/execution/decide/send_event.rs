@@ -1,4 +1,4 @@
-//! offer: an event waits in the journal until the execution takes it.
+//! event: an event waits in the journal until the execution takes it.
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -9,23 +9,23 @@ use crate::execution::update::{expired_or_unchanged, turn, update};
 use crate::execution::{Execution, ExecutionState, Waiting, append, closing, due};
 use crate::id::EventId;
 
-pub(super) fn decide(execution: &Execution, offer: &SendEvent, context: &Context<'_>) -> Decision {
+pub(super) fn decide(execution: &Execution, event: &SendEvent, context: &Context<'_>) -> Decision {
     let settled = closing::expire(execution, context);
     let current = settled.as_ref().unwrap_or(execution);
     if let Some(closed) = current.closed() {
         let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
         return expired_or_unchanged(execution, settled, context, Err(reject));
     }
-    if offer.id.is_some() && offer.seen_segments != current.sealed.map_or(0, |sealed| sealed.segments) {
+    if event.id.is_some() && event.seen_segments != current.sealed.map_or(0, |sealed| sealed.segments) {
         return expired_or_unchanged(execution, settled, context, Ok(Reply::Changed { changed: false }));
     }
-    if offer.known || offer.id.as_ref().is_some_and(|id| holds(current, id)) {
+    if event.known || event.id.as_ref().is_some_and(|id| holds(current, id)) {
         return repeat(execution, settled, context);
     }
     let mut after = current.clone();
-    after.trace = current.trace.or(offer.trace);
+    after.trace = current.trace.or(event.trace);
     let what =
-        Happened::Event { name: offer.name.clone(), id: offer.id.clone(), payload: offer.payload.clone() };
+        Happened::Event { name: event.name.clone(), id: event.id.clone(), payload: event.payload.clone() };
     if let Err(reject) = append::record(&mut after, &[Entry { at: context.now, what }], context) {
         return expired_or_unchanged(execution, settled, context, Err(reject));
     }

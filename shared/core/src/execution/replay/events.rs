@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 /// An event that waits for somebody to take it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeEvent {
-    pub offered_at: Timestamp,
+    pub sent_at: Timestamp,
     /// What came with it.
     pub payload: Option<Payload>,
 }

@@ -29,7 +29,7 @@ fn completed(step: &str) -> Happened {
     Happened::Step { name: name(step), outcome, attempts: Some(1) }
 }
 
-fn offered(event: &str, payload: &str) -> Happened {
+fn sent(event: &str, payload: &str) -> Happened {
     Happened::Event { name: event_name(event), id: None, payload: Some(text(payload)) }
 }
 
@@ -126,8 +126,7 @@ fn an_operator_can_have_a_step_forgotten() {
 #[test]
 fn a_wait_takes_the_oldest_event_of_its_name() {
     let taken = |wait: &str| Happened::Waited { name: name(wait), event: Some(event_name("shipped")) };
-    let mut replay =
-        replay([offered("shipped", "a"), offered("paid", "x"), offered("shipped", "b"), taken("w1")]);
+    let mut replay = replay([sent("shipped", "a"), sent("paid", "x"), sent("shipped", "b"), taken("w1")]);
     assert_eq!(replay.standing(&name("w1")), &Standing::Waited(Taken::Event(Some(text("a")))));
     assert_eq!(replay.next_event(&event_name("shipped")).unwrap().payload, Some(text("b")));
     replay.push(NOW, taken("w2"));
@@ -135,20 +134,20 @@ fn a_wait_takes_the_oldest_event_of_its_name() {
     assert_eq!(replay.next_event(&event_name("shipped")), None);
     replay.push(NOW, Happened::Waited { name: name("w3"), event: None });
     assert_eq!(replay.standing(&name("w3")), &Standing::Waited(Taken::Nothing));
-    assert_eq!(replay.free_events(), journal([offered("paid", "x")]));
+    assert_eq!(replay.free_events(), journal([sent("paid", "x")]));
 }
 
 #[test]
 fn drained_events_are_gone_and_later_ones_stay() {
     let drained = Happened::EventsCleared { name: event_name("e"), count: 2 };
-    let replay = replay([offered("e", "a"), offered("e", "b"), drained, offered("e", "c")]);
+    let replay = replay([sent("e", "a"), sent("e", "b"), drained, sent("e", "c")]);
     assert_eq!(replay.event_count(&event_name("e")), 1);
     assert_eq!(replay.next_event(&event_name("e")).unwrap().payload, Some(text("c")));
 }
 
 #[test]
 fn patches_are_those_of_the_runs_first_claim() {
-    let untouched = replay([offered("e", "a"), Happened::Note { kind: "paused".to_owned(), name: None }]);
+    let untouched = replay([sent("e", "a"), Happened::Note { kind: "paused".to_owned(), name: None }]);
     assert!(untouched.is_untouched());
     let old = replay([completed("pack")]);
     assert!(!old.is_untouched() && old.patches().is_none());
@@ -389,7 +388,7 @@ fn the_code_hears_of_outcomes_in_the_order_of_the_journal() {
     let mut replay = replay([
         begun,
         until,
-        offered("paid", "5"),
+        sent("paid", "5"),
         completed("pack"),
         took,
         fired("settle"),
@@ -409,7 +408,7 @@ fn the_code_hears_of_outcomes_in_the_order_of_the_journal() {
 fn what_was_heard_is_not_heard_again_when_the_journal_is_read_anew() {
     let mut replay = replay([completed("a"), completed("b")]);
     replay.pass();
-    replay.rebuild(&journal([completed("a"), offered("paid", "5"), completed("b"), completed("c")]));
+    replay.rebuild(&journal([completed("a"), sent("paid", "5"), completed("b"), completed("c")]));
     assert_eq!(heard(&mut replay), ["b", "c"]);
     // Its outcome doesn't count any more: there will be another one.
     replay.push(NOW, Happened::Reopened { name: name("b") });
@@ -423,7 +422,7 @@ fn an_outcome_keeps_its_place_among_those_that_were_passed() {
     let mut replay = replay([completed("b"), completed("a")]);
     assert_eq!(replay.place(&name("a")), None);
     assert_eq!(heard(&mut replay), ["b", "a"]);
-    replay.rebuild(&journal([completed("b"), offered("paid", "5"), completed("a")]));
+    replay.rebuild(&journal([completed("b"), sent("paid", "5"), completed("a")]));
     replay.push(NOW, completed("c"));
     assert_eq!(heard(&mut replay), ["c"]);
     let places = ["b", "a", "c"].map(|text| replay.place(&name(text)));

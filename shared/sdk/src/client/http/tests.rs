@@ -156,7 +156,7 @@ async fn server(answers: &'static [(&'static str, &'static str)]) -> (String, st
 }
 
 const EVENTS: &str =
-    r#"{"events":[{"name":"shipped","payload":{"slip":7},"offered_at":"2026-01-31T12:00:00Z"}],"counts":{}}"#;
+    r#"{"events":[{"name":"shipped","payload":{"slip":7},"sent_at":"2026-01-31T12:00:00Z"}],"counts":{}}"#;
 
 #[tokio::test]
 async fn a_call_that_may_be_repeated_is_sent_again_when_the_server_has_no_time() {

@@ -117,12 +117,12 @@ impl<'a> Steps<'a> {
             Happened::Event { name, id, payload } => TimelineEntryView {
                 event: Some(name.clone()),
                 event_id: id.clone(),
-                ..with(new(at, "event_offered"), payload.as_ref())
+                ..with(new(at, "event_sent"), payload.as_ref())
             },
             Happened::EventsCleared { name, count } => TimelineEntryView {
                 event: Some(name.clone()),
                 count: Some(*count),
-                ..new(at, "events_drained")
+                ..new(at, "events_cleared")
             },
             Happened::Patches { names } if names.is_empty() => return None,
             Happened::Patches { names } => {

@@ -14,9 +14,9 @@ use crate::claim::{ClaimRequest, Delivered, Hinted, Isolation};
 use crate::executions::tests::mortal::{Mortal, NEVER};
 use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use crate::ports::{Clock as _, Queue as _};
-use crate::schedule::ScheduleRequest;
 use crate::service::Ports;
 use crate::system::SystemIds;
+use crate::tasks::schedule::ScheduleRequest;
 
 /// Two processes over one table and its queues.
 struct Scene {

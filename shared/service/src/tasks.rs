@@ -1,0 +1,6 @@
+//! The calls about tasks, but for claims, which also find turns: scheduling, reporting, operating, reading.
+
+pub mod describe;
+pub mod operate;
+pub mod schedule;
+pub mod work;
