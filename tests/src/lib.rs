@@ -1,5 +1,6 @@
 //! What our tests have in common: real processes, an AWS emulator, and a service in a time of its own.
 
+pub mod dynamodb;
 pub mod emulator;
 pub mod faults;
 pub mod http;

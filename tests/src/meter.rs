@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::dynamodb::LocalDynamo;
 use anyhow::Result;
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
 use tickover_dynamodb::{DynamoStore, Table};
-use tickover_embedded::dynamodb::Embedded;
 use tickover_service::cost::Units;
 use tickover_service::memory::{MemoryQueue, Queues};
 use tickover_service::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
@@ -45,7 +45,7 @@ pub struct Meter {
 impl Meter {
     /// A service over an empty database in memory.
     pub async fn new() -> Result<Self> {
-        let database = Embedded::memory()?;
+        let database = LocalDynamo::memory()?;
         Table::new("tickover").create(&database.client()).await?;
         let store = Arc::new(DynamoStore::new(database.client(), "tickover"));
         let clock = Arc::new(LeapClock::default());

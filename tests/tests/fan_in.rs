@@ -15,13 +15,13 @@ use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
 use tickover_dynamodb::{DynamoStore, Table};
-use tickover_embedded::dynamodb::Embedded;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, StartedTurn, Suspended, Work};
 use tickover_service::memory::{MemoryQueue, Queues};
 use tickover_service::ports::Clock;
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::{Ports, Service};
+use tickover_tests::dynamodb::LocalDynamo;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
@@ -34,7 +34,7 @@ struct System {
 }
 
 async fn system() -> System {
-    let database = Embedded::memory().unwrap();
+    let database = LocalDynamo::memory().unwrap();
     Table::new("fan-in").create(&database.client()).await.unwrap();
     let store = Arc::new(DynamoStore::new(database.client(), "fan-in"));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);

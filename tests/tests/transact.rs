@@ -14,10 +14,10 @@ use tickover_core::duration::Millis;
 use tickover_core::id::{ExecutionId, WorkflowName};
 use tickover_core::payload::Json;
 use tickover_dynamodb::{DynamoStore, Table};
-use tickover_embedded::dynamodb::Embedded;
 use tickover_service::executions::{StartRequest, Work};
 use tickover_service::ports::Store;
 use tickover_service::transact::Prepared;
+use tickover_tests::dynamodb::LocalDynamo;
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
 const ORDERS: &str = "orders";
@@ -31,7 +31,7 @@ struct Shop {
 
 impl Shop {
     async fn open() -> Self {
-        let client = Embedded::memory().unwrap().client();
+        let client = LocalDynamo::memory().unwrap().client();
         Table::new("tickover").create(&client).await.unwrap();
         let id =
             || AttributeDefinition::builder().attribute_name("id").attribute_type(ScalarAttributeType::S);

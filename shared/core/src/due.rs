@@ -33,22 +33,52 @@ pub struct Due {
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "&'static str")]
 pub enum DueKind {
     /// Something a user can see: a deadline or timeout. The tick that owns its slot sends a timer for it.
-    #[serde(rename = "i")]
     Instant,
-    /// The same, and whoever wrote it has sent the timer.
-    #[serde(rename = "t")]
+    /// The same, and the writer has sent the timer.
     Armed,
     /// The hint of a later start.
-    #[serde(rename = "s")]
     Start,
-    /// A look whether the hint was lost.
-    #[serde(rename = "b")]
+    /// A probe: was the hint lost?
     Backstop,
-    /// A second look: at the first, a minute ago, the queue was empty.
-    #[serde(rename = "e")]
+    /// A second probe: at the first, a minute ago, the queue was empty.
     Recheck,
+}
+
+impl DueKind {
+    const ALL: [Self; 5] = [Self::Instant, Self::Armed, Self::Start, Self::Backstop, Self::Recheck];
+
+    /// Its stored name, one letter.
+    pub const fn letter(self) -> &'static str {
+        match self {
+            Self::Instant => "i",
+            Self::Armed => "t",
+            Self::Start => "s",
+            Self::Backstop => "b",
+            Self::Recheck => "e",
+        }
+    }
+
+    /// The kind of this stored name.
+    pub fn of_letter(letter: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.letter() == letter)
+    }
+}
+
+impl From<DueKind> for &'static str {
+    fn from(kind: DueKind) -> Self {
+        kind.letter()
+    }
+}
+
+impl TryFrom<String> for DueKind {
+    type Error = &'static str;
+
+    fn try_from(letter: String) -> Result<Self, Self::Error> {
+        Self::of_letter(&letter).ok_or("no kind of due slot")
+    }
 }
 
 /// The shard of a new record: FNV-1a of its id, spread over the count in force.

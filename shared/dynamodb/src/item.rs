@@ -74,7 +74,7 @@ pub(crate) fn due_attributes(due: Due) -> [(&'static str, AttributeValue); 3] {
     [
         (DUE_SHARD, shard_value(due.shard)),
         (DUE_AT, millis(due.at)),
-        (DUE_KIND, AttributeValue::S(kind_name(due.kind))),
+        (DUE_KIND, AttributeValue::S(due.kind.letter().to_owned())),
     ]
 }
 
@@ -83,18 +83,9 @@ pub(crate) fn shard_value(shard: u16) -> AttributeValue {
     AttributeValue::S(shard.to_string())
 }
 
-/// The stored name of what is due.
-pub(crate) fn kind_name(kind: DueKind) -> String {
-    match serde_json::to_value(kind) {
-        Ok(serde_json::Value::String(name)) => name,
-        // The kinds are plain variants, and those become strings.
-        Ok(_) | Err(_) => String::new(),
-    }
-}
-
-/// What is due, by its stored name.
+/// The kind of a due slot, by its stored name.
 pub(crate) fn kind_named(name: &AttributeValue) -> Option<DueKind> {
-    serde_json::from_value(name.as_s().ok()?.as_str().into()).ok()
+    DueKind::of_letter(name.as_s().ok()?)
 }
 
 /// Reads a task. The format is checked before anything else is looked at.

@@ -19,7 +19,7 @@ use crate::expression::{Placeholders, Statement, assignment};
 use crate::item::cron::of_cron;
 use crate::item::execution::{of_execution, to_execution};
 use crate::item::row::{of_key, of_queue, of_tick};
-use crate::item::{Item, kind_name, millis, number, of_task, seconds, string, to_task};
+use crate::item::{Item, millis, number, of_task, seconds, string, to_task};
 use crate::key::Key;
 
 pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
@@ -73,7 +73,7 @@ pub(crate) fn is_as_wanted(write: &Write, old: &Item) -> bool {
     };
     string(old, field::INCARNATION) == Some(incarnation.to_string().as_str())
         && number(old, DUE_AT) == Some(to.at.as_millis())
-        && string(old, DUE_KIND) == Some(kind_name(to.kind).as_str())
+        && string(old, DUE_KIND) == Some(to.kind.letter())
 }
 
 /// The mark of the decision that a write belongs to, where it leaves one.

@@ -1,30 +1,26 @@
 //! The whole system in one process: storage, queue, HTTP interface and tick.
 //!
-//! The queue forgets when the process ends, so every live task is hinted again at the start. Nothing else
-//! differs from a deployment: the same adapter writes the same records under the same conditions.
+//! The queue forgets when the process ends, so every live task is hinted again at the start.
 
-use std::fs::{File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tickover_core::limits::Limits;
-use tickover_dynamodb::{DynamoStore, Table, TableError};
 use tickover_service::memory::{MemoryQueue, Queues};
 use tickover_service::ports::Clock;
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::{Ports, Service, ServiceError};
+use tickover_sqlite::{OpenError, SqliteStore};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::dynamodb::Embedded;
 use crate::http::{self, Bounds, HostName};
 use crate::metrics;
 use crate::time::{Ticks, fire_forever, tick_forever};
 
-const TABLE: &str = "tickover";
-/// How often items past their time to live are deleted.
-const SWEEP_EVERY: Duration = Duration::from_hours(1);
+/// How often expired records are deleted.
+const SWEEP_EVERY: Duration = Duration::from_mins(1);
 /// How long requests under way are waited for at the end; a long poll is cut off.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -33,25 +29,16 @@ const GRACE: Duration = Duration::from_secs(3);
 pub enum Storage {
     /// Nowhere: it is forgotten at the end.
     Memory,
-    /// In this file, and the journal beside it.
+    /// In this file, and the log beside it.
     File(PathBuf),
 }
 
 /// Why a local system could not start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// The folder for the data can't be made.
-    #[error("the folder of {path:?} can't be made")]
-    Folder { path: PathBuf, source: std::io::Error },
-    /// Another process has the data open; two would not see each other's writes.
-    #[error("{path:?} is in use by another process")]
-    InUse { path: PathBuf },
     /// The database can't be opened.
     #[error("the data can't be opened")]
-    Database(#[from] crate::dynamodb::Error),
-    /// The table can't be made, or what is there is another's.
-    #[error("the table can't be set up")]
-    Table(#[from] TableError),
+    Database(#[from] OpenError),
     /// What is stored can't be read.
     #[error("the stored tasks can't be read")]
     Service(#[from] ServiceError),
@@ -64,27 +51,19 @@ pub enum LocalError {
 #[derive(Clone)]
 pub struct Local {
     service: Service,
-    store: Arc<DynamoStore>,
+    store: Arc<SqliteStore>,
     queue: Arc<MemoryQueue>,
-    database: Embedded,
     allowed: Vec<HostName>,
     bounds: Bounds,
-    /// Held as long as the data is open; the system lets go of it however the process ends.
-    _lock: Option<Arc<File>>,
 }
 
 impl Local {
     /// Opens the storage, makes what is missing, and hints every live task again.
     pub async fn open(storage: &Storage, limits: Limits) -> Result<Self, LocalError> {
-        let (database, lock) = match storage {
-            Storage::Memory => (Embedded::memory()?, None),
-            Storage::File(path) => {
-                let (database, lock) = open_file(path).await?;
-                (database, Some(Arc::new(lock)))
-            }
-        };
-        Table::new(TABLE).create(&database.client()).await?;
-        let store = Arc::new(DynamoStore::new(database.client(), TABLE));
+        let store = Arc::new(match storage {
+            Storage::Memory => SqliteStore::memory()?,
+            Storage::File(path) => open_file(path.clone()).await?,
+        });
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
         let ports = Ports { store: store.clone(), queue: queue.clone(), clock, ids: Arc::new(SystemIds) };
@@ -93,7 +72,7 @@ impl Local {
         let hinted = service.hint_all().await?;
         tracing::debug!(hinted, "live tasks hinted");
         let (allowed, bounds) = (vec![], Bounds::default());
-        Ok(Self { service, store, queue, database, allowed, bounds, _lock: lock })
+        Ok(Self { service, store, queue, allowed, bounds })
     }
 
     /// Answers callers that know it by one of these names or addresses, beside those that name this machine.
@@ -115,11 +94,6 @@ impl Local {
         &self.service
     }
 
-    /// The store, to see what it consumed.
-    pub fn store(&self) -> &DynamoStore {
-        &self.store
-    }
-
     /// Serves HTTP, ticks and takes timers until `stop` resolves.
     pub async fn serve(
         self,
@@ -134,7 +108,7 @@ impl Local {
         let mut beside = JoinSet::new();
         beside.spawn(tick_forever(self.service.clone(), ticks));
         beside.spawn(fire_forever(self.service.clone(), Arc::clone(&self.queue)));
-        beside.spawn(sweep_forever(self.database.clone()));
+        beside.spawn(sweep_forever(self.service.clone(), Arc::clone(&self.store)));
         beside.spawn(metrics::keep_forever());
         let mut server = tokio::spawn(server);
         let ended = tokio::select! {
@@ -153,33 +127,19 @@ impl Local {
     }
 }
 
-async fn sweep_forever(database: Embedded) {
+async fn sweep_forever(service: Service, store: Arc<SqliteStore>) {
     let mut interval = tokio::time::interval(SWEEP_EVERY);
     loop {
         interval.tick().await;
-        match database.sweep_ttl().await {
-            Ok(deleted) => tracing::debug!(deleted, "expired items deleted"),
-            Err(error) => tracing::warn!(%error, "expired items not deleted"),
+        match store.delete_expired(service.now()).await {
+            Ok(deleted) => tracing::debug!(deleted, "expired records deleted"),
+            Err(error) => tracing::warn!(%error, "expired records not deleted"),
         }
     }
 }
 
 /// Opening touches the disk, so it isn't done on this thread.
-async fn open_file(path: &Path) -> Result<(Embedded, File), LocalError> {
-    let path = path.to_owned();
-    let opened = tokio::task::spawn_blocking(move || {
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder)
-                .map_err(|source| LocalError::Folder { path: path.clone(), source })?;
-        }
-        let mut beside = path.clone().into_os_string();
-        beside.push(".lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(beside)?;
-        match lock.try_lock() {
-            Ok(()) => Ok((Embedded::file(&path)?, lock)),
-            Err(TryLockError::WouldBlock) => Err(LocalError::InUse { path }),
-            Err(TryLockError::Error(error)) => Err(error.into()),
-        }
-    });
-    opened.await.map_err(|error| LocalError::Server(std::io::Error::other(error)))?
+async fn open_file(path: PathBuf) -> Result<SqliteStore, LocalError> {
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::file(&path)).await;
+    Ok(opened.map_err(|error| LocalError::Server(std::io::Error::other(error)))??)
 }

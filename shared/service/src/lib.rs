@@ -5,9 +5,11 @@
 //! neither `DynamoDB` nor SQS nor HTTP.
 
 pub mod claim;
+pub mod condition;
 pub mod config;
 pub mod cost;
 pub mod crons;
+pub mod cursor;
 pub mod drive;
 pub mod error;
 pub mod executions;

@@ -1,4 +1,4 @@
-//! The store in memory and `DynamoDB`'s semantics agree: the same calls in the same order get the same answers and
+//! The store in memory, the one over `SQLite` and `DynamoDB`'s semantics agree: the same calls in the same order get the same answers and
 //! leave the same records, and the same writes, old ones among them, meet the same fate.
 //!
 //! So whatever is found out by running many cases in memory holds of the table as well.
@@ -33,13 +33,18 @@ fn run(case: impl Future<Output = TestCaseResult>) -> TestCaseResult {
 }
 
 async fn same_answers(calls: Vec<Call>) -> TestCaseResult {
-    let (mut memory, mut dynamo) = (Side::in_memory(), Side::on_dynamodb().await);
+    let mut memory = Side::in_memory();
+    let mut others = [("DynamoDB", Side::on_dynamodb().await), ("SQLite", Side::on_sqlite())];
     for (number, call) in calls.iter().enumerate() {
         let expected = memory.perform(call).await;
-        let answer = dynamo.perform(call).await;
-        prop_assert_eq!(answer, expected, "call {}: {:?}", number, call);
-        if number % LOOK_EVERY == LOOK_EVERY - 1 || number == calls.len() - 1 {
-            prop_assert_eq!(dynamo.everything().await, memory.everything().await, "after call {}", number);
+        let is_compared = number % LOOK_EVERY == LOOK_EVERY - 1 || number == calls.len() - 1;
+        for (name, side) in &mut others {
+            let answer = side.perform(call).await;
+            prop_assert_eq!(answer, expected.clone(), "call {} on {}: {:?}", number, name, call);
+            if is_compared {
+                let everything = side.everything().await;
+                prop_assert_eq!(everything, memory.everything().await, "on {} after call {}", name, number);
+            }
         }
     }
     Ok(())
@@ -67,21 +72,22 @@ proptest! {
     }
 
     #[test]
-    fn the_same_writes_meet_the_same_fate_in_memory_on_dynamodb_and_in_the_model(
+    fn the_same_writes_meet_the_same_fate_in_every_store_and_in_the_model(
         strokes in prop::collection::vec(stroke(), 10..40)
     ) {
         run(same_fates(strokes))?;
     }
 }
 
-/// Random numbers are drawn in the order in which things happen. That is the same on both sides only while nothing
-/// in either ever waits for something else to happen first.
+/// Random numbers are drawn in the order in which things happen. That is the same on all sides only while nothing
+/// in any of them ever waits for something else to happen first.
 #[test]
-fn the_embedded_store_never_waits() {
+fn no_store_of_these_tests_ever_waits() {
     run(async {
-        let side = Side::on_dynamodb().await;
-        for number in 0..2000 {
-            prop_assert!(side.store.queues().now_or_never().is_some(), "call {} waited", number);
+        for side in [Side::on_dynamodb().await, Side::on_sqlite()] {
+            for number in 0..2000 {
+                prop_assert!(side.store.queues().now_or_never().is_some(), "call {} waited", number);
+            }
         }
         Ok(())
     })

@@ -10,13 +10,14 @@ use tickover_core::limits::Limits;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::{DynamoStore, Table};
-use tickover_embedded::dynamodb::Embedded;
 use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::{Depth, DueEntry, DueRange, Ids, Listing, Queue as _, Store};
 use tickover_service::{Ports, Service};
+use tickover_sqlite::SqliteStore;
+use tickover_tests::dynamodb::LocalDynamo;
 use tickover_tests::scene::LeapClock;
 
-/// One of the two, with what its workers know.
+/// One of them, with what its workers know.
 pub(crate) struct Side {
     pub(crate) service: Service,
     pub(crate) store: Arc<dyn Store>,
@@ -63,6 +64,11 @@ impl Side {
         Self::over(dynamodb().await)
     }
 
+    /// Over `SQLite` in memory.
+    pub(crate) fn on_sqlite() -> Self {
+        Self::over(Arc::new(SqliteStore::memory().unwrap()))
+    }
+
     fn over(store: Arc<dyn Store>) -> Self {
         let clock = Arc::new(LeapClock::default());
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
@@ -103,7 +109,7 @@ impl Side {
 
 /// A store over a table of its own.
 pub(crate) async fn dynamodb() -> Arc<dyn Store> {
-    let client = Embedded::memory().unwrap().client();
+    let client = LocalDynamo::memory().unwrap().client();
     Table::new("tickover").create(&client).await.unwrap();
     Arc::new(DynamoStore::new(client, "tickover"))
 }

@@ -1,4 +1,4 @@
-//! Both stores at their port, and the model's table, under the same writes.
+//! All stores at their port, and the model's table, under the same writes.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::MemoryStore;
 use tickover_service::ports::{Current, DueEntry, DueRange, Store, StoreError};
+use tickover_sqlite::SqliteStore;
 use tickover_tests::model::{Change, Record, Verdict, write};
 use tickover_tests::scene::{START, queue_name, task_id};
 
@@ -26,7 +27,8 @@ use crate::writes::{IDS, KEYS, New, Stroke, What, digest};
 /// The stores, and what was ever in them.
 pub(crate) struct Stores {
     memory: Arc<dyn Store>,
-    dynamo: Arc<dyn Store>,
+    /// The stores that must agree with it, by name.
+    others: [(&'static str, Arc<dyn Store>); 2],
     /// Every task's record there has been, oldest first.
     records: Vec<Task>,
     /// Every execution's record there has been, oldest first.
@@ -59,11 +61,12 @@ enum Fate {
 impl Stores {
     pub(crate) async fn new() -> Self {
         let memory = Arc::new(MemoryStore::new());
-        let dynamo = dynamodb().await;
-        Self { memory, dynamo, records: vec![], executions: vec![], keys: vec![], commits: vec![], number: 0 }
+        let sqlite: Arc<dyn Store> = Arc::new(SqliteStore::memory().unwrap());
+        let others = [("DynamoDB", dynamodb().await), ("SQLite", sqlite)];
+        Self { memory, others, records: vec![], executions: vec![], keys: vec![], commits: vec![], number: 0 }
     }
 
-    /// Writes the same to both, and says what differs.
+    /// Writes the same to all, and says what differs.
     pub(crate) async fn strike(&mut self, stroke: &Stroke) -> Result<(), String> {
         self.number += 1;
         let writes = self.writes(stroke).await;
@@ -76,20 +79,22 @@ impl Stores {
             return Ok(());
         }
         let in_memory = fate(self.memory.commit(&writes).await)?;
-        let on_dynamo = fate(self.dynamo.commit(&writes).await)?;
-        if in_memory != on_dynamo {
-            return Err(format!("in memory {in_memory:?}\non DynamoDB {on_dynamo:?}\nof {writes:?}"));
-        }
         let left = contents(&*self.memory).await.map_err(unread)?;
-        let other = contents(&*self.dynamo).await.map_err(unread)?;
-        if left != other {
-            return Err(format!("left in memory {left:?}\non DynamoDB {other:?}\nby {writes:?}"));
-        }
-        if matches!(stroke.what, What::Execution(_)) {
-            let left = shown(&*self.memory).await.map_err(unread)?;
-            let other = shown(&*self.dynamo).await.map_err(unread)?;
+        for (name, store) in &self.others {
+            let there = fate(store.commit(&writes).await)?;
+            if in_memory != there {
+                return Err(format!("in memory {in_memory:?}\non {name} {there:?}\nof {writes:?}"));
+            }
+            let other = contents(&**store).await.map_err(unread)?;
             if left != other {
-                return Err(format!("shown in memory {left:?}\non DynamoDB {other:?}\nafter {writes:?}"));
+                return Err(format!("left in memory {left:?}\non {name} {other:?}\nby {writes:?}"));
+            }
+            if matches!(stroke.what, What::Execution(_)) {
+                let left = shown(&*self.memory).await.map_err(unread)?;
+                let other = shown(&**store).await.map_err(unread)?;
+                if left != other {
+                    return Err(format!("shown in memory {left:?}\non {name} {other:?}\nafter {writes:?}"));
+                }
             }
         }
         compare_model(&writes, &before, &left, &in_memory)?;

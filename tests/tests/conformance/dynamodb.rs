@@ -5,7 +5,6 @@ mod executions;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType};
@@ -23,8 +22,8 @@ use tickover_core::task::decision::Decision;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 use tickover_dynamodb::{DynamoStore, Table, TableError, Usage};
-use tickover_embedded::dynamodb::Embedded;
 use tickover_service::ports::{Store, StoreError};
+use tickover_tests::dynamodb::LocalDynamo;
 use tickover_tests::emulator;
 
 use crate::store as suite;
@@ -38,22 +37,10 @@ async fn store(client: &Client, table: &str) -> Arc<DynamoStore> {
 }
 
 #[tokio::test]
-async fn the_embedded_store_in_memory_conforms() {
+async fn the_store_in_this_process_conforms() {
     suite::run(|| async {
-        let embedded = Embedded::memory().expect("a database in memory");
+        let embedded = LocalDynamo::memory().expect("a database in memory");
         store(&embedded.client(), "tickover").await as Arc<dyn Store>
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_embedded_store_in_a_file_conforms() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let embedded = Embedded::file(&folder.path().join("tickover.db")).expect("a database in a file");
-    let tables = AtomicUsize::new(0);
-    suite::run(|| async {
-        let table = format!("tickover-{}", tables.fetch_add(1, Ordering::Relaxed));
-        store(&embedded.client(), &table).await as Arc<dyn Store>
     })
     .await;
 }
@@ -66,7 +53,7 @@ async fn the_store_over_the_network_conforms() {
 
 #[tokio::test]
 async fn making_the_table_again_changes_nothing_and_another_one_is_refused() {
-    let embedded = Embedded::memory().expect("a database in memory").client();
+    let embedded = LocalDynamo::memory().expect("a database in memory").client();
     let network = Client::new(&emulator::aws_config().await);
     for client in [embedded, network] {
         let name = emulator::unique("again");
@@ -95,7 +82,7 @@ struct One {
 const TABLE: &str = "tickover";
 
 async fn one() -> One {
-    let client = Embedded::memory().expect("a database in memory").client();
+    let client = LocalDynamo::memory().expect("a database in memory").client();
     let store = store(&client, TABLE).await;
     let decision = scheduled(None);
     store.commit(&decision.writes).await.expect("it is written");
@@ -243,7 +230,7 @@ async fn a_transaction_repeated_within_ten_minutes_costs_no_write() {
 
 #[tokio::test]
 async fn a_store_without_its_table_says_what_to_look_for() {
-    let client = Embedded::memory().expect("a database in memory").client();
+    let client = LocalDynamo::memory().expect("a database in memory").client();
     let store = DynamoStore::new(client, "nowhere");
     let error = store.task(&TaskId::parse("a").expect("an id")).await.expect_err("there is no table");
     assert!(

@@ -1,8 +1,9 @@
 //! One suite for all stores (`store/`) and one for all queues (`queue/`), and the adapters that they run on: `memory`,
-//! `dynamodb` and `sqs`, each with what only that adapter can be asked.
+//! `sqlite`, `dynamodb` and `sqs`, each with what only that adapter can be asked.
 
 mod dynamodb;
 mod memory;
 mod queue;
+mod sqlite;
 mod sqs;
 mod store;

@@ -1,9 +1,7 @@
 //! What a local server finds in its file when it starts.
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 use tickover_core::limits::Limits;
-use tickover_embedded::dynamodb::Embedded;
 use tickover_embedded::{Local, Storage};
 
 use crate::Server;
@@ -22,19 +20,10 @@ async fn records_that_cannot_be_read_are_named_and_all_others_served() {
         server.post("/v1/crons", &schedule).await.ok(201);
     }
     server.stop().await;
-    let database = Embedded::file(&path).unwrap();
-    for (pk, sk) in [("task#broken", "task"), ("exec#broken", "exec"), ("cron#broken", "cron")] {
-        let version = AttributeValue::N("99".to_owned());
-        let update = database.client().update_item().table_name("tickover");
-        let update =
-            update.key("pk", AttributeValue::S(pk.to_owned())).key("sk", AttributeValue::S(sk.to_owned()));
-        update
-            .update_expression("SET v = :v")
-            .expression_attribute_values(":v", version)
-            .send()
-            .await
-            .unwrap();
-    }
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let changed = database
+        .execute("UPDATE record SET body = replace(body, '{\"v\":', '{\"v\":9') WHERE id = 'broken'", []);
+    assert_eq!(changed, Ok(3));
     drop(database);
     let server = Server::over(Local::open(&storage, Limits::default()).await.unwrap()).await;
     let health = server.get("/healthz").await.ok(200).clone();

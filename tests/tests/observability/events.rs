@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::future::join_all;
 use serde_json::json;
 use tickover_core::duration::Millis;
-use tickover_embedded::dynamodb::Embedded;
 use tickover_service::memory::MemoryStore;
+use tickover_tests::dynamodb::LocalDynamo;
 use tickover_tests::faults::LosesAnswers;
 use tickover_tests::http::Caller;
 
@@ -53,7 +53,7 @@ async fn a_timed_out_task_is_told_once_with_all_it_takes_however_many_ticks_run_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ticks_that_race_for_many_tasks_tell_of_each_once() {
-    let database = Embedded::memory().unwrap();
+    let database = LocalDynamo::memory().unwrap();
     tickover_dynamodb::Table::new("told").create(&database.client()).await.unwrap();
     let store = Arc::new(tickover_dynamodb::DynamoStore::new(database.client(), "told"));
     let caller = of(Caller::over(store)).await;

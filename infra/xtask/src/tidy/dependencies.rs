@@ -19,7 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("shared/dynamodb", &["tickover-core", "tickover-service"]),
     ("shared/sqs", &["tickover-core", "tickover-service"]),
     ("shared/api", &["tickover-core", "tickover-service", "tickover-wire"]),
-    ("shared/embedded", &["tickover-core", "tickover-service", "tickover-dynamodb", "tickover-api"]),
+    ("shared/sqlite", &["tickover-core", "tickover-service"]),
+    ("shared/embedded", &["tickover-core", "tickover-service", "tickover-sqlite", "tickover-api"]),
     (
         "shared/lambda",
         &["tickover-core", "tickover-service", "tickover-dynamodb", "tickover-sqs", "tickover-api"],
@@ -50,7 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const ANYTHING: &[&str] = &["*"];
 
 /// Where the AWS SDK may be named: the adapters, what wires them, and the tests.
-const MAY_USE_AWS: &[&str] = &["shared/dynamodb", "shared/sqs", "shared/embedded", "shared/lambda", "tests"];
+const MAY_USE_AWS: &[&str] = &["shared/dynamodb", "shared/sqs", "shared/lambda", "tests"];
 
 /// What counts as the AWS SDK.
 const AWS: &[&str] = &["aws-config", "aws-sdk-", "aws-smithy-"];

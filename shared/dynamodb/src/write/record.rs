@@ -11,7 +11,7 @@ use tickover_service::ports::StoreError;
 use crate::attribute::{DUE_AT, DUE_KIND, FORMAT, PK, execution as own, task as field};
 use crate::expression::{Placeholders, Statement, assignment, difference};
 use crate::item::execution;
-use crate::item::{self, Item, due_attributes, kind_name, millis};
+use crate::item::{self, Item, due_attributes, millis};
 use crate::key::Key;
 
 /// What a write's conditions ask of the record that was decided on.
@@ -143,12 +143,12 @@ pub(super) fn rearm(decided: &Decided, to: Due) -> Result<Statement, StoreError>
         with.name(DUE_AT),
         with.value("old_at", millis(from.at)),
         with.name(DUE_KIND),
-        with.value("old_kind", AttributeValue::S(kind_name(from.kind))),
+        with.value("old_kind", AttributeValue::S(from.kind.letter().to_owned())),
     );
     let expression = format!(
         "SET {}, {}",
         assignment(DUE_AT, millis(to.at), &mut with),
-        assignment(DUE_KIND, AttributeValue::S(kind_name(to.kind)), &mut with),
+        assignment(DUE_KIND, AttributeValue::S(to.kind.letter().to_owned()), &mut with),
     );
     Ok(Statement::update(decided.key.clone(), expression, condition, with))
 }

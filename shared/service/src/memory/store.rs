@@ -3,8 +3,8 @@
 //! It keeps no index: what is due is looked for among all records. It has no clock: what is old
 //! is deleted when it is told to (`expiry`).
 
-mod cursor;
 mod expiry;
+mod page;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +26,9 @@ use tickover_core::task::{Outcome, Task};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
+use crate::cursor::Position;
 use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
-use cursor::{Order, Place, page};
+use page::{Order, page};
 
 pub use expiry::Item;
 
@@ -93,29 +94,29 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl Records {
-    /// The places of a listing's tasks, in no order.
-    fn places(&self, listing: Listing) -> impl Iterator<Item = Place> {
+    /// The positions of a listing's tasks, in no order.
+    fn positions(&self, listing: Listing) -> impl Iterator<Item = Position> {
         self.tasks.values().filter_map(move |task| {
             let at = match listing {
                 Listing::Live { shard } => task.due.filter(|due| due.shard == shard).map(|due| due.at),
                 Listing::Dead => died_at(task),
                 Listing::All => Some(Timestamp::EPOCH),
             };
-            at.map(|at| Place { at, record: task.id.clone().into() })
+            at.map(|at| Position { at, record: task.id.clone().into() })
         })
     }
 
-    /// The places of everything in a range of the due index, in no order.
-    fn due_places(&self, range: DueRange) -> Vec<Place> {
+    /// The positions of everything in a range of the due index, in no order.
+    fn due_positions(&self, range: DueRange) -> Vec<Position> {
         let tasks = self.tasks.values().map(|task| (RecordId::from(task.id.clone()), task.due));
         let executions = self.executions.values().map(|one| (RecordId::from(one.id.clone()), one.due));
         let crons = self.crons.values().map(|one| (RecordId::Cron(one.id.clone()), one.due));
         let queues = self.queues.values().map(|one| (RecordId::Queue(one.name.clone()), one.due()));
         let is_within = |due: &Due| due.shard == range.shard && (range.from..=range.until).contains(&due.at);
-        let place = |(record, due): (RecordId, Option<Due>)| {
-            due.filter(is_within).map(|due| Place { at: due.at, record })
+        let position = |(record, due): (RecordId, Option<Due>)| {
+            due.filter(is_within).map(|due| Position { at: due.at, record })
         };
-        tasks.chain(executions).chain(crons).chain(queues).filter_map(place).collect()
+        tasks.chain(executions).chain(crons).chain(queues).filter_map(position).collect()
     }
 
     /// A record's entry in the due index.
@@ -183,8 +184,8 @@ impl Store for MemoryStore {
     ) -> Result<Page<DueEntry>, StoreError> {
         let records = self.records();
         let listing = name(Listing::Live { shard: range.shard });
-        let places = records.due_places(range);
-        let Page { items, next } = page(places, &listing, Order::Ascending, limit, cursor)?;
+        let positions = records.due_positions(range);
+        let Page { items, next } = page(positions, &listing, Order::Ascending, limit, cursor)?;
         Ok(Page { items: items.into_iter().filter_map(|record| records.due_entry(record)).collect(), next })
     }
 
@@ -198,8 +199,8 @@ impl Store for MemoryStore {
             Listing::Live { .. } | Listing::All => Order::Ascending,
             Listing::Dead => Order::Descending,
         };
-        let places = self.records().places(listing).collect();
-        let Page { items, next } = page(places, &name(listing), order, limit, cursor)?;
+        let positions = self.records().positions(listing).collect();
+        let Page { items, next } = page(positions, &name(listing), order, limit, cursor)?;
         let task = |record| match record {
             RecordId::Task(id) => Some(id),
             RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
@@ -225,9 +226,9 @@ impl Store for MemoryStore {
     ) -> Result<Page<ExecutionId>, StoreError> {
         let records = self.records();
         let of_workflow = records.executions.values().filter(|one| one.workflow == *workflow);
-        let places = of_workflow.map(|one| Place { at: one.created_at, record: one.id.clone().into() });
+        let positions = of_workflow.map(|one| Position { at: one.created_at, record: one.id.clone().into() });
         let listing = format!("workflow {workflow}");
-        let Page { items, next } = page(places.collect(), &listing, Order::Descending, limit, cursor)?;
+        let Page { items, next } = page(positions.collect(), &listing, Order::Descending, limit, cursor)?;
         let execution = |record| match record {
             RecordId::Execution(id) => Some(id),
             RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
@@ -277,8 +278,9 @@ impl Store for MemoryStore {
     async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
         let records = self.records();
         let live = records.crons.values().filter(|one| !one.is_deleted());
-        let places = live.map(|one| Place { at: one.created_at, record: RecordId::Cron(one.id.clone()) });
-        let Page { items, next } = page(places.collect(), "crons", Order::Ascending, limit, cursor)?;
+        let positions =
+            live.map(|one| Position { at: one.created_at, record: RecordId::Cron(one.id.clone()) });
+        let Page { items, next } = page(positions.collect(), "crons", Order::Ascending, limit, cursor)?;
         let cron = |record| match record {
             RecordId::Cron(id) => records.crons.get(&id).cloned(),
             RecordId::Task(_) | RecordId::Execution(_) | RecordId::Queue(_) => None,

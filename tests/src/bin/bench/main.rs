@@ -19,9 +19,12 @@ mod sweep;
 mod used;
 mod workflows;
 
+use std::path::Path;
+
 use anyhow::Result;
 use serde_json::Value;
-use tickover_embedded::dynamodb::Embedded;
+use tempfile::TempDir;
+use tickover_sqlite::SqliteStore;
 
 /// Calls under way at once.
 const AT_ONCE: usize = 16;
@@ -31,34 +34,29 @@ async fn main() -> Result<()> {
     let only = std::env::args().nth(1);
     let wanted = |name: &str| only.as_deref().is_none_or(|only| name.contains(only));
     if wanted("lives-memory") {
-        lives::run("lives-memory", &Embedded::memory()?, 6_000).await?;
+        lives::run("lives-memory", &Disk::memory(), 20_000).await?;
     }
     if wanted("lives-file") {
-        let folder = tempfile::tempdir()?;
-        lives::run("lives-file", &Embedded::file(&folder.path().join("bench.db"))?, 1_500).await?;
+        lives::run("lives-file", &Disk::file()?, 20_000).await?;
     }
     if wanted("sweep-memory") {
-        sweep::run("sweep-memory", &Embedded::memory()?, 100_000).await?;
+        sweep::run("sweep-memory", &Disk::memory(), 20_000).await?;
     }
-    // Fewer, because each write waits for the disk: there to see what memory is used beside the store's own.
     if wanted("sweep-file") {
-        let folder = tempfile::tempdir()?;
-        sweep::run("sweep-file", &Embedded::file(&folder.path().join("bench.db"))?, 20_000).await?;
+        sweep::run("sweep-file", &Disk::file()?, 20_000).await?;
     }
     if wanted("keys") {
         keys::run("keys").await?;
     }
     if wanted("workflows-memory") {
-        workflows::rates("workflows-memory", &Embedded::memory()?, 5_000).await?;
+        workflows::rates("workflows-memory", &Disk::memory(), 5_000).await?;
     }
     if wanted("workflows-file") {
-        let folder = tempfile::tempdir()?;
-        workflows::rates("workflows-file", &Embedded::file(&folder.path().join("bench.db"))?, 2_000).await?;
+        workflows::rates("workflows-file", &Disk::file()?, 2_000).await?;
     }
     if wanted("fan-out") {
-        workflows::fan_outs("fan-out-memory", &Embedded::memory()?).await?;
-        let folder = tempfile::tempdir()?;
-        workflows::fan_outs("fan-out-file", &Embedded::file(&folder.path().join("bench.db"))?).await?;
+        workflows::fan_outs("fan-out-memory", &Disk::memory()).await?;
+        workflows::fan_outs("fan-out-file", &Disk::file()?).await?;
     }
     if wanted("waits") {
         workflows::lateness("waits").await?;
@@ -72,6 +70,32 @@ async fn main() -> Result<()> {
         lateness::sqs(wanted("lateness-sqs")),
     )?;
     Ok(())
+}
+
+/// Where a benchmark has its records.
+pub(crate) struct Disk(Option<TempDir>);
+
+impl Disk {
+    const fn memory() -> Self {
+        Self(None)
+    }
+
+    fn file() -> Result<Self> {
+        Ok(Self(Some(tempfile::tempdir()?)))
+    }
+
+    /// The folder of the file, if it is one.
+    fn folder(&self) -> Option<&Path> {
+        self.0.as_ref().map(TempDir::path)
+    }
+
+    /// The store.
+    fn store(&self) -> Result<SqliteStore> {
+        Ok(match self.folder() {
+            Some(folder) => SqliteStore::file(&folder.join("bench.db"))?,
+            None => SqliteStore::memory()?,
+        })
+    }
 }
 
 /// One figure, one line.

@@ -1,88 +1,92 @@
-//! What the store itself can do: conditional updates of records as they are, one attribute at a time.
+//! What the engine itself can do: updates of records like ours, a group of them in each transaction, nothing above.
 
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
-use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::AttributeValue;
-use tickover_core::task::Task;
+use rusqlite::{Connection, params};
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::used::processor_s;
-use crate::{AT_ONCE, float};
+use crate::{float, rounded};
 
-/// The table of all benchmarks.
-pub(crate) const TABLE: &str = "tickover";
+/// The schema of the store, of which the raw rate is taken as well.
+const SCHEMA: &str = include_str!("../../../../shared/sqlite/src/schema/1.sql");
+/// Updates of one transaction.
+const GROUP: usize = 17;
+const RECORDS: usize = 1_000;
+/// A record with its journal has about as many bytes.
+const BODY: usize = 700;
 
 /// Updates, and what they took.
 #[derive(Clone, Copy)]
 pub(crate) struct Raw {
-    pub(crate) per_s: f64,
-    pub(crate) processor_s_each: Option<f64>,
+    pub(crate) updates_per_s: f64,
+    /// A transaction of [`GROUP`] updates, its sync included, at the median.
+    commit_ms: f64,
 }
 
 impl Raw {
     /// Halfway between what was before and what is after.
     pub(crate) fn between(self, other: Self) -> Self {
-        let both = self.processor_s_each.zip(other.processor_s_each);
-        let processor_s_each = both.map(|(before, after)| f64::midpoint(before, after));
-        Self { per_s: f64::midpoint(self.per_s, other.per_s), processor_s_each }
+        Self {
+            updates_per_s: f64::midpoint(self.updates_per_s, other.updates_per_s),
+            commit_ms: f64::midpoint(self.commit_ms, other.commit_ms),
+        }
+    }
+
+    /// The figures, and which part of the raw rate so many record writes a second are.
+    pub(crate) fn figures(&self, writes_per_s: f64) -> Value {
+        json!({
+            "raw_updates_per_s": self.updates_per_s.round(),
+            "raw_commit_ms": rounded(self.commit_ms, 2),
+            "ratio": rounded(writes_per_s / self.updates_per_s, 2),
+        })
     }
 }
 
-/// What an update changes besides the version.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// Nothing: no index is touched.
-    VersionOnly,
-    /// Its place: out of the list of the dead, and into the due index. The work of a timeout, the other way round.
-    Place,
+/// Updates records, one transaction after the other, in a database beside the one in `folder`; in memory if that is
+/// `None`.
+pub(crate) async fn updates(folder: Option<&Path>, count: usize) -> Result<Raw> {
+    let path = folder.map(|folder| folder.join("raw.db"));
+    tokio::task::spawn_blocking(move || measure(path.as_deref(), count)).await?
 }
 
-/// Updates each of these records so many times, [`AT_ONCE`] at once.
-pub(crate) async fn updates(client: &Client, tasks: &[Task], times: usize, change: Change) -> Result<Raw> {
-    let (started, processor) = (Instant::now(), processor_s());
-    let mut workers = JoinSet::new();
-    for share in tasks.chunks(tasks.len().div_ceil(AT_ONCE).max(1)) {
-        let (client, share) = (client.clone(), share.to_vec());
-        workers.spawn(async move {
-            for task in share {
-                let first = usize::try_from(task.version)?;
-                for version in first..first + times {
-                    update(&client, &task, version, change).await?;
-                }
-            }
-            anyhow::Ok(())
-        });
+fn measure(path: Option<&Path>, count: usize) -> Result<Raw> {
+    let mut connection = path.map_or_else(Connection::open_in_memory, Connection::open)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    if !connection.table_exists(None, "record")? {
+        connection.execute_batch(SCHEMA)?;
+        let transaction = connection.transaction()?;
+        for number in 0..RECORDS {
+            transaction.execute(
+                "INSERT INTO record (kind, id, version, nonce, wakes, due_shard, due_at, due_kind, is_open, body)
+                 VALUES (0, ?1, 1, 1, 0, 0, ?2, 'b', 0, ?3)",
+                params![format!("task-{number:06}"), number, "x".repeat(BODY)],
+            )?;
+        }
+        transaction.commit()?;
     }
-    finished(workers).await?;
-    let count = tasks.len() * times;
-    Ok(Raw { per_s: rate(count, started), processor_s_each: processor_s_each(count, processor) })
-}
-
-async fn update(client: &Client, task: &Task, version: usize, change: Change) -> Result<()> {
-    let text = |value: &str| AttributeValue::S(value.to_owned());
-    let number = |value: usize| AttributeValue::N(value.to_string());
-    let update = client
-        .update_item()
-        .table_name(TABLE)
-        .key("pk", text(&format!("task#{}", task.id)))
-        .key("sk", text("task"))
-        .condition_expression("ver = :now")
-        .expression_attribute_values(":now", number(version))
-        .expression_attribute_values(":next", number(version + 1));
-    let update = match change {
-        Change::VersionOnly => update.update_expression("SET ver = :next"),
-        Change::Place => update
-            .update_expression(
-                "SET ver = :next, due_shard = :shard, due_at = :at, due_kind = :kind REMOVE list_key, list_at",
-            )
-            .expression_attribute_values(":shard", text("0"))
-            .expression_attribute_values(":at", number(version))
-            .expression_attribute_values(":kind", text("b")),
-    };
-    update.send().await?;
-    Ok(())
+    let mut took = vec![];
+    let started = Instant::now();
+    for group in 0..count.div_ceil(GROUP) {
+        let began = Instant::now();
+        let transaction = connection.transaction()?;
+        for number in 0..GROUP {
+            let mut update = transaction.prepare_cached(
+                "UPDATE record SET version = version + 1, nonce = ?2, body = ?3 WHERE kind = 0 AND id = ?1",
+            )?;
+            let id = format!("task-{:06}", (group * GROUP + number) % RECORDS);
+            update.execute(params![id, group, "y".repeat(BODY)])?;
+        }
+        transaction.commit()?;
+        took.push(began.elapsed().as_secs_f64() * 1_000.0);
+    }
+    let updates_per_s = rate(count.div_ceil(GROUP) * GROUP, started);
+    took.sort_by(f64::total_cmp);
+    Ok(Raw { updates_per_s, commit_ms: took.get(took.len() / 2).copied().unwrap_or(f64::NAN) })
 }
 
 /// Waits for all, and fails with the first that failed.

@@ -1,6 +1,6 @@
 //! Very many deadlines that passed while nothing ran, and how fast they are enforced once something does.
 //!
-//! The raw rate is that of the same store with the same records in the same run.
+//! The raw rate is that of the same engine in the same run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,8 +14,6 @@ use tickover_core::limits::Limits;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
-use tickover_dynamodb::{DynamoStore, Table};
-use tickover_embedded::dynamodb::Embedded;
 use tickover_service::memory::{MemoryQueue, Queues};
 use tickover_service::ports::{Clock as _, DueRange, Queue as _, Received, Store as _};
 use tickover_service::system::SystemIds;
@@ -23,16 +21,15 @@ use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_service::tick::TickReport;
 use tickover_service::timers::Fired;
 use tickover_service::{Ports, Service};
+use tickover_sqlite::SqliteStore;
 use tickover_tests::scene::{request, task_id};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::clock::ShiftedClock;
-use crate::raw::{self, Change, Raw, TABLE, finished, processor_s_each, rate};
-use crate::{AT_ONCE, float, print, rounded, used};
+use crate::raw::{self, finished, processor_s_each, rate};
+use crate::{AT_ONCE, Disk, print, rounded, used};
 
-/// The raw rate is taken of each fifth record, before and after.
-const RAW_STEP: usize = 5;
 /// Further ahead than anybody sends a timer for, so that none is lost: there never was one.
 const DEADLINE: Millis = Millis::from_secs(300);
 /// Lambda reads a queue with five pollers until it sees that more are needed.
@@ -54,7 +51,7 @@ struct Scene {
     service: Service,
     clock: Arc<ShiftedClock>,
     queue: Arc<MemoryQueue>,
-    store: Arc<DynamoStore>,
+    store: Arc<SqliteStore>,
     progress: Arc<Progress>,
 }
 
@@ -73,30 +70,22 @@ struct Total {
 }
 
 /// Schedules so many tasks, lets their deadlines pass, and sweeps.
-pub(crate) async fn run(name: &str, database: &Embedded, count: usize) -> Result<()> {
-    Table::new(TABLE).create(&database.client()).await?;
-    let scene = scene(database, count);
+pub(crate) async fn run(name: &str, disk: &Disk, count: usize) -> Result<()> {
+    let scene = scene(disk, count)?;
     schedule(&scene).await?;
-    // Its own account: what it reads and writes is none of the sweep's.
-    let beside = DynamoStore::new(database.client(), TABLE);
-    let raw_before = raw_updates(database, &beside, count).await?;
+    let raw_before = raw::updates(disk.folder(), count).await?;
     scene.clock.skip(DEADLINE);
 
-    let (before, memory_before, processor) = (scene.store.usage(), used::memory_mib(), used::processor_s());
+    let (memory_before, processor) = (used::memory_mib(), used::processor_s());
     used::forget_peak();
     let started = Instant::now();
-    let total = sweep(&scene, &beside).await?;
+    let total = sweep(&scene).await?;
     let (seconds, swept_per_s) = (started.elapsed().as_secs_f64(), rate(count, started));
     let processor_s_each = processor_s_each(count, processor);
     let (memory_peak, memory_after) = (used::peak_mib(), used::memory_mib());
-    let bill = scene.store.usage().since(before);
 
-    let raw = raw_before.between(raw_updates(database, &beside, count).await?);
-    // A timeout's one write leaves one index and enters another: what the store makes of that alone.
-    let some = read(&beside, count, RAW_STEP).await?;
-    let moves = raw::updates(&database.client(), &some, 1, Change::Place).await?;
-    let ended = read(&beside, count, 1).await?.iter().filter(|task| task.ended().is_some()).count();
-    let writes = bill.write_units + bill.failed_condition_units;
+    let raw = raw_before.between(raw::updates(disk.folder(), count).await?);
+    let ended = read(&scene).await?.iter().filter(|task| task.ended().is_some()).count();
     print(&json!({
         "bench": name,
         "expired": count,
@@ -104,18 +93,10 @@ pub(crate) async fn run(name: &str, database: &Embedded, count: usize) -> Result
         "by_ticks": total.by_ticks,
         "failed": total.failed,
         "messages": total.messages,
-        "seconds": rounded(seconds, 1),
+        "seconds": rounded(seconds, 2),
         "swept_per_s": swept_per_s.round(),
-        "raw_updates_per_s": raw.per_s.round(),
-        "ratio": rounded(swept_per_s / raw.per_s, 2),
-        "raw_moves_per_s": moves.per_s.round(),
-        "ratio_to_moves": rounded(swept_per_s / moves.per_s, 2),
+        "engine": raw.figures(swept_per_s),
         "processor_us_each": processor_s_each.map(micros),
-        "raw_processor_us_each": raw.processor_s_each.map(micros),
-        "write_units_each": rounded(writes / float(count), 3),
-        "read_units_each": rounded(bill.read_units / float(count), 3),
-        "requests": bill.requests,
-        "failed_conditions": bill.failed_conditions,
         "memory_mib": { "before": memory_before, "peak": memory_peak, "after": memory_after },
     }));
     Ok(())
@@ -125,14 +106,14 @@ fn micros(seconds: f64) -> f64 {
     (seconds * 1e6).round()
 }
 
-fn scene(database: &Embedded, count: usize) -> Scene {
+fn scene(disk: &Disk, count: usize) -> Result<Scene> {
     let clock = Arc::new(ShiftedClock::default());
     let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
-    let store = Arc::new(DynamoStore::new(database.client(), TABLE));
+    let store = Arc::new(disk.store()?);
     let ids = Arc::new(SystemIds);
     let ports = Ports { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
     let service = Service::new(ports, Limits::default());
-    Scene { count, service, clock, queue, store, progress: Arc::default() }
+    Ok(Scene { count, service, clock, queue, store, progress: Arc::default() })
 }
 
 fn id(number: usize) -> TaskId {
@@ -167,7 +148,7 @@ fn expiring(id: TaskId) -> ScheduleRequest {
 }
 
 /// Ticks as a schedule would, and takes messages as Lambda would, until nothing is left.
-async fn sweep(scene: &Scene, beside: &DynamoStore) -> Result<Total> {
+async fn sweep(scene: &Scene) -> Result<Total> {
     let mut workers = JoinSet::new();
     workers.spawn(tick_forever(scene.clone()));
     for _ in 0..CONSUMERS {
@@ -176,14 +157,14 @@ async fn sweep(scene: &Scene, beside: &DynamoStore) -> Result<Total> {
     let started = Instant::now();
     while started.elapsed() < TIMEOUT {
         let all_done = tokio::time::timeout(LOOK_EVERY, scene.progress.all_done.notified()).await;
-        if all_done.is_ok() || nothing_is_due(beside).await? {
+        if all_done.is_ok() || nothing_is_due(&scene.store).await? {
             break;
         }
     }
     Ok(*scene.progress.total.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-async fn nothing_is_due(store: &DynamoStore) -> Result<bool> {
+async fn nothing_is_due(store: &SqliteStore) -> Result<bool> {
     for shard in 0..Limits::default().due_shards {
         let everything = DueRange::until(shard, Timestamp::from_millis(i64::MAX));
         if !store.due(everything, 1, None).await?.items.is_empty() {
@@ -240,16 +221,11 @@ impl Progress {
     }
 }
 
-async fn raw_updates(database: &Embedded, store: &DynamoStore, count: usize) -> Result<Raw> {
-    let tasks = read(store, count, RAW_STEP).await?;
-    raw::updates(&database.client(), &tasks, 1, Change::VersionOnly).await
-}
-
-/// Every so many of the tasks.
-async fn read(store: &DynamoStore, count: usize, step: usize) -> Result<Vec<Task>> {
-    let ids: Vec<TaskId> = (0..count).step_by(step).map(id).collect();
-    let lots = ids.chunks(100).map(|lot| store.tasks(lot)).collect::<Vec<_>>();
-    let tasks: Vec<Task> = stream::iter(lots).buffer_unordered(AT_ONCE).try_concat().await?;
+/// All of the tasks.
+async fn read(scene: &Scene) -> Result<Vec<Task>> {
+    let ids: Vec<TaskId> = (0..scene.count).map(id).collect();
+    let pages = ids.chunks(100).map(|page| scene.store.tasks(page)).collect::<Vec<_>>();
+    let tasks: Vec<Task> = stream::iter(pages).buffer_unordered(AT_ONCE).try_concat().await?;
     if tasks.len() != ids.len() {
         bail!("{} of {} tasks are there", tasks.len(), ids.len());
     }

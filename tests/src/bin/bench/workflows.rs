@@ -14,8 +14,6 @@ use tickover_core::execution::{ExecutionStatus, ExecutionTimeouts};
 use tickover_core::id::{QueueName, WorkflowName};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
-use tickover_dynamodb::{DynamoStore, Table};
-use tickover_embedded::dynamodb::Embedded;
 use tickover_service::executions::StartRequest;
 use tickover_service::memory::{MemoryQueue, Queues};
 use tickover_service::ports::Clock;
@@ -25,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::flows::{double, fan_out, five, one, sleeper, step_timeout};
-use crate::{float, print, rounded};
+use crate::{Disk, float, print, raw, rounded};
 
 /// Executions under way at once where the rate is asked for.
 const IN_FLIGHT: usize = 50;
@@ -44,11 +42,10 @@ struct System {
 }
 
 impl System {
-    async fn start(database: &Embedded) -> Result<Self> {
-        Table::new("bench").create(&database.client()).await?;
+    fn start(disk: &Disk) -> Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ports = Ports {
-            store: Arc::new(DynamoStore::new(database.client(), "bench")),
+            store: Arc::new(disk.store()?),
             queue: Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen)),
             clock,
             ids: Arc::new(SystemIds),
@@ -109,17 +106,23 @@ fn percentile(sorted: &[f64], part: f64) -> f64 {
 }
 
 /// Executions a second, and from start to result.
-pub(crate) async fn rates(name: &str, database: &Embedded, count: usize) -> Result<()> {
-    let system = System::start(database).await?;
+pub(crate) async fn rates(name: &str, disk: &Disk, count: usize) -> Result<()> {
+    let system = System::start(disk)?;
     system.run_many("bench-one", count / 10, IN_FLIGHT).await?;
-    for (workflow, steps) in [("bench-one", 1), ("bench-five", 5)] {
+    // The start, one write for each step but the last, whose result is in the write that closes; the first write of a
+    // turn takes its lease.
+    for (workflow, steps, writes) in [("bench-one", 1, 3), ("bench-five", 5, 7)] {
+        let raw_before = raw::updates(disk.folder(), count).await?;
         let (took, each) = system.run_many(workflow, count, IN_FLIGHT).await?;
+        let raw = raw_before.between(raw::updates(disk.folder(), count).await?);
+        let per_s = float(count) / took.as_secs_f64();
         print(&json!({
             "bench": name,
             "inline_steps": steps,
             "in_flight": IN_FLIGHT,
             "executions": count,
-            "executions_per_s": (float(count) / took.as_secs_f64()).round(),
+            "executions_per_s": per_s.round(),
+            "engine": raw.figures(per_s * float(writes)),
             "start_to_result_p50_ms": rounded(percentile(&each, 0.5), 1),
             "start_to_result_p99_ms": rounded(percentile(&each, 0.99), 1),
         }));
@@ -137,8 +140,8 @@ pub(crate) async fn rates(name: &str, database: &Embedded, count: usize) -> Resu
 }
 
 /// One fan-out of a hundred remote steps, several times.
-pub(crate) async fn fan_outs(name: &str, database: &Embedded) -> Result<()> {
-    let system = System::start(database).await?;
+pub(crate) async fn fan_outs(name: &str, disk: &Disk) -> Result<()> {
+    let system = System::start(disk)?;
     let mut took = Vec::new();
     for _ in 0..20 {
         let began = Instant::now();
@@ -156,7 +159,7 @@ pub(crate) async fn fan_outs(name: &str, database: &Embedded) -> Result<()> {
 
 /// How late sleeps end and step timeouts are noticed.
 pub(crate) async fn lateness(name: &str) -> Result<()> {
-    let system = System::start(&Embedded::memory()?).await?;
+    let system = System::start(&Disk::memory())?;
     for (workflow, what) in [("bench-sleep", "sleeps of 2 s"), ("bench-step-timeout", "step timeouts of 3 s")]
     {
         let late: Vec<Result<f64>> = stream::iter(0..SLEEPERS)

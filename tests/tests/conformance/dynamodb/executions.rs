@@ -13,8 +13,8 @@ use tickover_core::id::{BlobId, Nonce};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::DynamoStore;
-use tickover_embedded::dynamodb::Embedded;
 use tickover_service::ports::{Store as _, StoreError};
+use tickover_tests::dynamodb::LocalDynamo;
 
 use super::{NOW, TABLE, store};
 
@@ -28,7 +28,7 @@ struct One {
 }
 
 async fn one() -> One {
-    let client = Embedded::memory().expect("a database in memory").client();
+    let client = LocalDynamo::memory().expect("a database in memory").client();
     let store = store(&client, TABLE).await;
     let execution = fixture::pending(NOW);
     let write = Write::CreateExecution { execution: Box::new(execution.clone()), now: NOW };

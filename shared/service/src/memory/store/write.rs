@@ -1,80 +1,13 @@
 //! Writes in memory: all conditions first, then all changes.
 
 use tickover_core::decision::Write;
-use tickover_core::due::Due;
 use tickover_core::execution::Execution;
-use tickover_core::id::{ExecutionId, Incarnation, Nonce};
+use tickover_core::id::{ExecutionId, Incarnation};
 use tickover_core::task::Task;
-use tickover_core::time::Timestamp;
 
 use super::Records;
+use crate::condition::{Condition, Ruling, Stored, Verdict};
 use crate::ports::{Current, StoreError};
-
-/// What a condition came to.
-enum Condition {
-    Holds,
-    /// It doesn't, because this very decision was written before.
-    Ours,
-    /// It doesn't, and the record is already as wanted: enough for a write by itself, no proof for its others.
-    AsWanted,
-    Fails,
-}
-
-/// What conditions look at in a record, whatever its kind.
-#[derive(Clone, Copy)]
-struct Face {
-    incarnation: Incarnation,
-    version: u64,
-    nonce: Nonce,
-    due: Option<Due>,
-}
-
-impl From<&Task> for Face {
-    fn from(task: &Task) -> Self {
-        let Task { incarnation, version, nonce, due, .. } = *task;
-        Self { incarnation, version, nonce, due }
-    }
-}
-
-impl From<&Execution> for Face {
-    fn from(execution: &Execution) -> Self {
-        let Execution { incarnation, version, nonce, due, .. } = *execution;
-        Self { incarnation, version, nonce, due }
-    }
-}
-
-impl Condition {
-    /// For a write that leaves its decision's mark.
-    fn marked(holds: bool, written_by: Option<Nonce>, writes: Nonce) -> Self {
-        match (holds, written_by == Some(writes)) {
-            (true, _) => Self::Holds,
-            (false, true) => Self::Ours,
-            (false, false) => Self::Fails,
-        }
-    }
-
-    /// For an update of a record that must still be as it was, and lie in the due index by an instant.
-    fn updated(stored: Option<Face>, before: Face, after: Face, latest: Option<Timestamp>) -> Self {
-        let holds = stored.is_some_and(|stored| {
-            let in_time = |latest| stored.due.is_some_and(|due| due.at <= latest);
-            stored.incarnation == before.incarnation
-                && stored.version == before.version
-                && latest.is_none_or(in_time)
-        });
-        Self::marked(holds, stored.map(|stored| stored.nonce), after.nonce)
-    }
-
-    /// For moving a record that must still lie where it did.
-    fn moved(stored: Option<Face>, before: Face, to: Due) -> Self {
-        let same = stored.filter(|stored| stored.incarnation == before.incarnation);
-        let same_version = same.is_some_and(|stored| stored.version == before.version);
-        match same.and_then(|stored| stored.due) {
-            Some(due) if Some(due) == before.due && same_version => Self::Holds,
-            Some(due) if due == to => Self::AsWanted,
-            Some(_) | None => Self::Fails,
-        }
-    }
-}
 
 pub(super) fn commit(records: &mut Records, writes: &[Write]) -> Result<(), StoreError> {
     for extension in writes.iter().filter(|write| is_extension(write)) {
@@ -91,22 +24,20 @@ pub(super) fn commit(records: &mut Records, writes: &[Write]) -> Result<(), Stor
 }
 
 fn settle(records: &mut Records, decided: &[&Write]) -> Result<(), StoreError> {
-    let conditions: Vec<Condition> = decided.iter().map(|write| records.condition(write)).collect();
-    match conditions.as_slice() {
-        [Condition::AsWanted] => return Ok(()),
-        // Applied together: one that was is all that were.
-        conditions if conditions.iter().any(|condition| matches!(condition, Condition::Ours)) => {
-            return Ok(());
+    let verdict = |write: &&Write| {
+        let condition = Condition::of(write)?;
+        Some(condition.verdict(records.stored(write).as_ref()))
+    };
+    let verdicts: Vec<Verdict> =
+        decided.iter().map(|write| verdict(write).unwrap_or(Verdict::Holds)).collect();
+    match Ruling::of(&verdicts) {
+        Ruling::Done => {}
+        // Of several that fail, the first whose record can be shown.
+        Ruling::Conflict(failed) => {
+            let current = failed.into_iter().find_map(|index| records.current(decided[index]));
+            return Err(StoreError::Conflict { current });
         }
-        _ => {}
-    }
-    let failed = |condition: &Condition| matches!(condition, Condition::Fails | Condition::AsWanted);
-    if conditions.iter().any(failed) {
-        let mut losers = decided.iter().zip(&conditions).filter(|(_, condition)| failed(condition));
-        return Err(StoreError::Conflict { current: losers.find_map(|(write, _)| records.current(write)) });
-    }
-    for write in decided {
-        records.apply(write);
+        Ruling::Write => decided.iter().for_each(|write| records.apply(write)),
     }
     Ok(())
 }
@@ -148,67 +79,23 @@ impl Records {
         self.executions.get(&of.id).map(|execution| Current::Execution(Box::new(execution.clone())))
     }
 
-    fn condition(&self, write: &Write) -> Condition {
+    /// What conditions ask of the record that a write is of.
+    fn stored(&self, write: &Write) -> Option<Stored> {
         match write {
-            Write::CreateTask { task, now } => {
-                let stored = self.tasks.get(&task.id);
-                let is_free = stored.is_none_or(|stored| stored.is_gone(*now));
-                Condition::marked(is_free, stored.map(|stored| stored.nonce), task.nonce)
-            }
-            Write::UpdateTask { before, after, due_no_later_than } => {
-                let stored = self.tasks.get(&before.id).map(Face::from);
-                Condition::updated(stored, (&**before).into(), (&**after).into(), *due_no_later_than)
-            }
-            Write::Rearm { task, to } => {
-                Condition::moved(self.tasks.get(&task.id).map(Face::from), (&**task).into(), *to)
-            }
-            Write::CreateExecution { execution, now } => {
-                let stored = self.executions.get(&execution.id);
-                let is_free = stored.is_none_or(|stored| stored.is_gone(*now));
-                Condition::marked(is_free, stored.map(|stored| stored.nonce), execution.nonce)
-            }
-            Write::UpdateExecution { before, after, due_no_later_than, wakes } => {
-                let stored = self.executions.get(&before.id);
-                let unseen = stored.filter(|stored| wakes.is_some_and(|seen| stored.wakes != seen));
-                match unseen {
-                    Some(stored) => Condition::marked(false, Some(stored.nonce), after.nonce),
-                    None => Condition::updated(
-                        stored.map(Face::from),
-                        (&**before).into(),
-                        (&**after).into(),
-                        *due_no_later_than,
-                    ),
-                }
-            }
-            Write::RearmExecution { execution, to } => {
-                let stored = self.executions.get(&execution.id).map(Face::from);
-                Condition::moved(stored, (&**execution).into(), *to)
-            }
-            Write::PutKey { record, replaces } => {
-                let written_by = self.keys.get(&record.key).map(|stored| stored.nonce);
-                let replaced = replaces.as_ref().map(|replaced| replaced.nonce);
-                let is_free = written_by.is_none() || written_by == replaced;
-                Condition::marked(is_free, written_by, record.nonce)
-            }
-            Write::PutQueue { record } => {
-                let stored = self.queues.get(&record.name);
-                let follows = stored.map_or(0, |stored| stored.version) + 1 == record.version;
-                Condition::marked(follows, stored.map(|stored| stored.nonce), record.nonce)
-            }
-            Write::PutCron { before, after } => {
-                let written_by = self.crons.get(&after.id).map(|stored| stored.nonce);
-                let replaced = before.as_ref().map(|before| before.nonce);
-                Condition::marked(written_by == replaced, written_by, after.nonce)
-            }
-            Write::PutTick { record } => {
-                let stored = self.tick.as_ref();
-                let follows = stored.map_or(0, |stored| stored.version) + 1 == record.version;
-                Condition::marked(follows, stored.map(|stored| stored.nonce), record.nonce)
-            }
+            Write::CreateTask { task, .. }
+            | Write::UpdateTask { before: task, .. }
+            | Write::Rearm { task, .. } => self.tasks.get(&task.id).map(Stored::from),
+            Write::CreateExecution { execution, .. }
+            | Write::UpdateExecution { before: execution, .. }
+            | Write::RearmExecution { execution, .. } => self.executions.get(&execution.id).map(Stored::from),
+            Write::PutKey { record, .. } => self.keys.get(&record.key).map(Stored::from),
+            Write::PutQueue { record } => self.queues.get(&record.name).map(Stored::from),
+            Write::PutCron { after, .. } => self.crons.get(&after.id).map(Stored::from),
+            Write::PutTick { .. } => self.tick.as_ref().map(Stored::from),
             Write::Wake { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendSegment { .. }
-            | Write::ExtendKey { .. } => Condition::Holds,
+            | Write::ExtendKey { .. } => None,
         }
     }
 

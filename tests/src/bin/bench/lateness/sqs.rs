@@ -16,17 +16,15 @@ use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::{DynamoStore, Table};
-use tickover_embedded::dynamodb::Embedded;
 use tickover_service::ports::{Clock, Queue as _};
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::{Ports, Service};
 use tickover_sqs::{SqsQueue, create_queue};
+use tickover_tests::dynamodb::LocalDynamo;
 use tickover_tests::emulator::{aws_config, unique};
 use tickover_tests::scene::queue_name;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-
-use crate::raw::TABLE;
 
 /// Batches of the queue of timers that are dealt with at once. Lambda begins with so many and adds more only while
 /// messages pile up; here it never does.
@@ -67,10 +65,10 @@ pub(super) async fn start() -> Result<(System, String)> {
         urls.insert(name, url);
     }
     let queue = SqsQueue::new(client.clone(), urls.clone());
-    let database = Embedded::memory()?;
-    Table::new(TABLE).create(&database.client()).await?;
+    let database = LocalDynamo::memory()?;
+    Table::new("bench").create(&database.client()).await?;
     let ports = Ports {
-        store: Arc::new(DynamoStore::new(database.client(), TABLE)),
+        store: Arc::new(DynamoStore::new(database.client(), "bench")),
         queue: Arc::new(queue.clone()),
         clock: Arc::new(SystemClock),
         ids: Arc::new(SystemIds),

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{
     KeysAndAttributes, PutRequest, ReturnConsumedCapacity, TableStatus, WriteRequest,
 };
 
-use super::{Embedded, INDEX, TABLE, client, create_table, enable_ttl, get, key, n, put, s, thing};
+use super::{INDEX, LocalDynamo, TABLE, client, create_table, enable_ttl, get, key, n, put, s, thing};
 
 #[tokio::test]
 async fn a_query_of_an_index_pages_in_order_and_stays_in_its_partition() {
@@ -89,7 +89,7 @@ async fn a_table_is_usable_once_created_and_gone_once_deleted() {
 
 #[tokio::test]
 async fn a_sweep_deletes_what_has_expired_and_nothing_else() {
-    let embedded = Embedded::memory().unwrap();
+    let embedded = LocalDynamo::memory().unwrap();
     let client = embedded.client();
     create_table(&client).await;
     enable_ttl(&client).await;
@@ -100,7 +100,7 @@ async fn a_sweep_deletes_what_has_expired_and_nothing_else() {
         put(&client, item).await;
     }
 
-    assert_eq!(embedded.sweep_ttl().await.unwrap(), 1);
+    assert_eq!(embedded.sweep_ttl().unwrap(), 1);
     assert_eq!(get(&client, "old").await, None);
     assert!(get(&client, "young").await.is_some());
 }

@@ -1,9 +1,7 @@
 //! What the SDK's caller gets to see. Everything goes through the public client, so these tests
-//! would hold against AWS as well, bar those on files and unknown operations.
+//! would hold against AWS as well, but for those on unknown operations.
 
-mod concurrency;
 mod conditions;
-mod files;
 mod reads;
 mod requests;
 
@@ -15,7 +13,7 @@ use aws_sdk_dynamodb::types::{
     Projection, ProjectionType, ScalarAttributeType, TimeToLiveSpecification,
 };
 
-use super::Embedded;
+use super::LocalDynamo;
 
 const TABLE: &str = "things";
 /// Keys: `color` and `rank`; holds everything.
@@ -43,7 +41,7 @@ fn thing(id: &str, color: &str, rank: u64) -> Item {
 
 /// A client of a new database in memory that has [`TABLE`].
 async fn client() -> Client {
-    let client = Embedded::memory().unwrap().client();
+    let client = LocalDynamo::memory().unwrap().client();
     create_table(&client).await;
     client
 }

@@ -15,7 +15,7 @@ const TARGET_PREFIX: &str = "DynamoDB_20120810.";
 /// The shape an error has when there is no engine's error to write it.
 const UNKNOWN_OPERATION: &str = concat!(
     r#"{"__type":"com.amazon.coral.service#UnknownOperationException","#,
-    r#""message":"the embedded database does not have this operation"}"#,
+    r#""message":"this database does not have this operation"}"#,
 );
 
 /// The idempotency token the SDK is configured to fill in where the caller gave none.
@@ -24,7 +24,7 @@ const UNKNOWN_OPERATION: &str = concat!(
 /// which are off. The engine would remember each of them for ten minutes and walk through all of
 /// them on every transaction, so a busy process would slow down with the square of its load. A
 /// token the caller chose means something, and is honoured.
-pub(super) const NO_TOKEN: &str = "tickover-embedded-no-token";
+pub(super) const NO_TOKEN: &str = "tickover-tests-no-token";
 
 /// What goes back to the SDK.
 pub(super) struct Answer {

@@ -1,0 +1,302 @@
+//! A commit: what it asks of the stored records, and what it changes.
+//!
+//! It is prepared by the caller, so that the thread that writes serialises nothing. All conditions are read before the
+//! first change is made. So a commit that is refused has changed nothing, and needs no savepoint of its own.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use tickover_core::decision::Write;
+use tickover_core::due::Due;
+use tickover_core::execution::journal::SegmentKey;
+use tickover_core::id::{BlobId, ExecutionId, Incarnation};
+use tickover_core::time::Timestamp;
+use tickover_service::condition::{Condition, Ruling, Stored, Verdict};
+use tickover_service::ports::{Current, StoreError};
+
+use crate::error::Failure;
+use crate::read::record as read;
+use crate::record::{Kind, NewRecord, bits, stored};
+
+/// The writes of a commit, in the order in which they are made.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    /// They have no condition, and stay whatever becomes of the others.
+    extensions: Vec<Extension>,
+    decided: Vec<Decided>,
+    /// They come last: an execution that is woken must find what it is woken for.
+    wakes: Vec<(ExecutionId, Incarnation)>,
+}
+
+#[derive(Debug)]
+enum Extension {
+    Blob(BlobId, Timestamp),
+    Segment(ExecutionId, SegmentKey, Timestamp),
+    Key(String, Timestamp),
+}
+
+/// A write with a condition.
+#[derive(Debug)]
+struct Decided {
+    kind: Kind,
+    id: String,
+    condition: Condition,
+    change: Change,
+}
+
+#[derive(Debug)]
+enum Change {
+    /// The record is written as a whole, whether there was one or not.
+    Put(NewRecord),
+    /// The record is written, but for its wakes and, unless `moves`, its due slot.
+    Update {
+        record: NewRecord,
+        moves: bool,
+    },
+    Move(Due),
+}
+
+impl Commit {
+    pub(crate) fn new(writes: &[Write]) -> Result<Self, StoreError> {
+        let mut commit = Self { extensions: vec![], decided: vec![], wakes: vec![] };
+        for write in writes {
+            commit.add(write)?;
+        }
+        Ok(commit)
+    }
+
+    fn add(&mut self, write: &Write) -> Result<(), StoreError> {
+        let (kind, id, change) = match write {
+            Write::CreateTask { task, .. } => {
+                (Kind::Task, task.id.to_string(), Change::Put(NewRecord::task(task)?))
+            }
+            Write::UpdateTask { before, after, .. } => {
+                let (record, moves) = (NewRecord::task(after)?, before.due != after.due);
+                (Kind::Task, before.id.to_string(), Change::Update { record, moves })
+            }
+            Write::Rearm { task, to } => (Kind::Task, task.id.to_string(), Change::Move(*to)),
+            Write::CreateExecution { execution, .. } => {
+                (Kind::Execution, execution.id.to_string(), Change::Put(NewRecord::execution(execution)?))
+            }
+            Write::UpdateExecution { before, after, .. } => {
+                let (record, moves) = (NewRecord::execution(after)?, before.due != after.due);
+                (Kind::Execution, before.id.to_string(), Change::Update { record, moves })
+            }
+            Write::RearmExecution { execution, to } => {
+                (Kind::Execution, execution.id.to_string(), Change::Move(*to))
+            }
+            Write::PutKey { record, .. } => {
+                (Kind::Key, record.key.to_string(), Change::Put(NewRecord::key(record)?))
+            }
+            Write::PutQueue { record } => {
+                (Kind::Queue, record.name.to_string(), Change::Put(NewRecord::queue(record)?))
+            }
+            Write::PutTick { record } => (Kind::Tick, String::new(), Change::Put(NewRecord::tick(record)?)),
+            Write::PutCron { after, .. } => {
+                (Kind::Cron, after.id.to_string(), Change::Put(NewRecord::cron(after)?))
+            }
+            Write::Wake { id, incarnation } => {
+                self.wakes.push((id.clone(), *incarnation));
+                return Ok(());
+            }
+            Write::ExtendBlob { at } => {
+                self.extensions.push(Extension::Blob(at.id, at.expires_at));
+                return Ok(());
+            }
+            Write::ExtendSegment { id, key, expires_at } => {
+                self.extensions.push(Extension::Segment(id.clone(), *key, *expires_at));
+                return Ok(());
+            }
+            Write::ExtendKey { key, expires_at } => {
+                self.extensions.push(Extension::Key(key.to_string(), *expires_at));
+                return Ok(());
+            }
+        };
+        if let Some(condition) = Condition::of(write) {
+            self.decided.push(Decided { kind, id, condition, change });
+        }
+        Ok(())
+    }
+
+    /// Reads the conditions, and makes the changes if they hold.
+    pub(crate) fn run(&self, connection: &Connection) -> Result<(), Failure> {
+        for extension in &self.extensions {
+            extension.run(connection)?;
+        }
+        let mut found = Vec::with_capacity(self.decided.len());
+        for decided in &self.decided {
+            found.push(find(connection, decided.kind, &decided.id)?);
+        }
+        let verdict = |(decided, found): (&Decided, &Option<(i64, Stored)>)| {
+            decided.condition.verdict(found.as_ref().map(|(_, stored)| stored))
+        };
+        let verdicts: Vec<Verdict> = self.decided.iter().zip(&found).map(verdict).collect();
+        match Ruling::of(&verdicts) {
+            Ruling::Done => {}
+            Ruling::Conflict(failed) => {
+                let mut current = None;
+                for index in failed {
+                    current = current.or(self.decided[index].current(connection)?);
+                }
+                return Err(StoreError::Conflict { current }.into());
+            }
+            Ruling::Write => {
+                for (decided, found) in self.decided.iter().zip(&found) {
+                    decided.run(connection, found.as_ref().map(|(row, _)| *row))?;
+                }
+            }
+        }
+        for (id, incarnation) in &self.wakes {
+            wake(connection, id, *incarnation)?;
+        }
+        Ok(())
+    }
+}
+
+/// The row of a record, and what conditions ask of it.
+fn find(connection: &Connection, kind: Kind, id: &str) -> Result<Option<(i64, Stored)>, rusqlite::Error> {
+    let mut statement = connection.prepare_cached(
+        "SELECT row, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at
+         FROM record WHERE kind = ?1 AND id = ?2",
+    )?;
+    statement.query_row(params![kind as i64, id], |row| Ok((row.get(0)?, stored(row, 1)?))).optional()
+}
+
+impl Decided {
+    /// Makes the change. `row` is the record's, if there is one.
+    fn run(&self, connection: &Connection, row: Option<i64>) -> Result<(), rusqlite::Error> {
+        match (&self.change, row) {
+            (Change::Put(record), row) => put(connection, self.kind, &self.id, record, row),
+            (Change::Update { record, moves }, Some(row)) => update(connection, record, row, *moves),
+            (Change::Move(due), Some(row)) => move_to(connection, *due, row),
+            // An update's condition holds only where there is a record.
+            (Change::Update { .. } | Change::Move(_), None) => Ok(()),
+        }
+    }
+
+    /// The record, for a caller whose write was refused.
+    fn current(&self, connection: &Connection) -> Result<Option<Current>, Failure> {
+        match self.kind {
+            Kind::Task => {
+                let task = read(connection, Kind::Task, &self.id, |read| read.task())?;
+                Ok(task.map(|task| Current::Task(Box::new(task))))
+            }
+            Kind::Execution => {
+                let execution = read(connection, Kind::Execution, &self.id, |read| read.execution())?;
+                Ok(execution.map(|execution| Current::Execution(Box::new(execution))))
+            }
+            Kind::Cron | Kind::Queue | Kind::Key | Kind::Tick => Ok(None),
+        }
+    }
+}
+
+fn put(
+    connection: &Connection,
+    kind: Kind,
+    id: &str,
+    record: &NewRecord,
+    row: Option<i64>,
+) -> Result<(), rusqlite::Error> {
+    let NewRecord { stored, list, queue, status, is_open, body } = record;
+    let mut statement = connection.prepare_cached(
+        "INSERT OR REPLACE INTO record (row, kind, id, incarnation, version, nonce, due_shard, due_at, due_kind, wakes,
+             expires_at, list, list_at, queue, status, is_open, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+    )?;
+    let due = stored.due;
+    statement.execute(params![
+        row,
+        kind as i64,
+        id,
+        stored.incarnation.map(|incarnation| bits(*incarnation.as_bytes())),
+        stored.version.cast_signed(),
+        bits(*stored.nonce.as_bytes()),
+        due.map(|due| due.shard),
+        due.map(|due| due.at.as_millis()),
+        due.map(|due| due.kind.letter()),
+        stored.wakes.cast_signed(),
+        stored.expires_at.map(Timestamp::as_millis),
+        list.as_ref().map(|(name, _)| name),
+        list.as_ref().map(|(_, at)| at.as_millis()),
+        queue,
+        status,
+        is_open,
+        body,
+    ])?;
+    Ok(())
+}
+
+fn update(connection: &Connection, record: &NewRecord, row: i64, moves: bool) -> Result<(), rusqlite::Error> {
+    let NewRecord { stored, list, queue: _, status, is_open, body } = record;
+    let mut statement = connection.prepare_cached(
+        "UPDATE record SET version = ?2, nonce = ?3, expires_at = ?4, list = ?5, list_at = ?6, status = ?7,
+             is_open = ?8, body = ?9
+         WHERE row = ?1",
+    )?;
+    statement.execute(params![
+        row,
+        stored.version.cast_signed(),
+        bits(*stored.nonce.as_bytes()),
+        stored.expires_at.map(Timestamp::as_millis),
+        list.as_ref().map(|(name, _)| name),
+        list.as_ref().map(|(_, at)| at.as_millis()),
+        status,
+        is_open,
+        body,
+    ])?;
+    match stored.due {
+        Some(due) if moves => move_to(connection, due, row),
+        None if moves => {
+            let mut statement = connection.prepare_cached(
+                "UPDATE record SET due_shard = NULL, due_at = NULL, due_kind = NULL WHERE row = ?1",
+            )?;
+            statement.execute([row]).map(|_| ())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn move_to(connection: &Connection, due: Due, row: i64) -> Result<(), rusqlite::Error> {
+    let mut statement = connection
+        .prepare_cached("UPDATE record SET due_shard = ?2, due_at = ?3, due_kind = ?4 WHERE row = ?1")?;
+    statement.execute(params![row, due.shard, due.at.as_millis(), due.kind.letter()]).map(|_| ())
+}
+
+/// Only one that is open: another one has nothing to go on with.
+fn wake(connection: &Connection, id: &ExecutionId, incarnation: Incarnation) -> Result<(), rusqlite::Error> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE record SET wakes = wakes + 1 WHERE kind = ?1 AND id = ?2 AND incarnation = ?3 AND is_open",
+    )?;
+    let incarnation = bits(*incarnation.as_bytes());
+    statement.execute(params![Kind::Execution as i64, id.as_str(), incarnation]).map(|_| ())
+}
+
+impl Extension {
+    fn run(&self, connection: &Connection) -> Result<(), rusqlite::Error> {
+        match self {
+            Self::Blob(id, expires_at) => {
+                let mut statement = connection
+                    .prepare_cached("UPDATE blob SET expires_at = max(expires_at, ?2) WHERE id = ?1")?;
+                statement.execute(params![id.as_bytes(), expires_at.as_millis()])?;
+            }
+            Self::Segment(id, key, expires_at) => {
+                let mut statement = connection.prepare_cached(
+                    "UPDATE segment SET expires_at = max(expires_at, ?6)
+                     WHERE execution = ?1 AND incarnation = ?2 AND run = ?3 AND number = ?4 AND mark = ?5",
+                )?;
+                statement.execute(params![
+                    id.as_str(),
+                    bits(*key.incarnation.as_bytes()),
+                    key.run,
+                    key.number,
+                    bits(*key.mark.as_bytes()),
+                    expires_at.as_millis(),
+                ])?;
+            }
+            Self::Key(key, expires_at) => {
+                let mut statement = connection
+                    .prepare_cached("UPDATE record SET expires_at = ?3 WHERE kind = ?1 AND id = ?2")?;
+                statement.execute(params![Kind::Key as i64, key, expires_at.as_millis()])?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! Reading records, the due index and lists.
+
+use rusqlite::{Connection, Row, ToSql, params};
+use tickover_core::cron::Cron;
+use tickover_core::id::{ExecutionId, RecordId, TaskId, WorkflowName};
+use tickover_core::time::Timestamp;
+use tickover_service::cursor::{self, Position};
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
+
+use crate::error::Failure;
+use crate::record::{CRONS, DEAD, Kind, Read, due, list_of, stored};
+
+/// One record.
+pub(crate) fn record<T>(
+    connection: &Connection,
+    kind: Kind,
+    id: &str,
+    parse: impl FnOnce(Read<'_>) -> Result<T, StoreError>,
+) -> Result<Option<T>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at
+         FROM record WHERE kind = ?1 AND id = ?2",
+    )?;
+    let mut rows = statement.query(params![kind as i64, id])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some(parse_row(row, id, parse)?))
+}
+
+fn parse_row<T>(
+    row: &Row<'_>,
+    id: &str,
+    parse: impl FnOnce(Read<'_>) -> Result<T, StoreError>,
+) -> Result<T, Failure> {
+    let body = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+    Ok(parse(Read { id, body, stored: stored(row, 1)? })?)
+}
+
+/// Several records of a kind; absent ones are left out, and one that is asked for twice comes once.
+pub(crate) fn records<'a, T>(
+    connection: &Connection,
+    kind: Kind,
+    ids: impl Iterator<Item = &'a str>,
+    parse: impl Fn(Read<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, Failure> {
+    let mut ids: Vec<&str> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        found.extend(record(connection, kind, id, &parse)?);
+    }
+    Ok(found)
+}
+
+/// All records of a kind, by id.
+pub(crate) fn all<T>(
+    connection: &Connection,
+    kind: Kind,
+    parse: impl Fn(Read<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at, id
+         FROM record WHERE kind = ?1 ORDER BY id",
+    )?;
+    let mut rows = statement.query([kind as i64])?;
+    let mut found = vec![];
+    while let Some(row) = rows.next()? {
+        let id = row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)?;
+        found.push(parse_row(row, id, &parse)?);
+    }
+    Ok(found)
+}
+
+/// A part of the due index, earliest first.
+pub(crate) fn due_entries(
+    connection: &Connection,
+    range: DueRange,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<Page<DueEntry>, Failure> {
+    let listing = format!("due {}", range.shard);
+    let after = after(&listing, cursor)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT kind, id, due_shard, due_at, due_kind FROM record
+         WHERE due_shard = ?1 AND due_at BETWEEN ?2 AND ?3 AND (due_at, kind, id) > (?4, ?5, ?6)
+         ORDER BY due_at, kind, id LIMIT ?7",
+    )?;
+    let from = range.from.as_millis().max(after.at);
+    let until = range.until.as_millis();
+    let mut rows =
+        statement.query(params![range.shard, from, until, after.at, after.kind, after.id, limit + 1])?;
+    let mut found = vec![];
+    while let Some(row) = rows.next()? {
+        let (Some(record), Some(due)) = (Kind::record(row.get(0)?, row.get(1)?)?, due(row, 2)?) else {
+            continue;
+        };
+        found.push(DueEntry { record, due_at: due.at, kind: due.kind });
+    }
+    Ok(page(found, limit, &listing, |entry| Position { at: entry.due_at, record: entry.record.clone() }))
+}
+
+/// Ids of tasks.
+pub(crate) fn tasks(
+    connection: &Connection,
+    listing: Listing,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<Page<TaskId>, Failure> {
+    let name = format!("{listing:?}");
+    let positions = match listing {
+        Listing::Live { shard } => {
+            let after = after(&name, cursor)?;
+            positions(
+                connection,
+                "SELECT kind, id, due_at FROM record
+                 WHERE due_shard = ?1 AND due_at >= ?2 AND (due_at, kind, id) > (?2, ?3, ?4) AND kind = 0
+                 ORDER BY due_at, kind, id LIMIT ?5",
+                params![shard, after.at, after.kind, after.id, limit + 1],
+            )?
+        }
+        Listing::Dead => list(connection, DEAD, &before(&name, cursor)?, limit)?,
+        Listing::All => {
+            let after = after(&name, cursor)?;
+            positions(
+                connection,
+                "SELECT kind, id, 0 FROM record WHERE kind = 0 AND id > ?1 ORDER BY id LIMIT ?2",
+                params![after.id, limit + 1],
+            )?
+        }
+    };
+    let page = page(positions, limit, &name, Position::clone);
+    let task = |position: Position| match position.record {
+        RecordId::Task(id) => Some(id),
+        RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
+    };
+    Ok(Page { items: page.items.into_iter().filter_map(task).collect(), next: page.next })
+}
+
+/// Ids of a workflow's executions, latest first.
+pub(crate) fn executions(
+    connection: &Connection,
+    workflow: &WorkflowName,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<Page<ExecutionId>, Failure> {
+    let name = list_of(workflow);
+    let page = page(list(connection, &name, &before(&name, cursor)?, limit)?, limit, &name, Position::clone);
+    let execution = |position: Position| match position.record {
+        RecordId::Execution(id) => Some(id),
+        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
+    };
+    Ok(Page { items: page.items.into_iter().filter_map(execution).collect(), next: page.next })
+}
+
+/// Crons that aren't deleted, in the order in which they were made.
+pub(crate) fn crons(
+    connection: &Connection,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<Page<Cron>, Failure> {
+    let after = after(CRONS, cursor)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at, id
+         FROM record WHERE list = ?1 AND (list_at, id) > (?2, ?3) ORDER BY list_at, id LIMIT ?4",
+    )?;
+    let mut rows = statement.query(params![CRONS, after.at, after.id, limit + 1])?;
+    let mut found = vec![];
+    while let Some(row) = rows.next()? {
+        let id = row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)?;
+        found.push(parse_row(row, id, |read| read.cron())?);
+    }
+    let position = |cron: &Cron| Position { at: cron.created_at, record: RecordId::Cron(cron.id.clone()) };
+    Ok(page(found, limit, CRONS, position))
+}
+
+/// A position as columns are compared with it.
+struct Bound {
+    at: i64,
+    kind: i64,
+    id: String,
+}
+
+impl Bound {
+    fn of(position: &Position) -> Self {
+        let kind = Kind::of(&position.record) as i64;
+        Self { at: position.at.as_millis(), kind, id: position.record.as_str().to_owned() }
+    }
+}
+
+/// Where an ascending listing goes on. Before all ids lies the empty one.
+fn after(listing: &str, cursor: Option<&str>) -> Result<Bound, StoreError> {
+    let start = Bound { at: i64::MIN, kind: 0, id: String::new() };
+    cursor.map_or(Ok(start), |cursor| Ok(Bound::of(&cursor::decode(listing, cursor)?)))
+}
+
+/// Where a descending listing goes on. No instant that a record may have is as late as the last one.
+fn before(listing: &str, cursor: Option<&str>) -> Result<Bound, StoreError> {
+    let start = Bound { at: i64::MAX, kind: 0, id: String::new() };
+    cursor.map_or(Ok(start), |cursor| Ok(Bound::of(&cursor::decode(listing, cursor)?)))
+}
+
+/// A list, latest first.
+fn list(connection: &Connection, name: &str, before: &Bound, limit: usize) -> Result<Vec<Position>, Failure> {
+    positions(
+        connection,
+        "SELECT kind, id, list_at FROM record WHERE list = ?1 AND (list_at, id) < (?2, ?3)
+         ORDER BY list_at DESC, id DESC LIMIT ?4",
+        params![name, before.at, before.id, limit + 1],
+    )
+}
+
+/// The positions that a query finds: kind, id and instant.
+fn positions(connection: &Connection, sql: &str, with: &[&dyn ToSql]) -> Result<Vec<Position>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(with)?;
+    let mut found = vec![];
+    while let Some(row) = rows.next()? {
+        let Some(record) = Kind::record(row.get(0)?, row.get(1)?)? else { continue };
+        found.push(Position { at: Timestamp::from_millis(row.get(2)?), record });
+    }
+    Ok(found)
+}
+
+/// A page of what was found, where one more than `limit` was asked for to see whether there is more.
+fn page<T>(mut found: Vec<T>, limit: usize, listing: &str, position: impl Fn(&T) -> Position) -> Page<T> {
+    let is_last = found.len() <= limit;
+    found.truncate(limit);
+    let next = if is_last { None } else { found.last().map(|last| cursor::encode(listing, &position(last))) };
+    Page { items: found, next }
+}

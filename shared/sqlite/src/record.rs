@@ -1,0 +1,200 @@
+//! Records as rows, and back.
+
+use rusqlite::Row;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tickover_core::cron::{self, Cron};
+use tickover_core::due::{Due, DueKind};
+use tickover_core::execution::{self, Execution};
+use tickover_core::id::{CronId, ExecutionId, Incarnation, Nonce, QueueName, RecordId, TaskId, WorkflowName};
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::task::{self, Outcome, Task};
+use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
+use tickover_service::condition::Stored;
+use tickover_service::ports::StoreError;
+
+/// The list of tasks that need an operator: failed and timed out.
+pub(crate) const DEAD: &str = "dead";
+/// The list of tasks that have ended otherwise.
+pub(crate) const DONE: &str = "done";
+/// The list of crons that aren't deleted.
+pub(crate) const CRONS: &str = "crons";
+
+/// The list of a workflow's executions.
+pub(crate) fn list_of(workflow: &WorkflowName) -> String {
+    format!("workflow {workflow}")
+}
+
+/// Which table of its own a record would have. The numbers are stored, and order listings as [`RecordId`] does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Task = 0,
+    Execution = 1,
+    Cron = 2,
+    Queue = 3,
+    Key = 4,
+    Tick = 5,
+}
+
+impl Kind {
+    /// The record of this stored kind and id; `None` for what lies in no listing.
+    pub(crate) fn record(kind: i64, id: String) -> Result<Option<RecordId>, StoreError> {
+        let wrong = |what: &str| corrupt(format!("the id of a {what} isn't one"));
+        Ok(Some(match kind {
+            0 => RecordId::Task(TaskId::parse(id).map_err(|_| wrong("task"))?),
+            1 => RecordId::Execution(ExecutionId::parse(id).map_err(|_| wrong("execution"))?),
+            2 => RecordId::Cron(CronId::parse(id).map_err(|_| wrong("cron"))?),
+            3 => RecordId::Queue(QueueName::parse(id).map_err(|_| wrong("queue"))?),
+            _ => return Ok(None),
+        }))
+    }
+
+    pub(crate) const fn of(record: &RecordId) -> Self {
+        match record {
+            RecordId::Task(_) => Self::Task,
+            RecordId::Execution(_) => Self::Execution,
+            RecordId::Cron(_) => Self::Cron,
+            RecordId::Queue(_) => Self::Queue,
+        }
+    }
+}
+
+/// A record that is to be written.
+#[derive(Debug)]
+pub(crate) struct NewRecord {
+    pub(crate) stored: Stored,
+    pub(crate) list: Option<(String, Timestamp)>,
+    pub(crate) queue: Option<String>,
+    pub(crate) status: Option<&'static str>,
+    /// Whether it is an execution that has no outcome yet.
+    pub(crate) is_open: bool,
+    pub(crate) body: String,
+}
+
+impl NewRecord {
+    pub(crate) fn task(task: &Task) -> Result<Self, StoreError> {
+        let list = task.ended().map(|ended| match ended.outcome {
+            Outcome::Failed { .. } | Outcome::TimedOut { .. } => (DEAD.to_owned(), ended.ended_at),
+            Outcome::Completed { .. } | Outcome::Cancelled { .. } | Outcome::Skipped => {
+                (DONE.to_owned(), ended.ended_at)
+            }
+        });
+        let (queue, status) = (Some(task.queue.to_string()), Some(task.status().as_str()));
+        Ok(Self { stored: task.into(), list, queue, status, is_open: false, body: body(task)? })
+    }
+
+    pub(crate) fn execution(execution: &Execution) -> Result<Self, StoreError> {
+        let list = Some((list_of(&execution.workflow), execution.created_at));
+        let (queue, status) = (Some(execution.queue.to_string()), Some(execution.status().as_str()));
+        let is_open = execution.closed().is_none();
+        Ok(Self { stored: execution.into(), list, queue, status, is_open, body: body(execution)? })
+    }
+
+    pub(crate) fn cron(cron: &Cron) -> Result<Self, StoreError> {
+        let list = (!cron.is_deleted()).then(|| (CRONS.to_owned(), cron.created_at));
+        Ok(Self { list, ..Self::plain(cron.into(), body(cron)?) })
+    }
+
+    pub(crate) fn queue(queue: &QueueRecord) -> Result<Self, StoreError> {
+        Ok(Self::plain(queue.into(), body(queue)?))
+    }
+
+    pub(crate) fn key(key: &KeyRecord) -> Result<Self, StoreError> {
+        Ok(Self::plain(key.into(), body(key)?))
+    }
+
+    pub(crate) fn tick(tick: &TickRecord) -> Result<Self, StoreError> {
+        Ok(Self::plain(tick.into(), body(tick)?))
+    }
+
+    fn plain(stored: Stored, body: String) -> Self {
+        Self { stored, list: None, queue: None, status: None, is_open: false, body }
+    }
+}
+
+/// Reads what conditions ask for, from these columns: incarnation, version, nonce, the three of the due slot, wakes and
+/// expiry. The first of them is at `first`.
+pub(crate) fn stored(row: &Row<'_>, first: usize) -> Result<Stored, rusqlite::Error> {
+    Ok(Stored {
+        incarnation: row
+            .get::<_, Option<i64>>(first)?
+            .map(|bits| Incarnation::from_bytes(bits.to_be_bytes())),
+        version: row.get::<_, i64>(first + 1)?.cast_unsigned(),
+        nonce: Nonce::from_bytes(row.get::<_, i64>(first + 2)?.to_be_bytes()),
+        due: due(row, first + 3)?,
+        wakes: row.get::<_, i64>(first + 6)?.cast_unsigned(),
+        expires_at: row.get::<_, Option<i64>>(first + 7)?.map(Timestamp::from_millis),
+    })
+}
+
+/// Reads the three columns of a due slot.
+pub(crate) fn due(row: &Row<'_>, first: usize) -> Result<Option<Due>, rusqlite::Error> {
+    let Some(shard) = row.get::<_, Option<u16>>(first)? else { return Ok(None) };
+    let at = Timestamp::from_millis(row.get(first + 1)?);
+    let letter = row.get_ref(first + 2)?.as_str()?;
+    let kind = DueKind::of_letter(letter).ok_or_else(|| {
+        rusqlite::Error::InvalidColumnType(first + 2, "due_kind".to_owned(), rusqlite::types::Type::Text)
+    })?;
+    Ok(Some(Due { at, kind, shard }))
+}
+
+/// Eight random bytes as their column has them.
+pub(crate) const fn bits(bytes: [u8; 8]) -> i64 {
+    i64::from_be_bytes(bytes)
+}
+
+/// A record as it is stored: its body, and the columns that may have changed without it.
+pub(crate) struct Read<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) body: &'a str,
+    pub(crate) stored: Stored,
+}
+
+impl Read<'_> {
+    pub(crate) fn task(&self) -> Result<Task, StoreError> {
+        let task: Task = self.parse("task", |task: &Task| task.format == task::FORMAT)?;
+        Ok(Task { due: self.stored.due, ..task })
+    }
+
+    pub(crate) fn execution(&self) -> Result<Execution, StoreError> {
+        let execution: Execution =
+            self.parse("execution", |execution: &Execution| execution.format == execution::FORMAT)?;
+        Ok(Execution { due: self.stored.due, wakes: self.stored.wakes, ..execution })
+    }
+
+    pub(crate) fn cron(&self) -> Result<Cron, StoreError> {
+        let cron: Cron = self.parse("cron", |cron: &Cron| cron.format == cron::FORMAT)?;
+        Ok(Cron { due: self.stored.due, ..cron })
+    }
+
+    pub(crate) fn queue(&self) -> Result<QueueRecord, StoreError> {
+        self.parse("queue", |_| true)
+    }
+
+    pub(crate) fn key(&self) -> Result<KeyRecord, StoreError> {
+        let key: KeyRecord = self.parse("idempotency key", |_| true)?;
+        Ok(KeyRecord { expires_at: self.stored.expires_at.unwrap_or(key.expires_at), ..key })
+    }
+
+    pub(crate) fn tick(&self) -> Result<TickRecord, StoreError> {
+        self.parse("tick", |_| true)
+    }
+
+    /// What serde has to say of a body it can't read would quote it, and that may be a payload.
+    fn parse<T: DeserializeOwned>(&self, what: &str, is_known: impl Fn(&T) -> bool) -> Result<T, StoreError> {
+        let parsed: Option<T> = serde_json::from_str(self.body).ok();
+        parsed.filter(is_known).ok_or_else(|| {
+            corrupt(format!("the record of {what} {:?} isn't of a format that this build reads", self.id))
+        })
+    }
+}
+
+/// A record or part as JSON.
+pub(crate) fn body<T: Serialize>(record: &T) -> Result<String, StoreError> {
+    serde_json::to_string(record).map_err(|_| corrupt("a record can't be serialised".to_owned()))
+}
+
+pub(crate) fn corrupt(reason: String) -> StoreError {
+    StoreError::Corrupt { reason }
+}

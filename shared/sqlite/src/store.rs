@@ -1,0 +1,239 @@
+//! The store: opening it, and the calls of the port.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use tickover_core::cron::Cron;
+use tickover_core::decision::Write;
+use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::id::{
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, TaskId, WorkflowName,
+};
+use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::task::Task;
+use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
+
+use crate::commit::Commit;
+use crate::error::{Failure, OpenError, engine};
+use crate::part::{self, Mark, NewPart};
+use crate::record::Kind;
+use crate::writer::{Job, Shared, Writer, lock};
+use crate::{expiry, read, schema};
+
+/// Connections that are kept for readers. More are opened while more read at once, and closed after that.
+const READERS_KEPT: usize = 8;
+
+/// A store in a file, or in memory.
+pub struct SqliteStore {
+    // Closed in this order: the log is moved into the file by the last connection, which is the writer's.
+    readers: Readers,
+    writer: Writer,
+    /// Held while the file is open; the system lets go of it however the process ends.
+    _lock: Option<File>,
+}
+
+/// The connections that read.
+enum Readers {
+    /// Of a file: as many as read at once.
+    Pool { path: PathBuf, idle: Mutex<Vec<Connection>> },
+    /// In memory: the one there is.
+    Shared(Shared),
+}
+
+impl SqliteStore {
+    /// Opens the database in `path`, and makes it if there is none. Blocks while it does so.
+    ///
+    /// One process has a file open at a time, whatever name it is opened under.
+    pub fn file(path: &Path) -> Result<Self, OpenError> {
+        // SQLite takes "", ":memory:" and "file:…" for other things than a file's name. An absolute path is none of them.
+        let fail = |source| OpenError::File { path: path.to_owned(), source };
+        let path = std::path::absolute(path).map_err(fail)?;
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(fail)?;
+        }
+        let lock = acquire(&path)?;
+        let writer = Writer::thread(Arc::new(Mutex::new(schema::open_writer(Some(&path))?))).map_err(fail)?;
+        let readers = Readers::Pool { path, idle: Mutex::default() };
+        Ok(Self { readers, writer, _lock: Some(lock) })
+    }
+
+    /// An empty database in memory, which is forgotten when it is dropped.
+    pub fn memory() -> Result<Self, OpenError> {
+        let connection = Arc::new(Mutex::new(schema::open_writer(None)?));
+        Ok(Self {
+            readers: Readers::Shared(Arc::clone(&connection)),
+            writer: Writer::Inline(connection),
+            _lock: None,
+        })
+    }
+
+    /// Deletes what has expired by that instant, a batch after the other: how many rows. Other writes go on in between.
+    pub async fn delete_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let mut deleted = 0;
+        loop {
+            let batch = self.writer.run(Job::DeleteExpired(now)).await?;
+            deleted += batch;
+            if batch < expiry::BATCH {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    /// Reads on a connection of its own.
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, StoreError> {
+        match &self.readers {
+            Readers::Shared(connection) => Ok(read(&lock(connection))?),
+            Readers::Pool { path, idle } => {
+                let idle = || idle.lock().unwrap_or_else(PoisonError::into_inner);
+                let kept = idle().pop();
+                let connection = match kept {
+                    Some(connection) => connection,
+                    None => schema::open_reader(path).map_err(|error| engine(&error))?,
+                };
+                let answer = read(&connection);
+                let mut idle = idle();
+                if idle.len() < READERS_KEPT {
+                    idle.push(connection);
+                }
+                Ok(answer?)
+            }
+        }
+    }
+}
+
+/// The lock on the file itself, which holds whatever path leads to it.
+fn acquire(path: &Path) -> Result<File, OpenError> {
+    let fail = |source| OpenError::File { path: path.to_owned(), source };
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
+        Err(std::fs::TryLockError::Error(source)) => Err(fail(source)),
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        self.read(|connection| read::record(connection, Kind::Task, id.as_str(), |read| read.task()))
+    }
+
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        let ids = ids.iter().map(TaskId::as_str);
+        self.read(|connection| read::records(connection, Kind::Task, ids, |read| read.task()))
+    }
+
+    async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
+        self.writer.run(Job::Commit(Commit::new(writes)?)).await.map(|_| ())
+    }
+
+    async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
+        self.writer.run(Job::Part(NewPart::blob(at, body))).await.map(|_| ())
+    }
+
+    async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
+        self.read(|connection| part::blob(connection, id))
+    }
+
+    async fn due(
+        &self,
+        range: DueRange,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<DueEntry>, StoreError> {
+        self.read(|connection| read::due_entries(connection, range, limit, cursor))
+    }
+
+    async fn list(
+        &self,
+        listing: Listing,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError> {
+        self.read(|connection| read::tasks(connection, listing, limit, cursor))
+    }
+
+    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        self.read(|connection| {
+            read::record(connection, Kind::Execution, id.as_str(), |read| read.execution())
+        })
+    }
+
+    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
+        let ids = ids.iter().map(ExecutionId::as_str);
+        self.read(|connection| read::records(connection, Kind::Execution, ids, |read| read.execution()))
+    }
+
+    async fn list_executions(
+        &self,
+        workflow: &WorkflowName,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        self.read(|connection| read::executions(connection, workflow, limit, cursor))
+    }
+
+    async fn put_segment(
+        &self,
+        id: &ExecutionId,
+        key: &SegmentKey,
+        segment: &Segment,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let part = NewPart::segment(id, key, segment, expires_at)?;
+        self.writer.run(Job::Part(part)).await.map(|_| ())
+    }
+
+    async fn segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        run: u32,
+    ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
+        self.read(|connection| part::segments(connection, id, incarnation, run))
+    }
+
+    async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
+        let marked = self.writer.run(Job::Mark(Mark { parent: parent.clone(), slot, expires_at })).await?;
+        Ok(u16::try_from(marked).unwrap_or(u16::MAX))
+    }
+
+    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
+        self.read(|connection| read::record(connection, Kind::Cron, id.as_str(), |read| read.cron()))
+    }
+
+    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
+        self.read(|connection| read::crons(connection, limit, cursor))
+    }
+
+    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
+        self.read(|connection| read::record(connection, Kind::Queue, name.as_str(), |read| read.queue()))
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        self.read(|connection| read::all(connection, Kind::Queue, |read| read.queue()))
+    }
+
+    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
+        self.read(|connection| read::record(connection, Kind::Tick, "", |read| read.tick()))
+    }
+
+    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
+        self.read(|connection| read::record(connection, Kind::Key, &digest.to_string(), |read| read.key()))
+    }
+}
