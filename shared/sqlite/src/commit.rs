@@ -195,11 +195,11 @@ fn put(
     record: &NewRecord,
     row: Option<i64>,
 ) -> Result<(), rusqlite::Error> {
-    let NewRecord { stored, list, queue, status, is_open, body } = record;
+    let NewRecord { stored, list, queue, status, ready_at, is_open, body } = record;
     let mut statement = connection.prepare_cached(
         "INSERT OR REPLACE INTO record (row, kind, id, incarnation, version, nonce, due_shard, due_at, due_kind, wakes,
-             expires_at, list, list_at, queue, status, is_open, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+             expires_at, list, list_at, queue, status, ready_at, is_open, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
     )?;
     let due = stored.due;
     statement.execute(params![
@@ -218,6 +218,7 @@ fn put(
         list.as_ref().map(|(_, at)| at.as_millis()),
         queue,
         status,
+        ready_at.map(Timestamp::as_millis),
         is_open,
         body,
     ])?;
@@ -225,10 +226,10 @@ fn put(
 }
 
 fn update(connection: &Connection, record: &NewRecord, row: i64, moves: bool) -> Result<(), rusqlite::Error> {
-    let NewRecord { stored, list, queue: _, status, is_open, body } = record;
+    let NewRecord { stored, list, queue: _, status, ready_at, is_open, body } = record;
     let mut statement = connection.prepare_cached(
         "UPDATE record SET version = ?2, nonce = ?3, expires_at = ?4, list = ?5, list_at = ?6, status = ?7,
-             is_open = ?8, body = ?9
+             ready_at = ?8, is_open = ?9, body = ?10
          WHERE row = ?1",
     )?;
     statement.execute(params![
@@ -239,6 +240,7 @@ fn update(connection: &Connection, record: &NewRecord, row: i64, moves: bool) ->
         list.as_ref().map(|(name, _)| name),
         list.as_ref().map(|(_, at)| at.as_millis()),
         status,
+        ready_at.map(Timestamp::as_millis),
         is_open,
         body,
     ])?;

@@ -8,7 +8,7 @@ use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::{self, Execution};
 use tickover_core::id::{CronId, ExecutionId, Incarnation, Nonce, QueueName, RecordId, TaskId, WorkflowName};
 use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::{self, Outcome, Task};
+use tickover_core::task::{self, Outcome, State, Task};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::condition::Stored;
@@ -67,6 +67,8 @@ pub(crate) struct NewRecord {
     pub(crate) list: Option<(String, Timestamp)>,
     pub(crate) queue: Option<String>,
     pub(crate) status: Option<&'static str>,
+    /// From when on workers may have it, if it is a task that is pending.
+    pub(crate) ready_at: Option<Timestamp>,
     /// Whether it is an execution that has no outcome yet.
     pub(crate) is_open: bool,
     pub(crate) body: String,
@@ -80,15 +82,19 @@ impl NewRecord {
                 (DONE.to_owned(), ended.ended_at)
             }
         });
+        let ready_at = match &task.state {
+            State::Pending(pending) => Some(pending.available_at),
+            State::Running(_) | State::Ended(_) => None,
+        };
         let (queue, status) = (Some(task.queue.to_string()), Some(task.status().as_str()));
-        Ok(Self { stored: task.into(), list, queue, status, is_open: false, body: body(task)? })
+        Ok(Self { list, queue, status, ready_at, ..Self::plain(task.into(), body(task)?) })
     }
 
     pub(crate) fn execution(execution: &Execution) -> Result<Self, StoreError> {
         let list = Some((list_of(&execution.workflow), execution.created_at));
         let (queue, status) = (Some(execution.queue.to_string()), Some(execution.status().as_str()));
         let is_open = execution.closed().is_none();
-        Ok(Self { stored: execution.into(), list, queue, status, is_open, body: body(execution)? })
+        Ok(Self { list, queue, status, is_open, ..Self::plain(execution.into(), body(execution)?) })
     }
 
     pub(crate) fn cron(cron: &Cron) -> Result<Self, StoreError> {
@@ -109,7 +115,7 @@ impl NewRecord {
     }
 
     fn plain(stored: Stored, body: String) -> Self {
-        Self { stored, list: None, queue: None, status: None, is_open: false, body }
+        Self { stored, list: None, queue: None, status: None, ready_at: None, is_open: false, body }
     }
 }
 

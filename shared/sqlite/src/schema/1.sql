@@ -20,6 +20,8 @@ CREATE TABLE record (
     list_at INTEGER,
     queue TEXT,
     status TEXT,
+    -- From when on workers may have a task that is pending.
+    ready_at INTEGER,
     -- Whether an execution has no outcome yet, so that it can be woken.
     is_open INTEGER NOT NULL,
     expires_at INTEGER,
@@ -28,6 +30,7 @@ CREATE TABLE record (
 CREATE UNIQUE INDEX record_by_id ON record (kind, id);
 CREATE INDEX record_by_due ON record (due_shard, due_at, kind, id, due_kind) WHERE due_at IS NOT NULL;
 CREATE INDEX record_by_list ON record (list, list_at, id) WHERE list IS NOT NULL;
+CREATE INDEX record_by_queue ON record (queue, ready_at, id, incarnation) WHERE ready_at IS NOT NULL;
 CREATE INDEX record_by_expiry ON record (expires_at) WHERE expires_at IS NOT NULL;
 
 -- Payloads too large for their record.
