@@ -1,7 +1,7 @@
-//! A task's control record as an item, and back; in the modules below, every other sort of item.
+//! A task's control record as an item, and back; the modules below do the same for every other kind of item.
 //!
-//! An item is the record's own serialised form, except that the id lies in the key and the place in the due
-//! index in attributes of its own.
+//! An item is the record's own serialised form, except that the id is in the key, and the due slot has its own
+//! attributes.
 
 pub(crate) mod cron;
 pub(crate) mod execution;
@@ -22,15 +22,15 @@ use crate::key::{self, Key};
 use crate::page::list::List;
 use record::{from_item, to_item};
 
-/// An item as the SDK has it.
+/// An item in the SDK's form.
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
-/// Beyond these magnitudes a number is stored as the bound: `DynamoDB` refuses exponents of more than about 125,
-/// and no factor or fraction that far out makes a difference to a delay of whole milliseconds.
+/// Beyond these magnitudes a number is stored as the bound: `DynamoDB` refuses exponents of more than about 125, and no
+/// factor or fraction that extreme makes a difference to a delay of whole milliseconds.
 const LARGEST_FLOAT: f64 = 1e30;
 const SMALLEST_FLOAT: f64 = 1e-30;
 
-/// The fields of a task that its item has elsewhere.
+/// The fields of a task that are elsewhere in its item.
 const KNOWN: [&str; 2] = [field::ID, field::DUE];
 
 pub(crate) fn of_task(task: &Task) -> Result<Item, StoreError> {
@@ -44,7 +44,7 @@ pub(crate) fn of_task(task: &Task) -> Result<Item, StoreError> {
     Ok(item)
 }
 
-/// What a task's item has instead of the fields that lie in its keys.
+/// The attributes of a task's item for the fields that are in its keys.
 fn added(task: &Task) -> Item {
     let mut item = Item::new();
     if let Some(due) = task.due {
@@ -60,16 +60,16 @@ fn added(task: &Task) -> Item {
     item
 }
 
-/// The attributes of a task's item that an update may change: those that aren't as they were, before and after. One
-/// that is only there before is gone; one that is there twice may still be the same.
+/// The attributes of a task's item that an update may change, before and after. An attribute that is only in the first
+/// is removed; one that is in both may still have the same value.
 pub(crate) fn changes(before: &Task, after: &Task) -> Result<(Item, Item), StoreError> {
     let difference = record::difference(storable(before).as_ref(), storable(after).as_ref(), &KNOWN)
         .map_err(|_| corrupt(format!("the record of task {} can't be serialised", after.id)))?;
     Ok(difference.between(added(before), added(after)))
 }
 
-/// A place in the due index as attributes. They are written together or not at all: half of a new place and half of
-/// one that a tick wrote meanwhile would be a place that no decision asked for.
+/// The attributes of a due slot. They are written together or not at all: half of a new due slot and half of one that a
+/// tick wrote meanwhile would be a due slot that no decision asked for.
 pub(crate) fn due_attributes(due: Due) -> [(&'static str, AttributeValue); 3] {
     [
         (DUE_SHARD, shard_value(due.shard)),
@@ -78,26 +78,26 @@ pub(crate) fn due_attributes(due: Due) -> [(&'static str, AttributeValue); 3] {
     ]
 }
 
-/// A shard as the index's key has it.
+/// A shard as the value of the index's key.
 pub(crate) fn shard_value(shard: u16) -> AttributeValue {
     AttributeValue::S(shard.to_string())
 }
 
-/// The stored name of what is due.
+/// The stored name of a kind.
 pub(crate) fn kind_name(kind: DueKind) -> String {
     match serde_json::to_value(kind) {
         Ok(serde_json::Value::String(name)) => name,
-        // The kinds are plain variants, and those become strings.
+        // The kinds are plain variants, which serialise as strings.
         Ok(_) | Err(_) => String::new(),
     }
 }
 
-/// What is due, by its stored name.
+/// The kind of a stored name.
 pub(crate) fn kind_named(name: &AttributeValue) -> Option<DueKind> {
     serde_json::from_value(name.as_s().ok()?.as_str().into()).ok()
 }
 
-/// Reads a task. The format is checked before anything else is looked at.
+/// Reads a task. The format is checked before anything else.
 pub(crate) fn to_task(mut item: Item) -> Result<Task, StoreError> {
     let id = string(&item, PK).and_then(key::task_id);
     let id =
@@ -105,14 +105,14 @@ pub(crate) fn to_task(mut item: Item) -> Result<Task, StoreError> {
     check_format(&item, FORMAT, &format!("task {id}"))?;
     let due = read_due(&item, &format!("task {id}"))?;
     item.insert(field::ID.to_owned(), AttributeValue::S(id.to_string()));
-    // What serde has to say of a value it can't read quotes the value, and that may be a payload.
+    // Serde's message for a value that it can't read quotes the value, which may be a payload.
     let mut task: Task =
         from_item(item).map_err(|_| corrupt(format!("the item of task {id} isn't of its own format")))?;
     task.due = due;
     Ok(task)
 }
 
-/// Refuses an item of any other format than this one.
+/// Refuses an item of any other format.
 pub(crate) fn check_format(item: &Item, expected: u8, what: &str) -> Result<(), StoreError> {
     let found = item.get(attribute::FORMAT).and_then(|value| value.as_n().ok());
     match found {
@@ -124,7 +124,7 @@ pub(crate) fn check_format(item: &Item, expected: u8, what: &str) -> Result<(), 
     }
 }
 
-/// A record's place in the due index, if it has one.
+/// A record's due slot, if it has one.
 pub(crate) fn read_due(item: &Item, what: &str) -> Result<Option<Due>, StoreError> {
     let Some(at) = number(item, DUE_AT) else {
         return Ok(None);
@@ -137,7 +137,7 @@ pub(crate) fn read_due(item: &Item, what: &str) -> Result<Option<Due>, StoreErro
     }
 }
 
-/// The record with its fractions as `DynamoDB` takes them.
+/// The record with its fractions in the range of `DynamoDB`.
 fn storable(task: &Task) -> Cow<'_, Task> {
     let backoff = task.retry.backoff.clamp(SMALLEST_FLOAT, LARGEST_FLOAT);
     let progress = task.progress.map(|progress| if progress < SMALLEST_FLOAT { 0.0 } else { progress });
@@ -161,7 +161,7 @@ pub(crate) fn millis(at: Timestamp) -> AttributeValue {
     AttributeValue::N(at.as_millis().to_string())
 }
 
-/// An instant in seconds, rounded up, as the time to live has it.
+/// An instant in seconds, rounded up, as the time to live needs it.
 pub(crate) fn seconds(at: Timestamp) -> AttributeValue {
     AttributeValue::N(at.as_secs_ceil().to_string())
 }
@@ -174,7 +174,7 @@ pub(crate) fn number(item: &Item, name: &str) -> Option<i64> {
     item.get(name)?.as_n().ok()?.parse().ok()
 }
 
-/// The error for what should not be in the table.
+/// The error for an item that should not be in the table.
 pub(crate) fn corrupt(reason: String) -> StoreError {
     StoreError::Corrupt { reason }
 }

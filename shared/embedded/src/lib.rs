@@ -1,9 +1,8 @@
-//! The whole of Tickover's storage inside one process, for local development, tests and small
-//! installations: no network, no Docker, no AWS account.
+//! All of Tickover in one process, for local development, tests and small installations: no network, no Docker, no AWS
+//! account.
 //!
-//! [`dynamodb`] gives an ordinary `aws_sdk_dynamodb::Client` whose requests are answered by an
-//! engine in this process. The `DynamoDB` adapter can't tell the difference, so there is no second
-//! storage engine with rules of its own.
+//! [`dynamodb`] returns an ordinary `aws_sdk_dynamodb::Client` whose requests are answered by an engine in this
+//! process. The `DynamoDB` adapter is the same as on AWS, so there is no second implementation of the storage rules.
 
 pub mod dynamodb;
 mod http;

@@ -1,7 +1,7 @@
 //! The whole system in one process: storage, queue, HTTP interface and tick.
 //!
-//! The queue forgets when the process ends, so every live task is hinted again at the start. Nothing else
-//! differs from a deployment: the same adapter writes the same records under the same conditions.
+//! The queue is lost when the process ends, so at the start a hint is sent for every live task. Otherwise there is no
+//! difference from a deployment: the same adapter writes the same records under the same conditions.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -23,36 +23,36 @@ use crate::metrics;
 use crate::time::{Ticks, fire_forever, tick_forever};
 
 const TABLE: &str = "tickover";
-/// How often items past their time to live are deleted.
+/// How often items whose time to live has passed are deleted.
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
-/// How long requests under way are waited for at the end; a long poll is cut off.
+/// How long the server waits for running requests at its end. Long polls are cut off.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Where a local system keeps its data.
+/// Where a local system stores its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// Nowhere: it is forgotten at the end.
+    /// In memory: the data is lost at the end.
     Memory,
-    /// In this file, and the journal beside it.
+    /// In this file and the journal beside it.
     File(PathBuf),
 }
 
-/// Why a local system could not start or go on.
+/// Why a local system could not start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// The folder for the data can't be made.
+    /// The folder for the data can't be created.
     #[error("the folder of {path:?} can't be made")]
     Folder { path: PathBuf, source: std::io::Error },
-    /// Another process has the data open; two would not see each other's writes.
+    /// Another process has the data open. Two processes would not see each other's writes.
     #[error("{path:?} is in use by another process")]
     InUse { path: PathBuf },
     /// The database can't be opened.
     #[error("the data can't be opened")]
     Database(#[from] crate::dynamodb::Error),
-    /// The table can't be made, or what is there is another's.
+    /// The table can't be created, or the table there isn't Tickover's.
     #[error("the table can't be set up")]
     Table(#[from] TableError),
-    /// What is stored can't be read.
+    /// The stored records can't be read.
     #[error("the stored tasks can't be read")]
     Service(#[from] ServiceError),
     /// The server stopped.
@@ -60,7 +60,7 @@ pub enum LocalError {
     Server(#[from] std::io::Error),
 }
 
-/// A system in this process.
+/// A whole system in this process.
 #[derive(Clone)]
 pub struct Local {
     service: Service,
@@ -69,12 +69,12 @@ pub struct Local {
     database: Embedded,
     allowed: Vec<HostName>,
     bounds: Bounds,
-    /// Held as long as the data is open; the system lets go of it however the process ends.
+    /// Locked as long as the data is open. The system releases it however the process ends.
     _lock: Option<Arc<File>>,
 }
 
 impl Local {
-    /// Opens the storage, makes what is missing, and hints every live task again.
+    /// Opens the storage, creates what is missing, and sends a hint for every live task.
     pub async fn open(storage: &Storage, limits: Limits) -> Result<Self, LocalError> {
         let (database, lock) = match storage {
             Storage::Memory => (Embedded::memory()?, None),
@@ -91,19 +91,19 @@ impl Local {
         let service = Service::new(ports, limits);
         service.open_remembered().await?;
         let hinted = service.hint_all().await?;
-        tracing::debug!(hinted, "live tasks hinted");
+        tracing::debug!(hinted, "hints sent for live tasks");
         let (allowed, bounds) = (vec![], Bounds::default());
         Ok(Self { service, store, queue, database, allowed, bounds, _lock: lock })
     }
 
-    /// Answers callers that know it by one of these names or addresses, beside those that name this machine.
+    /// Also answers callers that use one of these names or addresses, beside those of this machine.
     #[must_use]
     pub fn allow_hosts(mut self, hosts: impl IntoIterator<Item = HostName>) -> Self {
         self.allowed.extend(hosts);
         self
     }
 
-    /// Bounds silent callers like this.
+    /// Sets the bounds for callers.
     #[must_use]
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
@@ -115,12 +115,12 @@ impl Local {
         &self.service
     }
 
-    /// The store, to see what it consumed.
+    /// The store, to read the capacity that it consumed.
     pub fn store(&self) -> &DynamoStore {
         &self.store
     }
 
-    /// Serves HTTP, ticks and takes timers until `stop` resolves.
+    /// Serves HTTP, runs ticks and handles timers until `stop` resolves.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -130,7 +130,7 @@ impl Local {
         let router = tickover_api::router(self.service.clone()).merge(metrics::router(self.service.clone()));
         let (stopping, stopped) = tokio::sync::watch::channel(false);
         let server = http::serve(listener, router, self.allowed, self.bounds, stopped);
-        // All of it ends with this call.
+        // Dropping the set when this call returns ends all of it.
         let mut beside = JoinSet::new();
         beside.spawn(tick_forever(self.service.clone(), ticks));
         beside.spawn(fire_forever(self.service.clone(), Arc::clone(&self.queue)));
@@ -164,7 +164,7 @@ async fn sweep_forever(database: Embedded) {
     }
 }
 
-/// Opening touches the disk, so it isn't done on this thread.
+/// Opening reads the disk, so it runs on a blocking thread.
 async fn open_file(path: &Path) -> Result<(Embedded, File), LocalError> {
     let path = path.to_owned();
     let opened = tokio::task::spawn_blocking(move || {

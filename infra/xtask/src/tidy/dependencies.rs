@@ -1,5 +1,5 @@
-//! Which crate may depend on which, and that versions are declared once, at the root. The arrows point one way:
-//! functions and tools to adapters, to the service, to the core.
+//! The allowed dependencies between crates, and the rule that versions are declared only at the root. Dependencies
+//! point one way: from functions and tools to adapters, to the service, to the core.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use toml::{Table, Value as Toml};
 
 use crate::cargo::root;
 
-/// The crates of this workspace that a folder's crate may depend on, in its tests as well.
+/// The workspace's crates that each folder's crate may depend on, also in its tests.
 const ARROWS: &[(&str, &[&str])] = &[
     ("shared/core", &[]),
     ("shared/macros", &["tickover-core", "tickover"]),
@@ -49,15 +49,15 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 const ANYTHING: &[&str] = &["*"];
 
-/// Where the AWS SDK may be named: the adapters, what wires them, and the tests.
+/// The crates that may use the AWS SDK: the adapters, the crates that connect them, and the tests.
 const MAY_USE_AWS: &[&str] = &["shared/dynamodb", "shared/sqs", "shared/embedded", "shared/lambda", "tests"];
 
-/// What counts as the AWS SDK.
+/// The prefixes of the AWS SDK's crates.
 const AWS: &[&str] = &["aws-config", "aws-sdk-", "aws-smithy-"];
 
 /// A package of the workspace.
 struct Member {
-    /// From the root of the workspace.
+    /// Relative to the workspace's root.
     folder: PathBuf,
     manifest: Table,
 }
@@ -80,7 +80,7 @@ impl Member {
         Ok(Self { folder, manifest: text.parse()? })
     }
 
-    /// Each dependency with its declaration, those of tests and build scripts included.
+    /// Each dependency with its declaration, also those of tests and build scripts.
     fn dependencies(&self) -> impl Iterator<Item = (&String, &Toml)> {
         let targets =
             self.manifest.get("target").and_then(Toml::as_table).into_iter().flat_map(Table::values);
@@ -95,7 +95,7 @@ fn check_member(member: &Member) -> Vec<String> {
     let mut violations = Vec::new();
     let mut report = |message: String| violations.push(format!("{}: {message}", file.display()));
     let Some((_, allowed)) = ARROWS.iter().find(|(folder, _)| member.folder.starts_with(folder)) else {
-        report("a new crate: say in infra/xtask/src/tidy/dependencies.rs what it may depend on".to_owned());
+        report("a new crate: list what it may use in infra/xtask/src/tidy/dependencies.rs".to_owned());
         return violations;
     };
     for (name, declaration) in member.dependencies() {

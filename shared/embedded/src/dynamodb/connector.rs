@@ -1,6 +1,6 @@
-//! The SDK's transport: takes the request it would have sent and gives back the answer it would
-//! have received. Knows HTTP's envelope (target, status, body) and where to run the call; what an
-//! operation means is `dispatch`'s business.
+//! The SDK's transport: gets the request that the SDK would have sent, and returns the answer that it would have
+//! received. It handles HTTP (target, status, body) and chooses the thread of the call. `dispatch` handles the
+//! operations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use super::request_queue::RequestQueue;
 const TARGET_HEADER: &str = "x-amz-target";
 const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 
-/// How many requests at once may occupy a blocking thread. The engine runs one at a time, and the second is read
-/// meanwhile. More would only block threads of a pool that others need too.
+/// How many requests may occupy a blocking thread at once. The engine runs one at a time, and the second is parsed
+/// meanwhile. More would only block threads of a pool that other code needs too.
 const TURNS: usize = 2;
 
 /// Where a request runs.
 pub(super) enum Placement {
-    /// On the thread of one of the callers: right while nothing waits on a disk, as moving to
-    /// another thread and back costs about as much as the request.
+    /// On the thread of one of the callers. Right if no request waits for a disk: moving to another thread and back
+    /// costs about as much as the request.
     Inline { line: RequestQueue<Result<HttpResponse, ConnectorError>> },
     /// On one of Tokio's blocking threads, in the order of arrival: a write waits for the disk.
     BlockingThread {
-        /// Requests that may run now.
+        /// The permits to run now.
         turns: Arc<Semaphore>,
     },
 }
@@ -48,8 +48,8 @@ impl Placement {
     }
 }
 
-/// Hands out the one connector there is, whatever the timeouts asked for: a call can't be
-/// abandoned half way, so a timeout would only hide that it still happens.
+/// Returns the same connector for all timeout settings: a call can't be stopped half way, so a timeout would only hide
+/// that it still takes effect.
 #[derive(Debug)]
 pub(super) struct InProcess {
     connector: SharedHttpConnector,
@@ -101,7 +101,7 @@ async fn respond_on_blocking_thread(
 ) -> Result<HttpResponse, ConnectorError> {
     let turn = turns.acquire_owned().await.map_err(|closed| ConnectorError::other(closed.into(), None))?;
     let responded = tokio::task::spawn_blocking(move || {
-        // Moved here so that a call whose future is dropped still holds its turn while it runs.
+        // Moved here so that a call whose future is dropped keeps its permit while it runs.
         let _turn = turn;
         respond(&database, &request)
     });
@@ -119,7 +119,7 @@ fn respond(database: &Database, request: &HttpRequest) -> Result<HttpResponse, C
     Ok(response)
 }
 
-/// `DynamoDB` has no streaming operations, so the SDK never sends such a body.
+/// `DynamoDB` has no streaming operations, so the SDK never sends a streaming body.
 #[derive(Debug, thiserror::Error)]
 #[error("a request with a streaming body is not a DynamoDB request")]
 struct StreamingBody;

@@ -1,32 +1,31 @@
-//! From an operation's name and its JSON body to the engine's call, and from the engine's result to
-//! the JSON and status that `DynamoDB` answers. Pure mapping: no HTTP, no threads.
+//! Maps an operation's name and its JSON body to the engine's call, and the engine's result to `DynamoDB`'s JSON and
+//! status. It is a pure mapping: no HTTP, no threads.
 //!
-//! The engine's own request types read the wire format and its own errors write it, so nothing
-//! about an operation's fields is repeated here.
+//! The engine's own request types parse the wire format, and its own errors write it, so no field of an operation is
+//! declared here.
 
 use dynoxide::actions::transact_write_items::TransactWriteItemsRequest;
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What every operation's target starts with: the service and its API version.
+/// The prefix of every operation's target: the service and its API version.
 const TARGET_PREFIX: &str = "DynamoDB_20120810.";
 
-/// The shape an error has when there is no engine's error to write it.
+/// The JSON of an error that the engine has no type for.
 const UNKNOWN_OPERATION: &str = concat!(
     r#"{"__type":"com.amazon.coral.service#UnknownOperationException","#,
     r#""message":"the embedded database does not have this operation"}"#,
 );
 
-/// The idempotency token the SDK is configured to fill in where the caller gave none.
+/// The idempotency token that the SDK adds if the caller gave none.
 ///
-/// Its default is a random token for each `TransactWriteItems`, for the sake of its own retries,
-/// which are off. The engine would remember each of them for ten minutes and walk through all of
-/// them on every transaction, so a busy process would slow down with the square of its load. A
-/// token the caller chose means something, and is honoured.
+/// By default it is a random token for each `TransactWriteItems`, for the SDK's own retries, which are off. The engine
+/// would keep each of them for ten minutes and scan all of them at every transaction, so a busy process's cost would
+/// grow with the square of its load. A token that the caller chose is used.
 pub(super) const NO_TOKEN: &str = "tickover-embedded-no-token";
 
-/// What goes back to the SDK.
+/// The answer to the SDK.
 pub(super) struct Answer {
     pub(super) status: u16,
     /// A JSON object.
@@ -80,9 +79,9 @@ fn call<Request: DeserializeOwned, Response: Serialize>(
     serde_json::to_vec(&response).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
 }
 
-/// JSON that isn't JSON is a fault of serialisation; JSON that isn't this request (a number that
-/// isn't one, an empty set, a missing field) is invalid input. The engine's HTTP server draws the
-/// line by the wording of its messages; here the kind of the error draws it.
+/// Malformed JSON is a serialisation error. JSON that isn't a valid request (a number that isn't one, an empty set, a
+/// missing field) is invalid input. The engine's HTTP server distinguishes them by the text of its messages; here the
+/// kind of the error does.
 fn unreadable(error: &serde_json::Error) -> DynoxideError {
     if error.is_data() {
         DynoxideError::ValidationException(error.to_string())

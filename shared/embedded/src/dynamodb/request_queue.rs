@@ -1,5 +1,5 @@
-//! A queue of requests before an engine that does one at a time. No thread blocks on a lock: the caller that finds the
-//! engine free does the waiting requests of other callers too. Waking a thread would take longer than many requests do.
+//! A queue of requests for an engine that runs one request at a time. No thread blocks on a lock: a caller that finds
+//! the engine free also runs the requests of waiting callers. Waking a thread would take longer than many requests.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-/// Most requests that one caller does in a row, its own among them.
+/// Most requests that one caller runs in a row, including its own.
 const SERVED_AT_ONCE: usize = 32;
 
 type Job<A> = Box<dyn FnOnce() -> A + Send>;
 
-/// Cheap to clone; all clones are the same line.
+/// Cheap to clone. All clones share the same queue.
 pub(super) struct RequestQueue<A>(Arc<Mutex<Waiting<A>>>);
 
 struct Waiting<A> {
@@ -25,15 +25,15 @@ struct Place<A>(Mutex<Standing<A>>);
 
 enum Standing<A> {
     Waits(Job<A>, Option<Waker>),
-    /// The engine is at it.
+    /// The engine is running it.
     Served(Option<Waker>),
-    /// An answer, or the panic that came instead.
+    /// The answer, or the panic of the job.
     Done(thread::Result<A>),
-    /// The caller has taken the answer, or has dropped its request.
+    /// The caller has taken the answer or has dropped its request.
     Left,
 }
 
-/// A future that stands in line from its first poll on. If it is dropped before its turn, its job is never run.
+/// A future that is in the queue from its first poll on. If it is dropped while it waits, its job never runs.
 pub(super) struct Request<A> {
     line: RequestQueue<A>,
     place: Arc<Place<A>>,
@@ -51,7 +51,7 @@ impl<A> RequestQueue<A> {
         Self(Arc::new(Mutex::new(Waiting { places: VecDeque::new(), is_served: false })))
     }
 
-    /// A request that isn't in line yet.
+    /// A request that isn't in the queue yet.
     pub(super) fn request(&self, job: impl FnOnce() -> A + Send + 'static) -> Request<A> {
         let place = Place(Mutex::new(Standing::Waits(Box::new(job), None)));
         Request { line: self.clone(), place: Arc::new(place), is_in_line: false }
@@ -61,7 +61,7 @@ impl<A> RequestQueue<A> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does requests from the front of the line, unless another caller is doing so.
+    /// Runs requests from the front of the queue, unless another caller is doing so.
     fn serve(&self) {
         if std::mem::replace(&mut self.lock().is_served, true) {
             return;
@@ -74,7 +74,7 @@ impl<A> RequestQueue<A> {
         self.call_first();
     }
 
-    /// Wakes the first in line, unless a caller is serving: its next poll serves.
+    /// Wakes the first request in the queue, unless a caller is serving. The next poll of that request serves.
     fn call_first(&self) {
         let first = {
             let waiting = self.lock();
@@ -105,7 +105,7 @@ impl<A> Place<A> {
                 }
             }
         };
-        // A panic belongs to the caller that made the request, not to the one that serves it.
+        // A panic is passed to the caller that made the request, not to the caller that ran it.
         let answer = catch_unwind(AssertUnwindSafe(job));
         let waker = match &mut *self.lock() {
             standing @ Standing::Served(_) => match std::mem::replace(standing, Standing::Done(answer)) {
@@ -126,7 +126,7 @@ impl<A> Place<A> {
         }
     }
 
-    /// The answer, if it is there; else it remembers the waker.
+    /// Returns the answer if there is one, otherwise stores the waker.
     fn look(&self, context: &Context<'_>) -> Option<A> {
         let mut standing = self.lock();
         match &mut *standing {
@@ -173,7 +173,7 @@ impl<A> Drop for Request<A> {
         };
         if was_waiting && self.is_in_line {
             self.line.lock().places.retain(|place| !Arc::ptr_eq(place, &self.place));
-            // This request may have been the one that was woken to serve.
+            // This request may be the one that was woken to serve.
             self.line.call_first();
         }
     }
@@ -201,14 +201,14 @@ mod tests {
         }
     }
 
-    /// Requests that were polled and wait.
+    /// Requests that were polled and are waiting.
     type InLine = Arc<Mutex<Vec<Request<usize>>>>;
 
     fn poll<A>(request: &mut Request<A>, bell: &Arc<Bell>) -> Poll<A> {
         Pin::new(request).poll(&mut Context::from_waker(&Waker::from(Arc::clone(bell))))
     }
 
-    /// A request that, while it is served, polls the others: they find the engine taken and stay in line.
+    /// A request whose job polls other requests: they find the engine busy and stay in the queue.
     fn busy_with(
         line: &RequestQueue<usize>,
         others: Vec<(Request<usize>, Arc<Bell>)>,
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(unserved.len(), 2);
         assert_eq!((bells[SERVED_AT_ONCE - 1].rung(), bells[SERVED_AT_ONCE].rung()), (1, 0));
 
-        // The one who was called goes away: the next one is called in its place, and serves itself.
+        // The request that was woken is dropped. The next one is woken instead, and serves itself.
         let mut unserved = unserved.into_iter();
         drop(unserved.next());
         assert_eq!(bells[SERVED_AT_ONCE].rung(), 1);

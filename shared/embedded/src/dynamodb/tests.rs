@@ -1,5 +1,5 @@
-//! What the SDK's caller gets to see. Everything goes through the public client, so these tests
-//! would hold against AWS as well, bar those on files and unknown operations.
+//! Tests through the SDK's client only. They would also pass against AWS, except those about files and unknown
+//! operations.
 
 mod concurrency;
 mod conditions;
@@ -18,7 +18,7 @@ use aws_sdk_dynamodb::types::{
 use super::Embedded;
 
 const TABLE: &str = "things";
-/// Keys: `color` and `rank`; holds everything.
+/// An index with the keys `color` and `rank`, which projects all attributes.
 const INDEX: &str = "by_color";
 
 type Item = HashMap<String, AttributeValue>;

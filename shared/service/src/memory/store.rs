@@ -1,7 +1,7 @@
 //! A store in memory, for tests and simulation: small, and exact in every condition.
 //!
-//! It keeps no index: what is due is looked for among all records. It has no clock: what is old
-//! is deleted when it is told to (`expiry`).
+//! It has no index: a query of due records searches all records. It has no clock: expired items are deleted by a call
+//! (`expiry`).
 
 mod cursor;
 mod expiry;
@@ -31,7 +31,7 @@ use cursor::{Order, Place, page};
 
 pub use expiry::Item;
 
-/// What is called with the writes of every commit that was done.
+/// A function that is called with the writes of every commit.
 pub type Watch = Box<dyn Fn(&[Write]) + Send + Sync>;
 
 /// Records in memory. Every call is atomic, and every read sees all writes before it.
@@ -54,7 +54,7 @@ struct Records {
     tick: Option<TickRecord>,
 }
 
-/// A part of something, with the instant from which on it may be deleted.
+/// An item that a record points to, with the instant from which it may be deleted.
 #[derive(Debug, Default)]
 struct Kept<T> {
     value: T,
@@ -62,13 +62,13 @@ struct Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// Keeps it longer, never shorter.
+    /// Extends the retention, never shortens it.
     fn extend(&mut self, expires_at: Timestamp) {
         self.expires_at = self.expires_at.map(|at| at.max(expires_at));
     }
 }
 
-/// Whose join item: of which run of which execution, by what label and number.
+/// The key of a join item: execution, incarnation, run, label and number.
 pub type Join = (ExecutionId, Incarnation, u32, Nonce, u16);
 
 impl MemoryStore {
@@ -93,7 +93,7 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl Records {
-    /// The places of a listing's tasks, in no order.
+    /// The positions of a listing's tasks, in no order.
     fn places(&self, listing: Listing) -> impl Iterator<Item = Place> {
         self.tasks.values().filter_map(move |task| {
             let at = match listing {
@@ -105,7 +105,7 @@ impl Records {
         })
     }
 
-    /// The places of everything in a range of the due index, in no order.
+    /// The positions of everything in a range of the due index, in no order.
     fn due_places(&self, range: DueRange) -> Vec<Place> {
         let tasks = self.tasks.values().map(|task| (RecordId::from(task.id.clone()), task.due));
         let executions = self.executions.values().map(|one| (RecordId::from(one.id.clone()), one.due));
@@ -118,7 +118,6 @@ impl Records {
         tasks.chain(executions).chain(crons).chain(queues).filter_map(place).collect()
     }
 
-    /// A record's entry in the due index.
     fn due_entry(&self, record: RecordId) -> Option<DueEntry> {
         let due = match &record {
             RecordId::Task(id) => self.tasks.get(id)?.due?,
@@ -135,7 +134,7 @@ fn name(listing: Listing) -> String {
     format!("{listing:?}")
 }
 
-/// When a task ended that operators should know of.
+/// When a task failed or timed out, for the list of such tasks.
 fn died_at(task: &Task) -> Option<Timestamp> {
     task.ended().and_then(|ended| match ended.outcome {
         Outcome::Failed { .. } | Outcome::TimedOut { .. } => Some(ended.ended_at),

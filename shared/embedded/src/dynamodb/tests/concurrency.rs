@@ -1,4 +1,4 @@
-//! Many writers, one item.
+//! Many writers of one item.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::SdkError;
@@ -16,7 +16,7 @@ fn counter(version: u64) -> Item {
     item
 }
 
-/// Whether this writer was the one to move the counter on from `version`.
+/// Whether this writer moved the counter on from `version`.
 async fn advance(client: Client, version: u64) -> bool {
     let result = client
         .update_item()

@@ -1,4 +1,4 @@
-//! What is in the files, and when.
+//! The content of the files after a write.
 
 use std::path::Path;
 
@@ -20,8 +20,8 @@ async fn a_file_opened_again_has_what_was_written() {
     assert_eq!(get(&client, "a").await, Some(thing("a", "red", 1)));
 }
 
-/// What a process killed here and now would leave behind: nothing was closed or flushed, so a copy
-/// of the files holds what the kernel had been given by the time the write was acknowledged.
+/// Simulates a process that is killed: the database is neither closed nor flushed, so a copy of the files has what the
+/// kernel had got when the write was acknowledged.
 #[tokio::test]
 async fn an_acknowledged_write_is_in_the_files_without_closing_the_database() {
     let (folder, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

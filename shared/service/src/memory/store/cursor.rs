@@ -1,4 +1,4 @@
-//! Pages of places, and the cursors between them.
+//! Pages of positions, and the cursors between them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,14 +8,14 @@ use tickover_core::time::Timestamp;
 
 use crate::ports::{Page, StoreError};
 
-/// A record's place in a listing; places are ordered as listings are.
+/// A record's position in a listing; positions are ordered as the listing is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Place {
     pub(super) at: Timestamp,
     pub(super) record: RecordId,
 }
 
-/// Which way a listing goes.
+/// The direction of a listing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Ascending,
@@ -28,7 +28,7 @@ struct Cursor {
     behind: Place,
 }
 
-/// The places behind the cursor, at most `limit`. A cursor is good for the listing of the same name only.
+/// The positions after the cursor, at most `limit`. A cursor is valid only for the listing of its name.
 pub(super) fn page(
     mut places: Vec<Place>,
     listing: &str,

@@ -1,4 +1,4 @@
-//! Writes in memory: all conditions first, then all changes.
+//! Writes in memory: first all conditions are checked, then all changes made.
 
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
@@ -10,17 +10,18 @@ use tickover_core::time::Timestamp;
 use super::Records;
 use crate::ports::{Current, StoreError};
 
-/// What a condition came to.
+/// The result of a condition.
 enum Condition {
     Holds,
-    /// It doesn't, because this very decision was written before.
+    /// It fails, because this very decision was written before.
     Ours,
-    /// It doesn't, and the record is already as wanted: enough for a write by itself, no proof for its others.
+    /// It fails, and the record already is as this write would make it. This is enough for a single write, but doesn't
+    /// show that other writes of its commit were made.
     AsWanted,
     Fails,
 }
 
-/// What conditions look at in a record, whatever its kind.
+/// The fields that conditions check, whatever the record's kind.
 #[derive(Clone, Copy)]
 struct Face {
     incarnation: Incarnation,
@@ -44,7 +45,7 @@ impl From<&Execution> for Face {
 }
 
 impl Condition {
-    /// For a write that leaves its decision's mark.
+    /// For a write that stores its decision's nonce.
     fn marked(holds: bool, written_by: Option<Nonce>, writes: Nonce) -> Self {
         match (holds, written_by == Some(writes)) {
             (true, _) => Self::Holds,
@@ -53,7 +54,7 @@ impl Condition {
         }
     }
 
-    /// For an update of a record that must still be as it was, and lie in the due index by an instant.
+    /// For an update of a record whose version must be unchanged, and whose due slot must not be later than `latest`.
     fn updated(stored: Option<Face>, before: Face, after: Face, latest: Option<Timestamp>) -> Self {
         let holds = stored.is_some_and(|stored| {
             let in_time = |latest| stored.due.is_some_and(|due| due.at <= latest);
@@ -64,7 +65,7 @@ impl Condition {
         Self::marked(holds, stored.map(|stored| stored.nonce), after.nonce)
     }
 
-    /// For moving a record that must still lie where it did.
+    /// For moving a record whose due slot must be unchanged.
     fn moved(stored: Option<Face>, before: Face, to: Due) -> Self {
         let same = stored.filter(|stored| stored.incarnation == before.incarnation);
         let same_version = same.is_some_and(|stored| stored.version == before.version);
@@ -83,7 +84,7 @@ pub(super) fn commit(records: &mut Records, writes: &[Write]) -> Result<(), Stor
     let is_decided = |write: &&Write| !is_extension(write) && !is_wake(write);
     let decided: Vec<&Write> = writes.iter().filter(is_decided).collect();
     settle(records, &decided)?;
-    // A woken execution must find what it is woken for.
+    // Last, because a woken execution must find the other writes.
     for wake in writes.iter().filter(|write| is_wake(write)) {
         records.apply(wake);
     }
@@ -94,7 +95,7 @@ fn settle(records: &mut Records, decided: &[&Write]) -> Result<(), StoreError> {
     let conditions: Vec<Condition> = decided.iter().map(|write| records.condition(write)).collect();
     match conditions.as_slice() {
         [Condition::AsWanted] => return Ok(()),
-        // Applied together: one that was is all that were.
+        // Writes are applied together: if one was, all were.
         conditions if conditions.iter().any(|condition| matches!(condition, Condition::Ours)) => {
             return Ok(());
         }
@@ -120,7 +121,7 @@ const fn is_wake(write: &Write) -> bool {
 }
 
 impl Records {
-    /// The record that a write is of, as it stands.
+    /// The current record of a write.
     fn current(&self, write: &Write) -> Option<Current> {
         match write {
             Write::CreateTask { task, .. } | Write::Rearm { task, .. } => self.task(task),
@@ -271,7 +272,7 @@ impl Records {
         }
     }
 
-    /// Only one that is open: another one has nothing to go on with.
+    /// Only an open execution is woken: a closed one has nothing to continue.
     fn wake(&mut self, id: &ExecutionId, incarnation: Incarnation) {
         let stored = self.executions.get_mut(id).filter(|stored| stored.incarnation == incarnation);
         if let Some(stored) = stored.filter(|stored| stored.closed().is_none()) {
