@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Makes the table and the queues of infra/template.yaml in an emulator, and nothing else.
+"""Creates the table and the queues of infra/template.yaml in an emulator, and no other resources.
 
-That is what a worker on this machine, the command line and experiments need; functions, schedule and HTTP interface
-come with `sam deploy`. Names begin with "tickover-local", so a deployed stack called "tickover" is not in the way.
+A worker on this machine, the command line and experiments need only these. `sam deploy` creates the functions, the
+schedule and the HTTP interface. The names start with "tickover-local", so they differ from those of a deployed stack
+called "tickover".
 
-What is made is read from the template, so there is no second list of it. What is there already is left as it is: run it
-as often as you like. It runs wherever boto3 is: in LocalStack's container, and beside the emulator without Docker.
+The resources are read from the template, so they are not listed a second time. Existing resources are not changed, so
+the program may run several times. It needs boto3, which LocalStack's container and the emulator without Docker have.
 
 LocalStack doesn't start it as a program. It calls `exec(code, {})`: there is no `__file__`, and `__name__` is not
-"__main__". An exception tells it that this failed; `sys.exit` would end LocalStack's own thread.
+"__main__". An exception makes LocalStack report a failure; `sys.exit` would end LocalStack's own thread.
 """
 
 import os
@@ -19,7 +20,7 @@ import boto3
 import yaml
 
 PREFIX = os.environ.get("TICKOVER_LOCAL_NAME", "tickover-local")
-# Where compose.yaml has put the template. A program finds it in the repository.
+# The template's path in LocalStack's container, set by compose.yaml. A program finds it in the repository.
 TEMPLATE = os.environ.get("TICKOVER_TEMPLATE")
 
 
@@ -41,14 +42,14 @@ Loader.add_multi_constructor("!", function)
 
 
 def text(value, names):
-    """A text with the names filled in, given as it is or as `!Sub`."""
+    """A text, plain or as `!Sub`, with the names replaced by their values."""
     value = value["Sub"] if isinstance(value, dict) else value
     names = {"AWS::StackName": PREFIX, **names}
     return re.sub(r"\$\{([^}]+)\}", lambda found: names.get(found[1], found[0]), value)
 
 
 def resources(template):
-    """Every resource with the names that hold in it, loops unrolled over the parameters' defaults."""
+    """Every resource with its loop variables. Loops run over the parameters' default values."""
     for key, value in template["Resources"].items():
         if not key.startswith("Fn::ForEach::"):
             yield key, value, {}
@@ -63,7 +64,7 @@ def resources(template):
 
 
 def target(policy, names):
-    """The logical id of the queue for dead letters, given as `!GetAtt Id.Arn` or `!GetAtt [!Sub …, Arn]`."""
+    """The logical id of the dead-letter queue, written as `!GetAtt Id.Arn` or `!GetAtt [!Sub …, Arn]`."""
     attribute = policy["deadLetterTargetArn"]["GetAtt"]
     return attribute.removesuffix(".Arn") if isinstance(attribute, str) else text(attribute[0], names)
 
@@ -98,7 +99,7 @@ def make_queue(sqs, name, attributes):
 
 
 def make_queues(sqs, queues):
-    """Those for dead letters first: the others name them."""
+    """Creates the dead-letter queues first: the other queues refer to them."""
     urls = {}
     for logical_id, properties, names in sorted(queues, key=lambda queue: "RedrivePolicy" in queue[1]):
         attributes = {
@@ -131,7 +132,7 @@ def main():
     settings = {
         "endpoint_url": os.environ.get("AWS_ENDPOINT_URL", "http://127.0.0.1:4566"),
         "region_name": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
-        # An emulator takes any; without these, real ones would be looked for.
+        # An emulator accepts any credentials. Without these, boto3 would search for real ones.
         "aws_access_key_id": "test",
         "aws_secret_access_key": "test",
     }
@@ -146,5 +147,5 @@ def main():
     print("bootstrap: ready")
 
 
-# Nobody imports this file, so it needs no look at `__name__`.
+# This file is never imported, so it doesn't check `__name__`.
 main()

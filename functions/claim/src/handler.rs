@@ -1,4 +1,4 @@
-//! Events that claim tasks: from a queue, or one by its id.
+//! Events that claim tasks: of a queue, or one by its id.
 
 use serde_json::value::RawValue;
 use tickover_api::{Answer, Problem, calls};
@@ -17,7 +17,7 @@ pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawVa
     }
 }
 
-/// Over HTTP the path says from where: here `queue` or `id` does, beside the other fields.
+/// Over HTTP the path names the queue or the task. Here `queue` or `id` does, beside the other fields.
 async fn direct(app: &App, body: &str) -> Result<Answer, Problem> {
     let mut fields = Fields::read("body", body)?;
     let (queue, id) = (fields.take_text("queue")?, fields.take_text("id")?);

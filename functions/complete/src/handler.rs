@@ -1,4 +1,4 @@
-//! Events that report on attempts.
+//! Events that report the outcome of attempts.
 
 use serde_json::value::RawValue;
 use tickover_api::{Answer, Problem, calls};
@@ -11,9 +11,10 @@ const DIRECT: Inlet = Inlet {
     kinds: &[Kind::Complete, Kind::Fail, Kind::Heartbeat, Kind::Release],
     bare: Some(Kind::Complete),
 };
-/// A heartbeat's answer is the point of it, and a released task should be free at once: neither goes by message.
+/// A heartbeat and a release can't be sent as messages: the worker needs a heartbeat's answer, and a released task
+/// should be available at once.
 const COMPLETIONS: Inlet = Inlet { kinds: &[Kind::Complete, Kind::Fail], bare: Some(Kind::Complete) };
-/// Messages of a batch under way together: as many as SQS hands out at once.
+/// Messages of a batch that are processed concurrently: SQS delivers up to 10 at once.
 const AT_ONCE: usize = 10;
 
 pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawValue>, Failure> {
@@ -27,7 +28,7 @@ pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawVa
     }
 }
 
-/// A result `{"id","lease","output"}`, a batch of them `{"tasks":[…]}`, or any report in an envelope.
+/// A result `{"id","lease","output"}`, a batch of results `{"tasks":[…]}`, or any report in an envelope.
 async fn direct(app: &App, body: &str) -> Result<Answer, Problem> {
     if Fields::read("body", body)?.has("tasks") {
         return calls::complete_batch(&app.service, body.as_bytes()).await;

@@ -1,10 +1,10 @@
-//! The function `complete`: workers report, by direct invocation and by message from the completions queue.
+//! The function `complete`: workers report by direct invocation or with messages to the completions queue.
 
 mod handler;
 
 use std::process::ExitCode;
 
-// One event at a time, on a share of one core.
+// A function gets one event at a time and has a share of one core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     tickover_lambda::start(|app| tickover_lambda::serve(app, handler::handle)).await

@@ -1,4 +1,4 @@
-//! HTTP answers as API Gateway and function URLs take them.
+//! HTTP answers in the form that API Gateway and function URLs expect.
 
 use axum::body::to_bytes;
 use axum::http::StatusCode;
@@ -6,8 +6,8 @@ use axum::response::Response;
 use lambda_http::{Body, IntoResponse};
 use std::pin::Pin;
 
-/// An answer of the routes. They answer in UTF-8, whatever it is: the adapter's own way from bytes to text would bring
-/// the tables of forty other encodings into the archive.
+/// An answer of the routes. All answers are UTF-8. The adapter's own conversion from bytes to text would add the tables
+/// of forty other encodings to the archive.
 pub(crate) struct Whole(pub(crate) Response);
 
 impl IntoResponse for Whole {

@@ -1,4 +1,4 @@
-//! HTTP requests as API Gateway and function URLs hand them over, led to the routes that the local server has.
+//! HTTP requests of API Gateway and function URLs, passed to the same routes as in the local server.
 
 use axum::Router;
 use lambda_http::request::RequestContext;
@@ -7,26 +7,27 @@ use lambda_http::tower::util::MapRequest;
 use lambda_http::{Request, RequestExt as _};
 use tickover_service::Service;
 
-/// The HTTP API as a handler.
+/// The routes of the HTTP API as a Lambda handler.
 pub(crate) fn routes(service: Service) -> MapRequest<Router, fn(Request) -> Request> {
     tickover_api::router(service).map_request(without_stage)
 }
 
-/// A stage is a matter of the deployment: the path that was asked for begins behind it.
+/// Removes the stage from the path. The stage depends on the deployment, and the routes don't know it.
 fn without_stage(mut request: Request) -> Request {
     let path = path_behind_stage(&request);
     let target = match request.uri().query() {
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),
     };
-    // A path that is no path stays as it is, and no route has it.
+    // An invalid path is not changed, and matches no route.
     if let Ok(uri) = target.parse() {
         *request.uri_mut() = uri;
     }
     request
 }
 
-/// HTTP APIs name the stage in the path unless it is the default one. REST APIs don't, but the adapter adds it.
+/// In HTTP APIs the path contains the stage, unless it is the default one. In REST APIs it doesn't, but the adapter
+/// adds it.
 fn path_behind_stage(request: &Request) -> &str {
     let path = request.raw_http_path();
     let stage = match request.request_context_ref() {

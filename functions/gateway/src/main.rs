@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use answer::Whole;
 use lambda_http::tower::ServiceExt as _;
 
-// One event at a time, on a share of one core.
+// A function gets one event at a time and has a share of one core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     tickover_lambda::start(|app| {

@@ -1,4 +1,5 @@
-//! Events that schedule tasks, start executions and offer events to them. Reports come in by message as well, so that a sender needs one queue only.
+//! Events that schedule tasks, start executions and send events to executions. Messages may also contain reports, so a
+//! sender needs only one queue.
 
 use serde_json::value::RawValue;
 use tickover_api::{Answer, Problem, calls};
@@ -10,7 +11,7 @@ const EXPECTED: &str = "a direct invocation with a task, or a batch of messages 
 const KINDS: &[Kind] = &[Kind::Task, Kind::Execution, Kind::Event, Kind::Complete, Kind::Fail];
 const DIRECT: Inlet = Inlet { kinds: KINDS, bare: Some(Kind::Task) };
 const INGRESS: Inlet = Inlet { kinds: KINDS, bare: None };
-/// Messages of a batch under way together: as many as SQS hands out at once.
+/// Messages of a batch that are processed concurrently: SQS delivers up to 10 at once.
 const AT_ONCE: usize = 10;
 
 pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawValue>, Failure> {

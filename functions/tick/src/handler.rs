@@ -1,6 +1,6 @@
-//! The events that make time pass: a schedule's once a minute, and messages that come when a deadline does.
+//! The events for which time matters: the schedule's event once a minute, and the timers' messages.
 //!
-//! A schedule's input is `{"scheduled_at":"<aws.scheduler.scheduled-time>"}`.
+//! The schedule's input is `{"scheduled_at":"<aws.scheduler.scheduled-time>"}`.
 
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -12,19 +12,20 @@ use tickover_lambda::{App, Event, Failure, Invocation, answer, sqs, timer};
 
 const EXPECTED: &str =
     "the event of a schedule, a batch of messages from the queue of timers, or {} to tick by hand";
-/// A tick older than this is dropped: the next one does its work.
+/// A tick older than this is dropped, and the next one does its work.
 ///
-/// Scheduler takes up to 60 s to send a minute's tick, and a cold start takes another few, so younger ones may be
-/// on time. Older ones are Lambda's repetitions of a tick that failed: the first comes a minute after the failure,
-/// the second two minutes after that, and those of a throttled function for hours. At this age the deadlines that
-/// a tick hands to timers, from two minutes after its minute on, are still half a minute ahead.
+/// Scheduler takes up to 60 s to send the tick of a minute, and a cold start takes a few seconds more, so younger ticks
+/// may be on time. Older ones are Lambda's retries of a tick that failed: the first comes one minute after the failure,
+/// the second two minutes after that. Those of a throttled function come for hours. At this age, the deadlines for
+/// which a tick sends timers (from two minutes after its minute on) are still half a minute ahead.
 const AGE_MAX: Millis = Millis::from_secs(90);
-/// A tick further ahead is none of a schedule's: these are never early, and AWS's clocks hardly differ.
+/// A tick further ahead than this is not from the schedule: the schedule is never early, and AWS's clocks differ
+/// little.
 const AHEAD_MAX: Millis = Millis::from_secs(60);
-/// What is under way when a tick stops gets this long to end.
+/// How long before the end of the invocation a tick stops, so that its running writes can finish.
 const MARGIN: Millis = Millis::from_secs(2);
 
-/// Handles one event: deals with everything due now, or with what timers have come for, as long as there is time.
+/// Handles one event until the time is up: the tick processes all that is due, the other events are batches of timers.
 pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawValue>, Failure> {
     let now = app.service.now();
     let stop_at = stop_at(now, invocation.deadline_at, app.config.tick_budget);
@@ -34,7 +35,7 @@ pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawVa
         Event::Tick(scheduled_at) => tick(&app, scheduled_at, stop_at).await,
         Event::BadTick(field, found) => Err(without_an_instant(field, &found)),
         Event::Messages(batch) => {
-            // A timer may wait out its last second: one after the other, the last would be late.
+            // A timer may wait for up to its last second. One after the other, the last timers would be late.
             let at_once = batch.records.len();
             let fire = |message| timer::take(&app.service, message, stop_at);
             answer::json(&sqs::each(batch, at_once, fire).await)
@@ -44,7 +45,7 @@ pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawVa
     }
 }
 
-/// One tick, for the minute that it stands for: what is due is told by the service's own clock.
+/// Runs one tick for its minute. The service's own clock decides what is due.
 async fn tick(app: &App, scheduled_at: Timestamp, stop_at: Timestamp) -> Result<Box<RawValue>, Failure> {
     let report = app.service.tick(scheduled_at, stop_at).await.map_err(Problem::from)?;
     answer::json(&report)
@@ -57,7 +58,7 @@ fn dropped(scheduled_at: Timestamp, now: Timestamp) -> Result<Box<RawValue>, Fai
     answer::json(&json!({ "dropped": true, "scheduled_at": scheduled_at, "age_ms": age_ms }))
 }
 
-/// It would mark deadlines as handed to timers that nobody has looked at.
+/// Such a tick would mark deadlines as passed to timers although no tick has read them.
 fn ahead(scheduled_at: Timestamp, now: Timestamp) -> Failure {
     let (at, now) = (scheduled_at.to_rfc3339(), now.to_rfc3339());
     malformed(format!("expected an instant at most {AHEAD_MAX} after this function's {now}; found {at}"))
@@ -74,7 +75,8 @@ fn malformed(message: String) -> Failure {
     Failure { code: "malformed_tick", message }
 }
 
-/// Before the function's own time is up, whatever it is: one that has no two seconds left uses half of them.
+/// When to stop: before the budget and the function's own time end. If less than two seconds are left, half of them are
+/// used.
 fn stop_at(now: Timestamp, deadline_at: Timestamp, budget: Millis) -> Timestamp {
     let half = Millis::new(deadline_at.since(now).as_u64() / 2);
     deadline_at.minus(MARGIN.min(half)).min(now.plus(budget))

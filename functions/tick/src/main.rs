@@ -1,10 +1,10 @@
-//! The function `tick`: what is due is dealt with, once a minute.
+//! The function `tick`: processes due records once a minute, and timers.
 
 mod handler;
 
 use std::process::ExitCode;
 
-// One event at a time, on a share of one core.
+// A function gets one event at a time and has a share of one core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     tickover_lambda::start(|app| tickover_lambda::serve(app, handler::handle)).await

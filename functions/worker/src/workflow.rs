@@ -1,7 +1,7 @@
-//! The example: an order is paid for, labelled box by box, and received once the warehouse has sent it off.
+//! The example: an order is paid, labelled box by box, and completed when the warehouse has shipped it.
 //!
-//! The bank and the printer are make-believe. What a card is like says how the bank treats it, so that every way
-//! through the workflow can be tried.
+//! The bank and the printer are simulated. The order's card decides what the bank does, so that every path of the
+//! workflow can be tried.
 
 use serde::{Deserialize, Serialize};
 use tickover::prelude::*;
@@ -9,17 +9,17 @@ use tickover::prelude::*;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) number: u32,
-    /// What each box holds.
+    /// The content of each box.
     pub(crate) boxes: Vec<String>,
     #[serde(default)]
     pub(crate) card: Card,
-    /// Whether it goes out at once, without time for second thoughts.
+    /// Whether it is shipped at once, without time for the customer to cancel.
     #[serde(default)]
     pub(crate) express: bool,
-    /// Whether the printer takes one label after the other.
+    /// Whether the labels are printed one after the other.
     #[serde(default)]
     pub(crate) one_by_one: bool,
-    /// How long the customer may think again, such as `10s`; an hour if nothing else was agreed.
+    /// How long the customer may still cancel, such as `10s`. An hour by default.
     #[serde(default = "an_hour")]
     pub(crate) second_thoughts: String,
 }
@@ -28,7 +28,7 @@ fn an_hour() -> String {
     "1h".to_owned()
 }
 
-/// A card, by how the bank treats it.
+/// A card, named by the bank's response to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Card {
@@ -37,49 +37,49 @@ pub(crate) enum Card {
     Good,
     /// Charged at the second attempt.
     Slow,
-    /// Refused, however often.
+    /// Refused at each attempt.
     Empty,
-    /// Breaks the reader at the first attempt: a panic, which is a failed attempt like any other.
+    /// Panics in the card reader at the first attempt. A panic is a failed attempt like any other.
     Bent,
 }
 
-/// Money that was taken.
+/// A payment that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Charge {
-    /// What the bank knows it by.
+    /// The bank's reference.
     pub(crate) reference: String,
 }
 
-/// Why no money was taken.
+/// Why no payment was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PaymentError {
-    /// Nobody answered.
+    /// The bank didn't answer.
     #[error("the bank didn't answer")]
     Unreachable,
-    /// It won't be any better later.
+    /// The bank refused the card. A retry can't help.
     #[error("the bank refused the card")]
     Refused,
 }
 
-/// What the warehouse says when the boxes have left.
+/// The warehouse's message after it has shipped the boxes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shipment {
-    /// Who has them now.
+    /// The company that delivers them.
     pub(crate) carrier: String,
 }
 
-/// What the customer gets.
+/// The workflow's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Receipt {
     pub(crate) charge: Charge,
-    /// One for each box.
+    /// The label of each box.
     pub(crate) labels: Vec<String>,
-    /// Who brings them.
+    /// The company that delivers them.
     pub(crate) carrier: String,
 }
 
-/// Takes the money. A bank that knows the step's key takes it once, however many attempts reach it.
+/// Charges the card. A bank that gets the step's key charges it once, however many attempts there are.
 #[tickover::step(retry = "fixed(3, 2s)", non_retryable("refused"), timeout = "5m")]
 pub(crate) async fn charge(order: Order) -> Result<Charge, PaymentError> {
     let attempt = step_info().map_or(1, |info| info.attempt);
@@ -91,7 +91,7 @@ pub(crate) async fn charge(order: Order) -> Result<Charge, PaymentError> {
     }
 }
 
-/// Prints one label, on whatever worker has a printer.
+/// Prints one label, on a worker that has a printer.
 #[tickover::step(
     "print-label",
     remote,
@@ -106,7 +106,7 @@ pub(crate) async fn print_label(content: String) -> Result<String> {
     Ok(format!("label for {content}"))
 }
 
-/// Gives the money back.
+/// Refunds the payment.
 #[tickover::step("give-back", retry = "exponential(10, 1s)")]
 pub(crate) async fn give_back(order: Order) -> Result<String> {
     Ok(format!("refund-{}", order.number))
@@ -132,8 +132,8 @@ pub(crate) async fn fulfil(ctx: Ctx, order: Order) -> Result<Receipt> {
     Ok(Receipt { charge, labels, carrier: shipment.carrier })
 }
 
-/// Whatever failed, the customer doesn't pay for it. Only a card that was refused leaves nothing to give back: a bank
-/// that didn't answer may still have taken the money.
+/// Refunds the customer after any failure. Only if the card was refused there is nothing to refund: if the bank didn't
+/// answer, it may still have charged the card.
 async fn refund(ctx: Ctx, order: Order, cause: Cause) -> Result<Option<Receipt>> {
     let is_unpaid = matches!(&cause, Cause::Step { error, .. } if error.code == "refused");
     if !is_unpaid {

@@ -1,4 +1,4 @@
-//! A function that does nothing: what the others' cold starts are measured against.
+//! A function that does nothing: the cold starts of the other functions are compared with its own.
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::value::RawValue;

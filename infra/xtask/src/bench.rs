@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the benchmarks, with an emulator beside those that need one.
+//! `cargo xtask bench`: runs the benchmarks, and starts an emulator for those that need one.
 
 use std::process::ExitStatus;
 
@@ -8,13 +8,13 @@ use crate::cargo::{cargo, status, succeed};
 use crate::emulator::Emulator;
 use crate::test::at_emulator;
 
-/// The benchmark that talks to a queue of AWS.
+/// The benchmark that needs an SQS queue.
 const AT_EMULATOR: &str = "lateness-sqs";
 
-/// Builds, then runs those benchmarks whose names contain this one, or all of them. Returns how they ended.
+/// Builds, then runs the benchmarks whose names contain `name`, or all of them. Returns their exit status.
 pub(crate) fn run(name: Option<&str>) -> Result<ExitStatus> {
     let package = ["--profile", "measure", "--locked", "--package", "tickover-tests", "--bin", "bench"];
-    // Nothing else is to use the processor while something is measured.
+    // Built first: nothing else should use the processor during a measurement.
     succeed(cargo(&["build"]).args(package))?;
     let mut bench = cargo(&["run", "--quiet"]);
     bench.args(package).arg("--").args(name);

@@ -1,6 +1,6 @@
-//! `cargo xtask build`: the functions as they are deployed, all of them in one go.
+//! `cargo xtask build`: builds all functions for deployment with one call of cargo.
 //!
-//! `sam build` asks cargo-lambda for one function after the other. All of them have the same dependencies with the
+//! `sam build` calls cargo-lambda for one function after the other. All functions have the same dependencies with the
 //! same features, so each function after the first finds them built.
 
 use std::ffi::OsString;
@@ -21,10 +21,10 @@ pub(crate) const FUNCTIONS: [&str; 6] = [
     "tickover-gateway",
     "tickover-worker",
 ];
-/// The function that does nothing, which the others are compared with.
+/// The function that does nothing, with which the others are compared.
 const EMPTY: &str = "tickover-empty";
 
-/// What a function runs on.
+/// The processor architecture of the functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Architecture {
     #[value(name = "arm64")]
@@ -34,7 +34,7 @@ pub(crate) enum Architecture {
 }
 
 impl Architecture {
-    /// That of this machine, on which emulators run functions.
+    /// The architecture of this machine: emulators run functions on it.
     pub(crate) fn here() -> Self {
         if std::env::consts::ARCH == "aarch64" { Self::Arm64 } else { Self::X86 }
     }
@@ -55,19 +55,19 @@ impl Architecture {
     }
 }
 
-/// Builds all functions. They are in the folder returned, each as `NAME/bootstrap`.
+/// Builds all functions. The returned folder contains each as `NAME/bootstrap`.
 pub(crate) fn run(architecture: Architecture) -> Result<PathBuf> {
     build(architecture, &FUNCTIONS)
 }
 
-/// The same, with the empty function beside them.
+/// Builds all functions and the empty one.
 pub(crate) fn with_empty(architecture: Architecture) -> Result<PathBuf> {
     let packages: Vec<_> = FUNCTIONS.into_iter().chain([EMPTY]).collect();
     build(architecture, &packages)
 }
 
 fn build(architecture: Architecture, packages: &[&str]) -> Result<PathBuf> {
-    // A folder for each: cargo-lambda would put them into the same one.
+    // A separate folder for each architecture: cargo-lambda would use the same one.
     let folder = target_dir()?.join("functions").join(architecture.name());
     let mut build = cargo(&["lambda", "build", "--release", "--locked", architecture.flag(), "--bins"]);
     for package in packages {
@@ -78,7 +78,7 @@ fn build(architecture: Architecture, packages: &[&str]) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// `PATH` with cargo-lambda on it, which is installed if need be.
+/// `PATH` with cargo-lambda, which is installed if it is missing.
 pub(crate) fn path() -> Result<OsString> {
     let folder = target_dir()?.join("cargo-lambda");
     let python = python::install(&folder, &root().join("infra/tools/cargo-lambda.txt"), "ziglang")?;

@@ -1,4 +1,4 @@
-//! Calling cargo from within cargo.
+//! Calls of cargo from a program that cargo has started.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -6,8 +6,8 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// What `cargo run` sets for us. Handed on, it would make build scripts that watch these variables
-/// run again, once for every package they were set for.
+/// Variables that `cargo run` sets. If child processes inherited them, build scripts that watch these variables would
+/// run again for each package.
 const SET_BY_CARGO_RUN: &[&str] = &[
     "CARGO_MANIFEST_DIR",
     "CARGO_MANIFEST_PATH",
@@ -33,14 +33,14 @@ pub(crate) fn root() -> &'static Path {
     here.ancestors().nth(2).unwrap_or(here)
 }
 
-/// `cargo ARGS` at the root, with nothing to read on its standard input.
+/// `cargo ARGS` at the root, with an empty standard input.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     without_cargos_own(&mut command).args(args).current_dir(root()).stdin(Stdio::null());
     command
 }
 
-/// Takes from a command's environment what is only there because `cargo run` started us.
+/// Removes the variables that `cargo run` has set from a command's environment.
 pub(crate) fn without_cargos_own(command: &mut Command) -> &mut Command {
     for name in SET_BY_CARGO_RUN {
         command.env_remove(name);
@@ -48,12 +48,12 @@ pub(crate) fn without_cargos_own(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Runs the command to its end, its output going where ours goes.
+/// Runs the command to its end. It inherits our output.
 pub(crate) fn status(command: &mut Command) -> Result<ExitStatus> {
     command.status().with_context(|| format!("could not start {}", shown(command)))
 }
 
-/// Runs the command and takes anything but success as an error.
+/// Runs the command. Any exit status other than 0 is an error.
 pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     let status = status(command)?;
     if !status.success() {
@@ -62,7 +62,7 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs the command and returns its standard output; what it says on standard error is in the error.
+/// Runs the command and returns its standard output. An error contains its standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("could not start {}", shown(command)))?;
     if !output.status.success() {
@@ -72,26 +72,26 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("{} wrote no UTF-8", shown(command)))
 }
 
-/// What `cargo metadata` says of the workspace's own packages.
+/// The output of `cargo metadata` for the workspace's own packages.
 pub(crate) fn metadata() -> Result<Value> {
     let text = output(&mut cargo(&["metadata", "--no-deps", "--format-version", "1", "--locked"]))?;
     serde_json::from_str(&text).context("cargo metadata wrote no JSON")
 }
 
-/// Where cargo builds; the user may have moved it.
+/// Cargo's target directory, which the user may have moved.
 pub(crate) fn target_dir() -> Result<PathBuf> {
     let metadata = metadata()?;
     let dir = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
     Ok(PathBuf::from(dir))
 }
 
-/// A child's status as our own; a child ended by a signal is a plain failure.
+/// A child's exit status as our own. If a signal ended the child, it is a failure.
 pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     code.map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// The command as one would type it, for messages.
+/// The command as a user would type it, for messages.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();

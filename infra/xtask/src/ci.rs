@@ -1,4 +1,4 @@
-//! What continuous integration checks. There is no second list of steps anywhere.
+//! The steps of continuous integration. There is no other list of them.
 
 use std::time::Instant;
 
@@ -7,13 +7,13 @@ use anyhow::{Context, Result, bail};
 use crate::cargo::{cargo, succeed};
 use crate::{core_purity, deny, e2e, lint, localstack, measure, test, tidy};
 
-/// One check, by the name under which it is announced.
+/// One check, with the name that is printed.
 struct Step {
     name: &'static str,
     run: fn() -> Result<()>,
 }
 
-/// From the cheapest to the dearest, so that a slip is told soon.
+/// The cheapest steps come first, so that mistakes are found early.
 const STEPS: &[Step] = &[
     Step { name: "fmt", run: || succeed(&mut cargo(&["fmt", "--all", "--check"])) },
     Step { name: "tidy", run: tidy::run },
@@ -30,7 +30,7 @@ const STEPS: &[Step] = &[
     Step { name: "demo", run: || succeed(&mut cargo(&["run", "--locked", "--", "demo"])) },
 ];
 
-/// Runs every step in order and stops at the first that fails.
+/// Runs the steps in order and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
     let begun = Instant::now();
     for (number, Step { name, run }) in STEPS.iter().enumerate() {
@@ -45,7 +45,7 @@ pub(crate) fn run() -> Result<()> {
 
 fn clippy() -> Result<()> {
     succeed(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))?;
-    // Not among all targets, because `cargo test` must leave it alone.
+    // Separate from `--all-targets`, because `cargo test` must not run it.
     succeed(&mut cargo(&[
         "clippy",
         "--workspace",
@@ -63,11 +63,11 @@ fn docs() -> Result<()> {
     succeed(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// A crate of a user's own is outside of the workspace, and is built as a user builds it.
+/// The example crate is outside of the workspace, and is built as a user would build it.
 fn example() -> Result<()> {
     let manifest = ["--manifest-path", "infra/examples/orders/Cargo.toml"];
     succeed(cargo(&["fmt", "--check"]).args(manifest))?;
-    // What it shares with the workspace has been built there, if it is built alike.
+    // With the same settings as in the workspace, the shared dependencies are already built.
     let alike = ["--config", "profile.dev.package.libsqlite3-sys.opt-level=3"];
     let mut test = cargo(&["test", "--locked", "--target-dir", "target"]);
     succeed(test.args(alike).args(manifest).env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only"))

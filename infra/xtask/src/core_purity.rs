@@ -1,7 +1,7 @@
-//! Keeps `tickover-core` pure by what it can reach: it builds on its own, and neither a clock, nor
-//! randomness, nor a runtime, nor AWS is anywhere among its dependencies.
+//! Checks that `tickover-core` stays pure: it builds on its own, and none of its dependencies is a clock, randomness,
+//! an async runtime or AWS.
 //!
-//! It is looked at alone: within the workspace, another crate's features would hide a slip.
+//! The crate is built alone: within the workspace, another crate's features would hide a mistake.
 
 use anyhow::{Result, bail};
 
@@ -9,7 +9,7 @@ use crate::cargo::{cargo, output, succeed};
 
 const CORE: &str = "tickover-core";
 
-/// Crates that bring a runtime, randomness, the network or the environment.
+/// Crates that contain an async runtime, randomness, network or environment access.
 const FORBIDDEN: &[&str] = &[
     "async-std",
     "fastrand",
@@ -24,10 +24,10 @@ const FORBIDDEN: &[&str] = &[
     "uuid",
 ];
 
-/// The same by how a name begins.
+/// Forbidden prefixes of names.
 const FORBIDDEN_FAMILIES: &[&str] = &["aws-", "aws_", "rand_", "tokio-", "tickover-"];
 
-/// The features with which chrono reads the machine's clock or time zone.
+/// The features of chrono that read the machine's clock or time zone.
 const CHRONO_CLOCK: &[&str] = &["clock", "default", "iana-time-zone", "now", "wasmbind"];
 
 pub(crate) fn run() -> Result<()> {
@@ -40,7 +40,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// All that core depends on, for every platform, a line each.
+/// All dependencies of the core on every platform, one in a line.
 fn tree(edges: &str) -> Result<String> {
     let args =
         ["tree", "--package", CORE, "--target", "all", "--prefix", "none", "--locked", "--edges", edges];

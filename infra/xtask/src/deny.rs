@@ -1,7 +1,7 @@
-//! What may be in the dependency graph: licences, sources, bans, and no crate that an advisory warns of.
+//! Checks the dependency graph: licences, sources, bans and security advisories.
 //!
-//! The list of advisories is a repository on GitHub. Where that can't be reached, and only then, it isn't consulted,
-//! which is said out loud: a laptop in a train and a sealed-off build machine check all the rest.
+//! The list of advisories is a repository on GitHub. If it can't be reached, and only then, this check is left out with
+//! a printed note: a machine without internet access runs all other checks.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,11 +10,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::{cargo, succeed, target_dir};
 
-/// The tool's version: another one may know other rules.
+/// The tool's version: another version may have other rules.
 const VERSION: &str = "0.20.2";
-/// Where the advisories are, as the tool has it.
+/// The address of the advisories, as the tool has it.
 const ADVISORIES: &str = "https://github.com/RustSec/advisory-db";
-/// A connection that brings less than a byte a second for so many seconds is none.
+/// Git gives up a connection that is slower than one byte a second for this long.
 const PATIENCE_SECS: u32 = 20;
 
 pub(crate) fn run() -> Result<()> {
@@ -29,7 +29,7 @@ pub(crate) fn run() -> Result<()> {
     }
 }
 
-/// Builds the tool under `target/` unless it is there. It takes a few minutes, once.
+/// Builds the tool under `target/` unless it is there. That takes a few minutes, once.
 fn install() -> Result<PathBuf> {
     let folder = target_dir()?.join("tools");
     let tool = folder.join("bin/cargo-deny");
@@ -43,7 +43,7 @@ fn install() -> Result<PathBuf> {
     Ok(tool)
 }
 
-/// The version of the tool that is there, if one is.
+/// The version of the installed tool, if there is one.
 fn installed(tool: &Path) -> Option<String> {
     let said = Command::new(tool).arg("--version").output().ok()?;
     String::from_utf8_lossy(&said.stdout).split_whitespace().nth(1).map(str::to_owned)
@@ -55,7 +55,7 @@ fn check(tool: &Path, which: &[&str]) -> Result<()> {
     succeed(deny.args(["--hide-inclusion-graph"]).args(which))
 }
 
-/// Whether a repository answers; if it doesn't, what git says of it.
+/// Whether a repository answers. If it doesn't, git's message.
 fn reach(repository: &str) -> Result<Result<(), String>> {
     let mut git = Command::new("git");
     git.args(["-c", "http.lowSpeedLimit=1", "-c"]).arg(format!("http.lowSpeedTime={PATIENCE_SECS}"));
@@ -69,7 +69,7 @@ fn reach(repository: &str) -> Result<Result<(), String>> {
         return Ok(Ok(()));
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Ok(Err(said.lines().last().unwrap_or("git said nothing").trim().to_owned()))
+    Ok(Err(said.lines().last().unwrap_or("no message from git").trim().to_owned()))
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
         let empty = std::env::temp_dir().join(format!("xtask-deny-{}", std::process::id()));
         let made = Command::new("git").args(["init", "--quiet", "--bare"]).arg(&empty).status().unwrap();
         assert!(made.success());
-        // It answers, so this is no reason to leave advisories out: something is wrong with it.
+        // The repository answers, so the advisories must not be left out: this is an error.
         let answered = reach(&empty.to_string_lossy()).map_err(|error| error.to_string());
         std::fs::remove_dir_all(&empty).unwrap();
         assert!(answered.unwrap_err().contains("has no HEAD"));

@@ -1,5 +1,5 @@
-//! `cargo xtask e2e`: the template as users deploy it, by the commands of `localstack/README.md` as they stand there,
-//! into an emulator of its own; the tests of the whole; and whether all of it is gone again afterwards.
+//! `cargo xtask e2e`: deploys the template into a new emulator with the exact commands of `localstack/README.md`, runs
+//! the end-to-end tests, deletes the stack, and checks that nothing is left of it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use crate::emulator::Emulator;
 use crate::test::at_emulator;
 use crate::{guide, python};
 
-/// The stack, and the beginning of all its names: that of samconfig.toml.
+/// The stack's name in samconfig.toml, with which all of its resources' names start.
 const STACK: &str = "tickover";
-/// The environment of samconfig.toml that the guide's commands name, and the one for machines with arm64.
+/// The environment of samconfig.toml in the guide's commands, and the one for arm64 machines.
 const ENVIRONMENT: [&str; 2] = ["--config-env local", "--config-env local-arm64"];
-/// Where the tests find its name.
+/// The variable in which the tests find the stack's name.
 const STACK_VARIABLE: &str = "TICKOVER_TEST_STACK";
 
-/// Arguments: the stack's name. Prints what is left of it, one thing a line.
+/// Argument: the stack's name. Prints what is left of it, one resource in a line.
 const LEFT_OVERS: &str = r"
 import boto3, botocore, sys
 stack = sys.argv[1]
@@ -47,13 +47,13 @@ for kind, names in {
         if stack in name: print(kind, name)
 ";
 
-/// Builds, deploys and asks the deployed API by the guide's commands, runs `cargo test --test end_to_end ARGS`, and
-/// deletes the stack. Returns how the tests ended.
+/// Builds, deploys and calls the deployed API with the guide's commands, runs `cargo test --test end_to_end ARGS`, and
+/// deletes the stack. Returns the tests' exit status.
 pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     let sam = Sam::install()?;
-    // One invocation of cargo for all functions; SAM's six, one a function, then find them built.
+    // One call of cargo builds all functions. SAM then makes six calls, which find them built.
     build::run(Architecture::here())?;
-    // Built before the emulator's clock runs.
+    // Built before the emulator starts.
     succeed(&mut cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-run"]))?;
 
     let emulator = Emulator::start()?;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     Ok(ended)
 }
 
-/// SAM, and what it finds on its `PATH`.
+/// SAM, and the `PATH` for it.
 struct Sam {
     python: PathBuf,
     path: OsString,
@@ -81,14 +81,15 @@ impl Sam {
         let requirements = root().join("infra/tools/sam.txt");
         let python = python::install(&target.join("sam"), &requirements, "samcli")?;
         let ours = python.parent().context("a program without a folder")?.to_owned();
-        // Ours last: cargo-lambda looks for its linker in the first `python3`, which must be the one beside it.
+        // Our folder last: cargo-lambda finds its linker through the first `python3`, which must be the one installed
+        // with it.
         let theirs = build::path()?;
         let folders = std::env::split_paths(&theirs).chain(std::iter::once(ours));
         let path = std::env::join_paths(folders).context("PATH has a folder with a colon in its name")?;
         Ok(Self { python, path, folder: target.join("e2e") })
     }
 
-    /// Runs the guide's block of commands that has this in it, as it stands there but for this machine's processor.
+    /// Runs the guide's block of commands that contains this text, adapted only to this machine's processor.
     fn follow_the_guide(&self, having: &str, emulator: &Emulator) -> Result<()> {
         let block = guide::block(guide::LOCAL, having)?;
         let block = match Architecture::here() {
@@ -96,15 +97,15 @@ impl Sam {
             Architecture::Arm64 => block.replace(ENVIRONMENT[0], ENVIRONMENT[1]),
         };
         let mut shell = Command::new("sh");
-        // Each command is shown, and the first that fails ends it.
+        // Prints each command (`-x`), and stops at the first that fails (`-e`).
         without_cargos_own(shell.args(["-exc", &block])).current_dir(root()).stdin(Stdio::null());
         shell.env("PATH", &self.path).env("SAM_CLI_TELEMETRY", "0");
-        // What SAM would otherwise keep in the user's own folder.
+        // SAM would otherwise use a folder in the user's home.
         shell.env("__SAM_CLI_APP_DIR", self.folder.join("sam"));
         succeed(at(&mut shell, emulator)).with_context(|| format!("{}: `{having}`", guide::LOCAL))
     }
 
-    /// Deletes the stack and looks for what is left of it.
+    /// Deletes the stack and checks that nothing is left of it.
     fn delete(&self, emulator: &Emulator) -> Result<()> {
         self.follow_the_guide("sam delete", emulator)?;
         let mut look = Command::new(&self.python);

@@ -1,5 +1,5 @@
-//! The AWS emulator that the network tests talk to: installed under `target/`, started on a free
-//! port of this machine, and stopped again however we end.
+//! The AWS emulator for the network tests: installed under `target/`, started on a free port of this machine, and
+//! always stopped at the end.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -15,9 +15,9 @@ use anyhow::{Context, Result, bail};
 use crate::test::away_from_aws;
 use crate::{cargo, python};
 
-/// Starts the emulator, which ends itself when its standard input closes. The other end of that pipe
-/// is ours, so that the emulator stops even when we are killed and can clean up nothing. The thread
-/// ends the process the hard way when a long poll keeps it from ending in time.
+/// Starts the emulator in a process that ends when its standard input closes. The other end of that pipe is in this
+/// process, so the emulator stops even if this process is killed. A thread ends the process by force if a long poll
+/// keeps it from ending in time.
 const PROGRAM: &str = r"
 import os, signal, threading, time
 
@@ -32,13 +32,13 @@ from ministack.app import main
 main()
 ";
 
-/// The first start compiles all its Python.
+/// The first start compiles all Python files of the emulator.
 const START_BOUND: Duration = Duration::from_mins(1);
 const STOP_BOUND: Duration = Duration::from_secs(6);
 const POLL_EVERY: Duration = Duration::from_millis(50);
 const ANSWER_BOUND: Duration = Duration::from_secs(2);
 
-/// Between our choosing a free port and the emulator's taking it, another process may.
+/// Another process may take the free port before the emulator does.
 const ATTEMPTS: usize = 3;
 
 /// A running emulator; dropping it stops it.
@@ -49,7 +49,7 @@ pub(crate) struct Emulator {
 }
 
 impl Emulator {
-    /// Installs the emulator if need be, starts it with no state, and waits until it answers.
+    /// Installs the emulator if it is missing, starts it without state, and waits until it answers.
     pub(crate) fn start() -> Result<Self> {
         let folder = cargo::target_dir()?.join("emulator");
         let python =
@@ -65,12 +65,12 @@ impl Emulator {
         }
     }
 
-    /// Where it listens, for `AWS_ENDPOINT_URL`.
+    /// Its address, for `AWS_ENDPOINT_URL`.
     pub(crate) fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What it said so far.
+    /// The file with its output.
     pub(crate) fn log(&self) -> &Path {
         &self.log
     }
@@ -112,13 +112,14 @@ impl Drop for Emulator {
                 Ok(Some(_)) | Err(_) => return,
             }
         }
-        // Nothing is left to try if this fails: the process is gone or not ours.
+        // If this fails, nothing else can be tried: the process is gone or isn't ours.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// What runs the emulator at an address, with what it says in the log. Nothing of this machine's AWS reaches it.
+/// The command that runs the emulator at an address, with its output in the log. It has none of this machine's AWS
+/// settings.
 pub(crate) fn command(
     python: &Path,
     program: &str,
@@ -135,14 +136,14 @@ pub(crate) fn command(
         .current_dir(folder)
         .env("BIND_HOST", address.ip().to_string())
         .env("GATEWAY_PORT", address.port().to_string())
-        // Functions that are deployed to it inherit its environment.
+        // Functions that are deployed to the emulator inherit its environment.
         .env("AWS_ENDPOINT_URL", format!("http://{address}"))
-        // Listeners that it would open on fixed ports beside the one we asked for.
+        // Turns off listeners on other, fixed ports.
         .envs([("IOT_MTLS_ENABLED", "0"), ("SFTP_ENABLED", "0")])
         .env("TMPDIR", scratch)
         .stdout(output.try_clone()?)
         .stderr(output)
-        // Ctrl-C reaches the tests at once; the emulator outlives them.
+        // A separate process group: Ctrl-C stops the tests at once, and the emulator after them.
         .process_group(0);
     Ok(command)
 }
@@ -152,7 +153,7 @@ fn free_address() -> Result<SocketAddr> {
     Ok(listener.local_addr()?)
 }
 
-/// Whether an emulator answers there: this one, or `LocalStack`, after whose path this one is called as well.
+/// Whether an emulator answers there: this one or `LocalStack`, whose health path this one has too.
 pub(crate) fn is_healthy(address: SocketAddr) -> bool {
     status_line(address).is_ok_and(|line| line.starts_with("HTTP/1.1 200"))
 }

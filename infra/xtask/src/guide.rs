@@ -1,4 +1,4 @@
-//! The commands that the guides tell people to type, read from the guides themselves.
+//! The commands in the guides, read from the guides themselves.
 
 use std::fs;
 
@@ -6,18 +6,18 @@ use anyhow::{Context, Result};
 
 use crate::cargo::root;
 
-/// The guide to emulators on this machine.
+/// The guide to emulators.
 pub(crate) const LOCAL: &str = "localstack/README.md";
-/// Every guide with commands in it.
+/// All guides that contain commands.
 pub(crate) const ALL: [&str; 4] = ["README.md", "CONTRIBUTING.md", "infra/README.md", LOCAL];
 
-/// The one block that has this in it, as it stands.
+/// The only block of commands that contains this text, unchanged.
 pub(crate) fn block(guide: &str, having: &str) -> Result<String> {
     let found = blocks_of(&read(guide)?).into_iter().find(|block| block.contains(having));
     found.with_context(|| format!("{guide} has no commands with `{having}`"))
 }
 
-/// The commands of a guide: the lines of its blocks, and what is quoted in its sentences.
+/// The commands of a guide: the lines of its code blocks, and code within its sentences.
 pub(crate) fn commands(guide: &str) -> Result<Vec<String>> {
     let text = read(guide)?;
     let mut found: Vec<String> = vec![];

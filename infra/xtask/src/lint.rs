@@ -1,6 +1,6 @@
-//! `cargo xtask lint`: what SAM and cfn-lint say of the infrastructure's template, neither of which asks AWS; whether
-//! the metrics are recorded that it watches, its functions may go round in loops, and the files for emulators and the
-//! guides agree with it.
+//! `cargo xtask lint`: checks the infrastructure's template with SAM and cfn-lint, both without access to AWS. It also
+//! checks that the service records the metrics of the template's alarms, that its functions allow recursive loops, and
+//! that the emulators' files and the guides agree with the template.
 
 mod emulators;
 mod guides;
@@ -17,10 +17,10 @@ use crate::python;
 use crate::test::away_from_aws;
 
 const TEMPLATE: &str = "template.yaml";
-/// What the name of each of our metrics begins with.
+/// The prefix of our metrics' names.
 const METRIC: &str = "tickover_";
 
-/// Checks `infra/template.yaml`. A warning fails it as well.
+/// Checks `infra/template.yaml`. A warning is an error too.
 pub(crate) fn run() -> Result<()> {
     check_metrics()?;
     template::check_loops()?;
@@ -33,23 +33,23 @@ pub(crate) fn run() -> Result<()> {
         let mut command = Command::new(python.with_file_name(name));
         without_cargos_own(&mut command).current_dir(root().join("infra")).stdin(Stdio::null());
         away_from_aws(&mut command).env("SAM_CLI_TELEMETRY", "0");
-        // What it would otherwise keep in the user's own folder.
+        // SAM would otherwise use a folder in the user's home.
         command.env("__SAM_CLI_APP_DIR", target.join("sam/home"));
         command
     };
-    succeed(tool("cfn-lint").arg(TEMPLATE)).context("cfn-lint has found something")?;
+    succeed(tool("cfn-lint").arg(TEMPLATE)).context("cfn-lint reported a problem")?;
     succeed(tool("sam").args(["validate", "--lint", "--template-file", TEMPLATE]))
-        .context("SAM has found something")
+        .context("SAM reported a problem")
 }
 
-/// An alarm on a metric that nobody records would be silent for good.
+/// Checks the metrics of alarms: an alarm on a metric that the service doesn't record would never fire.
 fn check_metrics() -> Result<()> {
     let (template, recorded) = (read(template::FILE)?, read("shared/service/src/metric.rs")?);
     let watched = metrics(&template);
-    ensure!(!watched.is_empty(), "infra/template.yaml watches none of our metrics");
+    ensure!(!watched.is_empty(), "infra/template.yaml has an alarm on none of our metrics");
     let unknown: Vec<&str> =
         watched.into_iter().filter(|name| !recorded.contains(&format!("\"{name}\""))).collect();
-    ensure!(unknown.is_empty(), "infra/template.yaml watches what nobody records: {}", unknown.join(", "));
+    ensure!(unknown.is_empty(), "infra/template.yaml has alarms on unknown metrics: {}", unknown.join(", "));
     Ok(())
 }
 

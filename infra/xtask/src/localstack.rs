@@ -1,7 +1,7 @@
-//! `cargo xtask localstack up|down|test`: an emulator that stays, on the port that `LocalStack` has, for work by hand.
+//! `cargo xtask localstack up|down|test`: a persistent emulator on `LocalStack`'s port, for manual work.
 //!
-//! `up` doesn't wait for anything once it is ready: the emulator goes on alone, and `down` ends it by the process id
-//! that it left behind. With Docker, `localstack/compose.yaml` is the other way to the same.
+//! `up` returns as soon as the emulator is ready. `down` stops it with the process id from a file that `up` has
+//! written. With Docker, use `localstack/compose.yaml` instead.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,12 +18,12 @@ use crate::test::away_from_aws;
 use crate::{python, test};
 
 const PORT: u16 = 4566;
-/// What the bootstrap says if there is nothing left to do.
+/// The bootstrap's last line, and its only one if nothing was missing.
 const READY: &str = "bootstrap: ready";
-/// What the emulator's command line is known by.
+/// The text by which the emulator's process is recognised.
 const PROGRAM: &str = "from ministack.app import main; main()";
-/// Argument: compose.yaml. Runs its hooks as `LocalStack` does, with what the container has in its environment; a path
-/// that is mounted there is replaced by what is mounted.
+/// Argument: compose.yaml. Runs its hooks in the same way as `LocalStack`, with the container's environment. Mounted
+/// paths are replaced by the paths on this machine.
 const HOOKS: &str = r"
 import os, sys, yaml
 from pathlib import Path
@@ -39,7 +39,7 @@ for there, here in mounted.items():
     if there.startswith('/etc/localstack/init/ready.d/'):
         exec(here.read_bytes(), {})
 ";
-/// Arguments: localstack.env. Prints what it names and the emulator doesn't have.
+/// Argument: localstack.env. Prints the resources in it that the emulator doesn't have.
 const UNKNOWN: &str = r"
 import boto3, sys
 from urllib.parse import urlparse
@@ -60,7 +60,7 @@ const START_BOUND: Duration = Duration::from_mins(1);
 const STOP_BOUND: Duration = Duration::from_secs(10);
 const POLL_EVERY: Duration = Duration::from_millis(100);
 
-/// Starts the emulator unless something answers there, makes table and queues, and says how to use them.
+/// Starts the emulator unless one answers there, creates the table and queues, and prints how to use them.
 pub(crate) fn up() -> Result<()> {
     let python = install()?;
     if emulator::is_healthy(address()) {
@@ -70,24 +70,24 @@ pub(crate) fn up() -> Result<()> {
     }
     print!("{}", bootstrap(&python, &endpoint())?);
     let variables = root().join("localstack/localstack.env");
-    println!("localstack: {} is ready, to be ended by `cargo xtask localstack down`", endpoint());
+    println!("localstack: {} is ready; `cargo xtask localstack down` stops it", endpoint());
     println!("For your shell: set -a; . {}; set +a\n", variables.display());
     print!("{}", fs::read_to_string(&variables)?);
     Ok(())
 }
 
-/// Ends the emulator that `up` has started, and all that is in it.
+/// Stops the emulator that `up` has started. Its state is lost.
 pub(crate) fn down() -> Result<()> {
     let file = pid_file()?;
     let Some(pid) = running(&file)? else {
-        println!("localstack: none that we started is running");
+        println!("localstack: no emulator that `up` started is running");
         return Ok(());
     };
     output(Command::new("kill").arg(&pid))?;
     let begun = Instant::now();
     while running(&file)?.is_some() {
         if begun.elapsed() > STOP_BOUND {
-            // A long poll may keep it for longer than anybody wants to wait.
+            // A long poll may delay the end for too long.
             output(Command::new("kill").args(["-KILL", &pid]))?;
             break;
         }
@@ -98,19 +98,19 @@ pub(crate) fn down() -> Result<()> {
     Ok(())
 }
 
-/// Runs `cargo test ARGS` against the emulator that is there, that of `LocalStack` included.
+/// Runs `cargo test ARGS` against the running emulator, which may be `LocalStack`.
 pub(crate) fn tests(args: &[String]) -> Result<ExitStatus> {
     ensure!(
         emulator::is_healthy(address()),
-        "nothing answers at {}: `cargo xtask localstack up`",
+        "no emulator answers at {}: start it with `cargo xtask localstack up`",
         endpoint()
     );
     bootstrap(&install()?, &endpoint())?;
     test::run_at(&endpoint(), args)
 }
 
-/// Whether the bootstrap makes everything at first, and nothing a second time: as the program that `up` runs, and as
-/// the hook that `LocalStack` runs, each in an emulator of its own. What it made is what `localstack.env` names.
+/// Checks the bootstrap as a program and as `LocalStack`'s hook, each in a new emulator: the first run creates
+/// everything, the second changes nothing. `localstack.env` names what was created.
 pub(crate) fn check() -> Result<()> {
     let python = install()?;
     for (way, run) in [("program", bootstrap as Bootstrap), ("hook", hooks)] {
@@ -126,13 +126,13 @@ pub(crate) fn check() -> Result<()> {
         let mut look = Command::new(&python);
         away_from_aws(&mut look).env("AWS_ENDPOINT_URL", &endpoint).args(["-c", UNKNOWN]);
         let unknown = output(look.arg(root().join("localstack/localstack.env")))?;
-        ensure!(unknown.is_empty(), "localstack.env names what isn't there:\n{unknown}");
-        println!("localstack: the bootstrap does its work as a {way}");
+        ensure!(unknown.is_empty(), "localstack.env names resources that don't exist:\n{unknown}");
+        println!("localstack: the bootstrap works as a {way}");
     }
     Ok(())
 }
 
-/// A way to run the bootstrap: with this Python, at this endpoint.
+/// A way to run the bootstrap with this Python at this endpoint.
 type Bootstrap = fn(&Path, &str) -> Result<String>;
 
 fn install() -> Result<PathBuf> {
@@ -158,26 +158,26 @@ fn start(python: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes what is missing, and returns what it said.
+/// Creates the missing resources, and returns the bootstrap's output.
 fn bootstrap(python: &Path, endpoint: &str) -> Result<String> {
     let mut command = Command::new(python);
     away_from_aws(&mut command).env("AWS_ENDPOINT_URL", endpoint);
     output(command.arg(root().join("localstack/bootstrap.py"))).context("the bootstrap failed")
 }
 
-/// The same as `LocalStack` does it.
+/// Runs the bootstrap as `LocalStack` does.
 fn hooks(python: &Path, endpoint: &str) -> Result<String> {
     let mut command = Command::new(python);
     away_from_aws(&mut command).env("AWS_ENDPOINT_URL", endpoint).args(["-c", HOOKS]);
     output(command.arg(root().join("localstack/compose.yaml"))).context("the hook failed")
 }
 
-/// The process that the file names, if it is still ours: ids are given out again.
+/// The process id in the file, if that process is still the emulator: the system reuses ids.
 fn running(file: &Path) -> Result<Option<String>> {
     let Ok(pid) = fs::read_to_string(file) else { return Ok(None) };
     let found = Command::new("ps").args(["-o", "stat=,args=", "-p", &pid]).output()?;
     let shown = String::from_utf8_lossy(&found.stdout);
-    // One that has ended and that nobody has waited for is shown as well.
+    // `ps` also shows a zombie: a process that has ended and whose parent hasn't waited for it.
     Ok((shown.contains(PROGRAM) && !shown.trim_start().starts_with('Z')).then_some(pid))
 }
 

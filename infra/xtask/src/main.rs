@@ -1,7 +1,7 @@
-//! The one automation of this repository, started as `cargo xtask COMMAND`.
+//! The automation of this repository: `cargo xtask COMMAND`.
 //!
-//! It needs Rust and Python 3 and nothing else, and runs the same on a laptop and in continuous
-//! integration. It must never hold logic of Tickover itself: it only builds, checks and starts things.
+//! It needs only Rust and Python 3, and runs the same on a laptop and in continuous integration. It must contain no
+//! logic of Tickover itself: it only builds, checks and starts programs.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool reports to its terminal")]
 
@@ -35,36 +35,36 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start an AWS emulator of our own, run all tests against it, stop it again
+    /// Run all tests with a new AWS emulator
     Test {
-        /// Passed on to `cargo test`, such as `-p tickover-core` or `some_name -- --nocapture`
+        /// Passed to `cargo test`, such as `-p tickover-core` or `some_name -- --nocapture`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Everything that continuous integration checks, in its order
+    /// Run all steps of continuous integration, in order
     Ci,
-    /// Build the functions as they are deployed, into `target/functions`
+    /// Build the functions for deployment, into `target/functions`
     Build {
-        /// What they will run on
+        /// The processor architecture that they will run on
         #[arg(long, value_enum, default_value = "arm64")]
         architecture: build::Architecture,
     },
-    /// Deploy the template into an emulator of our own, test it as a whole, delete it again
+    /// Deploy the template into a new emulator, run the end-to-end tests, delete the stack
     E2e {
-        /// Passed on to the tests, such as a part of their names
+        /// Passed to the tests, such as a part of their names
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// An emulator that stays on port 4566, with the table and the queues that a deployment has
+    /// Run a persistent emulator on port 4566, with the table and the queues of a deployment
     Localstack {
         #[command(subcommand)]
         what: Localstack,
     },
-    /// The infrastructure's template, as SAM and cfn-lint see it
+    /// Check the infrastructure's template with SAM and cfn-lint
     Lint,
-    /// The house rules that no compiler knows
+    /// Check this repository's own rules that no compiler checks
     Tidy,
-    /// Run Tickover against every fault there is, seed by seed, and check what must hold
+    /// Run the simulation with all kinds of faults, seed by seed, and check the invariants
     Sim {
         /// `--seeds N`, `--seed S` to replay one step by step, `--bug NAME`, `--bugs` to list them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -72,24 +72,24 @@ enum Command {
     },
     /// Measure the functions as they are deployed: sizes, cold starts, memory
     MeasureFunctions,
-    /// Measure, and print one JSON line a figure; the figures of time take about seven minutes
+    /// Run the benchmarks and print one JSON line for each figure; the timings take about seven minutes
     Bench {
-        /// Only those with this in their names
+        /// Only benchmarks whose names contain this
         name: Option<String>,
     },
 }
 
 #[derive(Subcommand)]
 enum Localstack {
-    /// Start it unless it is there, make what is missing, and say how to use it
+    /// Start it unless it runs, create what is missing, and print how to use it
     Up,
-    /// End it, with all that is in it
+    /// Stop it; its state is lost
     Down,
-    /// Whether the bootstrap does its work, as a program and as the hook of `LocalStack`, in an emulator of its own
+    /// Check the bootstrap as a program and as `LocalStack`'s hook, in a new emulator
     Check,
-    /// Run all tests against it
+    /// Run all tests with it
     Test {
-        /// Passed on to `cargo test`
+        /// Passed to `cargo test`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
@@ -105,9 +105,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// The simulation, whose arguments are its own.
+/// Runs the simulation, which parses its arguments itself.
 fn sim(args: &[String]) -> Result<ExitCode> {
-    // A replay is read, not waited for: it isn't worth an optimised build.
+    // A replay prints a trace for people to read. It doesn't need an optimised build.
     let profile = if args.iter().any(|arg| arg == "--seed") { "dev" } else { "measure" };
     let mut sim = cargo::cargo(&["run", "--quiet", "--locked", "--package", "tickover-tests"]);
     sim.args(["--profile", profile, "--bin", "sim", "--"]).args(args);

@@ -1,5 +1,5 @@
-//! `cargo xtask measure-functions`: how large the functions are as they are deployed, how long they take to start,
-//! and how much memory they use. Fails where a figure is beyond its bound.
+//! `cargo xtask measure-functions`: measures the functions' sizes, cold starts and memory, as they are deployed. Fails
+//! if a figure exceeds its bound.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,10 +12,10 @@ use crate::cargo::{cargo, output, succeed, target_dir};
 use crate::emulator::Emulator;
 use crate::test::at_emulator;
 
-/// What Lambda fetches when a function starts cold: its archive.
+/// Largest archive of a function. Lambda fetches it at each cold start.
 const ZIP_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Arguments: a file. Prints how large an archive of it alone is, made as SAM makes it.
+/// Argument: a file. Prints the size of an archive that contains only this file, made in the same way as by SAM.
 const ZIP: &str = r"
 import io, sys, zipfile
 archive = io.BytesIO()
@@ -23,11 +23,11 @@ with zipfile.ZipFile(archive, 'w', zipfile.ZIP_DEFLATED) as zip: zip.write(sys.a
 print(archive.tell())
 ";
 
-/// Builds the functions and the program that measures them, and prints one JSON line a figure.
+/// Builds the functions and the program that measures them, and prints one JSON line for each figure.
 pub(crate) fn run() -> Result<()> {
     let folder = build::with_empty(Architecture::here())?;
     let too_large = sizes(&folder)?;
-    // As `cargo xtask test` builds it: whatever is built already is built for both.
+    // With the same arguments as `cargo xtask test`, so that both share what is built.
     succeed(&mut cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]))?;
     let emulator = Emulator::start()?;
     let mut measure = Command::new(target_dir()?.join("debug/measure"));
@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Prints the sizes, and returns what is too large.
+/// Prints the sizes, and returns the functions that are too large.
 fn sizes(folder: &Path) -> Result<Vec<&'static str>> {
     let mut too_large = Vec::new();
     for name in FUNCTIONS {

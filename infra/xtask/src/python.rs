@@ -1,8 +1,8 @@
-//! Puts tools written in Python into environments of their own, with whatever this machine's Python offers.
+//! Installs tools written in Python into separate environments, with the Python of this machine.
 //!
-//! Distributions split Python differently: some come without `ensurepip`, some without `pip`, and
-//! `python3 -m venv` then leaves a folder behind that looks whole and isn't. So the environment is
-//! made without pip, which always works, and pip comes from the first source that has it.
+//! Distributions split Python differently: some lack `ensurepip`, some lack `pip`, and `python3 -m venv` then leaves an
+//! incomplete folder behind. So the environment is created without pip, which always works, and pip is taken from the
+//! first source that has it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::output;
 
-/// The last resort for a Python without any pip. It is a program that runs from within its wheel.
+/// The last source, for a Python without any pip: pip can run from within its wheel.
 const PIP_WHEEL: &str = "https://files.pythonhosted.org/packages/py3/p/pip/pip-25.3-py3-none-any.whl";
 const PIP_WHEEL_SHA256: &str = "9655943313a94722b7774661c21049070f6bbb0a1516bf02f7c8d5d9201514cd";
 
-/// Arguments: address, SHA-256, file to write. The file appears only if it is what we expect.
+/// Arguments: address, SHA-256, file to write. The file is written only if its hash is the expected one.
 const DOWNLOAD: &str = r"
 import hashlib, sys, urllib.request
 address, expected, path = sys.argv[1:]
@@ -26,11 +26,11 @@ if hashlib.sha256(content).hexdigest() != expected:
 open(path, 'wb').write(content)
 ";
 
-/// Installs a file of pinned requirements into `folder/venv`, and returns the Python that can `import` the named
-/// module. Its console scripts are beside it. Does nothing if the installation is up to date.
+/// Installs the pinned requirements of a file into `folder/venv`, and returns the Python that can `import` the named
+/// module. Its console scripts are in the same folder. Does nothing if the installation is up to date.
 pub(crate) fn install(folder: &Path, requirements: &Path, module: &str) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
-    // Two runs at once must not install over each other. The lock goes with the file handle.
+    // Two runs at the same time must not overwrite each other. Closing the file releases the lock.
     let lock = File::create(folder.join("lock"))?;
     lock.lock().with_context(|| format!("could not lock {}", folder.display()))?;
 
@@ -40,7 +40,7 @@ pub(crate) fn install(folder: &Path, requirements: &Path, module: &str) -> Resul
     let stamp = folder.join("stamp");
     let python = folder.join("venv/bin/python");
     let is_stamped = fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted);
-    // The stamp outlives an update of the system's Python; the environment doesn't.
+    // After an update of the system's Python the stamp still exists, but the environment may not work.
     if is_stamped && works(&python, &["-c", &check]) {
         return Ok(python);
     }
@@ -74,7 +74,7 @@ fn install_requirements(python: &Path, requirements: &Path, folder: &Path) -> Re
     Ok(())
 }
 
-/// A command that is pip working on the environment of `python`.
+/// A command that runs pip for the environment of `python`.
 fn find_pip(python: &Path, folder: &Path) -> Result<Command> {
     if works(python, &["-m", "ensurepip", "--default-pip"]) && works(python, &["-m", "pip", "--version"]) {
         let mut pip = quiet(python);

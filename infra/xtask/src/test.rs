@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all tests, with what they need started before and stopped after.
+//! `cargo xtask test`: runs all tests, with the programs that they need.
 
 use std::process::{Command, ExitStatus};
 
@@ -7,10 +7,10 @@ use anyhow::Result;
 use crate::cargo::{cargo, status, succeed};
 use crate::emulator::Emulator;
 
-/// Tells the tests where the emulator listens.
+/// The variable in which the tests find the emulator's address.
 const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
 
-/// What could lead the tests to a real account.
+/// Variables through which the tests could reach a real account.
 const REAL_AWS: &[&str] = &[
     "AWS_CA_BUNDLE",
     "AWS_ENDPOINT_URL",
@@ -23,7 +23,7 @@ const REAL_AWS: &[&str] = &[
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 ];
 
-/// What keeps them at the emulator, whatever the machine is set up for.
+/// Variables that make the tests use the emulator, whatever the machine's configuration.
 const DUMMY_AWS: &[(&str, &str)] = &[
     ("AWS_ACCESS_KEY_ID", "test"),
     ("AWS_SECRET_ACCESS_KEY", "test"),
@@ -35,10 +35,10 @@ const DUMMY_AWS: &[(&str, &str)] = &[
     ("NO_PROXY", "127.0.0.1,localhost"),
 ];
 
-/// Builds, then runs `cargo test ARGS` beside a fresh emulator. Returns how the tests ended.
+/// Builds, then runs `cargo test ARGS` with a new emulator. Returns the tests' exit status.
 pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
-    // Tests start our binaries as real processes, and cargo builds only those of the packages it
-    // tests. Built in one go with the tests, the dependencies get the same features and are built once.
+    // Tests start our binaries as separate processes, and cargo builds only those of the packages it tests. Built
+    // together with the tests, the dependencies get the same features and are built once.
     succeed(&mut cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]))?;
 
     let emulator = Emulator::start()?;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     run_at(&emulator.endpoint(), args)
 }
 
-/// Runs `cargo test ARGS` against an emulator that is there. Returns how the tests ended.
+/// Runs `cargo test ARGS` with a running emulator. Returns the tests' exit status.
 pub(crate) fn run_at(endpoint: &str, args: &[String]) -> Result<ExitStatus> {
     let mut tests = cargo(&["test", "--locked", "--no-fail-fast"]);
     if !chooses_packages(args) {
@@ -55,12 +55,12 @@ pub(crate) fn run_at(endpoint: &str, args: &[String]) -> Result<ExitStatus> {
     status(away_from_aws(&mut tests).env(ENDPOINT, endpoint).args(args))
 }
 
-/// Leads a command to this emulator, and away from any real account.
+/// Makes a command use this emulator, and no real account.
 pub(crate) fn at_emulator<'a>(command: &'a mut Command, emulator: &Emulator) -> &'a mut Command {
     away_from_aws(command).env(ENDPOINT, emulator.endpoint())
 }
 
-/// Keeps a command, and what it starts, from any real account.
+/// Keeps a command and its child processes from any real account.
 pub(crate) fn away_from_aws(command: &mut Command) -> &mut Command {
     for name in REAL_AWS {
         command.env_remove(name);
@@ -68,7 +68,8 @@ pub(crate) fn away_from_aws(command: &mut Command) -> &mut Command {
     command.envs(DUMMY_AWS.iter().copied())
 }
 
-/// Cargo lets `--workspace` win over `-p`, and refuses it twice.
+/// Whether the arguments choose packages. Cargo ignores `-p` beside `--workspace`, and rejects `--workspace` given
+/// twice.
 fn chooses_packages(args: &[String]) -> bool {
     let mut cargos_own = args.iter().take_while(|arg| *arg != "--");
     cargos_own.any(|arg| arg.starts_with("-p") || arg.starts_with("--package") || arg == "--workspace")

@@ -1,6 +1,6 @@
 //! `cargo xtask tidy`: the rules of this project that neither rustc nor clippy checks.
 //!
-//! One run reports every violation of every rule.
+//! One run reports all violations of all rules.
 
 mod dependencies;
 mod features;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::{self, root};
 
-/// The folders that hold Rust.
+/// The folders with Rust code.
 const FOLDERS: &[&str] = &["functions", "shared", "infra", "tests"];
 
 pub(crate) fn run() -> Result<()> {
@@ -32,7 +32,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 struct Source {
-    /// From the root of the workspace.
+    /// Relative to the workspace's root.
     path: PathBuf,
     text: String,
 }

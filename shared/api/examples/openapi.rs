@@ -1,4 +1,4 @@
-//! Prints the `OpenAPI` document as the routes make it: `shared/api/openapi.json`, anew.
+//! Prints the `OpenAPI` document that the routes generate: the content of `shared/api/openapi.json`.
 
 use std::io::{self, Write as _};
 

@@ -1,4 +1,4 @@
-//! A successful answer: a status and a JSON body, whatever carries it.
+//! A successful answer: a status and a JSON body, the same over each transport.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -7,10 +7,10 @@ use tickover_wire::answer::{BatchResult, TaskAnswer};
 
 use crate::problem::Problem;
 
-/// What a call is answered with when it succeeds.
+/// The answer to a call that succeeded.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The HTTP status: 200, or 201 where something new was made.
+    /// The HTTP status: 200, or 201 when the call created a record.
     pub status: u16,
     /// The body, one JSON object.
     pub body: Box<RawValue>,
@@ -20,7 +20,7 @@ impl Answer {
     pub(crate) fn new<T: Serialize>(status: u16, body: &T) -> Result<Self, Problem> {
         match serde_json::value::to_raw_value(body) {
             Ok(body) => Ok(Self { status, body }),
-            // Our own shapes always serialise: only a stored payload that isn't JSON comes here.
+            // Our own types always serialise. Only a stored payload that isn't JSON fails here.
             Err(error) => Err(Problem::corrupt(&error.to_string())),
         }
     }
@@ -29,13 +29,13 @@ impl Answer {
         Self::new(200, body)
     }
 
-    /// The body's text.
+    /// The body as text.
     pub fn text(&self) -> &str {
         self.body.get()
     }
 }
 
-/// What became of an entry of a batch: as if it had come by itself.
+/// The result of one entry of a batch, the same as if it had been sent alone.
 pub(crate) fn result(answered: Result<(u16, TaskAnswer), Problem>) -> BatchResult {
     match answered {
         Ok((status, TaskAnswer { task, duplicate })) => {

@@ -1,5 +1,5 @@
-//! A request's body before anything is made of it: its size, its encoding and its nesting are checked first,
-//! so that nothing a caller sends can cost more than reading it once.
+//! The checks of a request's body before it is parsed: size, encoding and nesting. So a body never costs more than
+//! reading it once.
 
 use serde::de::DeserializeOwned;
 use tickover_core::error::Reject;
@@ -8,12 +8,12 @@ use tickover_core::payload;
 use tickover_wire::read;
 use tickover_wire::request::Nothing;
 
-/// Largest body: what Lambda takes with a synchronous call, in bytes.
+/// Largest body, in bytes: Lambda's limit for a synchronous call.
 pub const BODY_BYTES_MAX: usize = 6 * 1024 * 1024;
-/// Levels that requests themselves may have around a payload: a batch, its list, an entry, and one to spare.
+/// Levels of JSON that a request may have around a payload: a batch, its list, an entry, and one spare.
 const ENVELOPE_DEPTH: usize = 4;
 
-/// Refuses what is larger or nests deeper than any request: before it is parsed, wherever it came in.
+/// Rejects a body that is larger or nests deeper than any valid request. Each transport calls it before parsing.
 pub fn check(body: &[u8]) -> Result<(), Reject> {
     limits::check("body_bytes", body.len(), BODY_BYTES_MAX)?;
     let depth = payload::depth(body);
@@ -24,7 +24,7 @@ pub fn check(body: &[u8]) -> Result<(), Reject> {
     Ok(())
 }
 
-/// A body that must be there.
+/// Reads a required body.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reject> {
     let text = text(body)?;
     if text.trim_ascii().is_empty() {
@@ -33,14 +33,14 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reject> {
     read::body(text)
 }
 
-/// A body none of whose fields is required: nothing at all is the same as `{}`, and so is `null`.
+/// Reads a body whose fields are all optional. An empty body and `null` mean the same as `{}`.
 pub(crate) fn read_or_empty<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reject> {
     let text = text(body)?;
     let is_empty = ["", "null"].contains(&text.trim_ascii());
     read::body(if is_empty { "{}" } else { text })
 }
 
-/// The body of a call whose path says everything.
+/// Reads the body of a call that has no fields.
 pub(crate) fn read_nothing(body: &[u8]) -> Result<(), Reject> {
     read_or_empty::<Nothing>(body).map(|_| ())
 }

@@ -1,8 +1,7 @@
-//! The operations without a transport: a body's bytes in, an [`Answer`](crate::Answer) or a
+//! The calls of the API without a transport: the bytes of a body in, an [`Answer`](crate::Answer) or a
 //! [`Problem`](crate::Problem) out.
 //!
-//! The router and the functions call these; whatever carries a request, it means the same and is answered the
-//! same.
+//! The router and the functions call these, so a request means the same over each transport and gets the same answer.
 
 pub mod executions;
 
@@ -36,8 +35,8 @@ use tickover_wire::request::Batch;
 
 use crate::body;
 
-/// The entries of a batch, each read by itself. Its fields are named as if it came alone: which entry it is, the place
-/// of its result says.
+/// The entries of a batch, each read separately. An error names a field as if the entry had been sent alone. The
+/// position of the result says which entry it is.
 fn entries<T: DeserializeOwned>(body: &[u8], maximum: usize) -> Result<Vec<Result<T, Reject>>, Reject> {
     let Batch { tasks } = body::read(body)?;
     limits::check("batch", tasks.len(), maximum)?;

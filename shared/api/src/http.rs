@@ -1,4 +1,4 @@
-//! Between HTTP and the calls: bodies in, answers and problems out.
+//! Between HTTP and the calls: reads bodies, and writes answers and problems.
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -18,19 +18,19 @@ use crate::calls::Call;
 use crate::name::excerpt;
 use crate::problem::Problem;
 
-/// How much of a body that is too large is still read, and thrown away: a caller that is still sending hears of
-/// the limit only if somebody listens.
+/// How many bytes of a body that is too large are still read and discarded. A caller that is still sending gets the
+/// answer about the limit only if the server goes on reading.
 const LISTENED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 const TRACEPARENT: &str = "traceparent";
 const XRAY_TRACE: &str = "x-amzn-trace-id";
 
-/// A request's body, at most [`BODY_BYTES_MAX`] and declared as JSON, however empty: a browser sends what isn't for any
-/// page of any site, without asking the server first.
+/// A request's body: at most [`BODY_BYTES_MAX`], and declared as JSON even if it is empty. A browser sends other media
+/// types for a page of any site without asking the server first (no CORS preflight).
 pub(crate) struct JsonBody(pub(crate) Bytes, Option<TraceContext>);
 
 impl JsonBody {
-    /// The body with the trace that the request's headers name.
+    /// The body, with the trace from the request's headers.
     pub(crate) fn call(&self) -> Call<'_> {
         Call { body: &self.0, trace: self.1 }
     }
@@ -41,14 +41,14 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        // After the body: a caller that is still sending hears of it only if somebody listens.
+        // After the body: a caller that is still sending gets this answer only if the server reads to the end.
         let body = read(body).await?;
         check_media_type(&parts.headers)?;
         Ok(Self(body, trace_of(&parts.headers)))
     }
 }
 
-/// No body, or one without fields: of a call whose path says everything.
+/// No body, or one without fields, for a call that has no parameters in its body.
 pub(crate) struct NoBody;
 
 impl<S: Send + Sync> FromRequest<S> for NoBody {
@@ -64,7 +64,8 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
     }
 }
 
-/// W3C's header, or else AWS X-Ray's. One that is there twice says nothing, as the recommendation has it.
+/// The trace from W3C's header, or else from AWS X-Ray's. A header that occurs twice is ignored, as W3C's
+/// recommendation says.
 fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
     let text = |name| {
         let mut values = headers.get_all(name).iter();
@@ -82,7 +83,7 @@ async fn read(mut body: Body) -> Result<Bytes, Problem> {
     }
     let (mut kept, mut length) = (BytesMut::new(), 0_usize);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Reject::instead_of("body", "expected to its end", "it cut off"))?;
+        let frame = frame.map_err(|_| Reject::instead_of("body", "expected all of it", "a part"))?;
         let Ok(data) = frame.into_data() else { continue };
         length = length.saturating_add(data.len());
         if length > LISTENED_BYTES_MAX {
@@ -99,7 +100,7 @@ fn too_large(value: usize) -> Problem {
     Reject::LimitExceeded { limit: "body_bytes", value, maximum: BODY_BYTES_MAX }.into()
 }
 
-/// It must be said, and must be JSON.
+/// Rejects a content type that is missing or isn't JSON.
 fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let text = |value: &HeaderValue| excerpt(&String::from_utf8_lossy(value.as_bytes()));
     if let Some(encoding) = headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
@@ -133,7 +134,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     }
 }
 
-/// The two names in a path, percent-decoded: whose, and which.
+/// The two names in a path, percent-decoded: the owner's first.
 pub(crate) struct Names(pub(crate) String, pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Names {

@@ -1,5 +1,4 @@
-//! What every request goes through, whatever its route: the log line, the catching of panics, and problems
-//! for paths and methods that nobody serves.
+//! The layers around all routes: the log line, the catching of panics, and problems for unknown paths and methods.
 
 use std::any::Any;
 use std::time::Instant;
@@ -13,7 +12,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::problem::Problem;
 
-/// Puts the layers around a router whose routes are all there.
+/// Puts the layers around a router that has all its routes.
 pub(crate) fn layered(router: Router) -> Router {
     router
         .fallback(async || Problem::no_route())
@@ -23,12 +22,12 @@ pub(crate) fn layered(router: Router) -> Router {
 }
 
 fn panicked(_payload: Box<dyn Any + Send>) -> Response {
-    // What it says may hold parts of a payload, so it isn't repeated here.
+    // The panic message may contain parts of a payload, so it isn't logged.
     tracing::error!("a handler panicked");
     Problem::internal().into_response()
 }
 
-/// One line a request. The path is the route's pattern: ids are in the task's own lines.
+/// Writes one log line for each request. The path is the route's pattern; ids are in the task's own log lines.
 async fn log(request: Request, next: Next) -> Response {
     let began = Instant::now();
     let method = request.method().clone();

@@ -1,9 +1,9 @@
-//! The HTTP API: what callers may say, what they are told, and how each answer looks.
+//! The HTTP API: its requests, its answers and its errors.
 //!
-//! [`calls`] are the operations without a transport: bytes in, an [`Answer`] or a [`Problem`] out. The functions use
-//! them directly. With the feature `http`, a router puts them behind HTTP. The JSON is that of `tickover-wire`; here
-//! are the rules across fields and the ways from records to answers. This crate never decides what happens to a task,
-//! and it never logs a payload.
+//! [`calls`] are the calls without a transport: bytes in, an [`Answer`] or a [`Problem`] out. The functions use them
+//! directly. With the feature `http`, a router serves them over HTTP. The JSON types are in `tickover-wire`. This crate
+//! has the rules that concern several fields, and the conversions from records to answers. It never decides what
+//! happens to a task, and it never logs a payload.
 
 pub mod calls;
 pub mod view;

@@ -1,13 +1,13 @@
-//! Names as they stand in paths, and those in bodies that a path must be able to carry.
+//! Names in paths, and names in bodies that must be usable in a path.
 
 #[cfg(feature = "http")]
 use tickover_core::duration::MAX_QUOTED_CHARS;
 use tickover_core::error::Reject;
 use tickover_core::id::{CronId, EventName, ExecutionId, NameError, QueueName, StepName, TaskId};
 
-/// What reads URLs takes these away.
+/// Path segments that URL parsers remove.
 const DOTS: [&str; 2] = [".", ".."];
-/// Ids of tasks that are routes of their own.
+/// Ids of tasks that would collide with routes.
 const ROUTES: [&str; 2] = ["batch", "complete"];
 
 /// A task's id in a path.
@@ -42,7 +42,7 @@ pub(crate) fn cron_id(text: &str) -> Result<CronId, Reject> {
     parse("id", text, CronId::parse)
 }
 
-/// Refuses an id of a task that no path can carry.
+/// Rejects a task id that can't be part of a path.
 pub(crate) fn reachable_task(field: &str, id: &TaskId) -> Result<(), Reject> {
     if ROUTES.contains(&id.as_str()) {
         Err(unreachable(field, id.as_str()))
@@ -51,7 +51,7 @@ pub(crate) fn reachable_task(field: &str, id: &TaskId) -> Result<(), Reject> {
     }
 }
 
-/// Refuses a name that no path can carry.
+/// Rejects a name that can't be part of a path.
 pub(crate) fn reachable(field: &str, name: &str) -> Result<(), Reject> {
     if DOTS.contains(&name) { Err(unreachable(field, name)) } else { Ok(()) }
 }
@@ -69,7 +69,7 @@ fn parse<'t, T>(
     parse(text).map_err(|error| error.refused(field))
 }
 
-/// The beginning of a caller's text, as errors repeat it.
+/// The start of a caller's text, as errors quote it.
 #[cfg(feature = "http")]
 pub(crate) fn excerpt(text: &str) -> String {
     text.chars().take(MAX_QUOTED_CHARS).collect()

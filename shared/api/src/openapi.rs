@@ -1,5 +1,5 @@
-//! The `OpenAPI` document: made from the routes themselves, so that neither can have what the other hasn't, and kept
-//! in a file: making it costs a function's start more than all the rest of it.
+//! The `OpenAPI` document. It is generated from the routes, so that both list the same calls, and stored in a file:
+//! generating it would take longer than the rest of a function's start.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::routes;
 
 mod absent;
 
-/// What isn't said route by route.
+/// The parts of the document that aren't of one route.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -40,12 +40,12 @@ pub(crate) fn base() -> utoipa::openapi::OpenApi {
     Base::openapi()
 }
 
-/// The document's text, as it is served.
+/// The document's text, as the server sends it.
 pub(crate) const TEXT: &str = include_str!("../openapi.json");
 
-/// The document's text, made anew: what the file must say.
+/// The document's text, generated from the routes. The file must be equal to it.
 pub fn document() -> String {
-    // Maps of strings only: it always serialises.
+    // Maps with string keys only: it always serialises.
     let mut document = routes::documented().into_openapi();
     absent::never_null(&mut document);
     let mut text = document.to_pretty_json().unwrap_or_default();
@@ -81,7 +81,7 @@ fn problems(known: &[(u16, &str)]) -> BTreeMap<String, RefOr<Response>> {
     known.iter().map(|(status, text)| (status.to_string(), problem(text).into())).collect()
 }
 
-/// What can go wrong with a call that has a body.
+/// The errors of a call that has a body.
 pub(crate) struct CallProblems;
 
 impl IntoResponses for CallProblems {
@@ -101,7 +101,7 @@ impl IntoResponses for CallProblems {
     }
 }
 
-/// What can go wrong with reading.
+/// The errors of a call that only reads.
 pub(crate) struct ReadProblems;
 
 impl IntoResponses for ReadProblems {

@@ -1,7 +1,7 @@
-//! Everything that isn't a success, as problem details (RFC 9457) with a stable `code`.
+//! All answers that aren't a success, as problem details (RFC 9457) with a stable `code`.
 //!
-//! Owns the mapping from refusals and failures to codes and statuses. What only operators should know (why a
-//! store can't be reached, what is wrong with a record) is logged here and told to nobody.
+//! This module maps rejections and failures to codes and statuses. Details for operators only (why a store can't be
+//! reached, what is wrong with a record) are logged here and are not part of the answer.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,20 @@ use tickover_core::error::Reject;
 use tickover_service::ServiceError;
 use tickover_wire::answer as wire;
 
-/// Seconds after which repeating a call is worth it.
+/// Seconds after which a caller should repeat a call.
 const RETRY_AFTER_SECS: u16 = 1;
 
-/// Why a call has no result: what is answered, and what may be logged of it.
+/// Why a call has no result: the answer to the caller, and the part of it that may be logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     answer: Box<wire::Problem>,
     code: &'static str,
-    /// What was expected of the field, without what was found.
+    /// What was expected of the field, without the value that was found.
     expected: Option<Box<str>>,
 }
 
 impl Problem {
-    /// A problem of a server's own, beside those of the calls.
+    /// A problem of a server that isn't one of the calls' problems.
     pub fn new(status: u16, code: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
         let answer = wire::Problem {
             uri: format!("urn:problem-type:tickover:{code}"),
@@ -35,7 +35,7 @@ impl Problem {
         Self { answer: Box::new(answer), code, expected: None }
     }
 
-    /// What is answered.
+    /// The answer to the caller.
     pub fn answer(&self) -> &wire::Problem {
         &self.answer
     }
@@ -50,16 +50,17 @@ impl Problem {
         self.code
     }
 
-    /// What happened, for the caller: it may have what the caller sent.
+    /// What happened, for the caller. It may quote values that the caller sent.
     pub fn detail(&self) -> &str {
         &self.answer.detail
     }
 
-    /// What happened, without what the caller sent. Of an invalid request that is the field, and what was expected there.
+    /// What happened, without values that the caller sent. For an invalid request: the field, and what was expected of
+    /// it.
     pub fn for_logs(&self) -> String {
         match (&self.answer.field, &self.expected) {
             (Some(field), Some(expected)) => {
-                // What follows the first name may be one that the caller made, such as a label's.
+                // The names after the first one may be the caller's, such as a label's name.
                 let name = field.split(['.', '[']).next().unwrap_or_default();
                 format!("{name}: {expected}")
             }
@@ -72,7 +73,7 @@ impl Problem {
         self.answer.retry_after.is_some()
     }
 
-    /// The same problem, for which repeating the call is safe and worth it.
+    /// The same problem, marked as retryable.
     #[must_use]
     pub fn later(mut self) -> Self {
         self.answer.retry_after = Some(RETRY_AFTER_SECS);
@@ -80,9 +81,9 @@ impl Problem {
     }
 
     pub(crate) fn corrupt(reason: &str) -> Self {
-        let remedy = "left alone; if another build wrote it, deploy that one here as well";
-        tracing::error!(reason, remedy, "a stored record can't be used");
-        Self::new(500, "corrupt_record", "Corrupt record", "a stored record can't be read; it was left alone")
+        let remedy = "left unchanged; if another build wrote it, deploy that build here too";
+        tracing::error!(reason, remedy, "a stored record can't be read");
+        Self::new(500, "corrupt_record", "Corrupt record", "a stored record can't be read; it is unchanged")
     }
 
     fn unavailable(reason: &str) -> Self {
@@ -92,7 +93,7 @@ impl Problem {
     }
 }
 
-/// What only the transport meets.
+/// The problems that only the HTTP transport has.
 #[cfg(feature = "http")]
 impl Problem {
     pub(crate) fn no_route() -> Self {
@@ -100,12 +101,12 @@ impl Problem {
             404,
             "not_found",
             "Not found",
-            "there is nothing at this path; /openapi.json lists all there is",
+            "there is nothing at this path; /openapi.json lists all paths",
         )
     }
 
     pub(crate) fn wrong_method() -> Self {
-        let detail = "this path doesn't take this method; the Allow header lists those it takes";
+        let detail = "this path doesn't allow this method; the Allow header lists the allowed ones";
         Self::new(405, "method_not_allowed", "Method not allowed", detail)
     }
 
@@ -114,14 +115,14 @@ impl Problem {
         Self::new(415, "unsupported_media_type", "Unsupported media type", detail)
     }
 
-    /// A panic in a handler: nothing of it is told.
+    /// A panic in a handler. The answer has no details of it.
     pub(crate) fn internal() -> Self {
-        let detail = "something went wrong here; whether the call took effect is not known";
+        let detail = "internal error; it is not known whether the call took effect";
         Self::new(500, "internal", "Internal error", detail)
     }
 }
 
-/// A number for people: where it doesn't fit, the largest that does says enough.
+/// A number for people. If it doesn't fit, the largest `u32` is shown instead.
 fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! From the wire's requests to the service's: the rules across fields.
+//! Conversions from the wire's requests to the service's, with the rules that concern several fields.
 
 mod cron;
 mod execution;
@@ -18,12 +18,12 @@ use tickover_core::payload::Json;
 use tickover_core::trace::TraceContext;
 use tickover_wire::Verbatim;
 
-/// The trace that work belongs to. A text that isn't one is ignored, as W3C's recommendation asks for.
+/// The trace that work belongs to. An invalid text is ignored, as W3C's recommendation says.
 fn trace(text: Option<&str>) -> Option<TraceContext> {
     text.and_then(TraceContext::parse)
 }
 
-/// A payload's text.
+/// The text of a payload.
 pub(crate) fn payload(given: Option<Verbatim>) -> Option<Json> {
     given.map(Json::from)
 }

@@ -1,4 +1,4 @@
-//! Every route: where a request goes, and what the `OpenAPI` document says of it. Nothing is decided here.
+//! The routes: the handler of each request, and its part of the `OpenAPI` document. Nothing is decided here.
 
 mod crons;
 mod events;
@@ -22,12 +22,12 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::layers::layered;
 use crate::openapi;
 
-/// The API over a service, ready to be served.
+/// The API's router over a service.
 pub fn router(service: Service) -> Router {
     layered(routed().with_state(service))
 }
 
-/// Leads a documented method and path to its handler. Of the document it reads no more.
+/// Routes a documented method and path to its handler. It reads nothing else from the document.
 fn route<D: Path, H: Handler<T, Service>, T: 'static>(
     router: Router<Service>,
     handler: &H,
@@ -42,17 +42,17 @@ fn route<D: Path, H: Handler<T, Service>, T: 'static>(
     })
 }
 
-/// From one list of handlers, the router and the document.
+/// Makes the router and the document from one list of handlers.
 macro_rules! routes {
     ($($module:ident::$handler:ident),* $(,)?) => {
-        /// All routes, and nothing of the document, which would be in every archive that has a router in it.
+        /// All routes, without the document: it would be compiled into each archive that has a router.
         fn routed() -> Router<Service> {
             let router = Router::new();
             $(let router = paste! { route::<$module::[<__path_ $handler>], _, _>(router, &$module::$handler) };)*
             router
         }
 
-        /// All routes, each with its part of the document.
+        /// All routes, with their parts of the document.
         pub(crate) fn documented() -> OpenApiRouter<Service> {
             OpenApiRouter::with_openapi(openapi::base())
                 $(.routes(utoipa_axum::routes!($module::$handler)))*

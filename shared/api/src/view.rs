@@ -1,4 +1,4 @@
-//! How answers look: the wire's types, made from records.
+//! Conversions from records to the wire's answer types.
 
 mod attempt;
 mod crons;

@@ -1,4 +1,5 @@
-//! How arguments are read. What the API accepts in them is the API's to say: its own types read them.
+//! The parsing of arguments. The types of `tickover-wire` check the values, so the command line and the API accept the
+//! same.
 
 use std::io::Read as _;
 
@@ -10,7 +11,7 @@ use tickover_core::error::Reject;
 use tickover_core::payload::Json;
 use tickover_wire::{Labels, Verbatim, read};
 
-/// Makes a parser of names one of options.
+/// Makes an argument parser from a type's `parse` function.
 pub(crate) fn name<N, E: std::fmt::Display>(
     parse: impl Fn(String) -> Result<N, E> + Clone,
 ) -> impl Fn(&str) -> Result<N, String> + Clone {
@@ -28,7 +29,7 @@ pub(crate) fn duration(text: &str) -> Result<Millis, String> {
     Millis::parse(text).map_err(|error| error.to_string())
 }
 
-/// The same, or nothing at all.
+/// Reads a duration that may be 0.
 pub(crate) fn duration_or_zero(text: &str) -> Result<Millis, String> {
     Millis::parse_allowing_zero(text).map_err(|error| error.to_string())
 }
@@ -38,27 +39,27 @@ pub(crate) fn labels(labels: Vec<(String, String)>) -> Option<Labels> {
     (!labels.is_empty()).then(|| Labels(labels.into_iter().collect()))
 }
 
-/// A text as the value of a request's field.
+/// Reads a text as the value of a request's field.
 pub(crate) fn field<T: DeserializeOwned>(field: &str, text: Option<&str>) -> anyhow::Result<Option<T>> {
     text.map(|text| value(field, &to_raw_value(text)?)).transpose()
 }
 
-/// A number as the value of a request's field.
+/// Reads a number as the value of a request's field.
 pub(crate) fn number<T: DeserializeOwned>(field: &str, number: Option<u32>) -> anyhow::Result<Option<T>> {
     number.map(|number| value(field, &to_raw_value(&number)?)).transpose()
 }
 
-/// JSON as the value of a request's field.
+/// Reads JSON as the value of a request's field.
 pub(crate) fn value<T: DeserializeOwned>(field: &str, json: &RawValue) -> anyhow::Result<T> {
     read::value(field, json).map_err(|reject| refused(&reject))
 }
 
-/// The refusal as the server would give it.
+/// The error, worded as the server's.
 fn refused(reject: &Reject) -> anyhow::Error {
     anyhow::anyhow!("{}: {reject}", reject.code())
 }
 
-/// Reads an argument that is JSON, or from standard input where it is `-`.
+/// Reads an argument that is JSON. `-` reads it from standard input.
 pub(crate) fn json(argument: Option<&str>, what: &str) -> anyhow::Result<Option<Verbatim>> {
     let Some(argument) = argument else { return Ok(None) };
     let text = if argument == "-" {

@@ -14,12 +14,12 @@ pub(crate) struct CancelArgs {
     /// The task's id
     #[arg(value_parser = name(TaskId::parse))]
     id: TaskId,
-    /// End it at once, even while a worker has it
+    /// End it at once, even while a worker runs it
     #[arg(long)]
     force: bool,
 }
 
-/// Cancels a task and says what came of it.
+/// Cancels a task and prints the result.
 pub(crate) async fn run(args: CancelArgs, client: &Client) -> anyhow::Result<()> {
     let answer = client.api().cancel_task(&args.id, args.force).await?;
     let id = &args.id;

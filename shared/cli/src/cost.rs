@@ -1,4 +1,4 @@
-//! `cost`: what a workload costs, from the figures that the tests hold the code to and the prices of AWS.
+//! `cost`: what a workload costs, computed from the measured units that tests check and from AWS's prices.
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
@@ -12,32 +12,32 @@ use crate::show::{answer, print};
 
 /// Ticks of a month of 30 days.
 const TICKS: f64 = 43_200.0;
-/// Lambda reads an idle queue with five long polls of 20 s at a time: so many requests a month (`cargo xtask bench
-/// idle`).
+/// Requests to SQS a month for one idle queue: Lambda reads it with five long polls of 20 s at a time
+/// (`cargo xtask bench idle`).
 const POLLS: f64 = 648_000.0;
 const MILLION: f64 = 1_000_000.0;
 const MB_OF_GB: f64 = 1_024.0;
 const MS_OF_S: f64 = 1_000.0;
 
-/// The workload of a month, and the prices to reckon it at.
+/// The workload of a month, and the prices.
 #[derive(Args, Debug)]
 pub(crate) struct CostArgs {
     /// Tasks a month
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     tasks: u64,
-    /// Attempts that fail and are tried again, for each task
+    /// Attempts that fail and are retried, for each task
     #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
     retries: f64,
-    /// Part of the tasks that end without a result, from 0 to 1
+    /// Fraction of the tasks that end without a result, from 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "PART")]
     failing: f64,
     /// Heartbeats of each task
     #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
     heartbeats: f64,
-    /// Whether tasks have a deadline that comes within minutes, so that it gets a timer
+    /// Tasks have a deadline within minutes, for which a timer is sent
     #[arg(long)]
     deadlines: bool,
-    /// Whether attempts have timeouts of their own
+    /// Attempts have their own timeouts
     #[arg(long)]
     attempt_timeouts: bool,
     /// Executions a month
@@ -55,19 +55,19 @@ pub(crate) struct CostArgs {
     /// Shards of the due index, each read by every tick
     #[arg(long, default_value_t = 16, value_name = "COUNT")]
     shards: u16,
-    /// Requests to SQS for each message beside the one that sends it: receiving and deleting, less in batches
+    /// Requests to SQS for each message after it is sent: receiving and deleting it, fewer in batches
     #[arg(long, default_value_t = 2.0, value_name = "COUNT")]
     requests_per_message: f64,
-    /// Queues that Lambda polls, whether there is anything in them or not
+    /// Queues that Lambda polls, even if they are empty
     #[arg(long, default_value_t = 4, value_name = "COUNT")]
     queues: u16,
     /// Requests to the HTTP API a month
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     http_requests: u64,
-    /// Invocations for each message; 1 is the worst, and a full batch of ten makes it 0.1
+    /// Invocations for each message: at most 1; 0.1 with full batches of ten
     #[arg(long, default_value_t = 1.0, value_name = "COUNT")]
     invocations_per_message: f64,
-    /// How long an invocation takes, your own code included
+    /// How long an invocation takes, with your own code
     #[arg(long, default_value_t = 50.0, value_name = "MS")]
     invocation_ms: f64,
     /// The memory of a function
@@ -91,7 +91,7 @@ pub(crate) struct CostArgs {
     /// US dollars for a million GB-seconds of functions on arm64
     #[arg(long, default_value_t = 13.3334, value_name = "USD")]
     compute_price: f64,
-    /// US dollars for a million times that a schedule invokes the tick
+    /// US dollars for a million invocations of the tick by the scheduler
     #[arg(long, default_value_t = 1.0, value_name = "USD")]
     scheduler_price: f64,
     /// Print JSON
@@ -141,8 +141,8 @@ pub(crate) fn run(args: &CostArgs) -> anyhow::Result<()> {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let note = "Payloads over 1 KB cost their size once in and once out on top. How many invocations there are, and \
-        how long they take, is what the arguments say. Logs, and what stays stored, come on top.\n";
+    let note = "Payloads over 1 KB also cost one write and one read of their size. The number \
+        and duration of invocations are those of the arguments. Logs and storage cost extra.\n";
     print(&format!("{table}\n{note}"))
 }
 
@@ -178,13 +178,13 @@ fn bill(args: &CostArgs) -> Vec<Line> {
     lines
 }
 
-/// US dollars for a million invocations, their time included.
+/// US dollars for a million invocations and their duration.
 fn of_invocation(args: &CostArgs) -> f64 {
     let gb_seconds = args.memory_mb / MB_OF_GB * args.invocation_ms / MS_OF_S;
     args.invocation_price + gb_seconds * args.compute_price
 }
 
-/// The whole life of one task.
+/// The units of one task, from its schedule to its end.
 fn of_task(args: &CostArgs) -> Units {
     let attempt = if args.attempt_timeouts { CLAIM.and(ATTEMPT_TIMEOUT) } else { CLAIM };
     let ends = COMPLETE.times(1.0 - args.failing).and(END_BADLY.times(args.failing));
@@ -197,7 +197,8 @@ fn of_task(args: &CostArgs) -> Units {
         .and(ends)
 }
 
-/// The whole life of one execution. The last inline step's result rides in the close.
+/// The units of one execution, from its start to its end. The result of the last inline step is in the write that
+/// closes the execution.
 fn of_execution(args: &CostArgs) -> Units {
     START
         .and(TURN)
@@ -239,9 +240,9 @@ mod tests {
         let ticks = 43_200.0 * (16.0 * 0.5 * 0.125 + 1.0 + invocation) / 1e6;
         let idle = ticks + 4.0 * 648_000.0 * 0.40 / 1e6;
         is_about(usd(&[]), idle);
-        // 5 write units, a read, and a message of three requests and one invocation.
+        // 5 write units, one read unit, and one message with three requests and one invocation.
         is_about(usd(&["--tasks", "1000000"]) - idle, 5.0 * 0.625 + 0.125 + 3.0 * 0.40 + invocation);
-        // Ten write units, a read and a message.
+        // 10 write units, one read unit and one message.
         is_about(usd(&["--executions", "1000000"]) - idle, 10.0 * 0.625 + 0.125 + 3.0 * 0.40 + invocation);
         is_about(usd(&["--http-requests", "1000000"]) - idle, 1.0 + invocation);
         is_about(usd(&["--queues", "0"]), ticks);

@@ -13,65 +13,65 @@ use crate::argument::{self, name};
 use crate::page;
 use crate::show::{answer, count, print};
 
-/// What to do with crons.
+/// The calls on crons.
 #[derive(Subcommand, Debug)]
 pub(crate) enum CronCommand {
-    /// Make a cron: a task or an execution, by a cron expression or at an interval
+    /// Create a cron: a task or an execution, by a cron expression or at an interval
     Create(Box<CreateArgs>),
     /// List crons
     List(ListArgs),
-    /// Show a cron: what comes next, and where its last runs stand
+    /// Show a cron: what happens next, and the statuses of its last runs
     Show(ShowArgs),
-    /// Start no more runs by plan until it is resumed
+    /// Pause a cron: it starts no planned runs until it is resumed
     Pause(OneArgs),
-    /// Go on with the next occurrence
+    /// Resume a cron with its next occurrence
     Resume(OneArgs),
-    /// Start a run now, whatever the plan says
+    /// Start a run now, beside the planned ones
     Trigger(OneArgs),
-    /// Forget a cron; what it has started is left alone
+    /// Delete a cron; the work that it has started is not changed
     Delete(OneArgs),
 }
 
 /// Options of `tickover cron create`. Durations are like `30s` or `1h 30m`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CreateArgs {
-    /// Its id, which makes repeating the call harmless; random without it
+    /// The cron's id; repeating the call with an id is idempotent; random by default
     #[arg(long, value_parser = name(CronId::parse))]
     id: Option<CronId>,
-    /// When, as minute, hour, day of month, month and day of week, such as `0 9 * * MON-FRI`
+    /// The cron expression: minute, hour, day of month, month and day of week, such as `0 9 * * MON-FRI`
     #[arg(long, value_name = "EXPRESSION", required_unless_present = "every", conflicts_with = "every")]
     cron: Option<String>,
-    /// By whose clocks the expression is read, such as `Europe/Berlin`; UTC without it
+    /// The time zone of the expression, such as `Europe/Berlin`; UTC by default
     #[arg(long, value_name = "ZONE", requires = "cron")]
     time_zone: Option<String>,
     /// The time from one occurrence to the next, instead of an expression
     #[arg(long, value_name = "DURATION")]
     every: Option<String>,
-    /// The task that each occurrence is, as JSON like `{"queue": "mail", "kind": "report"}`; `-` reads it from
-    /// standard input. In its id, `{occurrence}` stands for the instant
+    /// The task to schedule at each occurrence, as JSON like `{"queue": "mail", "kind": "report"}`; `-` reads it from
+    /// standard input. In its id, `{occurrence}` is replaced by the instant
     #[arg(long, value_name = "JSON", required_unless_present = "execution", conflicts_with = "execution")]
     task: Option<String>,
-    /// The execution that each occurrence is, as JSON like `{"workflow": "report"}`; `-` reads it from standard
+    /// The execution to start at each occurrence, as JSON like `{"workflow": "report"}`; `-` reads it from standard
     /// input
     #[arg(long, value_name = "JSON")]
     execution: Option<String>,
-    /// What becomes of an occurrence while an earlier run is open: `skip`, `buffer_one`, `buffer_all`,
-    /// `allow_all`, `cancel_other` or `terminate_other`
+    /// What to do with an occurrence while an earlier run is open: `skip`, `buffer_one`, `buffer_all`, `allow_all`,
+    /// `cancel_other` or `terminate_other`
     #[arg(long, value_name = "POLICY")]
     overlap: Option<String>,
-    /// What becomes of occurrences that nobody saw in time: `skip` or `run_once`
+    /// What to do with occurrences that no tick saw in time: `skip` or `run_once`
     #[arg(long, value_name = "POLICY")]
     missed: Option<String>,
-    /// How much later than its instant an occurrence may start
+    /// How much later than its instant an occurrence may start at most
     #[arg(long, value_name = "DURATION")]
     jitter: Option<String>,
-    /// How many planned occurrences are started in all
+    /// How many planned occurrences to start in total
     #[arg(long, value_name = "N")]
     max_runs: Option<u32>,
-    /// Make it paused
+    /// Create it paused
     #[arg(long)]
     paused: bool,
-    /// Replace the cron of this id if there is one
+    /// Replace the cron with this id, if there is one
     #[arg(long, requires = "id")]
     replace: bool,
     /// Print the server's answer
@@ -82,7 +82,7 @@ pub(crate) struct CreateArgs {
 /// Options of `tickover cron list`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ListArgs {
-    /// At most so many
+    /// Show at most this many
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: usize,
     /// Print each cron as JSON on a line of its own
@@ -101,7 +101,7 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
-/// Which cron.
+/// The cron of a call without other options.
 #[derive(clap::Args, Debug)]
 pub(crate) struct OneArgs {
     /// The cron's id
@@ -109,7 +109,6 @@ pub(crate) struct OneArgs {
     id: CronId,
 }
 
-/// Does what was asked for.
 pub(crate) async fn run(command: CronCommand, client: &Client) -> anyhow::Result<()> {
     let api = client.api();
     match command {

@@ -1,7 +1,7 @@
-//! `tickover demo`: the whole system at work for a few seconds, and whether all came out as it should.
+//! `tickover demo`: runs the whole system for a few seconds and checks every outcome.
 //!
-//! It is a real one: a server on a free port of this machine, workers in processes of their own, and one of
-//! those killed in the middle of its task.
+//! It starts a real server on a free port of this machine and workers in their own processes, and kills one of them
+//! while it runs a task.
 
 mod crew;
 mod handler;
@@ -31,7 +31,7 @@ use tokio::sync::oneshot;
 use crew::Crew;
 use plan::{INTERRUPTED, OVERDUE, Planned};
 
-/// How often the tasks are looked at.
+/// How often the tasks' statuses are read.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// When the demo gives up.
 const BOUND: Duration = Duration::from_secs(18);
@@ -39,12 +39,12 @@ const BOUND: Duration = Duration::from_secs(18);
 /// Options of `tickover demo`.
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
-    /// Be one of the demo's own workers' commands: reads a task's input, writes its result
+    /// Run the command of one of the demo's workers: reads a task's input, writes its result
     #[arg(long, hide = true)]
     handle: Option<handler::Handler>,
 }
 
-/// Runs the demo, or a task of its.
+/// Runs the demo, or the command of one of its workers.
 pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<()> {
     if let Some(handler) = args.handle {
         return handler.run();
@@ -55,12 +55,12 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<()> {
     let service = local.service().clone();
     let (stop, stopped) = oneshot::channel();
     let server = tokio::spawn(local.serve(listener, Ticks::default(), async {
-        // Stopped on request, or because the demo is gone.
+        // Resolves when the demo asks the server to stop, or when the demo has been dropped.
         drop(stopped.await);
     }));
     let client = Client::from(Http::new(&endpoint)?.tries(1));
     let outcome = show(&client, &service, &endpoint).await;
-    // It is refused only where the server has ended already, and then there is nothing to stop.
+    // Sending fails only if the server has already ended: then there is nothing to stop.
     let _already_ended = stop.send(());
     server.await??;
     outcome
@@ -93,18 +93,18 @@ async fn show(client: &Client, service: &Service, endpoint: &str) -> anyhow::Res
     Ok(())
 }
 
-/// A worker takes a task and never says another word. Its deadline passes while nobody works on it.
+/// A worker claims a task and stops without a report. The task's deadline passes while no worker runs it.
 async fn abandon(client: &Client, plan: &[Planned], bar: &ProgressBar) -> anyhow::Result<ClaimedView> {
     let planned = plan::find(plan, OVERDUE)?;
     client.api().schedule(&planned.request).await?;
     let worker = Some(WorkerName::parse("forgetful")?);
     let claim = ClaimRequest { worker, lease: Some(Millis::from_secs(60).into()), ..ClaimRequest::default() };
     let claimed = client.api().claim(&planned.request.queue, &claim).await?.tasks.pop();
-    say(bar, format!("{OVERDUE}: a worker took it and went home"));
+    say(bar, format!("{OVERDUE}: a worker claimed it and stopped without a report"));
     claimed.with_context(|| format!("{OVERDUE} can be claimed"))
 }
 
-/// A worker is killed with a task in its hands; another takes over when the lease runs out.
+/// A worker is killed while it runs a task. Another worker takes the task over when the lease expires.
 async fn kill_a_worker(
     client: &Client,
     plan: &[Planned],
@@ -120,26 +120,26 @@ async fn kill_a_worker(
         ensure!(started.elapsed() < BOUND, "the worker never claimed {INTERRUPTED}");
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    // SIGKILL: it has no chance to say anything.
+    // SIGKILL: the worker can't report anything.
     doomed.kill().await?;
     say(bar, format!("{INTERRUPTED}: its worker was killed in the middle of it"));
     Ok(())
 }
 
-/// The forgetful worker comes back with a result, too late.
+/// The worker that stopped reports a result after the deadline.
 async fn report_late(client: &Client, task: &ClaimedView, bar: &ProgressBar) -> anyhow::Result<String> {
     let report = CompleteRequest { lease: task.lease.clone(), output: None };
     match client.api().complete(&task.id, &report).await {
         Ok(_) => bail!("the late result of {OVERDUE} was accepted"),
         Err(error) => {
             let code = error.code().unwrap_or("no answer").to_owned();
-            say(bar, format!("{OVERDUE}: its worker came back, and its result was refused: {code}"));
+            say(bar, format!("{OVERDUE}: its worker reported too late and was refused: {code}"));
             Ok(code)
         }
     }
 }
 
-/// Looks at the tasks until all have ended, in the order of the plan.
+/// Reads the tasks until all have ended. Returns them in the order of the plan.
 async fn watch(
     client: &Client,
     plan: &[Planned],
@@ -171,7 +171,7 @@ async fn describe(client: &Client, id: &TaskId) -> anyhow::Result<TaskView> {
     Ok(client.api().task(id).await?.task)
 }
 
-/// A line of what happens, above the bar, or on standard error where nobody watches a bar.
+/// Prints a line above the progress bar, or to standard error if the bar is hidden.
 fn say(bar: &ProgressBar, line: String) {
     if bar.is_hidden() {
         eprintln!("{line}");

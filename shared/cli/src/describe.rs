@@ -12,7 +12,7 @@ use crate::{execution, show};
 /// Options of `tickover describe`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DescribeArgs {
-    /// The id of a task, or of an execution where there is no such task
+    /// The id of a task, or of an execution if there is no such task
     #[arg(value_parser = name(TaskId::parse))]
     id: TaskId,
     /// Print it as JSON
@@ -20,20 +20,20 @@ pub(crate) struct DescribeArgs {
     json: bool,
 }
 
-/// What an id may stand for.
+/// The record that has an id.
 pub(crate) enum Found {
     Task(Box<TaskView>),
     Execution(Box<ExecutionView>),
 }
 
-/// The task of this id, or else the execution.
+/// Finds the task with this id, or else the execution.
 pub(crate) async fn find(id: &TaskId, client: &Client) -> Result<Found, ClientError> {
     let missing = match client.api().task(id).await {
         Ok(answer) => return Ok(Found::Task(Box::new(answer.task))),
         Err(error) if error.is_not_found() => error,
         Err(error) => return Err(error),
     };
-    // Executions' ids are shorter.
+    // An id that is too long for an execution can only be a task's.
     let Ok(execution) = ExecutionId::parse(id.as_str()) else { return Err(missing) };
     match client.api().execution(&execution, Millis::ZERO).await {
         Ok(answer) => Ok(Found::Execution(Box::new(answer.execution))),

@@ -19,24 +19,23 @@ pub(crate) struct DevArgs {
     /// Where to listen; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:7070")]
     listen: SocketAddr,
-    /// Answer callers that know the server by this name or address as well; may be repeated
+    /// Also answer callers that use this host name or address for the server; may be repeated
     ///
-    /// Without it only localhost and loopback addresses are answered: a web page could otherwise reach the server by
-    /// a name of its own.
+    /// By default the server answers only requests for localhost and loopback addresses. Otherwise a web page could
+    /// reach the server through its own host name.
     #[arg(long, value_name = "HOST", env = "TICKOVER_ALLOW_HOST", value_delimiter = ',')]
     allow_host: Vec<HostName>,
-    /// Keep the data in this file (made if missing); without it, data lives in memory
+    /// Keep the data in this file (created if missing); without it, the data is kept in memory
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
-    /// How often the tick comes; deadlines don't wait for it
+    /// How often the tick runs; deadlines don't wait for it
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration)]
     tick: Millis,
-    /// How late each tick comes, as a schedule on AWS may
+    /// How late each tick runs, as a schedule on AWS may be
     #[arg(long, default_value = "0", hide = true, value_name = "DURATION", value_parser = duration_or_zero)]
     tick_late: Millis,
 }
 
-/// Runs the server until it is interrupted.
 pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let listener =
         TcpListener::bind(args.listen).await.with_context(|| format!("can't listen on {}", args.listen))?;
@@ -45,7 +44,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let limits = Limits { carry_trace, ..Limits::default() };
     let is_known = args.listen.ip().is_loopback() || !args.allow_host.is_empty();
     let local = Local::open(&storage, limits).await?.allow_hosts(args.allow_host);
-    // Only now: whoever reads this line may call.
+    // Only now: a caller that reads this line may call at once.
     println!("listening on http://{}", listener.local_addr()?);
     if !is_known {
         eprintln!("callers on other machines are refused: name this one with --allow-host");
@@ -58,7 +57,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Resolves on Ctrl-C or when the system asks the process to end.
+/// Resolves on Ctrl-C or SIGTERM.
 pub(crate) async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     match signal(SignalKind::terminate()) {

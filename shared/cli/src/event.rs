@@ -16,15 +16,15 @@ pub(crate) struct EventArgs {
     /// The event's name
     #[arg(value_parser = name(EventName::parse))]
     name: EventName,
-    /// What comes with it, as JSON; `-` reads it from standard input
+    /// The event's payload as JSON; `-` reads it from standard input
     #[arg(value_name = "PAYLOAD")]
     payload: Option<String>,
-    /// The event's own id, which makes repeating the call harmless
+    /// The event's own id; repeating the call with an id is idempotent
     #[arg(long, value_parser = name(EventId::parse))]
     event_id: Option<EventId>,
 }
 
-/// Sends the event and says how many wait.
+/// Sends the event and prints how many are pending.
 pub(crate) async fn run(args: EventArgs, client: &Client) -> anyhow::Result<()> {
     let request = EventRequest {
         payload: argument::json(args.payload.as_deref(), "the payload")?,

@@ -1,4 +1,4 @@
-//! `tickover execution`: what operators do to executions of workflows.
+//! `tickover execution`: the calls of operators on executions.
 
 mod events;
 pub(crate) mod show;
@@ -17,7 +17,7 @@ use crate::explain::explained;
 use crate::page;
 use crate::show::{answer, print};
 
-/// What to do with executions.
+/// The calls on executions.
 #[derive(Subcommand, Debug)]
 pub(crate) enum ExecutionCommand {
     /// Show an execution with all its instants, and what it waits for
@@ -28,28 +28,28 @@ pub(crate) enum ExecutionCommand {
     Timeline(ShowArgs),
     /// Say why an execution is in its state, what happens next, and when
     Explain(OneArgs),
-    /// Ask an execution to end: its code stops at its next step; at once if it waits
+    /// Cancel an execution: its code stops at its next step; at once if it waits
     Cancel(OneArgs),
-    /// End an execution at once, whatever its code is doing
+    /// Terminate an execution: it ends at once, even while its code runs
     Terminate(OneArgs),
-    /// Begin nothing new until it is resumed; deadlines keep running
+    /// Pause an execution: it starts nothing new until it is resumed; its deadlines still apply
     Pause(OneArgs),
-    /// Let a paused or stuck execution go on
+    /// Resume a paused or stuck execution
     Resume(OneArgs),
-    /// Begin a new run of an execution that has ended, with the same input and fresh deadlines
+    /// Start a new run of an execution that has ended, with the same input and new deadlines
     Restart(OneArgs),
-    /// The same with the results of the last run: what failed runs again, and the steps that are named
+    /// Start a new run that keeps results of the last run; failed steps and named steps run again
     Rerun(RerunArgs),
     /// Run a failed step again in the same run
     RetryStep(RetryStepArgs),
-    /// Show the events that wait for an execution
+    /// Show an execution's pending events
     Events(events::EventsArgs),
-    /// Clear the events of a name that wait for an execution
+    /// Clear an execution's pending events of a name
     #[command(alias = "drain")]
     ClearEvents(events::ClearArgs),
 }
 
-/// Options of calls that need nothing but the execution.
+/// Options of calls on one execution that have no other options.
 #[derive(clap::Args, Debug)]
 pub(crate) struct OneArgs {
     /// The execution's id
@@ -74,10 +74,10 @@ pub(crate) struct ListArgs {
     /// The workflow
     #[arg(value_parser = name(WorkflowName::parse))]
     workflow: WorkflowName,
-    /// Only those that stand there: pending, running, waiting, paused, completed, failed, `timed_out`, cancelled
+    /// Only those with this status: pending, running, waiting, paused, completed, failed, `timed_out`, cancelled
     #[arg(long, value_parser = status)]
     status: Option<ExecutionStatus>,
-    /// At most so many
+    /// Show at most this many
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: usize,
     /// Print each execution as JSON on a line of its own
@@ -91,10 +91,10 @@ pub(crate) struct RerunArgs {
     /// The execution's id
     #[arg(value_parser = name(ExecutionId::parse))]
     id: ExecutionId,
-    /// A step that runs again although it ended well; may be given several times
+    /// A step that runs again although it completed; may be repeated
     #[arg(long = "step", value_name = "NAME", value_parser = name(StepName::parse))]
     steps: Vec<StepName>,
-    /// Keep no results but captured values
+    /// Keep no results except captured values
     #[arg(long)]
     discard: bool,
 }
@@ -110,7 +110,6 @@ pub(crate) struct RetryStepArgs {
     step: StepName,
 }
 
-/// Does what is asked for.
 pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::Result<()> {
     let api = client.api();
     match command {

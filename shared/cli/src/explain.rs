@@ -1,5 +1,5 @@
-//! `tickover explain`: why a task or an execution is in its state, what happens next, and when. It knows only what the
-//! API's answers say.
+//! `tickover explain`: why a task or an execution is in its state, what happens next, and when. It uses only the API's
+//! answers.
 
 mod execution;
 mod task;
@@ -20,20 +20,20 @@ use crate::argument::name;
 use crate::describe::{Found, find};
 use crate::show::print;
 
-/// From here on, milliseconds only distract.
+/// Longer distances are shown without milliseconds.
 const COARSE: Millis = Millis::from_secs(10);
-/// How many remote steps are looked at to explain what an execution waits for.
+/// How many remote steps' tasks are read to explain what an execution waits for.
 const TASKS_LOOKED_AT: usize = 10;
 
 /// Options of `tickover explain`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExplainArgs {
-    /// The id of a task, or of an execution where there is no such task
+    /// The id of a task, or of an execution if there is no such task
     #[arg(value_parser = name(TaskId::parse))]
     id: TaskId,
 }
 
-/// Says why a task or an execution is in its state.
+/// Explains the state of a task or an execution.
 pub(crate) async fn run(args: ExplainArgs, client: &Client) -> anyhow::Result<()> {
     match find(&args.id, client).await? {
         Found::Task(found) => print(&task::text(&found, SystemClock.now())),
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: ExplainArgs, client: &Client) -> anyhow::Result<()
     }
 }
 
-/// Why an execution is in its state, as text.
+/// The explanation of an execution's state, as text.
 pub(crate) async fn explained(execution: &ExecutionView, client: &Client) -> anyhow::Result<String> {
     let events = if execution.pending_events > 0 {
         let one = PageQuery { limit: Some(PageLimit(1)), cursor: None };
@@ -59,7 +59,7 @@ pub(crate) async fn explained(execution: &ExecutionView, client: &Client) -> any
     Ok(execution::text(execution, &execution::Beside { events, unused, tasks }, now))
 }
 
-/// Where a remote step stands, unless its task is gone.
+/// The status of a remote step, unless its task has been deleted.
 async fn stands(id: &TaskId, client: &Client, now: Timestamp) -> anyhow::Result<Option<String>> {
     match client.api().task(id).await {
         Ok(answer) => {

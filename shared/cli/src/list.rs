@@ -14,10 +14,10 @@ pub(crate) struct ListArgs {
     /// Only tasks of this queue
     #[arg(long, value_parser = name(QueueName::parse))]
     queue: Option<QueueName>,
-    /// Only tasks that stand there: pending, running, completed, failed, `timed_out`, cancelled, skipped
+    /// Only tasks with this status: pending, running, completed, failed, `timed_out`, cancelled, skipped
     #[arg(long, value_parser = status)]
     status: Option<Status>,
-    /// At most so many
+    /// Show at most this many
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: usize,
     /// Print each task as JSON on a line of its own

@@ -1,8 +1,8 @@
-//! `tickover`: the whole system on a laptop, any program as a worker, and the operator's calls.
+//! `tickover`: the whole system on a laptop, any program as a worker, and the calls of operators.
 //!
-//! All but `dev` and `demo` speak HTTP only, so they work with a deployed endpoint as they do with the local
-//! server. What people read goes to standard output, what is said on the way to standard error. The exit
-//! status is 0, 1 after an error, 2 after wrong usage, and 130 where a second Ctrl-C cut work short.
+//! All commands except `dev` and `demo` use HTTP only, so they work with a deployed endpoint and with the local server.
+//! Results go to standard output, messages to standard error. The exit status is 0, 1 after an error, 2 after wrong
+//! usage, and 130 if a second Ctrl-C interrupted the work.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the command-line tool")]
 
 mod argument;
@@ -32,7 +32,7 @@ use tickover_service::telemetry::{self, LogFormat};
 
 const ABOUT: &str = "Durable tasks on Lambda, DynamoDB and SQS";
 
-/// What was asked for on the command line.
+/// The command line.
 #[derive(Parser, Debug)]
 #[command(name = "tickover", version, propagate_version = true, about = ABOUT, long_about = None)]
 struct Cli {
@@ -46,7 +46,7 @@ struct Cli {
         value_parser = endpoint
     )]
     endpoint: Http,
-    /// What to log on standard error: `warn`, `info`, or directives such as `tickover=debug`
+    /// What to log to standard error: `warn`, `info`, or directives such as `tickover=debug`
     #[arg(long, global = true, default_value = "warn", value_name = "DIRECTIVES", value_parser = telemetry::filter)]
     log: telemetry::Targets,
     #[command(subcommand)]
@@ -56,27 +56,27 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 #[expect(clippy::doc_markdown, reason = "these are the texts of --help, where back-quotes would show")]
 enum Command {
-    /// Run the whole system in this process: the server to develop against
+    /// Run the whole system in this process, as a server for development
     Dev(dev::DevArgs),
-    /// See it work: tasks, retries, a killed worker and a deadline, in seconds
+    /// Show the system at work: tasks, retries, a killed worker and a deadline, in seconds
     Demo(demo::DemoArgs),
     /// Make any program a worker: run a command for each task of a queue
     ///
-    /// The command gets the task's input as JSON on its standard input, and in its environment
-    /// TICKOVER_TASK_ID, TICKOVER_ATTEMPT, TICKOVER_DEADLINE_AT (if the attempt has a deadline), TICKOVER_KIND,
-    /// TICKOVER_QUEUE and TICKOVER_ENDPOINT. Its standard output is the result: one JSON value as it is, any
-    /// other text as a string. An exit status other than 0 is a failed attempt, reported with the tail of
-    /// standard error. When the deadline passes, the lease is lost or the task is cancelled, the command gets
-    /// SIGTERM, and after its grace SIGKILL. The first Ctrl-C or SIGTERM finishes what is running and takes
-    /// nothing new; the second ends it and gives it back.
+    /// The command gets the task's input as JSON on its standard input. Its environment has TICKOVER_TASK_ID,
+    /// TICKOVER_ATTEMPT, TICKOVER_DEADLINE_AT (if the attempt has a deadline), TICKOVER_KIND, TICKOVER_QUEUE and
+    /// TICKOVER_ENDPOINT. Its standard output is the result: a single JSON value as it is, any other text as a string.
+    /// An exit status other than 0 is a failed attempt, reported with the end of standard error. When the deadline
+    /// passes, the lease is lost or the task is cancelled, the command gets SIGTERM and, after the grace period,
+    /// SIGKILL. After the first Ctrl-C or SIGTERM the worker finishes its running tasks and claims no new ones; after
+    /// the second it ends the commands and releases the tasks.
     Work(work::WorkArgs),
     /// Schedule a task
     Task(Box<task::TaskArgs>),
-    /// Start an execution of a workflow, and wait for its result if wished
+    /// Start an execution of a workflow and optionally wait for its result
     Start(Box<start::StartArgs>),
     /// Send an event to an execution
     Event(event::EventArgs),
-    /// Executions: show, list, explain, cancel, pause, run again, and what else operators do
+    /// Show, list, explain, cancel, pause and rerun executions, and other calls on them
     #[command(subcommand)]
     Execution(execution::ExecutionCommand),
     /// Show a task or an execution with all its instants
@@ -85,14 +85,14 @@ enum Command {
     List(list::ListArgs),
     /// Cancel a task
     Cancel(cancel::CancelArgs),
-    /// Give a task that ended without a result another life
+    /// Retry a task that ended without a result
     Retry(retry::RetryArgs),
-    /// Crons, which start work again and again: make, list, show, pause, resume, trigger, delete
+    /// Create, list, show, pause, resume, trigger and delete crons
     #[command(subcommand, alias = "recur")]
     Cron(cron::CronCommand),
-    /// Say why a task or an execution is in its state, what happens next, and when
+    /// Explain why a task or an execution is in its state, what happens next, and when
     Explain(explain::ExplainArgs),
-    /// Reckon what a workload costs on AWS, a month
+    /// Estimate what a workload costs on AWS each month
     Cost(cost::CostArgs),
 }
 
@@ -131,7 +131,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A server's address. Each call is sent once: what is worth repeating, `tickover work` repeats itself.
+/// Parses a server's address. The client sends each call once; `tickover work` does its own retries.
 fn endpoint(url: &str) -> Result<Http, String> {
     Http::new(url).map(|http| http.tries(1)).map_err(|error| error.to_string())
 }

@@ -1,14 +1,14 @@
-//! Lists, page by page.
+//! Lists that are read page by page.
 
 use tickover::client::ClientError;
 use tickover_wire::{Cursor, PageLimit};
 
 use crate::show::say;
 
-/// A page's entries, and where the next one begins.
+/// The items of a page, and the cursor of the next page.
 pub(crate) type Page<T> = (Vec<T>, Option<Cursor>);
 
-/// The first entries of a list, at most so many. Says where there are more.
+/// The first items of a list, at most `limit`. Prints a note if there are more.
 pub(crate) async fn entries<T>(
     limit: usize,
     page: impl AsyncFn(PageLimit, Option<Cursor>) -> Result<Page<T>, ClientError>,

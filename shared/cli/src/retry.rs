@@ -1,4 +1,4 @@
-//! `tickover retry`: gives a task that ended without a result another life.
+//! `tickover retry`: retries a task that ended without a result.
 
 use tickover::Client;
 use tickover_core::id::TaskId;
@@ -14,7 +14,7 @@ pub(crate) struct RetryArgs {
     id: TaskId,
 }
 
-/// Gives the task another life and prints it.
+/// Retries the task and prints it.
 pub(crate) async fn run(args: RetryArgs, client: &Client) -> anyhow::Result<()> {
     show::print(&show::task(&client.api().retry_task(&args.id).await?.task))
 }

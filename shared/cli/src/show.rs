@@ -1,4 +1,4 @@
-//! Tasks as people read them.
+//! Tasks as text.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
@@ -11,12 +11,12 @@ use tickover_core::retry::MaxAttempts;
 use tickover_wire::answer::{AttemptView, ErrorView, NextView, TaskView};
 use tickover_wire::{Instant, Said};
 
-/// Characters of a payload that are shown; `--json` shows all.
+/// Most characters of a payload that are shown; `--json` shows all.
 const PAYLOAD_CHARS: usize = 500;
-/// Characters of an error in a table's cell.
+/// Most characters of an error in a table's cell.
 const CELL_CHARS: usize = 60;
 
-/// Writes to standard output. A reader that has seen enough (`| head`) is no error.
+/// Writes to standard output. A reader that closes the pipe (`| head`) is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
@@ -29,12 +29,12 @@ pub(crate) fn answer(answer: &impl Serialize) -> anyhow::Result<()> {
     print(&format!("{}\n", serde_json::to_string(answer)?))
 }
 
-/// Writes a line to standard error. There is nobody to tell if that fails.
+/// Writes a line to standard error. A failure is ignored: there is no other place to report it.
 pub(crate) fn say(line: &str) {
     drop(writeln!(std::io::stderr().lock(), "{line}"));
 }
 
-/// A task with everything that is known of it.
+/// One task with all its fields.
 pub(crate) fn task(task: &TaskView) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
@@ -72,7 +72,7 @@ pub(crate) fn task(task: &TaskView) -> String {
     text
 }
 
-/// Many tasks, one in a row.
+/// A table of tasks.
 pub(crate) fn table(tasks: &[TaskView]) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
@@ -136,7 +136,7 @@ pub(crate) fn instant(at: Option<Instant>) -> String {
     at.map(|at| at.to_rfc3339()).unwrap_or_default()
 }
 
-/// A payload, or its beginning.
+/// A payload, or the start of a long one.
 pub(crate) fn excerpt(payload: &Json) -> String {
     let text = payload.as_str();
     match text.char_indices().nth(PAYLOAD_CHARS) {
@@ -158,7 +158,7 @@ pub(crate) fn words(name: &str) -> String {
 
 /// An error's code and message in one line.
 pub(crate) fn error_line(error: &ErrorView) -> String {
-    // A message is often a whole standard error, of which the end says most.
+    // A message is often the whole standard error of a command. Its last line says most.
     let last = error.message.lines().map(str::trim).rfind(|line| !line.is_empty());
     match last {
         Some(last) => format!("{}: {last}", error.code),

@@ -1,4 +1,4 @@
-//! `tickover start`: starts an execution, and waits for its end if wished.
+//! `tickover start`: starts an execution, and waits for its end with `--wait`.
 
 use std::process::ExitCode;
 
@@ -19,22 +19,22 @@ use crate::{execution, show};
 /// Options of `tickover start`. Durations are like `30s` or `1h 30m`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct StartArgs {
-    /// The workflow whose code is to run
+    /// The workflow to run
     #[arg(value_parser = name(WorkflowName::parse))]
     workflow: WorkflowName,
     /// Its input as JSON; `-` reads it from standard input
     #[arg(long, value_name = "JSON")]
     input: Option<String>,
-    /// Its id, which makes repeating the call harmless; random without it
+    /// The execution's id; repeating the call with an id is idempotent; random by default
     #[arg(long, value_parser = name(ExecutionId::parse))]
     id: Option<ExecutionId>,
-    /// Where its workers are; `workflows` without it
+    /// The queue of its workers; `workflows` by default
     #[arg(long, value_parser = name(QueueName::parse))]
     queue: Option<QueueName>,
-    /// A label; may be given several times
+    /// A label; may be repeated
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Any JSON, to be found again with it
+    /// Any JSON, stored with the execution
     #[arg(long, value_name = "JSON")]
     memo: Option<String>,
     /// How long all its runs together may take
@@ -43,17 +43,17 @@ pub(crate) struct StartArgs {
     /// How long each run may take
     #[arg(long, value_name = "DURATION")]
     run_timeout: Option<String>,
-    /// How long the workflow's code for failures may take, known from the start: so it runs even if no worker takes
-    /// the execution in time
+    /// How long the workflow's failure code may take. If it is known from the start, that code runs even if no worker
+    /// claims the execution in time
     #[arg(long, value_name = "DURATION")]
     on_failure_timeout: Option<String>,
-    /// How long to wait before a worker may take it
+    /// How long to wait before a worker may claim it
     #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
-    /// Fail if there is one of this id, instead of showing it
+    /// Fail if an execution with this id exists, instead of showing it
     #[arg(long, requires = "id")]
     reject_duplicate: bool,
-    /// Wait so long for its end; the exit status then says whether it has a result
+    /// Wait this long for its end; the exit status then says whether it completed
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     wait: Option<Millis>,
     /// Print the server's answer
@@ -61,7 +61,7 @@ pub(crate) struct StartArgs {
     json: bool,
 }
 
-/// Starts the execution and prints it as it stands, at its end if that is waited for.
+/// Starts the execution, waits if asked to, and prints it.
 pub(crate) async fn run(args: StartArgs, client: &Client) -> anyhow::Result<ExitCode> {
     let (wait, as_json) = (args.wait, args.json);
     let mut execution = client.api().start(&request(args)?).await?.execution;
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: StartArgs, client: &Client) -> anyhow::Result<Exit
     } else {
         show::print(&execution::show::execution(&execution))?;
     }
-    // For scripts: a result is a success, anything else isn't.
+    // For scripts: the exit status is 0 only if it completed.
     let has_failed = wait.is_some() && execution.status != ExecutionStatus::Completed;
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -94,7 +94,7 @@ fn request(args: StartArgs) -> anyhow::Result<StartRequest> {
     })
 }
 
-/// The execution at its end, or as it stands after so long.
+/// The execution at its end, or its state when the time has passed.
 async fn until_ended(
     mut execution: ExecutionView,
     wait: Millis,
@@ -107,7 +107,7 @@ async fn until_ended(
             show::say(&format!("{} hasn't ended after {wait}", execution.id));
             break;
         }
-        // An answer takes as long as it is asked to, and no longer than the server allows.
+        // The server answers after `wait` at the latest. It allows `WAIT_MAX` for one call.
         execution = client.api().execution(&execution.id, left.min(WAIT_MAX)).await?.execution;
     }
     Ok(execution)

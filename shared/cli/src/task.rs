@@ -12,31 +12,31 @@ use crate::show;
 /// Options of `tickover task`. Durations are like `30s` or `1h 30m`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct TaskArgs {
-    /// The queue whose workers are to do it
+    /// The queue of its workers
     #[arg(value_parser = name(QueueName::parse))]
     queue: QueueName,
-    /// What sort of work it is
+    /// The kind of work
     #[arg(value_parser = name(TaskKind::parse))]
     kind: TaskKind,
     /// Its input as JSON; `-` reads it from standard input
     #[arg(value_name = "INPUT")]
     input: Option<String>,
-    /// Its id, which makes repeating the call harmless; random without it
+    /// The task's id; repeating the call with an id is idempotent; random by default
     #[arg(long, value_parser = name(TaskId::parse))]
     id: Option<TaskId>,
-    /// Makes repeating the call harmless for a day without choosing an id
+    /// Makes repeating the call idempotent for a day without an id
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// How long to wait before a worker may have it
+    /// How long to wait before a worker may claim it
     #[arg(long, value_name = "DURATION", conflicts_with = "run_at")]
     delay: Option<String>,
-    /// From when a worker may have it, as RFC 3339
+    /// The instant from which a worker may claim it, in RFC 3339
     #[arg(long, value_name = "INSTANT")]
     run_at: Option<String>,
-    /// How long it may take as a whole, waiting and retries included
+    /// How long it may take in total, with waiting and retries
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
-    /// Whether `--timeout` is for the whole task or for each attempt
+    /// Whether `--timeout` applies to the whole task or to each attempt
     #[arg(long, value_name = "SCOPE", value_parser = ["global", "per_attempt"], requires = "timeout")]
     timeout_scope: Option<String>,
     /// How long an attempt may wait for a worker
@@ -45,16 +45,16 @@ pub(crate) struct TaskArgs {
     /// How long an attempt may run
     #[arg(long, value_name = "DURATION")]
     start_to_close_timeout: Option<String>,
-    /// How long a worker may be silent
+    /// How long a worker may take between heartbeats
     #[arg(long, value_name = "DURATION")]
     heartbeat_timeout: Option<String>,
-    /// Whether an attempt that timed out is tried again
+    /// Whether an attempt that timed out is retried
     #[arg(long, value_name = "WHAT", value_parser = ["retry", "terminal"])]
     on_timeout: Option<String>,
-    /// How to try again: `none`, `fixed(3, 2s)`, `exponential(5, 1s)`, or a policy as a JSON object
+    /// The retry policy: `none`, `fixed(3, 2s)`, `exponential(5, 1s)`, or a policy as a JSON object
     #[arg(long, value_name = "POLICY")]
     retry: Option<String>,
-    /// A label; may be given several times
+    /// A label; may be repeated
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
     /// Print the server's answer

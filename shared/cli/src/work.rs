@@ -1,7 +1,7 @@
-//! `tickover work`: makes any program a worker. Each claimed task runs the command once.
+//! `tickover work`: makes any program a worker. It runs the command once for each claimed task.
 //!
-//! `pool` takes tasks, `attempt` carries one through: `process` is the running command, `lease` the hold on the
-//! task meanwhile, `report` what is said in the end.
+//! `pool` claims tasks, and `attempt` runs one from its claim to its report. In it, `process` is the running command,
+//! `lease` sends the heartbeats, and `report` sends the outcome.
 
 mod attempt;
 mod backoff;
@@ -32,38 +32,38 @@ use pool::{Bounds, Pool};
 use stop::Stop;
 use tally::Beats;
 
-/// The exit status of a program that Ctrl-C ended.
+/// The exit status of a program that Ctrl-C interrupted.
 const INTERRUPTED: u8 = 130;
 
 /// Options of `tickover work`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct WorkArgs {
-    /// The queue to take tasks from
+    /// The queue to claim tasks from
     #[arg(value_parser = name(QueueName::parse))]
     queue: QueueName,
-    /// How many tasks to do at once
+    /// How many tasks to run at once
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     concurrency: u16,
-    /// How long a task stays with this worker without a heartbeat
+    /// How long the lease of a task lasts without a heartbeat
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = lease_length)]
     lease: Millis,
-    /// Time between heartbeats, 0 for none; unless set, a third of the lease or of the task's own heartbeat
-    /// timeout, whichever is sooner
+    /// Time between heartbeats, 0 for none; by default a third of the lease or of the task's own heartbeat timeout,
+    /// whichever is shorter
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     heartbeat: Option<Millis>,
-    /// The name to be known by; the host's name and the process id unless set
+    /// The worker's name; by default the host's name and the process id
     #[arg(long, value_name = "NAME", value_parser = name(WorkerName::parse))]
     worker: Option<WorkerName>,
-    /// How long each request for a task may wait for one, at most 20s; ending waits for the last request
+    /// How long each claim may wait for a task, at most 20s; the worker ends only after its last claim is answered
     #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = wait_length)]
     wait: Millis,
-    /// How long a command that has to end gets after SIGTERM, before SIGKILL
+    /// Time between SIGTERM and SIGKILL for a command that has to end
     #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration_or_zero)]
     grace: Millis,
-    /// End after so many tasks
+    /// End after this many tasks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_tasks: Option<u64>,
-    /// End when there has been nothing to do for so long
+    /// End after this long without a task
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     idle_exit: Option<Millis>,
     /// The command and its arguments
@@ -71,25 +71,25 @@ pub(crate) struct WorkArgs {
     command: Vec<OsString>,
 }
 
-/// What all attempts of this worker share.
+/// The data that all attempts of this worker share.
 #[derive(Debug)]
 struct Worker {
     client: Client,
-    /// Where it calls, for people and for the command.
+    /// The server's address, for messages and for the command's environment.
     endpoint: String,
     queue: QueueName,
     name: WorkerName,
     command: Vec<OsString>,
     lease: Millis,
-    /// Time between heartbeats; `None` for none.
+    /// Time between heartbeats; `None` to send none.
     beat: Option<Duration>,
-    /// Whether a task's own heartbeat timeout shortens that.
+    /// Whether a task's own heartbeat timeout may shorten that time.
     adapts: bool,
     grace: Duration,
     beats: Beats,
 }
 
-/// Works until told to stop, or until there is no more to do.
+/// Runs until it is asked to stop or has reached a limit.
 pub(crate) async fn run(args: WorkArgs, client: Client, endpoint: String) -> anyhow::Result<ExitCode> {
     let stop = Stop::listen()?;
     let concurrency = usize::from(args.concurrency);
@@ -113,13 +113,13 @@ pub(crate) async fn run(args: WorkArgs, client: Client, endpoint: String) -> any
         beats: Beats::default(),
     });
     let (name, queue, endpoint) = (&worker.name, &worker.queue, &worker.endpoint);
-    say(&format!("worker {name} takes tasks from queue {queue} at {endpoint}, {concurrency} at once"));
+    say(&format!("worker {name} claims tasks of queue {queue} at {endpoint}, {concurrency} at once"));
     let tally = Pool::new(Arc::clone(&worker), bounds, stop.clone()).work().await?;
     say(&format!("worker {name} ends: {tally}; heartbeats: {}", worker.beats));
     Ok(if stop.is_aborting() { INTERRUPTED.into() } else { ExitCode::SUCCESS })
 }
 
-/// Host and process id, in the characters that a worker's name may have.
+/// The host's name and the process id, in the characters that a worker's name allows.
 fn own_name() -> anyhow::Result<WorkerName> {
     let host = nix::unistd::gethostname().unwrap_or_default();
     let pid = std::process::id().to_string();

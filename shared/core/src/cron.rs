@@ -1,8 +1,8 @@
-//! Crons: work that is started again and again, by a cron expression or at an interval.
+//! Crons: records that start a task or an execution repeatedly, by a cron expression or at an interval.
 //!
-//! A cron's record says what is to be started when, and which runs have been. [`decide()`] is the one way to
-//! change it. A run is written down before it is started, and its id comes from the cron and the occurrence:
-//! so whoever finds it written down may start it again, and it still happens once.
+//! A cron's record says which occurrences to start and when, and lists its last runs. Only [`decide()`] changes it.
+//! A run is recorded before it is started, and its id is derived from the cron and the occurrence. So a start may be
+//! repeated, and the run still happens once.
 
 pub mod command;
 mod decide;
@@ -29,16 +29,16 @@ pub use command::Command;
 pub use decide::decide;
 pub use decision::{Decision, Reply};
 
-/// The version of the stored format. Readers refuse another one loudly and never rewrite it.
+/// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
 pub const FORMAT: u8 = 1;
 
-/// Runs that are over, or never were, which a record remembers.
+/// How many runs that have ended or were never started a record keeps.
 pub const HISTORY: usize = 4;
-/// Runs that a record follows at once.
+/// How many runs a record follows at the same time.
 pub const LIVE_MAX: usize = 3;
-/// Occurrences that may wait for an open run's end.
+/// How many occurrences may wait for the end of an open run.
 pub const WAITING_MAX: u32 = 1_000;
-/// How late an occurrence may be seen before it counts as missed: a few ticks.
+/// An occurrence found this much later than its instant counts as missed. It is the time of a few ticks.
 pub const MISSED_AFTER: Millis = Millis::from_secs(300);
 
 /// The control record of a cron.
@@ -49,71 +49,70 @@ pub struct Cron {
     pub format: u8,
     #[serde(rename = "id")]
     pub id: CronId,
-    /// Tells it from earlier crons of the same id; also the seed of its jitter.
+    /// Distinguishes it from earlier crons with the same id. Also the seed of its jitter.
     #[serde(rename = "inc")]
     pub incarnation: Incarnation,
     /// Counts the decisions written.
     #[serde(rename = "ver")]
     pub version: u64,
-    /// The decision that wrote this version; the next write is conditional on it.
+    /// The nonce of the decision that wrote this version. The next write is conditional on it.
     #[serde(rename = "non")]
     pub nonce: Nonce,
     #[serde(rename = "t0")]
     pub created_at: Timestamp,
-    /// Digest of the request that made it what it is.
+    /// Digest of the request that defined this version of the cron.
     #[serde(rename = "fp")]
     pub fingerprint: Fingerprint,
-    /// What its runs are.
+    /// The kind of its runs: tasks or executions.
     #[serde(rename = "tgt")]
     pub target: Target,
-    /// How their ids are made, if not as [`IdTemplate::of`] says.
+    /// The template of its runs' ids, if it isn't [`IdTemplate::of`].
     #[serde(rename = "tpl", default, skip_serializing_if = "Option::is_none")]
     pub template: Option<IdTemplate>,
-    /// The request that starts one, in the words of whoever carries it out.
+    /// The request that starts a run, in the format of the service that starts it.
     #[serde(rename = "req")]
     pub request: Payload,
-    /// When, and how.
+    /// When it starts runs, and by which rules.
     #[serde(rename = "pl")]
     pub plan: Plan,
-    /// From when intervals are counted, in whole seconds.
+    /// The instant from which intervals are counted, in whole seconds.
     #[serde(rename = "an")]
     pub anchor: Timestamp,
-    /// Where it stands.
     #[serde(rename = "st")]
     pub state: State,
     /// Planned runs started so far.
     #[serde(rename = "n")]
     pub started: u32,
-    /// What waits for an open run's end.
+    /// The occurrences that wait for the end of an open run.
     #[serde(rename = "wt", default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
-    /// The runs that are followed, and the last of the others, in the order in which they came.
+    /// The runs that are followed and the last of the others, in the order in which they were added.
     #[serde(rename = "run", default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
-    /// When the tick has to look at it; absent while nothing of it is to come.
+    /// Its due slot; absent if it has nothing more to do.
     #[serde(rename = "due", default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,
 }
 
-/// Where a cron stands.
+/// The state of a cron.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// Its next occurrence comes by itself.
+    /// It has a next occurrence.
     #[serde(rename = "a")]
     Active(Next),
-    /// Nothing comes until it is resumed.
+    /// It has no next occurrence until it is resumed.
     #[serde(rename = "p")]
     Paused {
         #[serde(rename = "a")]
         since: Timestamp,
     },
-    /// Nothing comes any more: it has had all its runs.
+    /// It has had all its runs, and has no next occurrence.
     #[serde(rename = "f")]
     Finished {
         #[serde(rename = "a")]
         at: Timestamp,
     },
-    /// For readers it doesn't exist.
+    /// Readers don't see it.
     #[serde(rename = "d")]
     Deleted {
         /// When the store may delete it.
@@ -122,16 +121,16 @@ pub enum State {
     },
 }
 
-/// Occurrences that wait, one behind the other.
+/// Occurrences that wait, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// The first of them; the others are those that come after it by plan.
+    /// The first of them. The others follow it by the plan.
     #[serde(rename = "f")]
     pub first: Timestamp,
-    /// How many there are, at least one.
+    /// How many wait, at least one.
     #[serde(rename = "n")]
     pub count: u32,
-    /// Since when there have been any.
+    /// The instant from which at least one has been waiting.
     #[serde(rename = "s")]
     pub since: Timestamp,
 }
@@ -160,7 +159,7 @@ impl Cron {
         }
     }
 
-    /// The id of the task or execution that an occurrence is.
+    /// The id of the task or execution that is started for an occurrence.
     pub fn run_id(&self, occurrence: &Occurrence) -> String {
         match &self.template {
             Some(template) => template.expand(occurrence),
@@ -168,29 +167,29 @@ impl Cron {
         }
     }
 
-    /// The runs whose ends it waits for.
+    /// The runs whose ends the cron waits for.
     pub fn open_runs(&self) -> impl Iterator<Item = Occurrence> {
         self.runs.iter().filter(|run| run.state.is_open()).map(|run| run.occurrence)
     }
 
-    /// The runs to be stopped, each time somebody has looked, until they are known to have ended.
+    /// The runs to stop. They are listed at each tick until their end is recorded.
     pub fn stopping_runs(&self) -> impl Iterator<Item = (Occurrence, Stop)> {
         self.runs.iter().filter_map(|run| run.state.stop().map(|stop| (run.occurrence, stop)))
     }
 
-    /// Whether somebody has to look at it now.
+    /// Whether its due slot has come.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.due.is_some_and(|due| due.at <= now)
     }
 
-    /// The runs to be started.
+    /// The runs to start.
     pub fn starting_runs(&self) -> impl Iterator<Item = Occurrence> {
         self.runs.iter().filter(|run| run.state == RunState::Starting).map(|run| run.occurrence)
     }
 }
 
 impl State {
-    /// The name that answers use.
+    /// The name in answers.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Active(_) => "active",

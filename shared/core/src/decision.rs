@@ -1,4 +1,4 @@
-//! What follows from a command. Its caller does it in this order: parts, writes, effects, answer.
+//! The result of a command. The caller carries it out in this order: new items, writes, effects, answer.
 
 use crate::cron::Cron;
 use crate::due::Due;
@@ -16,30 +16,29 @@ use crate::tick::TickRecord;
 use crate::time::Timestamp;
 use crate::timer::Timer;
 
-/// All that follows from a command on a record `R`, where `A` is what a successful answer says.
+/// All results of a command on a record `R`. `A` is the type of a successful answer.
 #[derive(Clone, Debug)]
 pub struct Decision<R, A> {
-    /// Items to write first, so that no record ever points to nothing.
+    /// Items to write before the record, so that no record points to an item that doesn't exist.
     pub parts: Vec<NewPart>,
-    /// Writes to commit together, each under its condition. None means that nothing changes.
+    /// Writes to commit together, each with its condition. An empty list means that nothing changes.
     pub writes: Vec<Write>,
-    /// What to tell others, only after the commit.
+    /// Messages to send after the commit.
     pub effects: Vec<Effect>,
-    /// The record as it stands after the writes, and the answer. A refusal may come with writes: an expiry noticed on
-    /// the way is recorded all the same.
+    /// The record after the writes, and the answer. A refusal may come with writes: if a timeout has expired, that
+    /// is recorded although the command is refused.
     pub outcome: Result<(R, A), Refusal<R>>,
 }
 
-/// A command was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal<R> {
-    /// The record as it stands after the writes, if there is one.
+    /// The record after the writes, if there is one.
     pub record: Option<R>,
     pub reject: Reject,
 }
 
 impl<R, A> Decision<R, A> {
-    /// An answer or refusal about this record, with nothing to write.
+    /// An answer or a refusal about this record, with nothing to write.
     pub fn of(record: R, answer: Result<A, Reject>) -> Self {
         let outcome = match answer {
             Ok(reply) => Ok((record, reply)),
@@ -65,7 +64,7 @@ impl<R, A> Decision<R, A> {
         Self::of(record.clone(), answer)
     }
 
-    /// The record as it stands after the writes.
+    /// The record after the writes.
     pub const fn record(&self) -> Option<&R> {
         match &self.outcome {
             Ok((record, _)) => Some(record),
@@ -73,7 +72,7 @@ impl<R, A> Decision<R, A> {
         }
     }
 
-    /// The same, to be changed.
+    /// The record after the writes, mutable.
     pub const fn record_mut(&mut self) -> Option<&mut R> {
         match &mut self.outcome {
             Ok((record, _)) => Some(record),
@@ -81,7 +80,7 @@ impl<R, A> Decision<R, A> {
         }
     }
 
-    /// What is answered.
+    /// The answer or the refusal.
     pub const fn reply(&self) -> Result<&A, &Reject> {
         match &self.outcome {
             Ok((_, reply)) => Ok(reply),
@@ -90,19 +89,19 @@ impl<R, A> Decision<R, A> {
     }
 }
 
-/// An item of its own that a record points to.
+/// An item, separate from the record that points to it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NewPart {
     Blob {
         at: BlobRef,
         body: Json,
     },
-    /// A sealed part of an execution's journal.
+    /// A sealed segment of an execution's journal.
     Segment {
         of: ExecutionId,
         key: SegmentKey,
         segment: Segment,
-        /// Until when it is kept at least.
+        /// It is kept until this instant or longer.
         expires_at: Timestamp,
     },
 }
@@ -110,80 +109,81 @@ pub enum NewPart {
 /// A conditional write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Write {
-    /// Only if there is no task of this id, or its retention has passed at that instant.
+    /// Condition: no task has this id, or that task's retention has passed at `now`.
     CreateTask {
         task: Box<Task>,
         /// The time of the decision.
         now: Timestamp,
     },
-    /// Only if the record is still the one decided on: same incarnation, same version.
+    /// Condition: the record is still the one decided on, with the same incarnation and version.
     UpdateTask {
-        /// What was decided on.
+        /// The record decided on.
         before: Box<Task>,
-        /// What it becomes.
+        /// The record after the write.
         after: Box<Task>,
-        /// And only if its place in the due index is no later than this. Set when that place stays as it is,
-        /// because a tick may have moved it meanwhile without touching the version.
+        /// A further condition: its due slot is not later than this. Set when the write leaves the due slot as it
+        /// is, because a tick may have moved the slot since then without a new version.
         due_no_later_than: Option<Timestamp>,
     },
-    /// Only if its place in the due index is still the one decided on. The version stays, so hints stay good.
+    /// Condition: the due slot is still the one decided on. The version doesn't change, so hints stay valid.
     Rearm {
         task: Box<Task>,
-        /// The new place; never written for a record that has ended.
+        /// The new due slot. Never written for a record that has ended.
         to: Due,
     },
-    /// Only if there is no execution of this id, or its retention has passed at that instant.
+    /// Condition: no execution has this id, or that execution's retention has passed at `now`.
     CreateExecution {
         execution: Box<Execution>,
         /// The time of the decision.
         now: Timestamp,
     },
-    /// Only if the record is still the one decided on: same incarnation, same version. Never touches `wakes`.
+    /// Condition: the record is still the one decided on, with the same incarnation and version. Never changes
+    /// `wakes`.
     UpdateExecution {
-        /// What was decided on.
+        /// The record decided on.
         before: Box<Execution>,
-        /// What it becomes.
+        /// The record after the write.
         after: Box<Execution>,
-        /// And only if its place in the due index is no later than this, as for tasks.
+        /// A further condition: its due slot is not later than this, as for tasks.
         due_no_later_than: Option<Timestamp>,
-        /// And only if it has been woken exactly so often.
+        /// A further condition: the record's `wakes` has this value.
         wakes: Option<u64>,
     },
-    /// Only if its place in the due index is still the one decided on. The version stays.
+    /// Condition: the due slot is still the one decided on. The version doesn't change.
     RearmExecution { execution: Box<Execution>, to: Due },
-    /// Adds one to an execution's `wakes`, whatever its version, while it is open and of this incarnation. Where it
-    /// isn't, nothing is written and that is no conflict.
+    /// Adds one to an execution's `wakes` at any version, if the execution is open and has this incarnation.
+    /// Otherwise nothing is written, and that isn't a conflict.
     Wake { id: ExecutionId, incarnation: Incarnation },
-    /// Only if there is no record of this key, or still the one it replaces.
+    /// Condition: no record has this key, or the record is still the one to replace.
     PutKey {
         record: KeyRecord,
-        /// The one it replaces.
+        /// The record to replace.
         replaces: Option<KeyRecord>,
     },
-    /// Only if the queue's record has the version before this one, or is absent for version 1.
+    /// Condition: the queue's record has the version before this one, or is absent for version 1.
     PutQueue { record: QueueRecord },
-    /// Only if the tick's record has the version before this one, or is absent for version 1.
+    /// Condition: the tick's record has the version before this one, or is absent for version 1.
     PutTick { record: TickRecord },
-    /// Only if there is no cron of this id, or still the very record that was decided on.
+    /// Condition: no cron has this id, or the record is still exactly the one decided on.
     PutCron {
-        /// What was decided on.
+        /// The record decided on.
         before: Option<Box<Cron>>,
-        /// What it becomes.
+        /// The record after the write.
         after: Box<Cron>,
     },
-    /// Keeps a payload item longer. Where it is kept as long already, or there is none, nothing is written and that is
-    /// no conflict.
+    /// Keeps a blob longer. If it is kept as long already, or doesn't exist, nothing is written and that isn't a
+    /// conflict.
     ExtendBlob {
-        /// Which, with its new expiry.
+        /// The blob, with its new expiry.
         at: BlobRef,
     },
-    /// Keeps a segment of an execution's journal longer, as a payload.
+    /// Keeps a segment of an execution's journal longer, as [`Write::ExtendBlob`] does.
     ExtendSegment { id: ExecutionId, key: SegmentKey, expires_at: Timestamp },
-    /// Keeps an idempotency key longer; no condition but its existence.
+    /// Keeps an idempotency key longer. Condition: the key's record exists.
     ExtendKey { key: Fingerprint, expires_at: Timestamp },
 }
 
-/// The record that a write changes: before, where there was one, and after.
+/// A record before and after a write. A new record has no state before.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
     Task(Option<&'a Task>, &'a Task),
@@ -192,7 +192,8 @@ pub enum Change<'a> {
 }
 
 impl Write {
-    /// What was decided about a record; nothing for what only moves a record in the due index, and for other items.
+    /// The change of a record that was decided on. `None` if the write only moves a record in the due index, or
+    /// writes another item.
     pub fn change(&self) -> Option<Change<'_>> {
         match self {
             Self::CreateTask { task, .. } => Some(Change::Task(None, task)),
@@ -213,46 +214,45 @@ impl Write {
     }
 }
 
-/// What to tell others.
+/// A message to send after the commit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Send the hint to the task's queue so that it arrives at that instant.
+    /// Sends the hint to the task's queue so that it arrives at that instant.
     Dispatch {
         hint: Box<Hint>,
-        /// When workers may have it.
+        /// When workers may receive it.
         at: Timestamp,
     },
-    /// Send the timer so that it arrives at its instant.
+    /// Sends the timer so that it arrives at its instant.
     Timer(Timer),
-    /// Send the hint of an execution's turn to its queue so that it arrives at that instant.
+    /// Sends the hint of an execution's turn to its queue so that it arrives at that instant.
     Turn {
         queue: QueueName,
         hint: TurnHint,
-        /// When workers may have it.
+        /// When workers may receive it.
         at: Timestamp,
     },
-    /// Tell an execution that a remote step or child of its has ended.
+    /// Notifies an execution that one of its remote steps or children has ended.
     NotifyParent(Parent),
 }
 
-/// What the tick did.
+/// The result of a tick or timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DueReply {
-    /// A deadline or timeout had passed.
+    /// A deadline or timeout had passed, and that was recorded.
     TimedOut,
-    /// The hint of a start or of lost work was sent.
+    /// The hint of a later start was sent, or the hint of lost work again.
     Dispatched,
-    /// Nothing was due yet: its place in the index was moved.
+    /// Nothing was due yet: the record was moved in the due index.
     Rearmed,
-    /// Nothing was due yet, and the timer goes on to what will be.
+    /// Nothing was due yet: the timer was sent again for the record's next instant.
     Waiting,
-    /// Nothing at all: the index was behind, or others have done it.
+    /// Nothing: the index was stale, or another process has done the work.
     Nothing,
 }
 
 #[cfg(test)]
 impl<R, A> Decision<R, A> {
-    /// The new payloads.
     pub(crate) fn blobs(&self) -> Vec<(&BlobRef, &Json)> {
         let mut blobs = vec![];
         for part in &self.parts {
@@ -264,7 +264,6 @@ impl<R, A> Decision<R, A> {
         blobs
     }
 
-    /// The new segments.
     pub(crate) fn segments(&self) -> Vec<(&SegmentKey, &Segment)> {
         let mut segments = vec![];
         for part in &self.parts {

@@ -1,5 +1,5 @@
-//! Where a record of any sort lies in the due index, and which timer has to be sent for that. Its own rules say
-//! only how late it may lie there and which of its instants users can see.
+//! The due slot of a record of any kind, and the timer to send for it. The rules of each kind only give the record's
+//! latest due slot, and those of its instants whose effects users can see.
 
 use crate::command::Context;
 use crate::decision::Effect;
@@ -11,43 +11,44 @@ use crate::queue::{QueueView, Standing};
 use crate::time::{Timestamp, earliest};
 use crate::timer::Timer;
 
-/// Between the two looks at a queue that seems to have lost a hint.
+/// The time between two probes if the first finds the queue empty.
 const RECHECK_AFTER: Millis = Millis::from_secs(60);
-/// Hints sent this much later than one's own must have been claimed before that one counts as lost.
+/// A hint counts as lost once hints sent this much later have been claimed.
 const OVERTAKEN_BY: Millis = Millis::from_secs(300);
-/// A record whose queue isn't configured is looked at this often at least: the queue may be added again.
+/// The longest time between two probes of a record whose queue isn't configured. The queue may be added again.
 const MISSING_MAX: Millis = Millis::from_secs(3_600);
 
-/// A record as the due index sees it.
+/// The fields of a record from which its due slot is computed.
 pub(crate) trait HasDueSlot {
     fn record_id(&self) -> RecordId;
     fn due(&self) -> Option<Due>;
     fn put(&mut self, due: Option<Due>);
-    /// The instants of it that users can see, whichever comes first.
+    /// The instants whose effects users can see, in any order.
     fn instants(&self) -> [Option<Timestamp>; 3];
-    /// The latest place that its state allows.
+    /// The latest due slot that its state allows.
     fn latest(&self, now: Timestamp, limits: &Limits) -> Option<Due>;
-    /// Whether a worker has it: then its message stands in for its backstop.
+    /// Whether a worker has a lease on it. Then its message in flight takes the place of a probe.
     fn is_leased(&self) -> bool;
-    /// The earliest instant that users can see.
+    /// The earliest instant whose effect users can see.
     fn visible_at(&self) -> Option<Timestamp> {
         earliest(self.instants())
     }
 }
 
-/// Where an updated record goes in the due index.
+/// How an update changes a record's due slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlotChange {
-    /// Where it is, unless that is too late.
+    /// Keeps it, unless it is too late.
     KeepOrLower,
-    /// The same, and no timer is sent: instants only move away, and the timers on their way go on to them.
+    /// As `KeepOrLower`, but sends no timer. For updates that only move instants later: the timers under way are
+    /// sent again for them.
     Keep,
-    /// As late as its state allows: only the tick does this, because it found the record too early.
+    /// The latest slot that its state allows. Only the tick does this, when it found the record too early.
     Latest,
 }
 
-/// Puts a changed record into its place, and gives the timer that has to be sent for it, if its instant comes
-/// before any tick is sure to hand it over.
+/// Sets a changed record's due slot. Returns the timer to send if the record's instant comes before a tick is sure
+/// to send one.
 pub(crate) fn move_slot<R: HasDueSlot>(
     before: &R,
     after: &mut R,
@@ -62,8 +63,8 @@ pub(crate) fn move_slot<R: HasDueSlot>(
     put_in_slot(before.due(), wanted, after, context)
 }
 
-/// The place of a record after a change: where it is, unless that is too late, or from there nobody would see a
-/// new instant in time.
+/// The due slot after a change. The slot is kept unless it is too late, or the record wouldn't be read in time for a
+/// new instant.
 fn lower_for_new_instants<R: HasDueSlot>(before: &R, after: &R, context: &Context<'_>) -> Option<Due> {
     let bound = bound(after, context);
     let kept = keep_or_lower(before.due(), bound);
@@ -72,12 +73,12 @@ fn lower_for_new_instants<R: HasDueSlot>(before: &R, after: &R, context: &Contex
     if kept == before.due() && kept.is_some_and(overlooks) { bound } else { kept }
 }
 
-/// The earliest instant that a user can see, if this change is what made it.
+/// The earliest instant whose effect users can see, if this change set it.
 pub(crate) fn new_instant<R: HasDueSlot>(before: &R, after: &R) -> Option<Timestamp> {
     after.visible_at().filter(|at| !before.instants().contains(&Some(*at)))
 }
 
-/// Puts the record into its new place, with the timer for it.
+/// Sets the record's new due slot, and returns the timer for it.
 pub(crate) fn put_in_slot<R: HasDueSlot>(
     before: Option<Due>,
     wanted: Option<Due>,
@@ -89,7 +90,7 @@ pub(crate) fn put_in_slot<R: HasDueSlot>(
             .is_some_and(|before| before.at == place.at && (before.kind.is_timed() || !place.kind.is_timed()))
     };
     if wanted.is_none_or(stays) {
-        // Its kind stays as well: nothing but the instant is worth a write of the index.
+        // The kind stays too: only a new instant is worth a write to the index.
         after.put(if wanted.is_some() { before } else { None });
         return None;
     }
@@ -98,7 +99,7 @@ pub(crate) fn put_in_slot<R: HasDueSlot>(
     timer
 }
 
-/// A new place in the due index, with the timer that its writer has to send.
+/// A new due slot, with the timer that its writer must send.
 pub(crate) fn armed<R: HasDueSlot>(record: &R, place: Due, now: Timestamp) -> (Due, Option<Effect>) {
     let soon = record.visible_at().filter(|at| *at <= now.plus(TIMER_HORIZON));
     let Some(at) = soon else { return (place, None) };
@@ -107,19 +108,20 @@ pub(crate) fn armed<R: HasDueSlot>(record: &R, place: Due, now: Timestamp) -> (D
     (Due { kind, ..place }, Some(timer))
 }
 
-/// The timer that goes on to the record's next instant, for one that was sent for the place `due_at` and has come.
+/// The timer for the record's next instant, after a timer has arrived that was sent for the due slot `due_at`.
 pub(crate) fn next_timer<R: HasDueSlot>(record: &R, due_at: Timestamp, now: Timestamp) -> Option<Effect> {
-    // Elsewhere by now: whoever moved it sent another timer, or left it to a tick. Two would go on side by side.
+    // If the slot has moved, its writer sent another timer or left it to a tick. Two timers would repeat side by
+    // side.
     let stands = record.due().is_some_and(|due| due.at == due_at);
-    // What is further away is the tick's: it finds the record here within a minute or two, and moves it there.
+    // The tick handles later instants: it finds the record within a minute or two, and moves it there.
     let at = record.visible_at().filter(|at| stands && *at <= now.plus(TIMER_HORIZON))?;
     Some(Effect::Timer(Timer { record: record.record_id(), at, due_at }))
 }
 
-/// The bound that a record's place must keep. A message in a worker's hands stands in for the backstop, so a plain
-/// claim or heartbeat has no need to touch the index: only instants that users can see count. But it can be lost as
-/// well: a record that lies further ahead than any look for a lost one, because it waited for something far away, is
-/// moved all the same.
+/// The latest due slot that a record may keep. While a record is leased, its message in flight takes the place of a
+/// probe. So a claim or a heartbeat doesn't need to write to the index, and only instants whose effects users can
+/// see count. But that message can be lost too. So a record that waited for something far away, and whose slot is
+/// more than `backstop_max` ahead, is moved anyway.
 fn bound<R: HasDueSlot>(after: &R, context: &Context<'_>) -> Option<Due> {
     let latest = after.latest(context.now, context.limits)?;
     let farthest = context.now.plus(context.limits.backstop_max);
@@ -131,7 +133,8 @@ fn bound<R: HasDueSlot>(after: &R, context: &Context<'_>) -> Option<Due> {
     }
 }
 
-/// What the store has to see to where a place stays as it was read: a tick may have moved it later meanwhile.
+/// The latest due slot that the store must check for if the write keeps the slot: a tick may have moved it later
+/// since the read.
 pub(crate) fn insists_on<R: HasDueSlot>(before: &R, after: &R, context: &Context<'_>) -> Option<Timestamp> {
     let insisted = if after.is_leased() {
         after.visible_at()
@@ -141,33 +144,34 @@ pub(crate) fn insists_on<R: HasDueSlot>(before: &R, after: &R, context: &Context
     insisted.filter(|_| after.due() == before.due())
 }
 
-/// The place of a record whose own next look is at `own`: earlier if a user can see something before, or so soon
-/// after that the tick of that look might come too late to hand it over.
+/// The due slot of a record whose next probe is at `own`. The slot is earlier if users can see an effect before it,
+/// or so soon after it that the tick might be too late to send the timer.
 pub(crate) fn place(visible_at: Option<Timestamp>, own: Due, now: Timestamp) -> Due {
     let Some(at) = visible_at else { return own };
     if at <= own.at {
         return Due { at, kind: DueKind::Instant, ..own };
     }
     let look = at.minus(TIMER_HORIZON);
-    // A second look at a queue comes a minute after the first, which leaves the tick time enough.
+    // A second probe comes a minute after the first, which leaves the tick enough time.
     if look < own.at && look > now && own.kind != DueKind::Recheck {
         return Due { at: look, ..own };
     }
     own
 }
 
-/// What to do about a hint that may be lost.
+/// The result of a probe.
 pub(crate) enum Probe {
-    /// Nothing yet: the next look is from this place.
+    /// The hint isn't known to be lost. The next probe is in this due slot.
     Later(Due),
-    /// It counts as lost: another one is to be sent.
+    /// The hint counts as lost: another one is sent.
     Send,
 }
 
-/// Whether a hint is lost can't be known, only guessed from its queue. Guessing wrong too often would fill it.
+/// Nothing shows for certain that a hint is lost: the state of its queue only suggests it. Too many wrong guesses
+/// would fill the queue.
 ///
-/// `waits_since` is since when the record has been waiting for somebody to read its hint, `needed_at` when it last
-/// needed one, `due` the place where it was found.
+/// `waits_since` is the instant from which the record has been waiting for its hint to be received, `needed_at` the
+/// instant at which it last needed a hint, and `due` the due slot in which the tick found it.
 pub(crate) fn probe_hint<R: HasDueSlot>(
     record: &R,
     waits_since: Option<Timestamp>,
@@ -178,20 +182,20 @@ pub(crate) fn probe_hint<R: HasDueSlot>(
 ) -> Probe {
     let now = context.now;
     let later = |since| rest(record.visible_at(), due, since, context);
-    // While a worker is alive, or it may not start yet, nothing can be lost.
+    // While a worker is alive, or before the start, no hint can be lost.
     let Some(waits_since) = waits_since else { return Probe::Later(later(needed_at)) };
     let age = now.since(waits_since);
     if age < context.limits.backstop {
-        // Its place, and an empty queue seen there, are left from an earlier wait.
+        // The due slot, and the empty queue found at that probe, belong to an earlier wait.
         return Probe::Later(later(waits_since));
     }
     let again = |at, kind| Probe::Later(place(record.visible_at(), Due { at, kind, shard: due.shard }, now));
     let overtaken = queue.watermark.is_some_and(|mark| mark >= waits_since.plus(OVERTAKEN_BY));
     match queue.standing {
         Standing::Answers => {}
-        // Only its depth can't be asked for: its messages come and go.
+        // Only the queue's depth is unknown: its messages are being received.
         Standing::Silent if overtaken && is_moving(queue, context) => {}
-        // What would be sent now would be lost.
+        // A hint sent now would be lost.
         Standing::Silent => return again(now.plus(context.limits.backstop), DueKind::Backstop),
         Standing::Missing => {
             return again(later(waits_since).at.min(now.plus(MISSING_MAX)), DueKind::Backstop);
@@ -211,20 +215,20 @@ pub(crate) fn probe_hint<R: HasDueSlot>(
     }
 }
 
-/// When messages sent five minutes after this record's hint will have been received, if the queue goes on as it does.
-/// `None` if nothing has been received lately: then there is no telling.
+/// When messages sent five minutes after this record's hint will have been received, if the queue continues at its
+/// present rate. `None` if no message has been received lately: then that can't be estimated.
 fn overtaken_soon(waits_since: Timestamp, queue: &QueueView, context: &Context<'_>) -> Option<Timestamp> {
     let missing = waits_since.plus(OVERTAKEN_BY).since(queue.watermark?);
     is_moving(queue, context).then(|| context.now.plus(missing.max(OVERTAKEN_BY)))
 }
 
-/// Whether messages of the queue have been received lately.
 fn is_moving(queue: &QueueView, context: &Context<'_>) -> bool {
     queue.marked_at.is_some_and(|at| context.now <= at.plus(context.limits.backstop))
 }
 
-/// The next look at a record whose queue still holds work, or that isn't waiting: at the backstop if this look
-/// came before it, else four times as far from the instant a hint was needed, so at 10, 40, 160 minutes.
+/// The next probe of a record that isn't waiting, or whose queue still contains messages. If this probe came before
+/// the backstop, the next is at the backstop. Otherwise it is four times as far from the instant at which a hint was
+/// needed: at 10, 40, 160 minutes.
 fn rest(visible_at: Option<Timestamp>, due: Due, since: Timestamp, context: &Context<'_>) -> Due {
     let (now, limits) = (context.now, context.limits);
     let waited = due.at.since(since);

@@ -1,7 +1,6 @@
-//! Durations as people write them: `30s`, `1h 30m`, `10 days 1hrs 30m 15 secs`, or integer milliseconds.
+//! Durations in text: `30s`, `1h 30m`, `10 days 1hrs 30m 15 secs`, or integer milliseconds.
 //!
-//! Owns the grammar and the one type that carries a length of time. It never reads a clock: an instant is
-//! always somebody else's argument.
+//! Owns the grammar, and the one type for a length of time. It never reads a clock: instants are arguments.
 //!
 //! ```text
 //! duration := digits | part (space* part)*      digits alone are milliseconds
@@ -16,11 +15,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Every unit the grammar knows, as error messages list them.
+/// Every unit of the grammar, as error messages list them.
 pub const UNITS: &str = "ms|milli|millis|millisecond(s), s|sec|secs|second(s), m|min|mins|minute(s), \
                          h|hr|hrs|hour(s), d|day(s)";
 
-/// Characters of a caller's text that an error repeats. The rest is cut: errors are stored and logged.
+/// How many characters of a caller's text an error quotes. Errors are stored and logged, so the rest is cut.
 pub const MAX_QUOTED_CHARS: usize = 100;
 
 const SECOND: u64 = 1_000;
@@ -28,41 +27,41 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// The longest duration. Instants are `i64` milliseconds, and so is every difference of two of them.
+/// The longest duration. Instants are `i64` milliseconds, and so are their differences.
 const LONGEST: u64 = i64::MAX.cast_unsigned();
 
-/// A length of time in whole milliseconds, from 0 to [`Millis::MAX`]. Written as an integer.
+/// A length of time in whole milliseconds, from 0 to [`Millis::MAX`]. Serialised as an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct Millis(u64);
 
-/// Whether a duration of nothing is an answer or a mistake. A delay may be zero; a timeout may not.
+/// Whether a duration of zero is allowed. A delay may be zero; a timeout may not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZeroRule {
-    /// Zero is a duration like any other.
+    /// Zero is allowed.
     Allow,
-    /// Zero is [`DurationProblem::Zero`].
+    /// Zero is refused with [`DurationProblem::Zero`].
     Reject,
 }
 
 impl Millis {
-    /// No time at all.
+    /// Zero milliseconds.
     pub const ZERO: Self = Self(0);
 
-    /// The longest duration: `i64::MAX` milliseconds, some 292 million years.
+    /// The longest duration: `i64::MAX` milliseconds, about 292 million years.
     pub const MAX: Self = Self(LONGEST);
 
-    /// `ms` milliseconds; what is longer than [`Millis::MAX`] becomes it.
+    /// `ms` milliseconds, at most [`Millis::MAX`].
     pub const fn new(ms: u64) -> Self {
         if ms > LONGEST { Self::MAX } else { Self(ms) }
     }
 
-    /// `secs` seconds; what is longer than [`Millis::MAX`] becomes it.
+    /// `secs` seconds, at most [`Millis::MAX`].
     pub const fn from_secs(secs: u64) -> Self {
         Self::new(secs.saturating_mul(SECOND))
     }
 
-    /// `days` days of 24 hours; what is longer than [`Millis::MAX`] becomes it.
+    /// `days` days of 24 hours, at most [`Millis::MAX`].
     pub const fn from_days(days: u64) -> Self {
         Self::new(days.saturating_mul(DAY))
     }
@@ -72,12 +71,12 @@ impl Millis {
         self.0
     }
 
-    /// Milliseconds, as instants count them. Nothing is lost: [`Millis::MAX`] is `i64::MAX`.
+    /// Milliseconds as a signed number. The conversion is exact: [`Millis::MAX`] is `i64::MAX`.
     pub const fn as_i64(self) -> i64 {
         self.0.cast_signed()
     }
 
-    /// Whole seconds; the rest of less than a second is dropped.
+    /// Whole seconds, rounded down.
     pub const fn as_secs_floor(self) -> u64 {
         self.0 / SECOND
     }
@@ -104,17 +103,17 @@ impl Millis {
         Self::new(self.0.saturating_mul(factor))
     }
 
-    /// Reads a duration above zero; digits alone are milliseconds.
+    /// Reads a duration above zero. A number without a unit is in milliseconds.
     pub fn parse(text: &str) -> Result<Self, DurationError> {
         Self::parse_with(text, ZeroRule::Reject)
     }
 
-    /// Reads a duration that may be zero; digits alone are milliseconds.
+    /// Reads a duration that may be zero. A number without a unit is in milliseconds.
     pub fn parse_allowing_zero(text: &str) -> Result<Self, DurationError> {
         Self::parse_with(text, ZeroRule::Allow)
     }
 
-    /// Reads a JSON string in the grammar, or a JSON integer of milliseconds.
+    /// Reads a JSON string in the grammar, or a JSON integer in milliseconds.
     pub fn from_json(value: &Value, zero: ZeroRule) -> Result<Self, DurationError> {
         let read = match value {
             Value::String(text) => return Self::parse_with(text, zero),
@@ -144,7 +143,7 @@ impl From<Millis> for Duration {
     }
 }
 
-/// Refuses what [`Millis::new`] would shorten: a stored number that large was never written by us.
+/// Refuses a number that [`Millis::new`] would cut: Tickover never stores such a number.
 impl TryFrom<u64> for Millis {
     type Error = DurationError;
 
@@ -153,8 +152,8 @@ impl TryFrom<u64> for Millis {
     }
 }
 
-/// The largest units first and without those that are zero, in text that [`Millis::parse`] reads back
-/// exactly: `1h 30m`, `250ms`, `0ms`.
+/// Writes the largest units first, and omits units that are zero. [`Millis::parse`] reads the text back exactly.
+/// Examples: `1h 30m`, `250ms`, `0ms`.
 impl fmt::Display for Millis {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_zero() {
@@ -174,13 +173,12 @@ impl fmt::Display for Millis {
     }
 }
 
-/// A text that isn't a duration: what was found, and why it isn't one.
+/// A text that isn't a duration, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a duration: {problem}; the units are {UNITS}")]
 pub struct DurationError {
-    /// The offending text, cut to [`MAX_QUOTED_CHARS`].
+    /// The text, cut to [`MAX_QUOTED_CHARS`].
     pub text: String,
-    /// Why it isn't a duration.
     pub problem: DurationProblem,
 }
 
@@ -190,16 +188,16 @@ impl DurationError {
     }
 }
 
-/// What keeps a text from being a duration.
+/// Why a text isn't a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationProblem {
-    /// Nothing, or white space alone.
+    /// Empty, or white space only.
     #[error("it is empty")]
     Empty,
     /// A JSON value that is neither a string nor a number.
     #[error("it is neither a string nor a number")]
     NotText,
-    /// A part that doesn't begin with a digit.
+    /// A part that doesn't start with a digit.
     #[error("a whole number was expected at `{0}`")]
     NoNumber(String),
     /// A number below zero.
@@ -208,16 +206,16 @@ pub enum DurationProblem {
     /// A number with a decimal point or comma.
     #[error("it has a fraction")]
     Fraction,
-    /// A number without a unit beside parts that have one, or several bare numbers.
+    /// A number without a unit, although other parts have one; or several numbers without units.
     #[error("the number {0} has no unit")]
     NoUnit(String),
-    /// A unit the grammar doesn't know; upper case isn't known either.
+    /// A unit that the grammar doesn't have. Upper case isn't accepted.
     #[error("the unit `{0}` is unknown")]
     UnknownUnit(String),
-    /// Nothing, where a duration of nothing makes no sense.
+    /// Zero where zero isn't allowed.
     #[error("it must be longer than zero")]
     Zero,
-    /// More than [`Millis::MAX`].
+    /// Longer than [`Millis::MAX`].
     #[error("it is longer than {LONGEST} ms")]
     TooLong,
 }
@@ -240,13 +238,13 @@ fn integer_ms(number: &serde_json::Number) -> Result<u64, DurationProblem> {
         return Ok(ms);
     }
     let approximate = number.as_f64().unwrap_or(f64::INFINITY);
-    // JSON integers beyond 64 bits arrive as floats without their digits: they are too long, not fractions.
+    // JSON integers beyond 64 bits arrive as floats without their digits. They are too long, not fractions.
     if approximate < 0.0 {
         Err(DurationProblem::Negative)
     } else if approximate >= TWO_TO_64 {
         Err(DurationProblem::TooLong)
     } else if approximate.fract() == 0.0 {
-        // `1.0` is as whole as `1`.
+        // `1.0` is a whole number, like `1`.
         format!("{approximate:.0}").parse().map_err(|_| DurationProblem::TooLong)
     } else {
         Err(DurationProblem::Fraction)
@@ -273,7 +271,7 @@ fn read_text(text: &str) -> Result<u64, DurationProblem> {
     Ok(total)
 }
 
-/// Reads one `<integer><unit>`; answers its milliseconds and the text behind it.
+/// Reads one `<integer><unit>`. Returns its milliseconds and the rest of the text.
 fn read_part(text: &str) -> Result<(u64, &str), DurationProblem> {
     let (digits, behind) = split_where(text, |c| !c.is_ascii_digit());
     if digits.is_empty() {

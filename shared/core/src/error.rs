@@ -1,101 +1,97 @@
-//! Business answers that are not a success. Each has a stable code; transport and storage errors live elsewhere.
+//! Refusals of commands. Each has a stable code. Transport and storage errors are defined elsewhere.
 
-/// Why a command was refused. Nothing changed, except that an expiry noticed on the way may have been recorded.
+/// Why a command was refused. Nothing changed, except that the expiry of a timeout may have been recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reject {
-    /// A field is missing, malformed or contradicts another.
+    /// A field is missing, is malformed or contradicts another field.
     #[error("{field}: {expected}{}", .found.as_ref().map(|found| format!(", found {found}")).unwrap_or_default())]
     InvalidRequest {
         /// The field's path in the request, such as `retry.delay[2]`.
         field: String,
-        /// What belongs there, such as "expected a string", or what is wrong, such as "must not be empty". It has
-        /// nothing of what the caller sent, so that it can be logged.
+        /// The value that the field needs, such as "expected a string", or the problem, such as "must not be empty".
+        /// It contains nothing that the caller sent, so it may be logged.
         expected: String,
-        /// What was found instead, such as "the number `7`", if that helps: the caller's own text, not to be logged.
+        /// The value in the request, such as "the number `7`", if it helps. It is the caller's own text and must not
+        /// be logged.
         found: Option<String>,
     },
-    /// No such record, or its retention has passed.
+    /// No task has this id, or its retention has passed.
     #[error("there is no task with this id")]
     NotFound,
-    /// No such execution, or its retention has passed.
+    /// No execution has this id, or its retention has passed.
     #[error("there is no execution with this id")]
     NoExecution,
-    /// No such cron.
+    /// No cron has this id.
     #[error("there is no cron with this id")]
     NoCron,
-    /// The execution had ended before.
+    /// The execution has already ended.
     #[error("the execution has already ended: it is {status}", status = .status.as_str())]
     ExecutionClosed {
-        /// How it ended.
+        /// The status it ended with.
         status: crate::execution::ExecutionStatus,
     },
     /// The execution has not ended, or not in the way that this call needs.
-    #[error("the execution is {status}, where this needs one that {needs}", status = .status.as_str())]
+    #[error("the execution is {status}; this call needs one that {needs}", status = .status.as_str())]
     ExecutionOpen {
-        /// Where it stands.
         status: crate::execution::ExecutionStatus,
-        /// What it would have to be, such as "has ended".
+        /// The state that the call needs, such as "has ended".
         needs: &'static str,
     },
-    /// The turn that this lease stood for is over, or another worker has the execution.
-    #[error("the turn is over: its lease has ended, or another worker has the execution")]
+    /// The lease's turn is over, or another worker has a lease on the execution.
+    #[error("the turn is over: its lease has ended, or another worker has a lease on the execution")]
     TurnLost,
-    /// The execution's journal knows no such step.
+    /// The execution's journal has no step with this name.
     #[error("this run has no step named {name:?}")]
     UnknownStep {
-        /// The name asked for.
+        /// The name in the request.
         name: String,
     },
-    /// The execution's own deadline has passed: going on would end at once.
+    /// The execution's deadline has passed: if it continued, it would end at once.
     #[error("too late: the {kind} deadline has passed; restart it", kind = .kind.as_str())]
     ExecutionDeadline {
-        /// Which.
+        /// The deadline.
         kind: crate::execution::DeadlineKind,
     },
-    /// No such queue.
+    /// No queue has this name.
     #[error("there is no queue named {queue:?}")]
     UnknownQueue {
-        /// The name asked for.
+        /// The name in the request.
         queue: String,
     },
     /// The lease belongs to an attempt that is over, or to no attempt.
-    #[error("the lease is lost: the attempt it belonged to has ended, or another worker holds the task")]
+    #[error("the lease is lost: its attempt has ended, or another worker has a lease on the task")]
     LeaseLost,
-    /// The task's deadline, or its attempt's time, passed before this call.
-    #[error("too late: the task's {kind} time had passed", kind = .kind.as_str())]
+    /// The task's deadline, or a timeout of its attempt, passed before this call.
+    #[error("too late: the task's {kind} timeout had passed", kind = .kind.as_str())]
     DeadlineExceeded {
-        /// Which timeout.
+        /// The timeout.
         kind: crate::timeout::TimeoutKind,
     },
-    /// The task had ended before.
+    /// The task has already ended.
     #[error("the task has already ended: it is {status}", status = .status.as_str())]
     AlreadyTerminal {
-        /// How it ended.
+        /// The status it ended with.
         status: crate::task::Status,
     },
-    /// The task has not ended, so it can't be retried by an operator.
+    /// The task has not ended, so an operator can't retry it.
     #[error("the task has not ended: it is {status}", status = .status.as_str())]
-    NotTerminal {
-        /// Where it stands.
-        status: crate::task::Status,
-    },
+    NotTerminal { status: crate::task::Status },
     /// The id or idempotency key is in use for a request with other content.
     #[error("this id or idempotency key was used before for a request with other content")]
     IdConflict,
-    /// More than allowed.
+    /// A value is above its limit.
     #[error("{limit}: {value} is more than the maximum of {maximum}")]
     LimitExceeded {
         /// The limit's name.
         limit: &'static str,
-        /// What was asked for.
+        /// The value in the request.
         value: usize,
-        /// What is allowed.
         maximum: usize,
     },
 }
 
 impl Reject {
-    /// The stable code that answers carry.
+    /// The stable code in answers.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::InvalidRequest { .. } => "invalid_request",
@@ -111,12 +107,12 @@ impl Reject {
         }
     }
 
-    /// A refusal of one field. What was expected has nothing of what the caller sent.
+    /// A refusal of one field. `expected` must contain nothing that the caller sent.
     pub fn field(field: impl Into<String>, expected: impl std::fmt::Display) -> Self {
         Self::InvalidRequest { field: field.into(), expected: expected.to_string(), found: None }
     }
 
-    /// The same refusal as seen from the object whose field this is: `delay` under `retry` is `retry.delay`.
+    /// The same refusal with the path from the enclosing object: `delay` in `retry` becomes `retry.delay`.
     #[must_use]
     pub fn under(self, object: &str) -> Self {
         match self {
@@ -127,7 +123,7 @@ impl Reject {
         }
     }
 
-    /// The same refusal, of another field.
+    /// The same refusal for another field.
     #[must_use]
     pub fn of_field(self, field: impl Into<String>) -> Self {
         match self {
@@ -138,7 +134,7 @@ impl Reject {
         }
     }
 
-    /// The same as [`Reject::field`], with what was found instead: quoted where it is the caller's own text.
+    /// As [`Reject::field`], with the value in the request. The caller's own text is quoted.
     #[must_use]
     pub fn instead_of(
         field: impl Into<String>,

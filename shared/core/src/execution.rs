@@ -1,6 +1,6 @@
-//! An execution's record: one run after another of a workflow's code, and what is remembered of it.
+//! The record of an execution. An execution consists of one or more runs of a workflow's code.
 //!
-//! The short serialised names are a wire format: the record is stored in this shape.
+//! The short serialised names are a storage format: the table stores the record as it is serialised here.
 
 mod append;
 mod attempts;
@@ -42,7 +42,7 @@ pub use decision::{Decision, Reply};
 pub use retention::{Progress, ahead_of_journal, missing_time};
 pub use status::ExecutionStatus;
 
-/// The version of the stored format. Readers refuse another one loudly and never rewrite it.
+/// The version of the stored format. Readers return an error for any other version and never rewrite such a record.
 pub const FORMAT: u8 = 1;
 
 /// The control record of an execution.
@@ -53,18 +53,18 @@ pub struct Execution {
     pub format: u8,
     #[serde(rename = "id")]
     pub id: ExecutionId,
-    /// Tells it from earlier executions of the same id.
+    /// Distinguishes it from earlier executions with the same id.
     #[serde(rename = "inc")]
     pub incarnation: Incarnation,
-    /// Counts the decisions written; every write but a wake is conditional on it.
+    /// How many decisions have been written. Every write except a wake is conditional on it.
     #[serde(rename = "ver")]
     pub version: u64,
-    /// The decision that wrote this version.
+    /// The nonce of the decision that wrote this version.
     #[serde(rename = "non")]
     pub nonce: Nonce,
     #[serde(rename = "k")]
     pub workflow: WorkflowName,
-    /// Where workers find it.
+    /// The queue that its hints are sent to.
     #[serde(rename = "q")]
     pub queue: QueueName,
     /// When it was started.
@@ -73,84 +73,87 @@ pub struct Execution {
     /// Digest of the request that started it.
     #[serde(rename = "fp")]
     pub fingerprint: Fingerprint,
-    /// Number of the run, from 1: continuing as new, a restart and a rerun begin another one.
+    /// Number of the run, from 1. `continue_as_new`, `restart` and `rerun` start another run.
     #[serde(rename = "run")]
     pub run: u32,
-    /// When this run was begun.
+    /// When this run started, or will start if the execution was started with a delay.
     #[serde(rename = "t1")]
     pub run_started_at: Timestamp,
     #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Payload>,
-    /// Labels and memo: a JSON object `{"labels": {…}, "memo": …}`, either of which may be absent.
+    /// Labels and memo: a JSON object `{"labels": {…}, "memo": …}`. Each of the two may be absent.
     #[serde(rename = "lab", default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Payload>,
-    /// Its timeouts as durations.
+    /// The timeouts that its deadlines are computed from.
     #[serde(rename = "tim", default, skip_serializing_if = "ExecutionTimeouts::is_none")]
     pub timeouts: ExecutionTimeouts,
-    /// When it must have ended, whatever the number of runs: fixed at the start.
+    /// The deadline of all runs together, counted from the start of the execution.
     #[serde(rename = "dl", default, skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Timestamp>,
-    /// When this run must have ended.
+    /// The deadline of this run.
     #[serde(rename = "rdl", default, skip_serializing_if = "Option::is_none")]
     pub run_deadline_at: Option<Timestamp>,
     /// The execution it is a child of.
     #[serde(rename = "par", default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// The trace that it belongs to, as its caller said; its remote steps and children belong to it as well.
+    /// The trace that the caller named. Its remote steps and children belong to the same trace.
     #[serde(rename = "tr", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
-    /// Times it was told that something it may wait for has happened. Added to without a decision, so that many
-    /// can do it at once; suspending is conditional on it.
+    /// How many wakes it has received: notifications that a remote step or a child has ended. A wake adds 1 without a
+    /// decision, so that many can be written at the same time. The write that suspends a turn is conditional on this
+    /// count.
     #[serde(rename = "wak", default)]
     pub wakes: u64,
-    /// Turns in a row that were taken and brought nothing.
+    /// Turns in a row that recorded nothing.
     #[serde(rename = "idl", default, skip_serializing_if = "is_zero")]
     pub idle_turns: u32,
-    /// What happened in this run since the last part was sealed, oldest first.
+    /// Entries of this run's journal that aren't in a segment yet, oldest first.
     #[serde(rename = "jou", default, skip_serializing_if = "Vec::is_empty")]
     pub journal: Vec<Entry>,
-    /// The sealed parts of the run's journal.
+    /// The segments of this run's journal.
     #[serde(rename = "sea", default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<Sealed>,
-    /// Remote steps and children of this run that were begun and whose end isn't in the journal yet.
+    /// Remote steps and children of this run that have started and whose end isn't in the journal yet.
     #[serde(rename = "opn", default, skip_serializing_if = "is_zero")]
     pub open_steps: u32,
-    /// Events in the journal that nobody has taken yet.
+    /// Events in the journal that no wait has taken yet.
     #[serde(rename = "evt", default, skip_serializing_if = "is_zero")]
     pub pending_events: u32,
-    /// How long the code that runs after a failure has; absent if the workflow has none, or none is known yet.
+    /// How long the workflow's `on_failure` code may take. Absent if the workflow has none, or if no worker has
+    /// reported it yet.
     #[serde(rename = "onf", default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<Millis>,
-    /// The failure that is being dealt with by that code.
+    /// The failure that the `on_failure` code is handling.
     #[serde(rename = "fai", default, skip_serializing_if = "Option::is_none")]
     pub failing: Option<Failing>,
-    /// Whether somebody asked to cancel it.
+    /// Whether a caller has requested cancellation.
     #[serde(rename = "can", default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
-    /// Whether an operator holds it.
+    /// Whether an operator has paused it.
     #[serde(rename = "pau", default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// Until when everything that it points to is kept at least: payloads of their own and segments, of this run.
-    /// Absent while there is nothing of the sort.
+    /// All blobs of the record and all segments of this run are kept at least until this instant. Absent while there
+    /// are none.
     #[serde(rename = "kep", default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Timestamp>,
-    /// How far somebody has come with more than one call can do.
+    /// Progress of work on the record that takes more than one call: closing it, or extending the expiry of its blobs
+    /// and segments.
     #[serde(rename = "prg", default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// Whether its hint was deleted because its queue is paused: resuming the queue sends another one.
+    /// Whether its hint was deleted because its queue is paused. Resuming the queue sends another one.
     #[serde(rename = "prk", default, skip_serializing_if = "std::ops::Not::not")]
     pub parked: bool,
-    /// Why no worker can go on with it: it waits for an operator, or for a worker that can.
+    /// Why no worker can continue it: it waits for an operator, or for a worker that can.
     #[serde(rename = "stk", default, skip_serializing_if = "Option::is_none")]
     pub stuck: Option<Stuck>,
-    /// When a hint was last sent that its state alone doesn't account for: because something stirred it, for a look at
-    /// what it waits for, or because the first seemed lost. While it is closing: when somebody last went on with that.
+    /// When the last extra hint was sent: one that the state alone doesn't account for. An event or an operator woke
+    /// the execution, it had to be rechecked, or the first hint seemed lost. While it is closing: when the close last
+    /// made progress.
     #[serde(rename = "hin", default, skip_serializing_if = "Option::is_none")]
     pub hinted_at: Option<Timestamp>,
-    /// Where it stands.
     #[serde(rename = "st")]
     pub state: ExecutionState,
-    /// When the tick has to look at it.
+    /// Its due slot: when the tick must read it next.
     #[serde(rename = "due", default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,
 }
@@ -166,7 +169,7 @@ pub struct ExecutionTimeouts {
     /// All runs together, from the start.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<Millis>,
-    /// Each run, from its beginning.
+    /// Each run, from its start.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Millis>,
 }
@@ -177,57 +180,57 @@ impl ExecutionTimeouts {
     }
 }
 
-/// Where an execution stands.
+/// The state of an execution, with its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ExecutionState {
-    /// A worker should take it, from an instant on.
+    /// A worker may start its next turn, from an instant on.
     #[serde(rename = "p")]
     Pending(Ready),
-    /// A worker has it: a turn is under way.
+    /// A worker has its lease: a turn is in progress.
     #[serde(rename = "r")]
     Running(Turn),
-    /// Nothing can be done until something happens.
+    /// It waits for an instant, an event, or the end of a remote step or child.
     #[serde(rename = "w")]
     Waiting(Waiting),
-    /// Its outcome is settled; what it left open is being ended.
+    /// Its outcome is final. The remote steps and children that it left open are being ended.
     #[serde(rename = "c")]
     Closing(Closed),
     #[serde(rename = "e")]
     Ended(Closed),
 }
 
-/// An execution whose next turn may begin.
+/// An execution whose next turn may start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     #[serde(rename = "a")]
     pub available_at: Timestamp,
-    /// Whether its hint is still to be sent, by the tick, because it starts later than a queue can delay.
+    /// Whether the tick still has to send its hint, because it starts later than a queue can delay a message.
     #[serde(rename = "l", default, skip_serializing_if = "std::ops::Not::not")]
     pub hint_later: bool,
 }
 
-/// A turn in a worker's hands.
+/// A turn that a worker has leased.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// The fence of this turn: every write of its worker is refused without it.
+    /// Fences this turn: a write of its worker is refused without this lease.
     #[serde(rename = "l")]
     pub lease: LeaseId,
-    /// Who holds it.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerName>,
-    /// When it was taken.
+    /// When the worker started the turn.
     #[serde(rename = "c")]
     pub claimed_at: Timestamp,
-    /// How long a claim or renewal holds.
+    /// How long the lease lasts after the start of the turn and after each heartbeat.
     #[serde(rename = "d")]
     pub lease_length: Millis,
     /// Until when the worker counts as alive.
     #[serde(rename = "x")]
     pub lease_expires_at: Timestamp,
-    /// Whether its process had other work under way: if it is lost, nobody knows by which piece.
+    /// Whether the worker's process had other work in progress. If the process is lost, it is unknown which piece of
+    /// work was the cause.
     #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// Attempts that must be over by some instant, also if the worker never says anything again.
+    /// Attempts with a timeout. Each ends at its timeout even if the worker never reports again.
     #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
     pub under_way: Vec<UnderWay>,
 }
@@ -237,72 +240,73 @@ pub struct Turn {
 pub struct Waiting {
     #[serde(rename = "s")]
     pub since: Timestamp,
-    /// Wakes it had seen when it went to sleep: more means that it may go on.
+    /// The wakes that its last turn had seen. If the record has more, the execution may continue.
     #[serde(rename = "w")]
     pub seen_wakes: u64,
-    /// The earliest instant by which it goes on by itself: a sleep's end, a wait's timeout, a step's next attempt.
+    /// The earliest instant at which it continues by itself: the end of a sleep, the timeout of a wait, or the next
+    /// attempt of a step.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// Whether the hint for that instant is still to be sent, by the tick.
+    /// Whether the tick still has to send the hint for that instant.
     #[serde(rename = "l", default, skip_serializing_if = "std::ops::Not::not")]
     pub hint_later: bool,
-    /// When it looks for itself whether its remote steps and children have ended, and how long after `since` or
-    /// the last look that is: it grows fourfold.
+    /// When it checks by itself whether its remote steps and children have ended. The interval grows fourfold each
+    /// time.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub recheck: Option<Recheck>,
-    /// Whether something has happened since that it may go on for: an event, an operator's call.
+    /// Whether something has happened since then that lets it continue: an event, or an operator's call.
     #[serde(rename = "z", default, skip_serializing_if = "std::ops::Not::not")]
     pub stirred: bool,
 }
 
-/// A look at what was told to tell.
+/// A check whether remote steps and children have ended, in case their notification was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recheck {
     #[serde(rename = "a")]
     pub at: Timestamp,
-    /// How long the wait for it is.
+    /// The interval before this check: after `since`, or after the last check.
     #[serde(rename = "d")]
     pub after: Millis,
 }
 
-/// A failure that the workflow's own code deals with before the execution closes.
+/// A failure that the workflow's `on_failure` code handles before the execution closes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failing {
-    /// What the execution ends with if that code doesn't recover it.
+    /// The outcome of the execution if that code doesn't recover it.
     #[serde(rename = "o")]
     pub outcome: ExecutionOutcome,
-    /// When that code must be done; the execution's own deadlines no longer count.
+    /// The deadline of that code. The execution's own deadlines no longer count.
     #[serde(rename = "d")]
     pub deadline_at: Timestamp,
 }
 
-/// Why no worker can go on.
+/// Why no worker can continue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stuck {
-    /// No worker that took it knows the workflow. It is tried again, ever more seldom.
+    /// No worker that started a turn knows the workflow. It is tried again at growing intervals.
     #[serde(rename = "w")]
     UnknownWorkflow {
         #[serde(rename = "n")]
         tries: u32,
     },
-    /// What is remembered doesn't fit the code: a stored result isn't of the type that it has now, or the code never
-    /// asks for one. It waits for an operator.
+    /// The journal doesn't fit the code: a stored result isn't of the type that the code now expects, or the code never
+    /// asks for it. The execution waits for an operator.
     #[serde(rename = "t")]
     Unreadable(Failure),
-    /// The code can't go on: it panicked, or waits for something that isn't durable. It is tried again, ever more
-    /// seldom.
+    /// The code can't continue: it panicked, or it waits for something that isn't durable. It is tried again at growing
+    /// intervals.
     #[serde(rename = "c")]
     Code {
-        /// What was wrong the last time, and where.
+        /// The last failure, and where it happened.
         #[serde(rename = "x")]
         failure: Failure,
-        /// How often in a row.
+        /// How many times in a row this has happened.
         #[serde(rename = "n")]
         tries: u32,
     },
 }
 
-/// A settled outcome.
+/// A final outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Closed {
     #[serde(rename = "o")]
@@ -316,19 +320,17 @@ pub struct Closed {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExecutionOutcome {
-    /// With a result.
     #[serde(rename = "c")]
     Completed {
         #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
         output: Option<Payload>,
     },
-    /// With an error.
     #[serde(rename = "f")]
     Failed {
-        /// What failed, the message cut to what the record can hold.
+        /// The error. Its message is cut to the length that fits into the record.
         #[serde(rename = "x")]
         error: Failure,
-        /// The step whose failure it was.
+        /// The step that failed, if the error came from a step.
         #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
         step: Option<String>,
         /// Whether that step had used up its attempts.
@@ -340,16 +342,16 @@ pub enum ExecutionOutcome {
         #[serde(rename = "k")]
         kind: DeadlineKind,
     },
-    /// On request.
+    /// On request of a caller.
     #[serde(rename = "z")]
     Cancelled {
-        /// Whether it was ended without asking its code.
+        /// Whether it was terminated: ended without asking its code.
         #[serde(rename = "t", default, skip_serializing_if = "std::ops::Not::not")]
         terminated: bool,
     },
 }
 
-/// A deadline of an execution. Where both have passed, the execution's counts.
+/// A deadline of an execution. If both have passed, the execution's counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadlineKind {
@@ -370,7 +372,7 @@ impl DeadlineKind {
 }
 
 impl ExecutionOutcome {
-    /// The status of an execution that ended like this.
+    /// The status of an execution with this outcome.
     pub const fn status(&self) -> ExecutionStatus {
         match self {
             Self::Completed { .. } => ExecutionStatus::Completed,
@@ -382,7 +384,7 @@ impl ExecutionOutcome {
 }
 
 impl Execution {
-    /// Its status. One that is closing has its outcome already.
+    /// Its status. A closing execution already has the status of its outcome.
     pub const fn status(&self) -> ExecutionStatus {
         match &self.state {
             ExecutionState::Closing(closed) | ExecutionState::Ended(closed) => closed.outcome.status(),
@@ -397,7 +399,7 @@ impl Execution {
         }
     }
 
-    /// How it ended, if it has: also while what it left open is being ended.
+    /// Its outcome, if it is closing or has ended.
     pub const fn closed(&self) -> Option<&Closed> {
         match &self.state {
             ExecutionState::Closing(closed) | ExecutionState::Ended(closed) => Some(closed),
@@ -405,7 +407,7 @@ impl Execution {
         }
     }
 
-    /// Whether no worker has ever taken it.
+    /// Whether no worker has ever started a turn of it.
     pub fn is_untouched(&self) -> bool {
         matches!(self.state, ExecutionState::Pending(_))
             && self.run == 1
@@ -414,7 +416,7 @@ impl Execution {
             && self.sealed.is_none()
     }
 
-    /// The result that it ended with, if it did.
+    /// Its result, if it completed with one.
     pub fn output(&self) -> Option<&Payload> {
         match &self.closed()?.outcome {
             ExecutionOutcome::Completed { output } => output.as_ref(),
@@ -424,12 +426,12 @@ impl Execution {
         }
     }
 
-    /// Whether nobody is to take a turn until an operator lets it go on.
+    /// Whether no turn may start until an operator resumes it.
     pub const fn is_held(&self) -> bool {
         self.paused || matches!(self.stuck, Some(Stuck::Unreadable(_)))
     }
 
-    /// The turn under way, if one is.
+    /// The turn in progress, if there is one.
     pub const fn turn(&self) -> Option<&Turn> {
         match &self.state {
             ExecutionState::Running(turn) => Some(turn),
@@ -440,7 +442,7 @@ impl Execution {
         }
     }
 
-    /// Whether its retention has passed: then it doesn't exist, whether or not the store has deleted it yet.
+    /// Whether its retention has passed. Then it counts as deleted, even if the store hasn't deleted the record yet.
     pub fn is_gone(&self, now: Timestamp) -> bool {
         match &self.state {
             ExecutionState::Ended(ended) => ended.expires_at <= now,

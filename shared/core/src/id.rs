@@ -1,6 +1,6 @@
-//! Names that users choose and random ids that nobody can guess. Both are parsed once, at the edge.
+//! Names that users choose, and random ids that can't be guessed. Both are parsed once, where they enter.
 //!
-//! Random bits come from outside: this module only gives them types and a text form.
+//! Random bits are arguments: this module only gives them types and a text form.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -15,27 +15,27 @@ use crate::error::Reject;
 
 /// Longest task id, in characters.
 pub const ID_MAX: usize = 96;
-/// Longest id of an execution, in characters: a task that is one of its steps carries it.
+/// Longest execution id, in characters. Each task that is a step of an execution has that id in its record.
 pub const EXECUTION_ID_MAX: usize = 64;
-/// Longest name of a workflow, in characters.
+/// Longest workflow name, in characters.
 pub const WORKFLOW_MAX: usize = 64;
-/// Longest name of a step, sleep or wait with its index, in characters.
+/// Longest name of a step, sleep or wait, its index included, in characters.
 pub const STEP_NAME_MAX: usize = 96;
-/// Longest name of an event, in characters.
+/// Longest event name, in characters.
 pub const EVENT_NAME_MAX: usize = 64;
-/// Longest id of an event, in characters.
+/// Longest event id, in characters.
 pub const EVENT_ID_MAX: usize = 64;
-/// Longest logical queue name, in characters: SQS allows 80, and a prefix has to fit as well.
+/// Longest logical queue name, in characters. SQS allows 80, and a prefix must fit too.
 pub const QUEUE_NAME_MAX: usize = 48;
 /// Longest task kind, in characters.
 pub const KIND_MAX: usize = 64;
 /// Longest worker name, in characters.
 pub const WORKER_MAX: usize = 64;
 
-/// Why a text can't be the name it should be.
+/// Why a text isn't a valid name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing, or only white space.
+    /// Empty, or white space only.
     #[error("must not be empty")]
     Empty,
     /// Longer than the limit.
@@ -50,7 +50,7 @@ pub enum NameError {
 }
 
 impl NameError {
-    /// What belongs there, to be read after "expected": nothing of what was found.
+    /// The valid form, for use after the word "expected". It contains nothing of the text that was found.
     pub fn expected(&self) -> String {
         match self {
             Self::Empty => "a name that is not empty".to_owned(),
@@ -59,7 +59,7 @@ impl NameError {
         }
     }
 
-    /// What was found instead.
+    /// The text or character that was found.
     pub fn found(&self) -> String {
         match self {
             Self::Empty => "nothing".to_owned(),
@@ -68,13 +68,13 @@ impl NameError {
         }
     }
 
-    /// The refusal of a request that has such a name in this field.
+    /// The refusal of a request with such a name in this field.
     pub fn refused(&self, field: &str) -> Reject {
         Reject::instead_of(field, format_args!("expected {}", self.expected()), self.found())
     }
 }
 
-/// Reads a name, so that what was expected and what was found stay apart in the error.
+/// Reads a name. An error keeps the expected form and the text that was found separate.
 fn read_name<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     parse: impl FnOnce(String) -> Result<T, NameError>,
@@ -97,11 +97,11 @@ fn check_name(text: &str, maximum: usize) -> Result<(), NameError> {
     Ok(())
 }
 
-/// The characters of names, as a schema says it.
+/// The allowed characters of a name, as a regular expression for the schema.
 #[cfg(feature = "schema")]
 const PATTERN: &str = "^[A-Za-z0-9._:-]+$";
 
-/// The bounds of a name, as the API's document says them.
+/// The bounds of a name in the API's schema.
 #[cfg(feature = "schema")]
 macro_rules! schema {
     ($name:ident, $pattern:expr) => {
@@ -125,10 +125,10 @@ macro_rules! name {
         pub struct $name(String);
 
         impl $name {
-            /// Most characters it has; each is one byte.
+            /// The most characters it may have. Each is one byte.
             pub const MAX: usize = $maximum;
 
-            /// Checks the text: not empty, only `[A-Za-z0-9._:-]`, not over-long.
+            /// Checks that the text isn't empty or too long and has only the characters `[A-Za-z0-9._:-]`.
             pub fn parse(text: impl Into<String>) -> Result<Self, NameError> {
                 let text = text.into();
                 check_name(&text, Self::MAX)?;
@@ -171,61 +171,61 @@ macro_rules! name {
 }
 
 name!(
-    /// A task's id, stable across its attempts: the idempotency key to hand to outside services.
+    /// A task's id. It is the same for all its attempts: pass it to other services as the idempotency key.
     TaskId,
     ID_MAX
 );
 name!(QueueName, QUEUE_NAME_MAX);
-/// What marks a queue of our own: no name that anybody can choose begins with it.
+/// The first character of Tickover's own queue names. Users' names can't contain it.
 const RESERVED: char = '@';
 
 impl QueueName {
-    /// The queue that deadlines' timers and parts of a large sweep travel through.
+    /// The queue of timers and of sweeps that continue.
     pub fn timers() -> Self {
         Self(format!("{RESERVED}timers"))
     }
 
-    /// The queue that others are told of what happens through.
+    /// The queue of lifecycle events.
     pub fn events() -> Self {
         Self(format!("{RESERVED}events"))
     }
 
-    /// Whether it is one of ours, which holds no tasks.
+    /// Whether it is one of Tickover's own queues, which contain no tasks.
     pub fn is_reserved(&self) -> bool {
         self.0.starts_with(RESERVED)
     }
 }
 
 name!(
-    /// What sort of work a task is: the name by which a worker picks its handler.
+    /// A task's kind: a worker chooses its handler by this name.
     TaskKind,
     KIND_MAX
 );
 name!(
-    /// Who claims: shown in the list of attempts, otherwise without meaning.
+    /// The name of the worker that claims. It is shown in the list of attempts and has no other effect.
     WorkerName,
     WORKER_MAX
 );
 
 name!(
-    /// An execution's id, chosen by whoever starts it or at random.
+    /// An execution's id, chosen by the caller that starts it, or random.
     ExecutionId,
     EXECUTION_ID_MAX
 );
 name!(
-    /// A workflow's name: by it a worker finds the code of an execution.
+    /// A workflow's name. A worker finds the code of an execution by it.
     WorkflowName,
     WORKFLOW_MAX
 );
 name!(EventName, EVENT_NAME_MAX);
 name!(
-    /// An event's own id: offering it twice is offering it once.
+    /// An event's id. An event sent twice with the same id is delivered once.
     EventId,
     EVENT_ID_MAX
 );
 name!(CronId, EXECUTION_ID_MAX);
 
-/// The name of a step, sleep, wait or captured value within a run; `label[3]` is the fourth of a fan-out.
+/// The name of a step, sleep, wait or captured value within a run. `label[3]` is the fourth of a fan-out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(into = "String")]
 pub struct StepName(String);
@@ -234,10 +234,11 @@ pub struct StepName(String);
 schema!(StepName, r"^[A-Za-z0-9._:\[\]-]+$");
 
 impl StepName {
-    /// Most characters it has; each is one byte.
+    /// The most characters it may have. Each is one byte.
     pub const MAX: usize = STEP_NAME_MAX;
 
-    /// Checks the text: not empty, only `[A-Za-z0-9._:-]` and square brackets, not over-long.
+    /// Checks that the text isn't empty or too long and has only the characters `[A-Za-z0-9._:-]` and square
+    /// brackets.
     pub fn parse(text: impl Into<String>) -> Result<Self, NameError> {
         let text = text.into();
         let plain: String = text.chars().map(|c| if matches!(c, '[' | ']') { '.' } else { c }).collect();
@@ -275,14 +276,14 @@ impl fmt::Display for StepName {
     }
 }
 
-/// Whose place in the due index it is.
+/// The id of a record in the due index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordId {
     Task(TaskId),
     Execution(ExecutionId),
     Cron(CronId),
-    /// A queue that was resumed and owes hints to what was parked.
+    /// A resumed queue, while hints of parked records are still to be sent.
     Queue(QueueName),
 }
 
@@ -324,10 +325,9 @@ macro_rules! random_id {
         pub struct $name([u8; $bytes]);
 
         impl $name {
-            /// How many bytes it has.
+            /// Its length in bytes.
             pub const LEN: usize = $bytes;
 
-            /// The id with these bytes.
             pub const fn from_bytes(bytes: [u8; $bytes]) -> Self {
                 Self(bytes)
             }
@@ -337,7 +337,8 @@ macro_rules! random_id {
             }
         }
 
-        /// In constant time: some of these are secrets, and a guess must learn nothing from how long it takes.
+        /// In constant time: some of these ids are secrets, and the time of a comparison must reveal nothing about
+        /// them.
         impl PartialEq for $name {
             fn eq(&self, other: &Self) -> bool {
                 self.0.as_slice().ct_eq(other.0.as_slice()).into()
@@ -354,7 +355,7 @@ macro_rules! random_id {
             type Error = &'static str;
             fn try_from(text: String) -> Result<Self, Self::Error> {
                 let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| "not base64url")?;
-                Ok(Self(bytes.try_into().map_err(|_| "of another length")?))
+                Ok(Self(bytes.try_into().map_err(|_| "of the wrong length")?))
             }
         }
 
@@ -379,36 +380,37 @@ macro_rules! random_id {
     };
 }
 
-/// As much of an id as its debug text shows: all of it, or of a secret just so much that two can be told apart.
+/// How many characters of an id its debug text shows: all, or for a secret only enough to distinguish two of them.
 const WHOLE: usize = usize::MAX;
 const OF_A_SECRET: usize = 4;
 
 random_id!(
-    /// Tells two records apart that had the same id one after the other: part of all that belongs to a record.
+    /// Distinguishes two records that had the same id one after the other. All items that belong to a record contain
+    /// it.
     Incarnation,
     8,
     WHOLE
 );
 random_id!(
-    /// Marks one decision's write, so that a write whose answer was lost can be recognised.
+    /// Marks the write of one decision. If the answer to the write is lost, the write can be recognised.
     Nonce,
     8,
     WHOLE
 );
 random_id!(
-    /// The fence of one attempt: every write of its worker carries it.
+    /// The fence of one attempt. Every write of its worker contains it.
     LeaseId,
     16,
     OF_A_SECRET
 );
 random_id!(
-    /// The key of a payload that didn't fit into a control record.
+    /// The key of a payload that doesn't fit into its record.
     BlobId,
     16,
     WHOLE
 );
 random_id!(
-    /// A digest of what a caller asked for, to tell a repetition from a different request under the same id.
+    /// A digest of a request. It distinguishes a repeated request from another one with the same id.
     Fingerprint,
     16,
     WHOLE

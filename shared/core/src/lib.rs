@@ -1,8 +1,9 @@
-//! The rules of Tickover: what a task is, what may happen to it, and when.
+//! The rules of Tickover: tasks, executions and crons, their state transitions, and the instants at which they
+//! happen.
 //!
-//! This crate is pure. It owns every decision and performs none: no clock, no randomness, no input or output,
-//! no runtime. Time, random ids and limits are arguments. Whoever calls [`task::decide()`] carries the
-//! decision out, each write conditional on the record that was decided on.
+//! This crate is pure: it makes every decision and carries none out. It has no clock, no randomness, no I/O and no
+//! runtime. The time, random ids and limits are arguments. The caller of [`task::decide()`] carries out the
+//! decision, with each write conditional on the record that was decided on.
 
 pub mod command;
 pub mod cron;

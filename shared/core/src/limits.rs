@@ -1,7 +1,7 @@
-//! Every bound in one place, but for the lengths of names, which stand beside their types in [`crate::id`].
+//! All bounds, except the lengths of names, which are defined beside their types in [`crate::id`].
 //!
-//! Fixed ones are constants, because stored records depend on them: with all of them at their maximum at once, a record
-//! still keeps its byte budget through a whole life. The rest is [`Limits`], which a deployment may set.
+//! Bounds on which stored records depend are constants. If all of them are at their maximum at once, a record stays
+//! within its byte budget until its end. A deployment may set the others, which are in [`Limits`].
 
 use crate::duration::Millis;
 use crate::error::Reject;
@@ -16,20 +16,21 @@ pub const ERROR_CODE_MAX: usize = 64;
 /// Longest idempotency key, in bytes.
 pub const IDEMPOTENCY_KEY_MAX: usize = 256;
 
-/// Largest control record, in bytes as `DynamoDB` counts them: one write unit, however large the payloads.
+/// Largest control record, in bytes as `DynamoDB` counts them. A write then costs one write unit, whatever the size
+/// of the payloads.
 pub const CONTROL_RECORD_BYTES: usize = 1024;
-/// Attempts a record remembers.
+/// How many attempts a record keeps.
 pub const ATTEMPTS_KEPT: usize = 3;
-/// Bytes of an error's message that a remembered attempt keeps.
+/// How many bytes of an error's message a past attempt in the record keeps.
 pub const ATTEMPT_ERROR_BYTES: usize = 120;
-/// Bytes of the last error's message that the record itself keeps; a longer one goes to a blob at the close.
+/// How many bytes of the last error's message the record keeps. When the task ends, a longer message goes to a blob.
 pub const ERROR_BYTES: usize = 240;
 
-/// Longest delay that SQS takes with a message.
+/// Longest delay of a message in SQS.
 pub const QUEUE_DELAY_MAX: Millis = Millis::from_secs(900);
 /// Longest timeout, delay or backoff: one year.
 pub const SPAN_MAX: Millis = Millis::from_secs(365 * 86_400);
-/// Shortest and longest lease; the longest is the longest visibility timeout of SQS.
+/// Shortest and longest lease. The longest lease is the longest visibility timeout of SQS.
 pub const LEASE_RANGE: (Millis, Millis) = (Millis::from_secs(1), Millis::from_secs(12 * 3600));
 /// Longest long poll of a claim, as in SQS.
 pub const WAIT_MAX: Millis = Millis::from_secs(20);
@@ -43,54 +44,55 @@ pub const LABEL_NAME_MAX: usize = 64;
 pub const LABEL_VALUE_MAX: usize = 256;
 /// Most records on a page of a list.
 pub const PAGE_MAX: usize = 500;
-/// Records on a page that doesn't say how many.
+/// How many records a page has if the request gives no number.
 pub const PAGE_DEFAULT: usize = 50;
-/// Most tasks one claim takes, as SQS hands out.
+/// Most tasks that one claim returns, as many as one SQS receive returns messages.
 pub const CLAIM_MAX: usize = 10;
-/// How deep JSON may nest.
+/// Deepest nesting of JSON.
 pub const JSON_DEPTH_MAX: usize = 64;
 
 /// Limits and defaults that a deployment may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest input or output in bytes. `DynamoDB` takes items of 400 KiB, this leaves room for the rest.
+    /// Largest input or output, in bytes. `DynamoDB` takes items of 400 KiB; this leaves space for the other
+    /// attributes.
     pub payload_bytes: usize,
-    /// Largest set of labels in bytes of their JSON.
+    /// Largest set of labels, in bytes of their JSON.
     pub labels_bytes: usize,
     /// Most entries in a batch.
     pub batch: usize,
-    /// Lease for a claim that asks for none.
+    /// The length of a lease if the claim gives none.
     pub lease: Millis,
-    /// How long a finished record stays readable.
+    /// How long a record can be read after its end.
     pub retention: Millis,
-    /// Workers that may be lost in a row before the task counts as poisoned.
+    /// How many workers may be lost in a row before the task counts as poisoned.
     pub losses: u32,
-    /// How long after a record needed a hint the tick looks whether it was lost, at first.
+    /// How long after a record needed a hint the tick first probes it.
     pub backstop: Millis,
-    /// The longest that interval grows, and the age at which a hint is sent again whatever the queue looks like.
+    /// The longest time between two probes. A hint of this age is sent again whatever the state of its queue.
     pub backstop_max: Millis,
-    /// How long an idempotency key is kept at least.
+    /// The shortest time for which an idempotency key is kept.
     pub idempotency: Millis,
-    /// Shards that new records are spread over in the due index.
+    /// The number of shards of the due index over which new records are spread.
     pub due_shards: u16,
     /// Most entries in the journal of one run: steps, sleeps, waits, captures and events together.
     pub journal_entries: usize,
-    /// Most steps that one call of `join_all` and its like may have.
+    /// Most steps in one call of `join_all` and similar functions.
     pub fan_out: usize,
-    /// Most events that may wait for an execution to take them.
+    /// Most events that may wait for an execution to receive them.
     pub pending_events: usize,
-    /// Most steps and children of one execution that may be open at once.
+    /// Most steps and children of one execution that may be open at the same time.
     pub open_steps: usize,
-    /// Largest memo in bytes of its JSON.
+    /// Largest memo, in bytes of its JSON.
     pub memo_bytes: usize,
-    /// Turns in a row that may end without progress before the execution counts as poisoned.
+    /// How many turns in a row may end without progress before the execution counts as poisoned.
     pub idle_turns: u32,
-    /// Whether the trace that work belongs to is kept with it and handed on.
+    /// Whether a record keeps the trace that it belongs to, and passes it on.
     pub carry_trace: bool,
 }
 
-/// How much longer what a parent looks at is kept than other records: a parent that is paused, stuck or without
-/// workers has this much time on top of the retention to see how its steps and children ended.
+/// How much longer than other records a parent's steps and children are kept. A parent that is paused, stuck or
+/// without workers can read their outcomes for this time on top of the retention.
 pub const KEPT_FOR_PARENT: Millis = Millis::from_secs(30 * 86_400);
 
 impl Limits {
@@ -124,7 +126,7 @@ impl Default for Limits {
     }
 }
 
-/// Refuses a value above its limit with an error that names the limit, the value and the maximum.
+/// Refuses a value above its limit. The error names the limit, the value and the maximum.
 pub fn check(limit: &'static str, value: usize, maximum: usize) -> Result<(), Reject> {
     if value > maximum {
         return Err(Reject::LimitExceeded { limit, value, maximum });

@@ -1,9 +1,9 @@
-//! The order in which people expect names: a number within them counts by its size, so that `label[9]` comes before
-//! `label[10]`. For what is shown only: nothing is stored or decided in this order.
+//! The order in which people expect names: digits are compared as a number, so that `label[9]` comes before
+//! `label[10]`. For display only: nothing is stored or decided in this order.
 
 use std::cmp::Ordering;
 
-/// Compares two names. Only the same name is equal.
+/// Compares two names. Only identical names are equal.
 pub fn compare(one: &str, other: &str) -> Ordering {
     let (mut left, mut right) = (one.as_bytes(), other.as_bytes());
     loop {
@@ -15,7 +15,7 @@ pub fn compare(one: &str, other: &str) -> Ordering {
                 (left, right) = (rest, others);
                 a.cmp(b)
             }
-            // As `7` and `07` are.
+            // For example `7` and `07`.
             ([], []) => return one.cmp(other),
             (rest, others) => return rest.len().cmp(&others.len()),
         };
@@ -25,7 +25,7 @@ pub fn compare(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// The digits at the beginning, of which the name is relieved, without zeros in front.
+/// Takes the leading digits off the name, and returns them without leading zeros.
 fn number<'a>(name: &mut &'a [u8]) -> &'a [u8] {
     let end = name.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(name.len());
     let (digits, rest) = name.split_at(end);
@@ -34,7 +34,7 @@ fn number<'a>(name: &mut &'a [u8]) -> &'a [u8] {
     &digits[zeros..]
 }
 
-/// A number with more digits is larger, whatever they are.
+/// The number with more digits is larger.
 fn by_size(one: &[u8], other: &[u8]) -> Ordering {
     one.len().cmp(&other.len()).then_with(|| one.cmp(other))
 }

@@ -1,50 +1,50 @@
-//! What a remote step or child knows of the execution that it belongs to.
+//! The reference of a remote step or child to the execution that it belongs to.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ExecutionId, Incarnation, Nonce};
 
-/// Whom a task or an execution tells of its end.
+/// The execution to notify when a task or an execution ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
     #[serde(rename = "e")]
     pub execution: ExecutionId,
-    /// Its incarnation: another one of the same id isn't told.
+    /// The parent's incarnation. An execution with the same id and another incarnation isn't notified.
     #[serde(rename = "i")]
     pub incarnation: Incarnation,
-    /// Its run: a later one isn't told either.
+    /// The parent's run. A later run isn't notified either.
     #[serde(rename = "r")]
     pub run: u32,
-    /// Its place in a join, if many are waited for together: only the last one of them tells.
+    /// Its slot in a join, if the parent waits for many together. Only the last one to end notifies the parent.
     #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<Slot>,
-    /// What becomes of a child execution when its parent closes. A remote step always ends then.
+    /// What happens to a child execution when its parent closes. A remote step is always cancelled then.
     #[serde(rename = "c", default, skip_serializing_if = "ParentClosePolicy::is_default")]
     pub on_close: ParentClosePolicy,
 }
 
-/// A place in a join item.
+/// A slot in a join item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
     /// The fan-out: a digest of its label.
     #[serde(rename = "l")]
     pub label: Nonce,
-    /// Which of its join items, each of up to [`JOIN_MAX`](crate::execution::journal::JOIN_MAX).
+    /// The index of the join item. Each has up to [`JOIN_MAX`](crate::execution::journal::JOIN_MAX) slots.
     #[serde(rename = "n")]
     pub item: u16,
-    /// Which place of that item, from 0.
+    /// The index of the slot in that item, from 0.
     #[serde(rename = "p")]
     pub place: u16,
-    /// How many places that item has.
+    /// The number of slots of that item.
     #[serde(rename = "o")]
     pub of: u16,
 }
 
-/// What becomes of a child execution when its parent closes.
+/// What happens to a child execution when its parent closes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ParentClosePolicy {
-    /// It goes on by itself.
+    /// It continues.
     #[default]
     Abandon,
     /// It is asked to cancel.
@@ -54,7 +54,7 @@ pub enum ParentClosePolicy {
 }
 
 impl ParentClosePolicy {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

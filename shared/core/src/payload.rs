@@ -1,4 +1,4 @@
-//! Inputs, outputs and labels: JSON text kept as it came, inline or by pointer.
+//! Inputs, outputs and labels: JSON text kept as its sender wrote it, in the record or in a blob.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -6,20 +6,20 @@ use serde_json::value::RawValue;
 use crate::id::BlobId;
 use crate::time::Timestamp;
 
-/// A JSON document as its sender wrote it: number formats and key order survive.
+/// A JSON document as its sender wrote it. Number formats and the order of keys are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Json(String);
 
 impl Json {
-    /// Takes text that is one JSON value; `None` when it isn't.
+    /// Takes a text that is one JSON value. `None` for any other text.
     pub fn parse(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
         serde_json::from_str::<&RawValue>(&text).ok()?;
         Some(Self(text))
     }
 
-    /// A JSON string holding this text.
+    /// A JSON string with this text.
     pub fn string(text: &str) -> Self {
         Self(serde_json::Value::from(text).to_string())
     }
@@ -28,17 +28,16 @@ impl Json {
         &self.0
     }
 
-    /// The text's size in bytes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Never: a JSON text has at least one byte.
+    /// Always false: a JSON text has at least one byte.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How deep arrays and objects nest: 0 for a scalar.
+    /// How deeply arrays and objects are nested: 0 for a scalar.
     pub fn depth(&self) -> usize {
         depth(self.0.as_bytes())
     }
@@ -50,8 +49,8 @@ impl From<Box<RawValue>> for Json {
     }
 }
 
-/// A text that is no longer than so many bytes as a JSON string: what is longer is cut between characters, and ends by
-/// saying so.
+/// Cuts a text so that it has at most `maximum` bytes as a JSON string. It is cut between characters, and a remark
+/// is added.
 pub fn cut_to_fit(text: String, maximum: usize) -> String {
     let encoded = |c: char| match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
@@ -76,7 +75,7 @@ pub fn cut_to_fit(text: String, maximum: usize) -> String {
     kept + &remark
 }
 
-/// How deep the brackets of a JSON text nest, without parsing it: safe on input nobody has checked yet.
+/// How deeply the brackets of a JSON text are nested. It doesn't parse the text, so it is safe on unchecked input.
 pub fn depth(text: &[u8]) -> usize {
     let (mut deepest, mut open, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
     for byte in text {
@@ -102,24 +101,24 @@ pub fn depth(text: &[u8]) -> usize {
     deepest
 }
 
-/// Where a large payload lies: an immutable item of its own.
+/// A pointer to a blob: an immutable item with a large payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobRef {
-    /// Its key, which no other writer can have.
+    /// Its key. No other writer can have the same one.
     #[serde(rename = "i")]
     pub id: BlobId,
     /// Its size in bytes.
     #[serde(rename = "n")]
     pub bytes: u32,
-    /// When the store may delete it; moved later while the record it belongs to is open.
+    /// When the store may delete it. Moved later while the record that points to it is open.
     #[serde(rename = "x")]
     pub expires_at: Timestamp,
 }
 
-/// A payload as a control record holds it.
+/// A payload in a control record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Payload {
-    /// Small enough to ride in the record.
+    /// Small enough for the record.
     #[serde(rename = "j")]
     Inline(Json),
     /// In an item of its own.
@@ -127,11 +126,11 @@ pub enum Payload {
     Blob(BlobRef),
 }
 
-/// A value up to this many bytes that a workflow's code captures rides in the journal, and the code has it at once.
+/// Captured values of up to this many bytes are stored in the journal, and the workflow's code has them at once.
 pub const CAPTURED_BYTES: usize = 200;
 
 impl Payload {
-    /// Whether a captured value is this small.
+    /// Whether a captured value is small enough for that.
     pub fn is_at_once(&self) -> bool {
         match self {
             Self::Inline(json) => json.len() <= CAPTURED_BYTES,
@@ -139,7 +138,7 @@ impl Payload {
         }
     }
 
-    /// The pointer, if it is one.
+    /// The pointer, if the payload is in a blob.
     pub fn blob(&self) -> Option<&BlobRef> {
         match self {
             Self::Inline(_) => None,

@@ -1,29 +1,28 @@
-//! What all policies share: the error that says where one is wrong.
+//! The error of all policies, with the path of the wrong field.
 
 use thiserror::Error;
 
 use crate::duration::{DurationError, DurationProblem, Millis, UNITS, excerpt};
 use crate::error::Reject;
 
-/// A policy that can't be used: where, what it should be, what it is.
+/// A policy that isn't valid: the path, the expected value and the value found.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}expected {expected}, found `{found}`", place(path))]
 pub struct PolicyError {
-    /// The field, relative to what was read: `delay`, `delay[2]`; empty for the whole.
+    /// The field, relative to the value that was read: `delay`, `delay[2]`. Empty for the whole value.
     pub path: String,
-    /// What belongs there, to be read after "expected".
+    /// The expected value, for use after the word "expected".
     pub expected: String,
-    /// The offending text, cut to [`crate::duration::MAX_QUOTED_CHARS`].
+    /// The value found, cut to [`crate::duration::MAX_QUOTED_CHARS`].
     pub found: String,
 }
 
 impl PolicyError {
-    /// An error about the text `found`.
     pub fn new(path: &str, expected: impl Into<String>, found: &str) -> Self {
         Self { path: excerpt(path), expected: expected.into(), found: excerpt(found) }
     }
 
-    /// The same error as seen from the object whose `field` was read: `delay` under `retry` is `retry.delay`.
+    /// The same error with the path from the enclosing object: `delay` in `retry` becomes `retry.delay`.
     #[must_use]
     pub fn under(self, field: &str) -> Self {
         let path = if self.path.is_empty() { field.to_owned() } else { format!("{field}.{}", self.path) };

@@ -1,4 +1,4 @@
-//! A queue's record: whether it is paused, and up to where its hints are known to have been claimed.
+//! A queue's record: whether the queue is paused, and up to which instant its hints are known to have been claimed.
 
 mod resuming;
 
@@ -13,41 +13,41 @@ use crate::time::Timestamp;
 
 pub use resuming::{LOST_AFTER, Resuming, Walk};
 
-/// Most workflows of which a queue's record knows that their code is with its workers.
+/// Most workflows for which a queue's record notes that its workers have their code.
 pub const WORKFLOWS_MAX: usize = 200;
 
-/// How far apart the watermark's writes are.
+/// The time between two writes of the watermark.
 pub const WATERMARK_EVERY: Millis = Millis::from_secs(60);
 
-/// The control record of a queue. A queue without one has never been paused or claimed from.
+/// The control record of a queue. A queue without a record has never been paused or claimed from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRecord {
     pub name: QueueName,
-    /// Counts its writes; each is conditional on it.
+    /// Counts its writes. Each write is conditional on it.
     pub version: u64,
-    /// The decision that wrote this version.
+    /// The nonce of the decision that wrote this version.
     pub nonce: Nonce,
-    /// While true, nothing is handed out.
+    /// While true, no lease is granted.
     pub paused: bool,
-    /// Whether hints were deleted while it was paused, which are to be sent again when it is resumed.
+    /// Whether hints were deleted while it was paused. They are sent again when it is resumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parked: bool,
-    /// The walks that send them, once it is resumed and until all are done.
+    /// The walks that send those hints, from the resuming until all are done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resuming: Option<Resuming>,
-    /// Messages that were to arrive before this have flowed: one that was to arrive at it has been received.
+    /// Up to this instant, hints are known to be received: a message with this arrival time has been received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watermark: Option<Timestamp>,
     /// When the watermark was last moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marked_at: Option<Timestamp>,
-    /// The workflows of which workers of this queue have said that they have the code, and when.
+    /// The workflows whose code workers of this queue have, and when a worker last reported that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub workflows: BTreeMap<WorkflowName, Timestamp>,
 }
 
 impl QueueRecord {
-    /// A queue that nothing is known of yet.
+    /// The record of a queue without one.
     pub fn new(name: QueueName, nonce: Nonce) -> Self {
         Self {
             name,
@@ -62,8 +62,8 @@ impl QueueRecord {
         }
     }
 
-    /// The same once a worker has said that it has the code of these workflows. Beyond [`WORKFLOWS_MAX`] of them, the
-    /// one that was named the longest ago is forgotten.
+    /// The record after a worker has reported that it has the code of these workflows. Beyond [`WORKFLOWS_MAX`], the
+    /// workflow reported longest ago is removed.
     #[must_use]
     pub fn with_workflows(&self, names: &[WorkflowName], now: Timestamp) -> Self {
         let mut workflows = self.workflows.clone();
@@ -76,56 +76,55 @@ impl QueueRecord {
         Self { workflows, ..self.clone() }
     }
 
-    /// Its place in the due index: it has one while it owes walks to what was parked.
+    /// Its due slot. It has one while hints of parked records are still to be sent.
     pub fn due(&self) -> Option<Due> {
         self.resuming.as_ref().map(|resuming| resuming.due)
     }
 
-    /// Whether having received a message that was to arrive at this instant is news worth a write.
+    /// Whether a received message with this arrival time moves the watermark far enough for a write.
     pub fn watermark_moves(&self, arrived: Timestamp) -> bool {
         self.watermark.is_none_or(|known| arrived >= known.plus(WATERMARK_EVERY))
     }
 }
 
-/// What the tick knows of a queue when it wonders whether a hint was lost.
+/// A queue's state, from which the tick decides whether a hint may be lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueView {
-    /// Whether no message is visible, in flight or delayed.
+    /// Whether the queue reports no message as visible, in flight or delayed.
     pub looks_empty: bool,
     /// See [`QueueRecord::watermark`].
     pub watermark: Option<Timestamp>,
-    /// Whether nothing is handed out.
+    /// Whether it is paused.
     pub paused: bool,
     /// See [`QueueRecord::marked_at`].
     pub marked_at: Option<Timestamp>,
-    /// Whether it could be asked.
+    /// Whether its depth could be read.
     pub standing: Standing,
 }
 
-/// Whether a queue could be asked how full it is.
+/// Whether the depth of a queue could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
-    /// It answered, or nobody asked.
+    /// It was read, or it wasn't needed.
     #[default]
     Answers,
-    /// It didn't answer: what is sent to it now would be lost.
+    /// The queue didn't answer: messages sent to it now would be lost.
     Silent,
-    /// No queue of that name is configured.
+    /// No queue with that name is configured.
     Missing,
 }
 
-/// An idempotency key's record: which task it stands for.
+/// An idempotency key's record, with the task scheduled with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
     /// Digest of the key.
     pub key: crate::id::Fingerprint,
-    /// The task scheduled with it.
     pub task: crate::id::TaskId,
     pub incarnation: crate::id::Incarnation,
     pub created_at: Timestamp,
-    /// The decision that wrote this.
+    /// The nonce of the decision that wrote this record.
     pub nonce: Nonce,
-    /// When the record may be deleted; moved later while the task is open.
+    /// When the record may be deleted. Moved later while the task is open.
     pub expires_at: Timestamp,
 }
 
@@ -141,7 +140,7 @@ mod tests {
         let add = |record: QueueRecord, number| record.with_workflows(&[name(number)], at(number));
         let full = (0..WORKFLOWS_MAX).fold(blank, add);
         assert_eq!(full.workflows.len(), WORKFLOWS_MAX);
-        // Named once more, the first is no longer the oldest.
+        // The first one was reported once more, so it is no longer the oldest.
         let again = full.with_workflows(&[name(0)], at(1_000));
         let more = again.with_workflows(&[name(999)], at(1_001));
         assert_eq!(more.workflows.len(), WORKFLOWS_MAX);

@@ -1,7 +1,8 @@
-//! Retry policies: how many attempts a task has, how long it waits between them, and what is never retried.
+//! Retry policies: how many attempts a task has, how long it waits between them, and which errors are never retried.
 //!
-//! Owns the arithmetic of delays, the stored form and the short forms in words; the JSON of callers is the wire's. It has no clock, and its jitter has no
-//! random source: the caller's seed and the attempt decide, so that a repeated decision is the same decision.
+//! Owns the arithmetic of delays, the stored form and the short text forms. The JSON of callers is in the wire
+//! crate. It has no clock. Its jitter has no random source: it depends only on the caller's seed and the attempt, so
+//! a repeated decision gives the same result.
 
 mod limits;
 mod read;
@@ -19,61 +20,61 @@ use limits::{check_backoff, check_codes, check_delay, check_list};
 pub use read::SHORT_FORMS;
 use read::short_form;
 
-/// Delays in one list.
+/// Most delays in a list.
 pub const MAX_LISTED_DELAYS: usize = 8;
 
-/// Codes in `non_retryable`.
+/// Most codes in `non_retryable`.
 pub const MAX_CODES: usize = 8;
 
-/// Characters of one code; at least one.
+/// Most characters of a code. It has at least one.
 pub const MAX_CODE_CHARS: usize = 64;
 
-/// UTF-8 bytes of all codes of a policy together.
+/// Most UTF-8 bytes of all codes of a policy together.
 pub const MAX_CODES_BYTES: usize = 64;
 
-/// The longest delay, written or computed: 365 days, as long as the longest timeout.
+/// The longest delay, given or computed: 365 days, as long as the longest timeout.
 pub const MAX_DELAY: Millis = Millis::from_days(365);
 
-/// Bytes of JSON that a policy within the limits takes at most. The control record has room for them.
+/// The most bytes of JSON that a policy within the limits takes. The control record has space for them.
 pub const MAX_STORED_BYTES: usize = 239;
 
-/// How a failed task is tried again. Fixed when the task is scheduled.
+/// How a failed task is retried. Fixed when the task is scheduled.
 ///
-/// The derived form is the stored one: short names, defaults left out. A policy built by hand is held to its limits by
-/// [`RetryPolicy::check`].
+/// The derived form is the stored one: short names, without defaults. [`RetryPolicy::check`] checks the limits of a
+/// policy that wasn't parsed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
-    /// How many attempts there are, the first included. One by default.
+    /// How many attempts the task has, the first included. One by default.
     #[serde(rename = "n", default, skip_serializing_if = "is_default")]
     pub max_attempts: MaxAttempts,
-    /// The delay after the first attempt, or after each. Zero by default.
+    /// The delay after the first attempt, or after each attempt. Zero by default.
     #[serde(rename = "d", default, skip_serializing_if = "is_default")]
     pub delay: Delay,
-    /// The factor by which a fixed delay grows with every further attempt: finite and above zero, 1 by
-    /// default. A list of delays has none.
+    /// The factor by which a fixed delay grows with every further attempt: finite and above zero, 1 by default. A
+    /// list of delays has none.
     #[serde(rename = "b", default = "no_backoff", skip_serializing_if = "is_no_backoff")]
     pub backoff: f64,
-    /// What no delay exceeds. Without it, [`MAX_DELAY`].
+    /// The longest delay. [`MAX_DELAY`] if absent.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub max_delay: Option<Millis>,
-    /// Whether delays are spread. Not by default.
+    /// Whether delays have jitter. None by default.
     #[serde(rename = "j", default, skip_serializing_if = "is_default")]
     pub jitter: Jitter,
-    /// Error codes that end the task whatever attempts are left.
+    /// Error codes that end the task even if attempts are left.
     #[serde(rename = "c", default, skip_serializing_if = "Vec::is_empty")]
     pub non_retryable: Vec<String>,
 }
 
-/// How many attempts a task has, the first included. Written as an integer: 0, n, or -1 for no limit (S5).
+/// How many attempts a task has, the first included. Serialised as an integer: 0, n, or -1 for no limit (S5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "i64")]
 pub enum MaxAttempts {
-    /// 0: the task is skipped, never run.
+    /// 0: the task is skipped and never runs.
     Skip,
     /// n: the task runs at most n times.
     Limited(NonZeroU32),
-    /// -1: the task runs until it succeeds or something else ends it.
+    /// -1: the task runs until it succeeds, or until something else ends it.
     Unlimited,
 }
 
@@ -81,13 +82,13 @@ pub enum MaxAttempts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Delay {
-    /// One delay, which [`RetryPolicy::backoff`] multiplies.
+    /// One delay, multiplied by [`RetryPolicy::backoff`].
     Fixed(Millis),
     /// The delay after each attempt; the last one repeats (D12).
     Listed(Vec<Millis>),
 }
 
-/// How delays are spread, so that tasks that failed together don't come back together (Z11).
+/// How delays are spread, so that tasks that failed together aren't retried together (Z11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Jitter {
@@ -111,7 +112,7 @@ impl RetryPolicy {
         }
     }
 
-    /// `retries` further attempts after the first, each `delay` after the one before.
+    /// `retries` further attempts after the first, each `delay` after the previous one.
     pub fn fixed(retries: u32, delay: Millis) -> Self {
         let attempts = MaxAttempts::Limited(NonZeroU32::MIN.saturating_add(retries));
         Self { max_attempts: attempts, delay: Delay::Fixed(delay), ..Self::none() }
@@ -122,18 +123,18 @@ impl RetryPolicy {
         Self { backoff: 2.0, jitter: Jitter::Full, ..Self::fixed(retries, base) }
     }
 
-    /// Reads a short form: `none`, `fixed(3, 2s)`, `exponential(5, 1s)`, or `exponential(5, 1s, 1m)` with the largest
-    /// delay last (Z11). They count retries, the first attempt excluded.
+    /// Reads a short form: `none`, `fixed(3, 2s)`, `exponential(5, 1s)`, or `exponential(5, 1s, 1m)` with the
+    /// longest delay as the last value (Z11). The number counts retries, without the first attempt.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         short_form(text)
     }
 
-    /// The wait between the end of attempt `finished_attempt` (from 1; 0 counts as 1) and the next one:
-    /// `min(delay * backoff^(finished_attempt - 1), max_delay)`, or the list's entry, rounded to milliseconds
-    /// and never longer than [`MAX_DELAY`] (S6).
+    /// The delay between the end of attempt `finished_attempt` (from 1; 0 counts as 1) and the next one. It is the
+    /// list's value or `min(delay * backoff^(finished_attempt - 1), max_delay)`, rounded to milliseconds and never
+    /// longer than [`MAX_DELAY`] (S6).
     ///
-    /// With [`Jitter::Full`] the answer is spread by `seed`, which should differ from task to task. The same
-    /// policy, attempt and seed always give the same delay.
+    /// With [`Jitter::Full`] the delay depends on `seed`, which should differ from task to task. The same policy,
+    /// attempt and seed always give the same delay.
     pub fn delay_before_next(&self, finished_attempt: u32, seed: u64) -> Millis {
         let earlier = finished_attempt.saturating_sub(1);
         let grown = match &self.delay {
@@ -147,7 +148,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Whether another attempt may start after `used` of them.
+    /// Whether another attempt may start after `used` attempts.
     pub const fn attempts_left(&self, used: u32) -> bool {
         match self.max_attempts {
             MaxAttempts::Skip => false,
@@ -156,12 +157,12 @@ impl RetryPolicy {
         }
     }
 
-    /// Whether a failure with this code may be retried: it isn't listed, compared exactly.
+    /// Whether a failure with this code may be retried: the list doesn't contain exactly this code.
     pub fn is_retryable(&self, code: &str) -> bool {
         !self.non_retryable.iter().any(|listed| listed == code)
     }
 
-    /// Holds a policy to the limits of this module.
+    /// Checks the limits of this module.
     pub fn check(&self) -> Result<(), PolicyError> {
         check_backoff(self.backoff, "backoff")?;
         match &self.delay {
@@ -169,7 +170,7 @@ impl RetryPolicy {
             Delay::Listed(delays) => {
                 check_list(delays)?;
                 if !is_no_backoff(&self.backoff) {
-                    let (expected, found) = ("no backoff beside a list of delays", self.backoff.to_string());
+                    let (expected, found) = ("no backoff with a list of delays", self.backoff.to_string());
                     return Err(PolicyError::new("backoff", expected, &found));
                 }
             }
@@ -192,7 +193,7 @@ impl Default for RetryPolicy {
 }
 
 impl MaxAttempts {
-    /// What belongs there, to be read after "expected".
+    /// The expected value, for use after the word "expected".
     pub const EXPECTED: &str =
         "a whole number of attempts with the first included, 0 to skip, -1 for no limit";
 }
@@ -241,7 +242,7 @@ const fn no_backoff() -> f64 {
     1.0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field over by reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field by reference")]
 fn is_no_backoff(backoff: &f64) -> bool {
     backoff.total_cmp(&no_backoff()).is_eq()
 }
@@ -252,7 +253,7 @@ fn listed(delays: &[Millis], earlier: u32) -> Millis {
 }
 
 fn grow(delay: Millis, backoff: f64, times: u32) -> Millis {
-    // Zero times an overflowed power would be NaN.
+    // Zero times an infinite power would be NaN.
     if delay.is_zero() || times == 0 {
         return delay;
     }
@@ -266,8 +267,8 @@ fn grow(delay: Millis, backoff: f64, times: u32) -> Millis {
     Millis::new(grown as u64)
 }
 
-/// `base^exponent` by squaring. Not `powi`, whose last bits may differ between platforms: two decisions about
-/// one attempt must agree wherever they are made.
+/// `base^exponent` by squaring. Not `powi`, whose last bits may differ between platforms: two decisions about one
+/// attempt must give the same delay on all of them.
 fn power(base: f64, exponent: u32) -> f64 {
     let (mut result, mut square, mut rest) = (1.0, base, exponent);
     while rest > 0 {
@@ -280,14 +281,14 @@ fn power(base: f64, exponent: u32) -> f64 {
     result
 }
 
-/// Scales a 64-bit hash down to `0..=delay` without the bias of a remainder.
+/// Scales a 64-bit hash to `0..=delay` without the bias of a modulo.
 pub(crate) fn spread(delay: Millis, attempt: u32, seed: u64) -> Millis {
     let choices = u128::from(delay.as_u64()) + 1;
     let scaled = (u128::from(splitmix64(seed, attempt)) * choices) >> u64::BITS;
     u64::try_from(scaled).map_or(delay, Millis::new)
 }
 
-/// Output number `index` (from 1) of the `SplitMix64` generator that starts at `seed`.
+/// Output number `index` (from 1) of the `SplitMix64` generator with this seed.
 /// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
 fn splitmix64(seed: u64, index: u32) -> u64 {
     let state = seed.wrapping_add(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(u64::from(index)));

@@ -1,17 +1,18 @@
-//! How large an item `DynamoDB` takes a record to be.
+//! The size of a record as a `DynamoDB` item.
 //!
-//! Rule: names and strings count their UTF-8 bytes, a number about half its digits and one more, booleans and
-//! null one, lists and maps three and one an element (developer guide, "Item sizes and formats").
+//! Rule: names and strings count their UTF-8 bytes. A number counts about half its digits plus one. Booleans and
+//! null count one. Lists and maps count three, plus one for each element (developer guide, "Item sizes and
+//! formats").
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Bytes that the adapter's own attributes add to a record: keys' names and prefixes, the index, the TTL.
+/// Bytes that the adapter's own attributes add to a record: key names and prefixes, the index, the TTL.
 pub const ADAPTER_BYTES: usize = 48;
 
-/// The size of a record in bytes, its adapter's attributes included.
+/// The size of a record in bytes, including the adapter's attributes.
 pub fn of(record: &impl Serialize) -> usize {
-    // A record always serialises: its maps have string keys. Were it not so, the store would refuse it as well.
+    // Serialisation never fails: a record's maps have string keys. If it did, the store would refuse the record too.
     serde_json::to_value(record).map_or(usize::MAX, |value| value_bytes(&value) + ADAPTER_BYTES)
 }
 

@@ -1,6 +1,6 @@
-//! A task's record: what was asked for, where it stands, and what its last attempts came to.
+//! A task's record: its request, its state, and how its last attempts ended.
 //!
-//! The short serialised names are a wire format: the record is stored, and travels in hints, in this shape.
+//! The short serialised names are a wire format: the record is stored and sent in hints in this form.
 
 pub mod command;
 pub(crate) mod decide;
@@ -30,7 +30,7 @@ pub use command::Command;
 pub use decide::decide;
 pub use decision::{Decision, Reply};
 
-/// The version of the stored format. Readers refuse another one loudly and never rewrite it.
+/// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
 pub const FORMAT: u8 = 1;
 
 /// The control record of a task.
@@ -41,19 +41,19 @@ pub struct Task {
     pub format: u8,
     #[serde(rename = "id")]
     pub id: TaskId,
-    /// Tells it from earlier tasks of the same id.
+    /// Distinguishes it from earlier tasks with the same id.
     #[serde(rename = "inc")]
     pub incarnation: Incarnation,
-    /// Counts the decisions written; every write is conditional on it.
+    /// Counts the decisions written. Every write is conditional on it.
     #[serde(rename = "ver")]
     pub version: u64,
-    /// The decision that wrote this version.
+    /// The nonce of the decision that wrote this version.
     #[serde(rename = "non")]
     pub nonce: Nonce,
-    /// Where workers find it.
+    /// The queue of its hints.
     #[serde(rename = "q")]
     pub queue: QueueName,
-    /// What sort of work it is.
+    /// The kind of work: a worker chooses its handler by it.
     #[serde(rename = "k")]
     pub kind: TaskKind,
     /// When it was scheduled.
@@ -62,10 +62,10 @@ pub struct Task {
     /// Digest of the request that scheduled it.
     #[serde(rename = "fp")]
     pub fingerprint: Fingerprint,
-    /// The execution it is a remote step of, which is told of its end.
+    /// The execution that it is a remote step of. That execution is notified when the task ends.
     #[serde(rename = "par", default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// The trace that it belongs to, as its caller said. Kept for as long as there is room for it.
+    /// The trace that its caller gave. Kept while the record has space for it.
     #[serde(rename = "tr", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
     /// The idempotency key it was scheduled with.
@@ -81,127 +81,128 @@ pub struct Task {
     /// Its timeouts as durations.
     #[serde(rename = "tim", default)]
     pub timeouts: Timeouts,
-    /// When the whole task must have ended: fixed at scheduling, never moved.
+    /// When the whole task must have ended. Set at scheduling and never moved.
     #[serde(rename = "dl", default, skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Timestamp>,
-    /// Number of the attempt that runs or ran last; 0 before the first. Lost and released ones don't count.
+    /// Number of the attempt that runs or ran last; 0 before the first. Lost and released attempts don't count.
     #[serde(rename = "n")]
     pub attempt: u32,
-    /// Workers lost in a row.
+    /// How many workers were lost in a row.
     #[serde(rename = "los", default, skip_serializing_if = "is_zero")]
     pub losses: u32,
-    /// How far the last attempt that told said it had come, from 0 to 1. The next one may go on from there.
+    /// The last progress that an attempt reported, from 0 to 1. The next attempt may continue from there.
     #[serde(rename = "pro", default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
-    /// When its hint was last sent again because the first seemed lost.
+    /// When its hint was last sent again because it seemed lost.
     #[serde(rename = "hin", default, skip_serializing_if = "Option::is_none")]
     pub hinted_at: Option<Timestamp>,
-    /// Whether its hint was deleted because its queue is paused: resuming the queue sends another one.
+    /// Whether its hint was deleted because its queue is paused. Resuming the queue sends another hint.
     #[serde(rename = "prk", default, skip_serializing_if = "std::ops::Not::not")]
     pub parked: bool,
-    /// When an operator last revived it after it had ended.
+    /// When an operator last revived it after its end.
     #[serde(rename = "rev", default, skip_serializing_if = "Option::is_none")]
     pub revived_at: Option<Timestamp>,
     /// The last attempts that ended, oldest first.
     #[serde(rename = "att", default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<PastAttempt>,
-    /// Where it stands.
     #[serde(rename = "st")]
     pub state: State,
-    /// When the tick has to look at it; absent once it has ended.
+    /// Its due slot; absent once the task has ended.
     #[serde(rename = "due", default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// The idempotency key that stands for a task.
+/// The idempotency key that belongs to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldKey {
     /// Digest of the key.
     #[serde(rename = "d")]
     pub digest: Fingerprint,
-    /// When the key's record may be deleted; moved later while the task is open.
+    /// When the key's record may be deleted. Moved later while the task is open.
     #[serde(rename = "x")]
     pub expires_at: Timestamp,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_start(version: &u64) -> bool {
     *version == 0
 }
 
-/// Where a task stands, with all that belongs to that state only.
+/// A task's state, with the data of that state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum State {
-    /// Waits for a worker, or for the instant from which one may have it.
+    /// Waits for a worker, or for the instant from which a worker may claim it.
     #[serde(rename = "p")]
     Pending(Pending),
-    /// A worker holds it.
+    /// A worker has a lease on it.
     #[serde(rename = "r")]
     Running(Running),
     #[serde(rename = "e")]
     Ended(Ended),
 }
 
-/// A task waiting to be claimed.
+/// A task that waits to be claimed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     /// From when a worker may claim it.
     #[serde(rename = "a")]
     pub available_at: Timestamp,
-    /// Until when one must.
+    /// Until when a worker must have claimed it.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub schedule_to_start_at: Option<Timestamp>,
-    /// Whether its hint is still to be sent, by the tick, because it starts later than a queue can delay.
+    /// Whether the tick is still to send its hint, because it starts later than a queue can delay a message.
     #[serde(rename = "l", default, skip_serializing_if = "std::ops::Not::not")]
     pub hint_later: bool,
-    /// The record's version when it became pending; 0 if it always was. Hints of older versions are spent.
+    /// The record's version when it became pending; 0 if it was created pending. Hints with an older version are
+    /// stale.
     #[serde(rename = "v", default, skip_serializing_if = "is_start")]
     pub since_version: u64,
-    /// Since when nobody has read its hint, where the time to start has passed meanwhile: the hint is still the same.
+    /// Since when its hint hasn't been received, if `schedule_to_start` expired in the meantime and no new hint was
+    /// sent.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     pub unread_since: Option<Timestamp>,
 }
 
-/// A task in a worker's hands.
+/// A task with a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
     /// The fence of this attempt.
     #[serde(rename = "l")]
     pub lease: LeaseId,
-    /// Who holds it.
+    /// The worker that has the lease.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerName>,
     #[serde(rename = "c")]
     pub claimed_at: Timestamp,
-    /// How long a claim or heartbeat holds.
+    /// The length of the lease after a claim or a heartbeat.
     #[serde(rename = "d")]
     pub lease_length: Millis,
-    /// Until when the worker counts as alive.
+    /// The worker counts as lost from this instant.
     #[serde(rename = "x")]
     pub lease_expires_at: Timestamp,
     /// Until when this attempt must have ended.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub start_to_close_at: Option<Timestamp>,
-    /// Until when the next heartbeat must have come.
+    /// Until when the next heartbeat must have arrived.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_at: Option<Timestamp>,
-    /// What was left, at the claim, of the time in which a worker had to come. It goes on if the task is given back.
+    /// What was left of `schedule_to_start` at the claim. It continues if the worker releases the task.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub start_left: Option<Millis>,
-    /// Whether its process had other attempts under way: if it is lost, nobody knows by which of them.
+    /// Whether the worker's process ran other attempts too. If it is lost, any of them may be the cause.
     #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// Whether somebody asked to cancel it: the worker is told with its next heartbeat.
+    /// Whether a cancellation was requested. The worker is notified in the answer to its next heartbeat.
     #[serde(rename = "z", default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
 }
 
-/// A task that has ended. Only an operator's retry changes it again.
+/// A task that has ended. Only an operator's retry changes it after that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     #[serde(rename = "o")]
@@ -215,20 +216,20 @@ pub struct Ended {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// With a result.
+    /// It ended with a result.
     #[serde(rename = "c")]
     Completed {
-        /// The result, if its worker sent one.
+        /// The result, if the worker sent one.
         #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
         output: Option<Payload>,
     },
-    /// With an error that isn't retried, or with no attempts left.
+    /// It ended with an error that isn't retried, or with no attempts left.
     #[serde(rename = "f")]
     Failed {
-        /// The error, its message cut to what the record can hold.
+        /// The error. Its message is cut to the space in the record.
         #[serde(rename = "x")]
         error: Failure,
-        /// The whole message, as a JSON string, where it was cut.
+        /// The whole message as a JSON string, if it was cut.
         #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
         message: Option<BlobRef>,
     },
@@ -236,18 +237,18 @@ pub enum Outcome {
     TimedOut {
         #[serde(rename = "k")]
         kind: TimeoutKind,
-        /// Why, with the last error if there was one.
+        /// The reason, with the last error if there was one.
         #[serde(rename = "x")]
         error: Failure,
     },
-    /// On request, or by a timeout that isn't to count as an error.
+    /// It was cancelled by a request, or by a timeout that doesn't count as an error.
     #[serde(rename = "z")]
     Cancelled {
-        /// The timeout, if it was one.
+        /// The timeout, if there was one.
         #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
         timeout: Option<TimeoutKind>,
     },
-    /// It was never to run: `max_attempts` was 0.
+    /// It never runs: `max_attempts` was 0.
     #[serde(rename = "s")]
     Skipped,
 }
@@ -257,7 +258,7 @@ pub enum Outcome {
 pub struct PastAttempt {
     #[serde(rename = "n")]
     pub attempt: u32,
-    /// Its fence, by which a repeated report is recognised; absent if nobody ever claimed it.
+    /// Its fence, by which a repeated report is recognised. Absent if no worker claimed it.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseId>,
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
@@ -268,7 +269,7 @@ pub struct PastAttempt {
     pub ended_at: Timestamp,
     #[serde(rename = "o")]
     pub ending: Ending,
-    /// What went wrong, the message cut short.
+    /// The error, with its message cut.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
 }
@@ -284,19 +285,19 @@ pub enum Ending {
     /// One of its timeouts, or the task's deadline, passed.
     #[serde(rename = "t")]
     TimedOut(TimeoutKind),
-    /// Its worker gave it back.
+    /// Its worker released it.
     #[serde(rename = "r")]
     Released,
-    /// Its worker went silent.
+    /// Its worker sent no heartbeat within the lease.
     #[serde(rename = "l")]
     Lost,
-    /// The task was cancelled under it.
+    /// The task was cancelled while it ran.
     #[serde(rename = "z")]
     Cancelled,
 }
 
 impl Ending {
-    /// The name that answers use.
+    /// The name in answers.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -309,24 +310,22 @@ impl Ending {
     }
 }
 
-/// A task's state without its details.
+/// A task's state without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
-    /// Waiting.
     Pending,
-    /// Held by a worker.
+    /// A worker has a lease on it.
     Running,
     Completed,
     Failed,
-    /// Ended by a timeout.
     TimedOut,
     Cancelled,
-    /// Never to run.
+    /// It never runs.
     Skipped,
 }
 
 impl Status {
-    /// Every status, in the order of a life.
+    /// Every status, in the order in which a task can have them.
     pub const ALL: [Self; 7] = [
         Self::Pending,
         Self::Running,
@@ -337,7 +336,7 @@ impl Status {
         Self::Skipped,
     ];
 
-    /// The name that requests and answers use.
+    /// The name in requests and answers.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -350,12 +349,12 @@ impl Status {
         }
     }
 
-    /// The status of this name.
+    /// The status with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == name)
     }
 
-    /// Whether the task is still to be done.
+    /// Whether the task has not ended.
     pub const fn is_live(self) -> bool {
         match self {
             Self::Pending | Self::Running => true,
@@ -385,7 +384,7 @@ impl Task {
         }
     }
 
-    /// How it ended, if it has.
+    /// How it ended, if it has ended.
     pub const fn ended(&self) -> Option<&Ended> {
         match &self.state {
             State::Pending(_) | State::Running(_) => None,
@@ -393,7 +392,7 @@ impl Task {
         }
     }
 
-    /// Who holds it, if anybody does.
+    /// The running attempt, if there is one.
     pub const fn running(&self) -> Option<&Running> {
         match &self.state {
             State::Running(running) => Some(running),
@@ -401,22 +400,22 @@ impl Task {
         }
     }
 
-    /// The attempt among the remembered ones that this lease belonged to.
+    /// The attempt in the history that had this lease.
     pub fn past_attempt(&self, lease: &LeaseId) -> Option<&PastAttempt> {
         self.history.iter().find(|past| past.lease.as_ref() == Some(lease))
     }
 
-    /// Whether its retention has passed, so that for readers it no longer exists.
+    /// Whether its retention has passed, so that readers don't see it.
     pub fn is_gone(&self, now: Timestamp) -> bool {
         self.ended().is_some_and(|ended| ended.expires_at <= now)
     }
 
-    /// A number that differs from task to task and stays the same for one: the seed of its jitter.
+    /// A number that differs between tasks and is constant for one task: the seed of its jitter.
     pub fn seed(&self) -> u64 {
         u64::from_be_bytes(*self.incarnation.as_bytes())
     }
 
-    /// All payload items the record points to.
+    /// All blobs that the record points to.
     pub fn blobs(&self) -> impl Iterator<Item = &BlobRef> {
         let closing = self.ended().and_then(|ended| match &ended.outcome {
             Outcome::Completed { output } => output.as_ref().and_then(Payload::blob),

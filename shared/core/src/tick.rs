@@ -1,7 +1,8 @@
-//! The tick's own record: which instants have been handed to timers, and which shards others are at.
+//! The tick's own record: up to which instant timers have been sent, and which shards are swept by other
+//! invocations.
 //!
-//! It only saves work. Without it every instant would be handed over again and a shard be swept by many, which does
-//! no harm but costs.
+//! It only saves work. Without it, every timer would be sent again and a shard be swept several times at once. That
+//! does no harm but has a cost.
 
 use std::collections::BTreeMap;
 
@@ -11,35 +12,36 @@ use crate::duration::Millis;
 use crate::id::Nonce;
 use crate::time::Timestamp;
 
-/// The tick of a minute T hands over what lies before this long after T: its slot is the last minute of it.
+/// The tick of a minute T sends timers for the instants before T plus this: its slot is the last minute of that
+/// time.
 ///
-/// A tick may come up to a minute late, and its messages still arrive in time.
+/// A tick may run up to a minute late, and its messages still arrive in time.
 pub const SLOT_END: Millis = Millis::from_secs(180);
-/// How long a shard that was handed to others is left to them before it is handed over again.
+/// How long after a shard was passed to another sweep the tick leaves it alone.
 pub const FANNED_FOR: Millis = Millis::from_secs(300);
-/// How far a clock may be ahead of another one. What lies further ahead is from a clock that jumped back since.
+/// How far a clock may be ahead of another one. An instant further ahead is from a clock that has since jumped back.
 pub(crate) const SKEW_MAX: Millis = Millis::from_secs(60);
 
-/// The control record of all ticks. There is none until one of them has something to note.
+/// The control record of all ticks. It doesn't exist until a tick has something to note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TickRecord {
-    /// Counts its writes; each is conditional on it.
+    /// Counts its writes. Each write is conditional on it.
     pub version: u64,
-    /// The decision that wrote this version.
+    /// The nonce of the decision that wrote this version.
     pub nonce: Nonce,
-    /// Every instant before this one has been handed to timers, but for the shards below.
+    /// Timers have been sent for every instant before this one, except in the shards of `behind`.
     pub timers_until: Timestamp,
-    /// When each shard with a backlog was last handed to others to sweep. The instant is the token of the one sweep
-    /// that goes on: whoever shows another one stops.
+    /// When each shard with a backlog was last passed to a new sweep. The instant is the token of the only sweep
+    /// that may continue: a sweep with another token stops.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fanned: BTreeMap<u16, Timestamp>,
-    /// Shards of which only what lies before this instant has been handed to timers.
+    /// Shards in which timers have been sent only for the instants before this one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub behind: BTreeMap<u16, Timestamp>,
 }
 
 impl TickRecord {
-    /// A record that says nothing yet.
+    /// A record without notes.
     pub fn new(nonce: Nonce) -> Self {
         Self {
             version: 0,
@@ -50,21 +52,21 @@ impl TickRecord {
         }
     }
 
-    /// Whether somebody else is at work on that shard's backlog, as far as is known.
+    /// Whether another sweep works on that shard's backlog, as far as is known.
     pub fn is_fanned(&self, shard: u16, now: Timestamp) -> bool {
-        // A clock that jumped back must not leave a shard to nobody.
+        // If a clock jumped back, the shard must not stay without a sweep.
         self.fanned
             .get(&shard)
             .is_some_and(|since| *since <= now.plus(SKEW_MAX) && now < since.plus(FANNED_FOR))
     }
 
-    /// Whether the sweep of a shard with this token is the one that goes on.
+    /// Whether the sweep with this token may continue in the shard.
     pub fn is_swept_by(&self, shard: u16, token: Timestamp) -> bool {
         self.fanned.get(&shard) == Some(&token)
     }
 
-    /// The record in which a shard is handed on by the sweep with the token `held`, or by a tick, which has none.
-    /// With the next sweep's token. `None` if the shard is somebody else's.
+    /// The record in which the sweep with the token `held`, or a tick, which has no token, passes the shard to the
+    /// next sweep, and that sweep's token. `None` if another sweep has the shard.
     pub fn handed_on(
         &self,
         shard: u16,
@@ -80,7 +82,7 @@ impl TickRecord {
         may.then(|| (self.with_sweep(shard, Some(token), now), token))
     }
 
-    /// The record in which the sweep with this token has come to its end, or given the shard back to the one before.
+    /// The record in which the sweep with this token has ended, or has returned the shard to the previous sweep.
     pub fn given_back(
         &self,
         shard: u16,
@@ -98,24 +100,24 @@ impl TickRecord {
         after
     }
 
-    /// Up to where a shard's instants have been handed to timers.
+    /// Up to which instant timers have been sent for a shard.
     pub fn handed_until(&self, shard: u16) -> Timestamp {
         self.behind.get(&shard).map_or(self.timers_until, |at| self.timers_until.min(*at))
     }
 
-    /// What is known after a tick that handed over all instants before `until`, but for the shards `behind`.
+    /// The record after a tick that sent timers for all instants before `until`, except in the shards `behind`.
     #[must_use]
     pub fn after(&self, until: Timestamp, behind: BTreeMap<u16, Timestamp>) -> Self {
         if until < self.timers_until {
-            // Another tick has gone further.
+            // Another tick has got further.
             return self.clone();
         }
         Self { timers_until: until, behind, ..self.clone() }
     }
 }
 
-/// The end of what the tick of this minute hands over; never further than that from now, or a tick from a clock
-/// that is ahead would mark instants that nobody has looked at.
+/// The end of the slot that the tick of this minute covers. It counts from `now` if `scheduled_at` is later:
+/// otherwise a tick whose clock is ahead would mark instants that no tick has read.
 pub fn slot_end(scheduled_at: Timestamp, now: Timestamp) -> Timestamp {
     scheduled_at.min(now).plus(SLOT_END)
 }
@@ -132,7 +134,7 @@ mod tests {
     fn a_tick_hands_over_three_minutes_from_the_minute_it_stands_for() {
         assert_eq!(slot_end(at(600), at(659)), at(780));
         assert_eq!(slot_end(at(600), at(600)), at(780));
-        // One from the future hands over no more than one of now would.
+        // A tick with an instant in the future covers no more than one with the current instant.
         assert_eq!(slot_end(at(9_000), at(600)), at(780));
     }
 
@@ -164,14 +166,14 @@ mod tests {
         let (record, _) = record.handed_on(3, Some(token), at(1_200)).unwrap();
         assert!(record.is_fanned(3, at(1_499)));
         let (record, _) = record.handed_on(4, None, at(1_500)).unwrap();
-        assert!(record.fanned.keys().eq(&[4]), "what nobody is at is forgotten");
+        assert!(record.fanned.keys().eq(&[4]), "a shard without a sweep is removed");
     }
 
     #[test]
     fn a_shard_has_one_sweep_and_only_that_hands_it_on() {
         let (record, first) = blank().handed_on(3, None, at(1_000)).unwrap();
         assert!(record.handed_on(3, None, at(1_001)).is_none(), "another tick");
-        // Within the same millisecond as well, the next sweep has a token of its own.
+        // The next sweep has a token of its own even within the same millisecond.
         let (record, second) = record.handed_on(3, Some(first), at(1_000)).unwrap();
         assert!(record.is_swept_by(3, second) && !record.is_swept_by(3, first));
         assert!(record.handed_on(3, Some(first), at(1_010)).is_none(), "the same message again");

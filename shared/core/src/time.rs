@@ -1,20 +1,19 @@
-//! Instants, as milliseconds since the Unix epoch in UTC. It never reads a clock.
+//! Instants, as milliseconds since the Unix epoch in UTC. This module never reads a clock.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::duration::Millis;
 
-/// An instant in milliseconds since the Unix epoch, stored and compared as that number.
+/// An instant in milliseconds since the Unix epoch. It is stored and compared as that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The epoch itself, which is before every instant a record holds.
+    /// The epoch itself, which is before every instant in a record.
     pub const EPOCH: Self = Self(0);
 
-    /// An instant from milliseconds since the epoch.
     pub const fn from_millis(epoch_ms: i64) -> Self {
         Self(epoch_ms)
     }
@@ -24,42 +23,42 @@ impl Timestamp {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded up: what a TTL attribute holds, so nothing is deleted early.
+    /// Whole seconds since the epoch, rounded up, for TTL attributes: so no item is deleted too early.
     pub const fn as_secs_ceil(self) -> i64 {
         self.0.div_euclid(1000) + if self.0.rem_euclid(1000) == 0 { 0 } else { 1 }
     }
 
-    /// This instant moved later; stays at the largest instant instead of overflowing.
+    /// This instant moved later. The result is at most the largest instant.
     #[must_use]
     pub fn plus(self, span: Millis) -> Self {
         Self(self.0.saturating_add(i64::try_from(span.as_u64()).unwrap_or(i64::MAX)))
     }
 
-    /// This instant moved earlier; stays at the smallest instant instead of overflowing.
+    /// This instant moved earlier. The result is at least the smallest instant.
     #[must_use]
     pub fn minus(self, span: Millis) -> Self {
         Self(self.0.saturating_sub(i64::try_from(span.as_u64()).unwrap_or(i64::MAX)))
     }
 
-    /// How long after `earlier` this instant is; zero when it is not after it.
+    /// How long after `earlier` this instant is; zero if it isn't after it.
     pub fn since(self, earlier: Self) -> Millis {
         Millis::new(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// RFC 3339 in UTC with milliseconds, as answers show it: `2026-01-31T12:00:00.250Z`.
+    /// RFC 3339 in UTC with milliseconds, as in answers: `2026-01-31T12:00:00.250Z`.
     pub fn to_rfc3339(self) -> String {
         DateTime::<Utc>::from_timestamp_millis(self.0)
             .unwrap_or(DateTime::<Utc>::MAX_UTC)
             .to_rfc3339_opts(SecondsFormat::Millis, true)
     }
 
-    /// Reads RFC 3339 with any offset; `None` when the text is not such an instant.
+    /// Reads RFC 3339 with any offset; `None` for any other text.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         DateTime::parse_from_rfc3339(text).ok().map(|instant| Self(instant.timestamp_millis()))
     }
 }
 
-/// The earliest of some instants that may each be absent.
+/// The earliest of the instants that are present.
 pub fn earliest(instants: impl IntoIterator<Item = Option<Timestamp>>) -> Option<Timestamp> {
     instants.into_iter().flatten().min()
 }

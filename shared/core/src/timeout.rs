@@ -1,4 +1,4 @@
-//! The four timeouts of a task and what each does when it expires.
+//! The four timeouts of a task, and the effect of each.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use crate::duration::Millis;
 /// Which of a task's timeouts expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TimeoutKind {
-    /// The deadline over all attempts, fixed at scheduling.
+    /// The deadline over all attempts, set at scheduling.
     #[serde(rename = "c")]
     ScheduleToClose,
-    /// Nobody claimed the attempt in time.
+    /// No worker claimed the attempt in time.
     #[serde(rename = "s")]
     ScheduleToStart,
-    /// The worker gave no sign of life in time.
+    /// The worker sent no heartbeat in time.
     #[serde(rename = "h")]
     Heartbeat,
     /// The attempt ran too long.
@@ -22,7 +22,7 @@ pub enum TimeoutKind {
 }
 
 impl TimeoutKind {
-    /// The name that answers and events use.
+    /// The name in answers and events.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ScheduleToClose => "schedule_to_close",
@@ -33,17 +33,17 @@ impl TimeoutKind {
     }
 }
 
-/// What a per-attempt timeout does to its task, or its step.
+/// The effect of a per-attempt timeout on its task or step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnTimeout {
-    /// Ends the attempt; another one follows while any are left.
+    /// Ends the attempt. Another one follows if any are left.
     #[default]
     #[serde(rename = "r")]
     Retry,
-    /// Ends the task or step as timed out, whatever attempts are left.
+    /// Ends the task or step as timed out, even if attempts are left.
     #[serde(rename = "t")]
     Terminal,
-    /// Ends the task or step as cancelled, which is never retried: `error_on_timeout: false` over HTTP, and Steep's
+    /// Ends the task or step as cancelled, without a retry: `error_on_timeout: false` over HTTP, and Steep's
     /// `errorOnTimeout: false`.
     #[serde(rename = "c")]
     Cancel,
@@ -54,18 +54,18 @@ pub enum OnTimeout {
 pub struct AttemptTimeout {
     #[serde(rename = "a")]
     pub after: Millis,
-    /// And then.
+    /// The effect when it expires.
     #[serde(rename = "o")]
     pub on_timeout: OnTimeout,
 }
 
-/// The timeout over all attempts. It is final whatever attempts remain.
+/// The timeout over all attempts. It ends the task even if attempts are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LifeTimeout {
-    /// How long from scheduling.
+    /// How long after scheduling.
     #[serde(rename = "a")]
     pub after: Millis,
-    /// Whether the task then counts as timed out; otherwise as cancelled.
+    /// Whether the task then counts as timed out. Otherwise it counts as cancelled.
     #[serde(rename = "e")]
     pub is_error: bool,
 }
@@ -79,7 +79,7 @@ pub struct Timeouts {
     /// Each attempt, from when it may start.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub schedule_to_start: Option<AttemptTimeout>,
-    /// Each attempt, from its claim and anew from each heartbeat.
+    /// Each attempt, from its claim and again from each heartbeat.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<AttemptTimeout>,
     /// Each attempt, from its claim.

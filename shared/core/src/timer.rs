@@ -1,61 +1,61 @@
-//! What travels through the queue of timers: when to look at a task again, and parts of a sweep.
+//! The messages of the timers' queue: timers, and requests to continue a sweep or a walk.
 //!
-//! Like hints they only help. One that is lost leaves its task to the next tick; one too many finds nothing to do.
+//! Like hints, they carry no state. If one is lost, the next tick finds the record. A duplicate has no effect.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{QueueName, RecordId};
 use crate::time::Timestamp;
 
-/// The version of the messages' format. Readers refuse another one.
+/// The version of the messages' format. Readers refuse every other version.
 const FORMAT: u8 = 1;
 
-/// A message of the queue of timers.
+/// A message of the timers' queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wake {
-    /// Look at one record.
+    /// Read one record.
     Timer(Timer),
-    /// Look at several records whose instants lie within a second, earliest first.
+    /// Read several records whose instants lie within one second, earliest first.
     Timers(Vec<Timer>),
     /// Sweep one shard.
     Sweep(Sweep),
-    /// Send the hints of what is parked in one shard.
+    /// Send the hints of the parked records of one shard.
     Resume(Resume),
-    /// Hand a shard's instants to timers.
+    /// Send timers for the instants of a shard.
     Handover(Handover),
 }
 
-/// An instant of a task or execution that somebody will see pass.
+/// An instant of a task or execution whose effect users can see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timer {
     #[serde(flatten)]
     pub record: RecordId,
-    /// When to look.
+    /// When to read the record.
     pub at: Timestamp,
-    /// The place in the due index that it stands for. If the task lies elsewhere by then, another timer or a tick
-    /// stands for it, and this one isn't sent on.
+    /// The due slot for which it was sent. If the record has another due slot when it arrives, another timer or a
+    /// tick is responsible, and this timer isn't sent again.
     pub due_at: Timestamp,
 }
 
-/// A shard with more in it than one tick could do.
+/// A shard with more due records than one tick could process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sweep {
     pub shard: u16,
-    /// The token of this sweep: it goes on only while the ticks' record has the same. Without one, the sweep begins
-    /// only if no other is under way.
+    /// The token of this sweep: it continues only while the tick's record has the same token. A sweep without a
+    /// token starts only if no other sweep is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
 }
 
-/// A part of a tick's slot, in one shard, that holds more instants than the tick hands over itself.
+/// The rest of a tick's slot in one shard, with more instants than the tick sends timers for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handover {
     pub shard: u16,
     pub from: Timestamp,
     /// The end of the slot.
     pub until: Timestamp,
-    /// Where in it to go on, as the store says it.
+    /// Where to continue in the slot: the store's page token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -65,24 +65,24 @@ pub struct Handover {
 pub struct Resume {
     pub queue: QueueName,
     pub shard: u16,
-    /// The resuming that it belongs to: a later one walks anew. Older builds don't say.
+    /// The resuming that it belongs to. A later resuming starts a new walk. Absent in messages of older builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// From which place in the due index on; all of it if absent.
+    /// The instant in the due index from which to continue; the beginning if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Timestamp>,
 }
 
-/// Why a message isn't one of these.
+/// Why a body isn't one of these messages.
 #[derive(Debug, thiserror::Error)]
 pub enum WakeError {
-    /// Not JSON of this shape. The text of the error says where, not what.
+    /// Not JSON of this shape. The error's text gives the position, never the content.
     #[error("not a timer: {category:?} error at line {line} column {column}", category = .0.classify(), line = .0.line(), column = .0.column())]
     Malformed(#[from] serde_json::Error),
-    /// Written by another version.
+    /// Written in another version.
     #[error("a timer of format {found}, where this build reads {FORMAT}")]
     UnknownFormat {
-        /// The version it claims.
+        /// The version in the message.
         found: u64,
     },
 }
@@ -95,7 +95,7 @@ struct Envelope<T> {
 }
 
 impl Wake {
-    /// Reads a message's body; an unknown version is refused before anything else is looked at.
+    /// Reads a message's body. An unknown version is refused before the rest is read.
     pub fn parse(body: &str) -> Result<Self, WakeError> {
         let Envelope { v, wake: serde::de::IgnoredAny } = serde_json::from_str(body)?;
         if v != u64::from(FORMAT) {
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::id::{ExecutionId, TaskId};
 
-    /// What deployed builds send each other.
+    /// Messages that deployed builds send to each other.
     const TIMER: &str = r#"{"v":1,"timer":{"task":"t-1","at":1767225600250,"due_at":1767225590000}}"#;
     const TURN_TIMER: &str =
         r#"{"v":1,"timer":{"execution":"e-1","at":1767225600250,"due_at":1767225590000}}"#;

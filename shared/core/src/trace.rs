@@ -1,7 +1,7 @@
-//! The trace that work belongs to, as callers and workers tell each other of it: W3C's trace context.
+//! The trace that work belongs to, as callers and workers pass it on: W3C's trace context.
 //!
-//! It is carried and never interpreted: no span is made here, so whoever gets it hears the caller's own words. A text
-//! that isn't one is ignored, as the recommendation asks for, and no error.
+//! It is passed on and never interpreted. No span is created here, so the next process receives exactly the caller's
+//! context. As the recommendation says, a text that isn't valid is ignored and is no error.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the stored form: the trace's id, the span's id, the flags.
+/// Bytes of the stored form: the trace id, the span id, the flags.
 const LEN: usize = 16 + 8 + 1;
 /// Characters of version 00: `00-`, 32 digits, `-`, 16 digits, `-`, 2 digits.
 const TEXT_LEN: usize = 55;
-/// The flags that mean something today: sampled, and a random trace id. Others must not be passed on.
+/// The flags that are defined today: sampled, and random trace id. Others must not be passed on.
 const KNOWN_FLAGS: u8 = 0b11;
 
-/// A trace, the span in it that caused the work, and whether it is recorded.
+/// A trace, the span in it that caused the work, and whether the trace is recorded.
 ///
-/// Records hold it as 34 characters of base64url, beside which nothing else need be read.
+/// Records contain it as 34 characters of base64url.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TraceContext([u8; LEN]);
 
 impl TraceContext {
-    /// Reads the value of a `traceparent` header: of version 00, or as much of a later one as that says. Upper case,
-    /// ids of nothing but zeros, and anything else that isn't allowed make it none.
+    /// Reads the value of a `traceparent` header of version 00. Of a later version it reads the fields that version
+    /// 00 has. `None` for upper case, ids of zeros only, and any other value that isn't allowed.
     pub fn parse(traceparent: &str) -> Option<Self> {
         let text = traceparent.trim_matches([' ', '\t']);
         let (known, rest) = text.split_at_checked(TEXT_LEN)?;
@@ -43,8 +43,8 @@ impl TraceContext {
         Self::new(bytes(trace)?, bytes(span)?, bytes::<1>(flags)?[0])
     }
 
-    /// Reads the value of AWS X-Ray's header, `Root=1-…;Parent=…;Sampled=1`. Without a parent there is no span to
-    /// carry, and it is none.
+    /// Reads the value of AWS X-Ray's header, `Root=1-…;Parent=…;Sampled=1`. `None` without a parent, because then
+    /// there is no span to pass on.
     pub fn parse_xray(header: &str) -> Option<Self> {
         let field = |name: &str| {
             let mut fields = header.split(';').filter_map(|field| field.trim().split_once('='));
@@ -72,13 +72,13 @@ impl TraceContext {
         format!("00-{trace}-{span}-{flags}")
     }
 
-    /// The trace's id: 32 hexadecimal digits.
+    /// The trace id: 32 hexadecimal digits.
     pub fn trace_id(&self) -> String {
         digits(&self.0[..16])
     }
 }
 
-/// Lower-case hexadecimal digits of exactly so many bytes.
+/// Reads exactly `N` bytes of lower-case hexadecimal digits.
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if text.len() != 2 * N || !text.bytes().all(is_digit) {
@@ -101,7 +101,7 @@ impl TryFrom<String> for TraceContext {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| "not base64url")?;
-        Ok(Self(bytes.try_into().map_err(|_| "of another length")?))
+        Ok(Self(bytes.try_into().map_err(|_| "of the wrong length")?))
     }
 }
 

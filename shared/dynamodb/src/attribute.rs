@@ -1,5 +1,5 @@
-//! The names of the attributes and indexes that the adapter itself adds to records. A record's own short names
-//! are those of its serialised form.
+//! The names of the attributes and indexes that the adapter itself adds to records. The short names of a record's own
+//! fields come from its serialised form.
 
 /// Partition key.
 pub(crate) const PK: &str = "pk";
@@ -10,24 +10,23 @@ pub(crate) const FORMAT: &str = "v";
 /// When the item may be deleted, in seconds since the epoch.
 pub(crate) const TTL: &str = "ttl";
 
-/// The index of what has to be looked at, and when.
+/// The index of due records: which record must be processed, and when.
 pub(crate) const DUE_INDEX: &str = "due";
-/// The part of that index, as text: a key of an index has one type for good.
+/// The shard in that index, as text: the type of an index key can't change.
 pub(crate) const DUE_SHARD: &str = "due_shard";
 /// The instant, in milliseconds since the epoch.
 pub(crate) const DUE_AT: &str = "due_at";
-/// What is due then.
 pub(crate) const DUE_KIND: &str = "due_kind";
 
-/// The index that operators' lists come from.
+/// The index for operators' lists.
 pub(crate) const LIST_INDEX: &str = "list";
-/// Which list, and which part of it.
+/// Which list, and which of its shards.
 pub(crate) const LIST_KEY: &str = "list_key";
-/// The place in it: an instant in milliseconds since the epoch.
+/// The position in it: an instant in milliseconds since the epoch.
 pub(crate) const LIST_AT: &str = "list_at";
 
-/// The names that a record's own serialised form gives to what conditions look at: a task's, and those that an
-/// execution has in common with it.
+/// The names of fields in a record's serialised form that conditions use: a task's fields, and those that an execution
+/// shares with a task.
 pub(crate) mod task {
     pub(crate) const ID: &str = "id";
     pub(crate) const DUE: &str = "due";
@@ -47,7 +46,7 @@ pub(crate) mod execution {
     pub(crate) const CLOSING: &str = "c";
 }
 
-/// The names in rows of other records; nonce and version are called as in a task.
+/// The names in rows of other records; nonce and version have the same names as in a task.
 pub(crate) mod row {
     pub(crate) const EXPIRES_AT: &str = "x";
     pub(crate) const BODY: &str = "body";

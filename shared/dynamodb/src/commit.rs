@@ -1,5 +1,4 @@
-//! Commits the writes of one decision, together or not at all, and finds out whether they had been committed
-//! before.
+//! Commits the writes of one decision, together or not at all, and finds out whether they were committed before.
 
 use aws_sdk_dynamodb::types::{
     CancellationReason, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
@@ -51,11 +50,11 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// An execution that is gone, closing or ended needs no wake: a failed condition is no error.
+    /// An execution that was deleted, is closing or has ended needs no wake: a failed condition is no error.
     async fn wake(&self, write: &Write) -> Result<(), StoreError> {
         match self.send(statement(write)?).await {
             Ok(()) => Ok(()),
-            // A record that this build can't read is no reason to be silent.
+            // A record that this build can't read is still an error.
             Err(Failure::Condition(old)) => match current(write, old.as_ref()) {
                 Some(Err(error)) => Err(error),
                 Some(Ok(_)) | None => Ok(()),
@@ -64,14 +63,14 @@ impl DynamoStore {
         }
     }
 
-    /// Keeps an item longer. If it is kept as long already, all is well. If there is none any more, there is nothing
-    /// to keep: refusing would leave its record unwritable for good.
+    /// Extends the retention of an item. A retention that is as long already is fine. So is a missing item: an error
+    /// would make its record unwritable for ever.
     async fn extend(&self, write: &Write) -> Result<(), StoreError> {
         match self.send(statement(write)?).await {
             Ok(()) => Ok(()),
             Err(Failure::Condition(old)) => {
                 if old.is_none_or(|old| old.is_empty()) {
-                    tracing::warn!("an item that was to be kept longer is gone");
+                    tracing::warn!("the retention of an item can't be extended: it was deleted");
                 }
                 Ok(())
             }
@@ -136,7 +135,7 @@ impl DynamoStore {
             .client
             .transact_write_items()
             .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            // The decision's own mark: a repetition within ten minutes is answered without being tried again.
+            // The decision's nonce: DynamoDB answers a repetition within ten minutes without executing it again.
             .set_client_request_token(writes.iter().find_map(|write| nonce(write)).map(token));
         for write in writes {
             let item = statement(write)?.in_transaction(&self.table).map_err(|error| unbuildable(&error))?;
@@ -162,8 +161,9 @@ impl DynamoStore {
         if let Some(verdict) = verdict(writes, reasons) {
             return verdict;
         }
-        // Another write of one of the items was under way. That says nothing of the records. So the write is repeated,
-        // which recognises one that was applied before; a new decision would take that for another caller's write.
+        // Another write of one of the items was in progress. That says nothing of the records. So the write is
+        // repeated, and recognises a write that was applied before; a new decision would take it for another caller's
+        // write.
         if has(reason::CONFLICT) || has(reason::THROUGHPUT) || has(reason::THROTTLING) {
             return Err(StoreError::Throttled);
         }
@@ -176,11 +176,10 @@ impl DynamoStore {
     }
 }
 
-/// What the failed conditions of a transaction come to; `None` if none failed.
+/// The result of the failed conditions of a transaction; `None` if none failed.
 ///
-/// One item with our nonce is enough: a transaction is applied whole, so all of it was, even where another
-/// item has been decided on since. (A place in the due index as wanted proves nothing here: others may have
-/// put it there.)
+/// One item with our nonce is enough: a transaction is applied as a whole, so all of it was, even if another item has
+/// been changed since. (A due slot that already is as wanted proves nothing here: another call may have written it.)
 fn verdict(writes: &[&Write], reasons: &[CancellationReason]) -> Option<Result<(), StoreError>> {
     let failed: Vec<(&Write, Option<&Item>)> = writes
         .iter()
@@ -194,8 +193,7 @@ fn verdict(writes: &[&Write], reasons: &[CancellationReason]) -> Option<Result<(
     (!failed.is_empty()).then(|| Err(conflict(failed)))
 }
 
-/// The conflict, with the first record that is there as it stands. One that can't be read is its own error, and a
-/// loud one.
+/// The conflict, with the first current record among the items. A record that can't be read is an error of its own.
 fn conflict<'a>(failed: impl IntoIterator<Item = (&'a Write, Option<&'a Item>)>) -> StoreError {
     match failed.into_iter().find_map(|(write, old)| current(write, old)) {
         None => StoreError::Conflict { current: None },
@@ -204,14 +202,13 @@ fn conflict<'a>(failed: impl IntoIterator<Item = (&'a Write, Option<&'a Item>)>)
     }
 }
 
-/// In which part of a commit a write is sent.
+/// When a write is sent, relative to the transaction of its commit.
 enum Part {
     /// Before the transaction, in which a payload of 100 KB would be billed twice. If the rest then fails, the payload
-    /// is kept longer than needed, which does no harm.
+    /// is kept longer than needed, which is harmless.
     Extension,
-    /// In the transaction.
     Decided,
-    /// After the transaction, so that the woken execution finds what it is woken for.
+    /// After the transaction, so that the woken execution finds the other writes.
     Wake,
 }
 

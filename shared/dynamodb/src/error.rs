@@ -1,4 +1,4 @@
-//! What can go wrong, told apart by the SDK's types and error codes, never by a message's text.
+//! Errors, classified by the SDK's types and error codes, never by a message's text.
 
 use aws_sdk_dynamodb::Error as SdkServiceError;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
@@ -7,18 +7,17 @@ use tickover_service::ports::StoreError;
 
 use crate::item::Item;
 
-/// Why the table could not be made ready.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// There is a table of this name, but it is another one. It was left as it is.
+    /// A table of this name exists, but with another schema. It wasn't changed.
     #[error("the table {table} exists and isn't Tickover's: {difference}")]
     Mismatch {
         table: String,
         /// What was expected and what was found.
         difference: String,
     },
-    /// It was still being made when patience ended. Trying again is safe.
+    /// It was still being created when the timeout passed. Trying again is safe.
     #[error("the table {table} is not ready yet")]
     NotReady { table: String },
     /// `DynamoDB` refused, or could not be reached.
@@ -31,18 +30,18 @@ pub enum TableError {
     },
 }
 
-/// Why a request wasn't carried out.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Its condition didn't hold; the item it failed on, if there is one.
+    /// Its condition failed; the item on which it failed, if there is one.
     Condition(Option<Item>),
-    /// The whole transaction was given up, for a reason at each write.
+    /// The whole transaction was cancelled, with a reason for each write.
     Cancelled(Vec<CancellationReason>),
     Store(StoreError),
 }
 
 impl Failure {
-    /// For requests that have no condition.
+    /// For requests without a condition.
     pub(crate) fn into_store_error(self) -> StoreError {
         match self {
             Self::Store(error) => error,
@@ -59,14 +58,14 @@ where
     fn from(error: SdkError<E>) -> Self {
         match error {
             SdkError::ServiceError(context) => answered(SdkServiceError::from(context.into_err())),
-            // No answer, or none that could be understood: it may or may not have been done.
+            // No answer, or an answer that couldn't be parsed: the request may have been carried out or not.
             unanswered => Self::Store(unavailable(chain(&unanswered))),
         }
     }
 }
 
-/// An error with its causes, down to "connection refused". Never its debug text: that would hold the answer's
-/// body, and with it payloads.
+/// An error with its causes, down to "connection refused". Never its debug text, which would contain the answer's body,
+/// and with it payloads.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
@@ -77,7 +76,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     told
 }
 
-/// What the service itself said.
+/// The failure for an error that `DynamoDB` returned.
 fn answered(error: SdkServiceError) -> Failure {
     let code = error.code().unwrap_or("an error without a code").to_owned();
     let told = match error.message() {
@@ -89,8 +88,8 @@ fn answered(error: SdkServiceError) -> Failure {
         SdkServiceError::TransactionCanceledException(cancelled) => {
             return Failure::Cancelled(cancelled.cancellation_reasons.unwrap_or_default());
         }
-        // Too much at once; or another write of the same item was under way, and the same one again will find out
-        // how it went.
+        // Too many requests at once, or another write of the same item was in progress: the same request, repeated,
+        // finds out whether it succeeded.
         SdkServiceError::TransactionConflictException(_)
         | SdkServiceError::ReplicatedWriteConflictException(_)
         | SdkServiceError::ProvisionedThroughputExceededException(_)
@@ -105,9 +104,9 @@ fn answered(error: SdkServiceError) -> Failure {
 }
 
 const NO_TABLE: &str = "there is no such table in this account and region: correct TICKOVER_TABLE, or deploy the stack \
-     that makes the table";
+     that creates the table";
 
-/// What to do about a refusal that isn't going to pass by itself.
+/// What an operator can do about a refusal that doesn't pass by itself.
 fn remedy(code: &str) -> Option<&'static str> {
     match code {
         "AccessDeniedException" => Some(
@@ -121,7 +120,7 @@ fn remedy(code: &str) -> Option<&'static str> {
         | "UnrecognizedClientException" => Some(
             "the credentials are wrong or no longer valid: renew them, and see that this machine's clock is right",
         ),
-        // Requests are made by this build alone, so what they don't fit is the table.
+        // Only this build makes the requests, so the table is wrong.
         "ValidationException" => Some(
             "the table has other keys or indexes than this build asks for: TICKOVER_TABLE must name a table of \
              Tickover's, brought up to date by deploying its stack",
@@ -130,12 +129,12 @@ fn remedy(code: &str) -> Option<&'static str> {
     }
 }
 
-/// A request that could not even be built: a fault of this crate's.
+/// A request that could not even be built: a bug in this crate.
 pub(crate) fn unbuildable(error: &BuildError) -> StoreError {
     unavailable(error.to_string())
 }
 
-/// The error for what may work later.
+/// The error for a request that may succeed later.
 pub(crate) fn unavailable(reason: String) -> StoreError {
     StoreError::Unavailable { reason }
 }

@@ -1,6 +1,6 @@
-//! A request to write one item: what to do, under which condition, with every name and value by placeholder.
+//! A request to write one item: an action and a condition, with a placeholder for every name and value.
 //!
-//! Which conditions those are is [`crate::write`]'s business.
+//! [`crate::write`] defines the conditions.
 
 use std::collections::HashMap;
 
@@ -23,17 +23,14 @@ pub(crate) struct Statement {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     Put(Item),
-    /// Change these attributes only.
-    Update {
-        key: Item,
-        expression: String,
-    },
+    Update { key: Item, expression: String },
 }
 
 /// Attributes by their placeholders.
 type Names = HashMap<String, String>;
 
-/// The names and values that expressions stand for. All names go through here: some are reserved words.
+/// The names and values behind the placeholders of expressions. All names need a placeholder, because some are reserved
+/// words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Placeholders {
     names: Names,
@@ -55,15 +52,15 @@ impl Placeholders {
         placeholder
     }
 
-    /// The names and the values, each unless there are none: an empty map is refused.
+    /// The names and the values; `None` instead of an empty map, which `DynamoDB` refuses.
     pub(crate) fn into_maps(self) -> (Option<Names>, Option<Item>) {
         let Self { names, values } = self;
         ((!names.is_empty()).then_some(names), (!values.is_empty()).then_some(values))
     }
 }
 
-/// The update that turns `before` into `after`, in the order of their names: the same change is always the same
-/// text, which a transaction's token relies on. `None` if there is no difference.
+/// The update that turns `before` into `after`, sorted by name: the same change is always the same text, which a
+/// transaction's token relies on. `None` if there is no difference.
 pub(crate) fn difference(before: &Item, mut after: Item, placeholders: &mut Placeholders) -> Option<String> {
     let mut names: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
     names.sort_unstable();
@@ -83,7 +80,7 @@ pub(crate) fn difference(before: &Item, mut after: Item, placeholders: &mut Plac
     (!clauses.is_empty()).then(|| clauses.join(" "))
 }
 
-/// `#name = :name`, for after a `SET`.
+/// `#name = :name`, for use after `SET`.
 pub(crate) fn assignment(name: &str, value: AttributeValue, placeholders: &mut Placeholders) -> String {
     format!("{} = {}", placeholders.name(name), placeholders.value(name, value))
 }
@@ -102,7 +99,7 @@ impl Statement {
         Self { action: Action::Update { key: key.attributes(), expression }, condition, placeholders }
     }
 
-    /// The same as a part of a transaction.
+    /// The same statement for a transaction.
     pub(crate) fn in_transaction(self, table: &str) -> Result<TransactWriteItem, BuildError> {
         let (names, values) = self.placeholders.into_maps();
         let all_old = ReturnValuesOnConditionCheckFailure::AllOld;

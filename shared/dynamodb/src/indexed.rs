@@ -1,4 +1,4 @@
-//! Which keys of the table and its indexes a write lies under: for counting how many writes each takes.
+//! The keys of the table and its indexes that a write touches: to count how many writes each key takes.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::decision::Write;
@@ -9,10 +9,10 @@ use crate::expression::Action;
 use crate::item::{Item, string};
 use crate::write::statement;
 
-/// All that the indexes have of a record beside its own key.
+/// The attributes of a record that the indexes have besides its own key.
 const HELD: [&str; 5] = [DUE_SHARD, DUE_AT, DUE_KIND, LIST_KEY, LIST_AT];
 
-/// What the indexes hold of a record.
+/// The attributes that the indexes have of a record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Indexed {
     attributes: Item,
@@ -25,33 +25,34 @@ pub struct Entry {
     pub key: String,
     /// Its sort key.
     at: AttributeValue,
-    /// What else it holds.
+    /// Its other attribute.
     rest: Option<AttributeValue>,
 }
 
 impl Entry {
-    /// Whether both have the same keys, whatever else they hold.
+    /// Whether both have the same keys, whatever their other attributes are.
     pub fn is_same_place(&self, other: &Self) -> bool {
         (&self.key, &self.at) == (&other.key, &other.at)
     }
 }
 
 impl Indexed {
-    /// The entry in the index of what is due.
+    /// The entry in the due index.
     pub fn due(&self) -> Option<Entry> {
         self.entry(DUE_SHARD, DUE_AT, Some(DUE_KIND))
     }
 
-    /// The entry in the index of lists.
+    /// The entry in the list index.
     pub fn list(&self) -> Option<Entry> {
         self.entry(LIST_KEY, LIST_AT, None)
     }
 
-    /// The table's partition key that a write goes to, and what the indexes hold of that record afterwards.
+    /// The table's partition key that a write changes, and the attributes that the indexes have of that record
+    /// afterwards.
     ///
     /// # Errors
     ///
-    /// If the record can't be made into an item.
+    /// If the record can't be serialised as an item.
     pub fn after(&self, write: &Write) -> Result<(String, Self), StoreError> {
         let statement = statement(write)?;
         let (_, values) = statement.placeholders.into_maps();

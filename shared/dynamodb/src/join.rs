@@ -1,4 +1,4 @@
-//! Items that count which places of a fan-out have ended.
+//! Items that count which steps of a fan-out have ended.
 
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
@@ -14,17 +14,17 @@ use crate::item::{Item, check_format, corrupt, seconds};
 use crate::key::Key;
 use crate::store::DynamoStore;
 
-/// Version of the items' format. Readers refuse another one and never rewrite it.
+/// Version of the items' format. Readers refuse any other version and never rewrite the item.
 const FORMAT: u8 = 1;
 /// What a failed condition costs at least.
 const FAILED_UNITS: f64 = 1.0;
 
 impl DynamoStore {
-    /// Adds a place to the item's set, which is made if need be: the set is as large as it has places, however
-    /// often each was added.
+    /// Adds a slot to the item's set, and creates the item if there is none. The size of the set is the number of its
+    /// slots, however often each was added.
     ///
     /// - `attribute_not_exists(pk)`: there is no item yet;
-    /// - `OR v = :format`: or one that this build knows.
+    /// - `OR v = :format`: or this build knows its format.
     pub(crate) async fn mark_place(
         &self,
         parent: &Parent,

@@ -1,4 +1,4 @@
-//! The sealed parts of journals, each an item beside its execution's record.
+//! The sealed segments of journals, each an item beside its execution's record.
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
@@ -12,10 +12,10 @@ use crate::item::{Item, check_format, corrupt, seconds, string};
 use crate::key::{Key, segment_key, segments_of_run};
 use crate::store::DynamoStore;
 
-/// Version of these items' formats. Readers refuse another one and never rewrite it.
+/// Version of these items' formats. Readers refuse any other version and never rewrite the item.
 const FORMAT: u8 = 1;
 
-/// The item of a segment. Built by hand, its entries one text: it is large, and is only ever read whole.
+/// The item of a segment. Built manually, with its entries as one text: it is large, and only ever read as a whole.
 fn of_segment(
     id: &ExecutionId,
     key: &SegmentKey,
@@ -42,7 +42,7 @@ fn to_segment(
     let what = || format!("segment {} of run {run} of execution {id}", key.number);
     check_format(item, FORMAT, &what())?;
     let body = string(item, field::BODY).ok_or_else(|| corrupt(format!("{} has no body", what())))?;
-    // As with records: what serde has to say may quote a payload.
+    // As with records: serde's message may quote a payload.
     let segment =
         serde_json::from_str(body).map_err(|_| corrupt(format!("{} isn't of its own format", what())))?;
     Ok((key, segment))
@@ -56,7 +56,7 @@ impl DynamoStore {
         segment: &Segment,
         expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        // No condition: the key is nobody else's, and repeated it writes the same.
+        // No condition: no other writer has the key, and a repeated write writes the same.
         self.put(of_segment(id, key, segment, expires_at)?).await
     }
 

@@ -1,4 +1,4 @@
-//! Every key of the table is made, and read back, here.
+//! Builds and parses every key of the table.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::execution::journal::SegmentKey;
@@ -18,7 +18,6 @@ const KEY: &str = "key";
 const TICK: &str = "tick";
 const CRON: &str = "cron";
 
-/// The sort key of every task.
 pub(crate) const TASK_SK: &str = TASK;
 
 /// An item's primary key.
@@ -37,16 +36,16 @@ impl Key {
         Self::of(EXECUTION, id.as_str())
     }
 
-    /// A segment lies beside its execution's record. The numbers are padded, so that the order of the keys is that
-    /// of the journal.
+    /// A segment has the partition key of its execution's record. The numbers are padded, so that the order of the keys
+    /// is that of the journal.
     pub(crate) fn segment(id: &ExecutionId, key: &SegmentKey) -> Self {
         let SegmentKey { incarnation, run, number, mark } = key;
         let run = segments_of_run(*incarnation, *run);
         Self { sk: format!("{run}{number:06}#{mark}"), ..Self::execution(id) }
     }
 
-    /// All places of one fan-out's item, of one run of one execution. Each item has a partition key of its own: one key
-    /// takes 1,000 writes a second, and all steps of a large fan-out may end in one.
+    /// The item of up to 100 slots of a fan-out in a run of an execution. Each item has its own partition key: one key
+    /// takes 1,000 writes a second, and all steps of a large fan-out may end within one second.
     pub(crate) fn join(parent: &Parent, slot: Slot) -> Self {
         let (Parent { execution, incarnation, run, .. }, Slot { label, item, .. }) = (parent, slot);
         Self { pk: format!("{JOIN}#{execution}#{incarnation}#{run}#{label}#{item}"), sk: JOIN.to_owned() }
@@ -68,7 +67,7 @@ impl Key {
         Self::of(CRON, id.as_str())
     }
 
-    /// There is one record of all ticks.
+    /// All ticks share one record.
     pub(crate) fn tick() -> Self {
         Self::of(TICK, "all")
     }
@@ -82,27 +81,27 @@ impl Key {
     }
 }
 
-/// The id in a task's partition key; `None` if it is another record's.
+/// The id in a task's partition key; `None` if it is another record's key.
 pub(crate) fn task_id(pk: &str) -> Option<TaskId> {
     TaskId::parse(suffix(pk, TASK)?).ok()
 }
 
-/// The id in an execution's partition key, which its segments have as well; `None` if it is another record's.
+/// The id in an execution's partition key, which its segments share; `None` if it is another record's key.
 pub(crate) fn execution_id(pk: &str) -> Option<ExecutionId> {
     ExecutionId::parse(suffix(pk, EXECUTION)?).ok()
 }
 
-/// What the sort keys of all segments of an incarnation begin with.
+/// The prefix of the sort keys of an incarnation's segments.
 pub(crate) fn segments_of(incarnation: Incarnation) -> String {
     format!("{SEGMENT}#{incarnation}#")
 }
 
-/// What the sort keys of a run's segments begin with.
+/// The prefix of the sort keys of a run's segments.
 pub(crate) fn segments_of_run(incarnation: Incarnation, run: u32) -> String {
     format!("{}{run:08}#", segments_of(incarnation))
 }
 
-/// The number and the mark in a sort key of that run; `None` if it is another record's.
+/// The number and the nonce in a segment's sort key of that run; `None` if it is another record's key.
 pub(crate) fn segment_key(sk: &str, incarnation: Incarnation, run: u32) -> Option<SegmentKey> {
     let rest = sk.strip_prefix(&segments_of_run(incarnation, run))?;
     let (number, mark) = rest.split_once('#')?;
@@ -110,12 +109,12 @@ pub(crate) fn segment_key(sk: &str, incarnation: Incarnation, run: u32) -> Optio
     Some(SegmentKey { incarnation, run, number, mark })
 }
 
-/// The name in a queue's partition key; `None` if it is another record's.
+/// The name in a queue's partition key; `None` if it is another record's key.
 pub(crate) fn queue_name(pk: &str) -> Option<QueueName> {
     QueueName::parse(suffix(pk, QUEUE)?).ok()
 }
 
-/// The id in a schedule's partition key; `None` if it is another record's.
+/// The id in a cron's partition key; `None` if it is another record's key.
 pub(crate) fn cron_id(pk: &str) -> Option<CronId> {
     CronId::parse(suffix(pk, CRON)?).ok()
 }

@@ -1,8 +1,8 @@
 //! The store port on `DynamoDB`: one table, every write conditional, every unit of capacity counted.
 //!
-//! Commands never reach this crate. It turns the writes of a decision into requests, and answers back into
-//! records and typed errors. It decides nothing about a task, reads no clock and builds no client: timeouts
-//! and the SDK's own retries belong to whoever builds that.
+//! Commands never reach this crate. It turns the writes of a decision into requests, and answers back into records and
+//! typed errors. It decides nothing about a task, reads no clock and builds no client: the caller that builds the
+//! client sets its timeouts and the SDK's own retries.
 
 pub mod error;
 pub mod indexed;

@@ -1,4 +1,4 @@
-//! Pages of the indexes and of the table: what is due, and what operators list.
+//! Pages of the indexes and of the table: due records, and operators' lists.
 
 pub(crate) mod cursor;
 pub(crate) mod list;
@@ -18,7 +18,7 @@ use crate::store::DynamoStore;
 use cursor::Walk;
 use list::List;
 
-/// Entries that one request asks for at most.
+/// The most entries that one request asks for.
 pub(crate) const LIMIT_MAX: usize = 1_000;
 
 impl DynamoStore {
@@ -62,7 +62,7 @@ impl DynamoStore {
         Ok(Page { items: ids.collect(), next })
     }
 
-    /// The latest started first.
+    /// Executions, latest start first.
     pub(crate) async fn execution_page(
         &self,
         workflow: &WorkflowName,
@@ -72,7 +72,7 @@ impl DynamoStore {
         self.list_ids(List::Executions(workflow), limit, cursor, execution_id).await
     }
 
-    /// Ids of schedules, in the order in which they were made.
+    /// Ids of crons, in the order of their creation.
     pub(crate) async fn cron_page(
         &self,
         limit: usize,
@@ -81,7 +81,6 @@ impl DynamoStore {
         self.list_ids(List::Crons, limit, cursor, cron_id).await
     }
 
-    /// The names of all queues that have a record.
     pub(crate) async fn queue_names(&self) -> Result<Vec<QueueName>, StoreError> {
         Ok(self.all_listed(List::Queues).await?.iter().filter_map(|pk| queue_name(pk)).collect())
     }
@@ -97,7 +96,7 @@ impl DynamoStore {
         Ok(Page { items: keys.iter().filter_map(|pk| id(pk)).collect(), next })
     }
 
-    /// All that a query finds, as many pages as it takes.
+    /// All items of a query, over as many pages as needed.
     pub(crate) async fn all_pages(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
         let mut start = None;
@@ -122,7 +121,6 @@ impl DynamoStore {
             .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
     }
 
-    /// A page of a shard of the due index.
     async fn page(
         &self,
         query: QueryFluentBuilder,
@@ -144,7 +142,7 @@ impl DynamoStore {
         Ok((output.items.unwrap_or_default(), next))
     }
 
-    /// A walk over the whole table. A page may hold few tasks or none, and not be the last.
+    /// A scan of the whole table. A page may have few tasks or none without being the last one.
     async fn walk(
         &self,
         limit: usize,
@@ -173,7 +171,7 @@ impl DynamoStore {
     }
 }
 
-/// An entry of the due index; `None` for records of another kind than those that this build knows.
+/// An entry of the due index; `None` for kinds of records that this build doesn't know.
 fn due_entry(item: &Item) -> Option<DueEntry> {
     let pk = string(item, PK)?;
     let task = || task_id(pk).map(RecordId::from);
@@ -182,13 +180,13 @@ fn due_entry(item: &Item) -> Option<DueEntry> {
     let queue = || queue_name(pk).map(RecordId::Queue);
     let record = task().or_else(execution).or_else(cron).or_else(queue)?;
     let due_at = Timestamp::from_millis(number(item, DUE_AT)?);
-    // A kind that only a newer build knows must not hide the entry, or the shard's other ones: reading the
-    // record will say what is wrong with it.
+    // A kind that only a newer build knows must not hide the entry, or other entries of the shard: to read the record
+    // shows the error.
     let kind = item.get(DUE_KIND).and_then(kind_named).unwrap_or(DueKind::Instant);
     Some(DueEntry { record, due_at, kind })
 }
 
-/// A limit as a request has it.
+/// A limit for a request, within its bounds.
 pub(crate) fn bounded(limit: usize) -> i32 {
     i32::try_from(limit.clamp(1, LIMIT_MAX)).unwrap_or(i32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Reads by key: one item, or a batch of them with all that a batch leaves undone.
+//! Reads by key: one item, or a batch, with repetitions for what `DynamoDB` leaves out of a batch.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -11,9 +11,9 @@ use crate::item::Item;
 use crate::key::Key;
 use crate::store::DynamoStore;
 
-/// Keys that `DynamoDB` takes in one batch.
+/// The most keys that `DynamoDB` takes in one batch.
 const BATCH_MAX: usize = 100;
-/// Times that a batch's rest is asked for again without any progress.
+/// How often the rest of a batch is requested again without any progress.
 const FRUITLESS_MAX: u32 = 5;
 const FIRST_WAIT_MS: u64 = 10;
 
@@ -21,7 +21,6 @@ const FIRST_WAIT_MS: u64 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Consistency {
     Strong,
-    /// Half the price.
     Eventual,
 }
 
@@ -47,7 +46,7 @@ impl DynamoStore {
         &self,
         keys: impl IntoIterator<Item = Key>,
     ) -> Result<Vec<Item>, StoreError> {
-        // A batch with the same key twice is refused.
+        // DynamoDB refuses a batch with the same key twice.
         let mut seen = HashSet::new();
         let keys = keys.into_iter().filter(|key| seen.insert(key.pk.clone()));
         let keys: Vec<Item> = keys.map(Key::attributes).collect();
@@ -58,8 +57,8 @@ impl DynamoStore {
         Ok(items)
     }
 
-    /// A batch may be answered in part: what is too large for one answer comes with the next, what was
-    /// throttled after a while.
+    /// Reads a batch that may be answered in part: items that are too large for one answer come with the next;
+    /// throttled items come after a wait.
     async fn read_batch(&self, mut keys: Vec<Item>, items: &mut Vec<Item>) -> Result<(), StoreError> {
         let mut fruitless = 0;
         while !keys.is_empty() {
@@ -77,7 +76,7 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// One request; returns the keys it left.
+    /// One request; returns the keys that were left out.
     async fn read_some(&self, keys: Vec<Item>, items: &mut Vec<Item>) -> Result<Vec<Item>, StoreError> {
         let wanted = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(true);
         let wanted = wanted.build().map_err(|error| unbuildable(&error))?;
@@ -97,7 +96,8 @@ impl DynamoStore {
     }
 }
 
-/// Anything up to twice as long each time: those who were refused together don't come back together.
+/// A random wait, up to a bound that doubles each time, so that callers that were refused together don't come back
+/// together.
 fn wait(fruitless: u32) -> Duration {
     let longest = FIRST_WAIT_MS << fruitless.min(FRUITLESS_MAX);
     Duration::from_millis(rand::random_range(0..=longest))

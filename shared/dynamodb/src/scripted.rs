@@ -1,4 +1,4 @@
-//! A store whose requests are recorded and answered from a script: for what no emulator can be made to say.
+//! A store whose requests are recorded and answered from a script: for answers that no emulator can be made to give.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::store::DynamoStore;
 
-/// What comes back for a request.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// Success, with this body.
@@ -76,7 +76,7 @@ impl HttpClient for Script {
     }
 }
 
-/// A client that is answered from a script.
+/// A client with answers from a script.
 pub(crate) fn client(answers: impl IntoIterator<Item = Answer>) -> (Client, Script) {
     let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
     let script = Script { answers, requests: Arc::default() };
@@ -91,7 +91,7 @@ pub(crate) fn client(answers: impl IntoIterator<Item = Answer>) -> (Client, Scri
     (Client::from_conf(config), script)
 }
 
-/// A store over the table `tasks` that is answered from a script.
+/// A store over the table `tasks` with answers from a script.
 pub(crate) fn store(answers: impl IntoIterator<Item = Answer>) -> (DynamoStore, Script) {
     let (client, script) = client(answers);
     (DynamoStore::new(client, "tasks"), script)

@@ -1,4 +1,4 @@
-//! The port, method by method: each maps its arguments to a request and the answer back.
+//! The store port, method by method: each maps its arguments to a request, and the answer back.
 
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
@@ -27,7 +27,7 @@ use crate::read::Consistency;
 use crate::usage::{Meter, Usage};
 use crate::write::statement;
 
-/// Records in a `DynamoDB` table, which [`crate::Table`] makes.
+/// Records in a `DynamoDB` table, which [`crate::Table`] creates.
 #[derive(Debug)]
 pub struct DynamoStore {
     pub(crate) client: Client,
@@ -36,15 +36,15 @@ pub struct DynamoStore {
 }
 
 impl DynamoStore {
-    /// A store over this table. Nothing is sent yet.
+    /// A store over this table. Sends nothing yet.
     ///
-    /// The client brings its own timeouts and retries (the SDK's standard mode will do): every write of this
-    /// store may be repeated.
+    /// The client has its own timeouts and retries (the SDK's standard mode is enough): every write of this store may
+    /// be repeated.
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         Self { client, table: table.into(), meter: Meter::default() }
     }
 
-    /// Writes a whole item, whatever there was.
+    /// Writes a whole item, without a condition.
     pub(crate) async fn put(&self, item: Item) -> Result<(), StoreError> {
         self.meter.request();
         let output = self
@@ -64,9 +64,9 @@ impl DynamoStore {
         &self.table
     }
 
-    /// The writes of prepared work as parts of a `TransactWriteItems` that the user's own code sends: one item each, in
-    /// their order. Each brings its condition and asks for the item that it fails on. Of the hundred that a transaction
-    /// can have, an execution takes one, and a task with an idempotency key takes two.
+    /// The writes of prepared work as items of a `TransactWriteItems` that the user's own code sends: one item each, in
+    /// their order. Each has its condition and asks for the item on which it fails. Of the hundred items that a
+    /// transaction can have, an execution takes one, and a task with an idempotency key takes two.
     pub fn transact_items(&self, writes: &[Write]) -> Result<Vec<TransactWriteItem>, StoreError> {
         writes
             .iter()
@@ -74,7 +74,7 @@ impl DynamoStore {
             .collect()
     }
 
-    /// What this store has used so far.
+    /// The capacity that this store has used so far.
     pub fn usage(&self) -> Usage {
         self.meter.usage()
     }
@@ -95,12 +95,12 @@ impl Store for DynamoStore {
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
-        // No condition: the key is nobody else's, and repeated it writes the same.
+        // No condition: no other writer has the key, and a repeated write writes the same.
         self.put(of_blob(at, body)).await
     }
 
     async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
-        // A payload never changes, so a stale read can only miss it: the cheap read first.
+        // A payload never changes, so a stale read can only miss it: the cheap read comes first.
         let cheap = self.read(Key::blob(id), Consistency::Eventual).await?;
         let item = match cheap {
             Some(item) => Some(item),
@@ -196,7 +196,7 @@ impl Store for DynamoStore {
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        // A stale answer only has something handed over twice.
+        // A stale answer only causes a repeated handover.
         self.read(Key::tick(), Consistency::Eventual).await?.map(to_tick).transpose()
     }
 

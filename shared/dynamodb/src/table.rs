@@ -1,5 +1,4 @@
-//! The one table: what it looks like, and how it comes to be. On AWS the infrastructure's template makes the
-//! same one.
+//! The one table: its schema, and how it is created. On AWS the infrastructure's template creates the same table.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use aws_sdk_dynamodb::types::{
 use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, LIST_AT, LIST_INDEX, LIST_KEY, PK, SK, TTL};
 use crate::error::TableError;
 
-/// Times that a table in the making is looked at: about a minute.
+/// How often a table that is being created is read: for about a minute.
 const LOOKS_MAX: u32 = 70;
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -34,11 +33,11 @@ const KEYS: [(&str, ScalarAttributeType); 6] = [
 /// Each index with its two keys.
 const INDEXES: [(&str, [&str; 2]); 2] = [(DUE_INDEX, [DUE_SHARD, DUE_AT]), (LIST_INDEX, [LIST_KEY, LIST_AT])];
 
-/// A table to be.
+/// A table to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     pub name: String,
-    /// Whether to keep its history for 35 days. Where that can't be had (emulators), it is left out.
+    /// Whether to keep its history for 35 days. Left out where it isn't available (emulators).
     pub point_in_time_recovery: bool,
 }
 
@@ -48,7 +47,7 @@ impl Table {
         Self { name: name.into(), point_in_time_recovery: false }
     }
 
-    /// Makes sure that the table is there and ready. Repeating it is harmless, and so are several at once.
+    /// Makes sure that the table exists and is ready. Repeated and concurrent calls are harmless.
     pub async fn create(&self, client: &Client) -> Result<(), TableError> {
         self.create_unless_there(client).await?;
         let description = self.wait_until_active(client).await?;
@@ -88,7 +87,7 @@ impl Table {
                         return Ok(table);
                     }
                 }
-                // A new table may not be known everywhere at once.
+                // A new table may not be visible everywhere at once.
                 Err(error)
                     if error
                         .as_service_error()
@@ -111,7 +110,7 @@ impl Table {
         let request = client.update_time_to_live().table_name(&self.name);
         match request.time_to_live_specification(specification).send().await {
             Ok(_) => Ok(()),
-            // Somebody else may have set it at the same moment.
+            // Another process may have set it at the same moment.
             Err(_) if self.is_expiring(client).await? => Ok(()),
             Err(error) => Err(self.failed("setting the time to live of", &error)),
         }
@@ -172,7 +171,7 @@ fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
     INDEXES
         .into_iter()
         .map(|(name, names)| {
-            // What is due is told apart without reading the record; a list needs the keys only.
+            // The kind of a due record is needed without reading the record; a list needs the keys only.
             let projection = if name == DUE_INDEX {
                 Projection::builder().projection_type(ProjectionType::Include).non_key_attributes(DUE_KIND)
             } else {
@@ -187,14 +186,14 @@ fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
         .collect()
 }
 
-/// Ready, its indexes included.
+/// Whether the table and its indexes are ready.
 fn is_active(table: &TableDescription) -> bool {
     let indexes = table.global_secondary_indexes().iter().map(GlobalSecondaryIndexDescription::index_status);
     table.table_status() == Some(&TableStatus::Active)
         && indexes.into_iter().flatten().all(|status| *status == IndexStatus::Active)
 }
 
-/// What a table lacks to be ours; more than that it may have.
+/// What a table lacks of this schema; it may have more.
 fn difference(table: &TableDescription) -> Option<String> {
     if let Some(difference) = wrong_keys("its key", table.key_schema(), [PK, SK]) {
         return Some(difference);

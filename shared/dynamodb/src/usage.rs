@@ -1,22 +1,22 @@
-//! What the store's calls cost, by `DynamoDB`'s own account of it.
+//! The capacity that the store's calls consumed, as `DynamoDB` reports it.
 
 use std::sync::{Mutex, PoisonError};
 
 use aws_sdk_dynamodb::types::ConsumedCapacity;
 
-/// Capacity used and calls made since the store was built. Only grows.
+/// Capacity used and requests made since the store was built. Only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Read units of the table and its indexes.
     pub read_units: f64,
-    /// Write units of the table and its indexes, as reported: those of [`Usage::failed_condition_units`] aren't.
+    /// Write units of the table and its indexes, as reported: without those of [`Usage::failed_condition_units`].
     pub write_units: f64,
-    /// Requests, the SDK's own repetitions not counted.
+    /// Requests, without the SDK's own retries.
     pub requests: u64,
-    /// Requests to write that were refused because a condition failed.
+    /// Write requests that were refused because a condition failed.
     pub failed_conditions: u64,
-    /// Write units that those cost, at least: `DynamoDB` bills them without reporting them. One for a single
-    /// write, two for each write of a transaction.
+    /// The write units that failed conditions cost at least: `DynamoDB` bills them without reporting them. One for a
+    /// single write, two for each write of a transaction.
     pub failed_condition_units: f64,
 }
 
@@ -34,7 +34,7 @@ impl Usage {
     }
 }
 
-/// Adds up what each answer says it cost.
+/// Adds up the reported consumption of each answer.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     used: Mutex<Usage>,
@@ -45,18 +45,18 @@ impl Meter {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request is about to be sent.
+    /// Counts a request that is about to be sent.
     pub(crate) fn request(&self) {
         self.change(|used| used.requests += 1);
     }
 
-    /// A read was answered.
+    /// Counts the consumption of a read.
     pub(crate) fn read<'a>(&self, consumed: impl IntoIterator<Item = &'a ConsumedCapacity>) {
         let units: f64 = consumed.into_iter().filter_map(|capacity| capacity.capacity_units).sum();
         self.change(|used| used.read_units += units);
     }
 
-    /// A write was answered. A transaction that is found done already reports reads instead.
+    /// Counts the consumption of a write. A transaction that was already applied reports reads instead.
     pub(crate) fn written<'a>(&self, consumed: impl IntoIterator<Item = &'a ConsumedCapacity>) {
         for capacity in consumed {
             let (read, write) = match (capacity.read_capacity_units, capacity.write_capacity_units) {
@@ -70,7 +70,7 @@ impl Meter {
         }
     }
 
-    /// A condition failed; that cost at least this much.
+    /// Counts a failed condition, which cost at least this much.
     pub(crate) fn condition_failed(&self, units: f64) {
         self.change(|used| {
             used.failed_conditions += 1;

@@ -1,7 +1,7 @@
-//! Each write of a decision as a statement: this is where the invariants become conditions.
+//! Each write of a decision as a statement: here the invariants become conditions.
 //!
-//! All conditions ask for the old item when they fail, so that a write whose answer was lost is recognised
-//! (by its nonce), and a conflict comes with the record as it stands.
+//! All conditions ask for the old item when they fail. So a write whose answer was lost is recognised by its nonce, and
+//! a conflict returns the current record.
 
 mod record;
 
@@ -45,15 +45,15 @@ pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
     }
 }
 
-/// Whether the item a condition failed on shows that this very decision had been written before.
+/// Whether the item on which a condition failed shows that this very decision was written before.
 pub(crate) fn is_ours(write: &Write, old: &Item) -> bool {
     nonce(write).is_some_and(|nonce| string(old, field::NONCE) == Some(nonce.to_string().as_str()))
 }
 
-/// Whether the item a condition failed on is already what the write would make of it.
+/// Whether the item on which a condition failed already is as the write would make it.
 ///
-/// Only a re-arming is told by its outcome: it leaves no nonce behind, or every hint of the record would be stale.
-/// That a tick beside this one wrote the same makes no difference.
+/// Only a re-arm is recognised by its result: it writes no nonce, or every hint of the record would be stale. It makes
+/// no difference if another tick wrote the same.
 pub(crate) fn is_as_wanted(write: &Write, old: &Item) -> bool {
     let (incarnation, to) = match write {
         Write::Rearm { task, to } => (task.incarnation, to),
@@ -76,7 +76,7 @@ pub(crate) fn is_as_wanted(write: &Write, old: &Item) -> bool {
         && string(old, DUE_KIND) == Some(to.kind.letter())
 }
 
-/// The mark of the decision that a write belongs to, where it leaves one.
+/// The nonce of the decision that a write belongs to, if the write stores one.
 pub(crate) fn nonce(write: &Write) -> Option<Nonce> {
     match write {
         Write::CreateTask { task, .. } => Some(task.nonce),
@@ -96,8 +96,8 @@ pub(crate) fn nonce(write: &Write) -> Option<Nonce> {
     }
 }
 
-/// The record in the item that a write's condition failed on; `None` if the write is of no record, or there was
-/// none. (Some emulators answer an empty item then.)
+/// The record in the item on which a write's condition failed; `None` if the write isn't of a record, or there was no
+/// record. (Some emulators return an empty item then.)
 pub(crate) fn current(write: &Write, old: Option<&Item>) -> Option<Result<Current, StoreError>> {
     let old = || old.filter(|old| !old.is_empty()).cloned();
     match write {
@@ -118,8 +118,8 @@ pub(crate) fn current(write: &Write, old: Option<&Item>) -> Option<Result<Curren
     }
 }
 
-/// - `attribute_not_exists(pk)`: nobody has used the key, or its record is deleted;
-/// - `OR non = :replaced`: or it is still the record that was found to stand for nothing any more.
+/// - `attribute_not_exists(pk)`: the key wasn't used, or its record is deleted;
+/// - `OR non = :replaced`: or it is still the record that was found to be no longer valid.
 fn put_key(record: &KeyRecord, replaces: Option<&KeyRecord>) -> Result<Statement, StoreError> {
     let mut with = Placeholders::default();
     let none = format!("attribute_not_exists({})", with.name(PK));
@@ -134,8 +134,8 @@ fn put_key(record: &KeyRecord, replaces: Option<&KeyRecord>) -> Result<Statement
     Ok(Statement::put(of_key(record)?, condition, with))
 }
 
-/// - `attribute_not_exists(pk)` for version 1: nobody has written a record of this queue;
-/// - `ver = :before` for later ones: nobody has since.
+/// - `attribute_not_exists(pk)` for version 1: this queue has no record;
+/// - `ver = :before` for later ones: the record hasn't changed since.
 fn put_queue(record: &QueueRecord) -> Result<Statement, StoreError> {
     let mut with = Placeholders::default();
     let condition = follows(record.version, &mut with);
@@ -149,7 +149,7 @@ fn put_tick(record: &TickRecord) -> Result<Statement, StoreError> {
     Ok(Statement::put(of_tick(record)?, condition, with))
 }
 
-/// - `attribute_not_exists(pk)` for the first: nobody has made a cron of this id;
+/// - `attribute_not_exists(pk)` for the first: there is no cron of this id;
 /// - `non = :replaced` for later ones: it is still the very record that was decided on.
 fn put_cron(record: &Cron, replaces: Option<Nonce>) -> Result<Statement, StoreError> {
     let mut with = Placeholders::default();
@@ -173,7 +173,7 @@ fn follows(version: u64, with: &mut Placeholders) -> String {
     }
 }
 
-/// - `attribute_exists(pk)`: an update would otherwise make an item that holds nothing but its expiry;
+/// - `attribute_exists(pk)`: otherwise an update would create an item with nothing but its expiry;
 /// - `AND ttl < :ttl`: a late write must not shorten what a later one has set.
 fn extend(key: Key, expires_at: Timestamp) -> Statement {
     let mut with = Placeholders::default();
@@ -182,7 +182,8 @@ fn extend(key: Key, expires_at: Timestamp) -> Statement {
     Statement::update(key, expression, format!("{exists} AND #{TTL} < :{TTL}"), with)
 }
 
-/// As for a payload, but without looking at the end it has; the record's own instant moves with the attribute that the store deletes by.
+/// As for a payload, but without the condition on the old expiry. The record's own instant changes together with the
+/// attribute by which the store deletes.
 fn extend_key(key: &Fingerprint, expires_at: Timestamp) -> Statement {
     let mut with = Placeholders::default();
     let condition = format!("attribute_exists({})", with.name(PK));

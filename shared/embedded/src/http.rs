@@ -1,6 +1,6 @@
-//! The HTTP server of a local system: who may call it, and how much of it one caller can take.
+//! The HTTP server of a local system: it checks who may call, and limits how much one caller can use.
 //!
-//! None of this is in a function's archive: on AWS, API Gateway or the function URL stands in front of the routes.
+//! None of this is in a function's archive: on AWS, API Gateway or the function URL does it.
 
 mod access;
 mod body;
@@ -13,18 +13,18 @@ use std::time::Duration;
 pub use access::{HostName, HostNameError};
 pub(crate) use connections::serve;
 
-/// How long a caller may be silent, and how much callers may take together.
+/// How long a caller may send nothing, and how much memory and how many connections callers may use together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Between a request's first byte and the end of its head.
+    /// Longest time between a request's first byte and the end of its head.
     pub head: Duration,
-    /// Between the end of a request's head and the end of its body.
+    /// Longest time between the end of a request's head and the end of its body.
     pub body: Duration,
-    /// Before the first byte of a connection's first request, and between two requests.
+    /// Longest time before the first byte of a connection's first request, and between two requests.
     pub idle: Duration,
-    /// Most connections at once; by default as many as the process's limit of open files leaves room for.
+    /// Most connections at once. By default, the limit of open files minus those kept for other uses.
     pub connections: Option<usize>,
-    /// Most bytes that large bodies may take together, from their heads until they are answered.
+    /// Most bytes that large bodies may use together, from the end of their heads to their answers.
     pub large_bodies_bytes: usize,
 }
 
@@ -33,7 +33,7 @@ impl Default for Bounds {
         Self {
             head: Duration::from_secs(10),
             body: Duration::from_secs(30),
-            // Longer than clients keep a connection, so that it is them who close it.
+            // Longer than clients keep an idle connection, so that the clients close it.
             idle: Duration::from_mins(2),
             connections: None,
             large_bodies_bytes: 64 * 1024 * 1024,

@@ -1,7 +1,7 @@
 //! `GET /metrics` of a local system, in Prometheus' text format.
 //!
-//! A process has one recorder: systems in the same process share what it holds. It is installed with the first
-//! server, so a system that serves nothing pays nothing.
+//! A process has one recorder, which all systems in it share. The first server installs it, so a system without a
+//! server has no cost.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -14,17 +14,18 @@ use axum::routing::get;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tickover_service::{Service, metric};
 
-/// How often single values are put into their buckets. Without this they would pile up where nothing scrapes.
+/// How often single values are moved to their buckets. Otherwise they would accumulate if the metrics are never
+/// scraped.
 const KEEP_EVERY: Duration = Duration::from_secs(5);
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The route, and the recorder behind it.
+/// The route and its recorder.
 pub(crate) fn router(service: Service) -> Router {
     recorder();
     Router::new().route("/metrics", get(scrape)).with_state(service)
 }
 
-/// Looks after the recorder until it is stopped.
+/// Maintains the recorder until it is stopped.
 pub(crate) async fn keep_forever() {
     let mut interval = tokio::time::interval(KEEP_EVERY);
     loop {
@@ -40,13 +41,13 @@ async fn scrape(State(service): State<Service>) -> Response {
         return (StatusCode::SERVICE_UNAVAILABLE, "this process records its metrics elsewhere\n")
             .into_response();
     };
-    // Gauges are read now; all else is counted as it happens.
+    // Gauges are read now. Other metrics are counted when they happen.
     service.observe_queues().await;
     service.observe_heartbeats();
     ([(header::CONTENT_TYPE, TEXT)], recorder.render()).into_response()
 }
 
-/// The process's recorder; none where the program around this one has installed another.
+/// The process's recorder, or none if the program has installed another one.
 fn recorder() -> Option<&'static PrometheusHandle> {
     static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     let install = || match install() {

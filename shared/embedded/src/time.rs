@@ -1,5 +1,5 @@
-//! What makes time pass in a local system: a tick once a minute, as the schedule on AWS brings it, and the consumer of
-//! the timers that come in between.
+//! The tick and the timers of a local system: a tick once a minute, as from the schedule on AWS, and a consumer of
+//! timers.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use tickover_service::memory::MemoryQueue;
 use tickover_service::ports::{Queue as _, Received};
 use tokio::sync::Semaphore;
 
-/// How long a tick, or a part of a sweep, may go on; the next one goes on where it stopped.
+/// How long a tick or a part of a sweep may run. The next one continues where it stopped.
 const BUDGET: Millis = Millis::from_secs(50);
-/// Longer than anything a timer leads to takes.
+/// Longer than the handling of any timer takes.
 const VISIBILITY: Millis = Millis::from_secs(60);
 const BATCH: usize = 10;
 const POLL: Millis = Millis::from_secs(20);
-/// Timers dealt with at once.
+/// Timers handled concurrently.
 const AT_ONCE: usize = 128;
-/// Times that a message is tried before it is dropped: there is no dead-letter queue here to look at.
+/// How often a message is tried before it is dropped: here is no dead-letter queue.
 const RECEIVES_MAX: u32 = 5;
 
-/// When ticks come.
+/// When ticks run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticks {
-    /// How far apart they are: once a minute, as on AWS, unless a test has reasons.
+    /// The time between two ticks: one minute as on AWS, except in some tests.
     pub every: Millis,
-    /// How long after its time each one comes. A schedule of AWS may be up to a minute late.
+    /// How late each tick is. A schedule on AWS may be up to a minute late.
     pub late: Millis,
 }
 
@@ -38,7 +38,7 @@ impl Default for Ticks {
 }
 
 impl Ticks {
-    /// The first tick after this one, or after now if that is later.
+    /// The first tick after `last`, or after `now` if that is later.
     fn next(self, last: Timestamp, now: Timestamp) -> Timestamp {
         let every = i64::try_from(self.every.as_u64().max(1)).unwrap_or(i64::MAX);
         let after = last.max(now.minus(self.late)).as_millis();
@@ -46,34 +46,34 @@ impl Ticks {
     }
 }
 
-/// Ticks for ever: at once, for what was missed while nothing ran, and then on time.
+/// Runs ticks forever: one at once, for what was missed while no process ran, and then on time.
 pub(crate) async fn tick_forever(service: Service, ticks: Ticks) {
     let mut scheduled_at = service.now();
     loop {
         let ticking = service.clone();
-        // In a task of its own: were it to panic, the server would otherwise go on without a clock.
+        // In a separate Tokio task: a panic here must not end the ticks.
         let tick = tokio::spawn(async move {
             let stop_at = ticking.now().plus(BUDGET);
             ticking.tick(scheduled_at, stop_at).await
         });
         match tick.await {
             Ok(Ok(report)) => tracing::debug!(?report, "tick"),
-            Ok(Err(error)) => tracing::warn!(%error, "tick failed; the next one goes on"),
-            Err(error) => tracing::error!(%error, "tick panicked; the next one goes on"),
+            Ok(Err(error)) => tracing::warn!(%error, "tick failed; the next one continues"),
+            Err(error) => tracing::error!(%error, "tick panicked; the next one continues"),
         }
         scheduled_at = ticks.next(scheduled_at, service.now());
         service.clock().sleep_until(scheduled_at.plus(ticks.late)).await;
     }
 }
 
-/// Takes timers as they come, for ever.
+/// Handles timers as they arrive, forever.
 pub(crate) async fn fire_forever(service: Service, queue: Arc<MemoryQueue>) {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let timers = QueueName::timers();
     loop {
         let received = match queue.receive(&timers, BATCH, VISIBILITY, POLL).await {
             Ok(received) => received,
-            // It is there for as long as the process is.
+            // The queue exists for as long as the process.
             Err(error) => {
                 return tracing::error!(%error, "no queue of timers: the tick alone enforces deadlines");
             }
@@ -94,12 +94,12 @@ async fn fire(service: &Service, queue: &MemoryQueue, message: Received) {
     match service.fire(&message.body, stop_at).await {
         Ok(fired) => tracing::trace!(?fired, "timer"),
         Err(error) if error.is_retryable() && message.receive_count < RECEIVES_MAX => {
-            return tracing::warn!(%error, "timer not dealt with; it comes again");
+            return tracing::warn!(%error, "timer not handled; it is delivered again");
         }
         Err(error) => tracing::error!(%error, "timer dropped"),
     }
     if let Err(error) = queue.delete(&QueueName::timers(), &message.receipt).await {
-        tracing::warn!(%error, "timer not deleted; it comes again and finds nothing to do");
+        tracing::warn!(%error, "timer not deleted; it is delivered again and has no effect");
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(ticks.next(at(61_500), at(61_500)), at(120_000));
         assert_eq!(ticks.next(at(120_000), at(120_000)), at(180_000));
         assert_eq!(ticks.next(at(120_000), at(500_000)), at(540_000));
-        // One that comes 40 s late stands for its own minute, and isn't skipped for its lateness.
+        // A tick that is 40 s late still counts for its own minute and isn't skipped.
         let late = Ticks { late: Millis::from_secs(40), ..ticks };
         assert_eq!(late.next(at(120_000), at(160_001)), at(180_000));
         assert_eq!(late.next(at(120_000), at(215_000)), at(180_000));

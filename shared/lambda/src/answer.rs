@@ -1,19 +1,20 @@
-//! How an invocation ends. A caller who gets an answer won't repeat the call; one who gets an error may, and
-//! Lambda itself repeats asynchronous invocations that fail. So what is an error is decided with care.
+//! How an invocation ends. A caller that gets an answer won't repeat the call. A caller that gets an error may repeat
+//! it, and Lambda itself repeats asynchronous invocations that fail. So errors are only for cases in which a repetition
+//! can help, or which are our own fault.
 
 use lambda_runtime::Diagnostic;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tickover_api::{Answer, Problem};
 
-/// Statuses from here on aren't the caller's doing.
+/// Statuses from here on are not the caller's fault.
 const SERVER_ERRORS: u16 = 500;
 
-/// An invocation that failed: the caller sees `errorType` and `errorMessage`.
+/// An invocation that failed. The caller gets it as `errorType` and `errorMessage`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Failure {
-    /// Stable, the `errorType`.
+    /// Stable; the `errorType`.
     pub code: &'static str,
     pub message: String,
 }
@@ -32,8 +33,8 @@ impl From<Failure> for Diagnostic {
 
 /// The answer to a direct invocation.
 ///
-/// A refusal is an answer as well, the problem document: repeating the call would change nothing. Only what may
-/// succeed later, or is our own fault, is an error of the invocation.
+/// A rejection is an answer too, as a problem document: repeating the call would change nothing. Only a failure that
+/// may succeed later, or that is our own fault, is an error of the invocation.
 pub fn of(outcome: Result<Answer, Problem>) -> Result<Box<RawValue>, Failure> {
     match outcome {
         Ok(answer) => Ok(answer.body),
@@ -42,9 +43,9 @@ pub fn of(outcome: Result<Answer, Problem>) -> Result<Box<RawValue>, Failure> {
     }
 }
 
-/// An answer of any other shape.
+/// An answer with any other JSON.
 pub fn json(answer: &impl Serialize) -> Result<Box<RawValue>, Failure> {
-    // Our own shapes always serialise.
+    // Our own types always serialise.
     to_raw_value(answer).map_err(|error| Failure { code: "internal", message: error.to_string() })
 }
 

@@ -1,4 +1,4 @@
-//! How AWS is reached: where from, with which credentials, and with how much patience.
+//! The connection to AWS: region, credentials, retries and timeouts.
 
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_config::retry::RetryConfig;
@@ -12,21 +12,21 @@ use tickover_service::skew::Skew;
 
 use crate::http::{Roots, measuring_client};
 
-/// Times the SDK sends a request, the first one included. The service repeats what is worth more patience.
+/// How often the SDK sends a request, including the first time. The service itself retries calls that need longer.
 const ATTEMPTS: u32 = 3;
-/// The wait between two of them, on average twice as long each time.
+/// The wait between two tries. On average it doubles each time.
 const BACKOFF: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
-/// One try of a request that answers at once.
+/// Timeout of one try of a request that is answered at once.
 const ATTEMPT: Duration = Duration::from_secs(4);
-/// All tries of it.
+/// Timeout of all its tries together.
 const OPERATION: Duration = Duration::from_secs(10);
-/// A long poll for messages takes up to 20 s, which is no fault.
+/// A long poll for messages takes up to 20 s, which is not a failure.
 const LONG_POLL_ATTEMPT: Duration = Duration::from_secs(25);
 const LONG_POLL_OPERATION: Duration = Duration::from_secs(30);
 
-/// From inside Lambda, which puts all there is to know into the environment. The SDK's own search would also ask
-/// files, containers and other services, and would bring the code for it into every function's archive.
+/// The configuration inside Lambda, where the environment has all that is needed. The SDK's own search would also read
+/// files and ask containers and other services, and its code would be in every function's archive.
 pub(crate) async fn in_lambda(environment: AwsEnvironment, skew: Arc<Skew>) -> SdkConfig {
     let roots = Roots::in_lambda(&environment);
     let credentials = SharedCredentialsProvider::new(EnvironmentVariableCredentialsProvider::new());
@@ -41,7 +41,7 @@ pub(crate) async fn in_lambda(environment: AwsEnvironment, skew: Arc<Skew>) -> S
         .build()
 }
 
-/// From any other place: whatever the SDK finds there.
+/// The configuration outside of Lambda: all that the SDK finds.
 pub(crate) async fn anywhere(environment: AwsEnvironment, skew: Arc<Skew>) -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest())
         .http_client(measuring_client(Roots::anywhere(&environment), skew))
@@ -51,7 +51,7 @@ pub(crate) async fn anywhere(environment: AwsEnvironment, skew: Arc<Skew>) -> Sd
         .await
 }
 
-/// A client for queues, whose polls may take their time.
+/// A client for queues, whose timeouts allow long polls.
 pub(crate) fn queues(aws: &SdkConfig) -> aws_sdk_sqs::Client {
     let timeouts = timeouts(LONG_POLL_ATTEMPT, LONG_POLL_OPERATION);
     let config = aws_sdk_sqs::config::Builder::from(aws).timeout_config(timeouts).build();

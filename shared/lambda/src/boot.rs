@@ -1,4 +1,4 @@
-//! The cold start: configuration, logs, one set of AWS clients, and the service over them.
+//! The cold start: configuration, logs, one set of AWS clients, and the service that uses them.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use crate::aws;
 use crate::metrics::Metrics;
 
-/// Where logs go below `info`, the crates that log whole requests are kept from it: payloads are never logged.
-/// The runtime's span with the request id is at `info`.
+/// When logs below `info` are on, these crates still log only at these levels: they would log whole requests, and
+/// payloads must never be logged. The runtime's span with the request id is at `info`.
 const PAYLOAD_LOGGERS: [(&str, LevelFilter); 2] =
     [("aws_", LevelFilter::WARN), ("lambda_", LevelFilter::INFO)];
-/// The crate that would log each value which a histogram has no room for: thousands, on a bad day.
+/// This crate would log each value for which a histogram has no space: thousands under load.
 const VALUE_LOGGER: (&str, LevelFilter) = ("metrics_cloudwatch_embedded", LevelFilter::OFF);
 
-/// Why endpoints for FIPS are refused, and what to do.
+/// Why FIPS endpoints are rejected, and what to do.
 const NO_FIPS: &str = "AWS_USE_FIPS_ENDPOINT (in an AWS profile: use_fips_endpoint) asks for endpoints for FIPS 140, but \
                        this program's own cryptography isn't a validated module: unset it";
 
-/// What a function works with, made once a cold start. Cheap to clone.
+/// What a function works with, created once in a cold start. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     /// The service over `DynamoDB` and SQS.
@@ -40,13 +40,13 @@ pub struct App {
 /// Why a function can't start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BootError {
-    /// The environment is not set up. Every problem is named.
+    /// The environment is invalid. The error lists every problem.
     #[error(transparent)]
     Environment(#[from] ConfigError),
 }
 
 impl BootError {
-    /// Stable, the `errorType` of the failed start.
+    /// Stable; the `errorType` of the failed start.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Environment(_) => "invalid_environment",
@@ -54,8 +54,8 @@ impl BootError {
     }
 }
 
-/// Reads the environment, sets up logs and metrics, and builds the service over AWS, reached from wherever this is.
-/// Outside of Lambda a clock may be wrong, so it is compared with AWS's before this returns.
+/// Reads the environment, sets up logs and metrics, and builds the service over AWS, outside of Lambda too. There the
+/// machine's clock may be wrong, so it is compared with AWS's before this returns.
 pub async fn app() -> Result<App, BootError> {
     let (app, store) = over(aws::anywhere).await?;
     if let Err(error) = store.tick_record().await {
@@ -64,7 +64,8 @@ pub async fn app() -> Result<App, BootError> {
     Ok(app)
 }
 
-/// Only the service, for a program that is no worker and no function: it keeps its own logs, metrics and panics.
+/// Builds only the service, for a program that is neither a worker nor a function: it has its own logs, metrics and
+/// panic hook.
 pub async fn service() -> Result<Service, BootError> {
     let (service, store) = connect(&Config::from_env()?, AwsEnvironment::from_env(), aws::anywhere).await?;
     if let Err(error) = store.tick_record().await {
@@ -73,7 +74,7 @@ pub async fn service() -> Result<Service, BootError> {
     Ok(service)
 }
 
-/// The same as [`app`] from inside Lambda. Reaches no network yet.
+/// The same as [`app`], but inside Lambda. It makes no network calls.
 pub(crate) async fn app_in_lambda() -> Result<App, BootError> {
     let (app, _) = over(aws::in_lambda).await?;
     Ok(app)
@@ -96,10 +97,10 @@ async fn over<F: Future<Output = SdkConfig>>(
     Ok((App { service, config: Arc::new(config), metrics }, store))
 }
 
-/// One set of AWS clients, and the service over them.
+/// Creates one set of AWS clients and the service over them.
 ///
-/// An endpoint for FIPS is refused: it is of use only if both ends encrypt with a validated module, and this end has
-/// none.
+/// FIPS endpoints are rejected: they are useful only if both ends use a validated cryptographic module, and this
+/// program has none.
 async fn connect<F: Future<Output = SdkConfig>>(
     config: &Config,
     environment: AwsEnvironment,
@@ -123,15 +124,15 @@ async fn connect<F: Future<Output = SdkConfig>>(
     Ok((Service::new(ports, config.limits.clone()), store))
 }
 
-/// A panic's place, in a line like any other. What it says may hold parts of a payload: a step's own is in the failure
-/// of its attempt.
+/// Logs where a panic happened, in the usual log format. The message isn't logged, because it may contain parts of a
+/// payload. A step's panic message is in the failure of its attempt.
 fn log_panic(location: Option<&Location<'_>>) {
     let location = location.map(ToString::to_string);
     tracing::error!(location, "panicked");
 }
 
-/// The directives asked for, without the noisy crates, and without those that log payloads where `debug` or `trace` is
-/// asked for. A directive that names such a crate still counts.
+/// The requested directives, plus directives that silence the noisy crate and, if `debug` or `trace` is requested, the
+/// crates that log payloads. A requested directive for such a crate still counts.
 fn without_noise(asked: &Targets) -> Targets {
     let levels = asked.iter().map(|(_, level)| level).chain(asked.default_level());
     let is_verbose = levels.max().is_some_and(|level| level > LevelFilter::INFO);

@@ -1,4 +1,4 @@
-//! What sort of event came: told from the marks that each of AWS's services leaves on its own.
+//! The kind of an event, recognised by the fields that each AWS service adds.
 
 use aws_lambda_events::sqs::SqsEvent;
 use serde::Deserialize;
@@ -11,20 +11,20 @@ use crate::answer::Failure;
 
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A body as over HTTP, sent by invoking the function directly.
+    /// A body as over HTTP, sent by a direct invocation.
     Invoke(Box<RawValue>),
     /// A batch of messages from an SQS queue.
     Messages(SqsEvent),
-    /// A schedule's instant came: from `EventBridge` Scheduler, with or without the input that we define, or
-    /// from a scheduled rule.
+    /// A schedule's event for this instant: from `EventBridge` Scheduler, with or without our own input, or from a
+    /// scheduled rule.
     Tick(Timestamp),
-    /// A schedule's event that doesn't say for which instant it came: which field should, and what is there.
+    /// A schedule's event without a valid instant: the field that should contain it, and what was found there.
     BadTick(&'static str, String),
-    /// Anything else that AWS sends, in words.
+    /// Any other event of AWS, described in words.
     Foreign(String),
 }
 
-/// Fields that direct invocations never have and others always do.
+/// Fields by which events of AWS differ from direct invocations.
 #[derive(Deserialize)]
 struct Marks<'a> {
     #[serde(borrow, rename = "Records")]
@@ -39,7 +39,7 @@ struct Marks<'a> {
 
 #[derive(Deserialize)]
 struct Record {
-    /// SNS writes it with a capital.
+    /// SNS writes it with a capital letter.
     #[serde(rename = "eventSource", alias = "EventSource", default)]
     source: String,
 }
@@ -52,16 +52,17 @@ struct BusEvent {
     time: Option<Box<RawValue>>,
 }
 
-/// Levels that an event may have: a body's, and some around it. Deeper ones aren't looked into.
+/// Levels of JSON that an event may have: those of a body and some around it. Deeper events aren't parsed here.
 const DEPTH_MAX: usize = 2 * JSON_DEPTH_MAX;
 
-/// As much of a field that is no instant as is shown.
+/// How many characters of an invalid instant are shown.
 const SHOWN_CHARS: usize = 40;
 
 impl Event {
-    /// Tells what came. Whatever bears no service's marks was sent directly.
+    /// Recognises an event. An event without a service's fields is a direct invocation.
     pub fn read(raw: Box<RawValue>) -> Self {
-        // The body's parser refuses what nests too deep. And serde would take an array for a struct of its elements.
+        // The body's parser rejects JSON that nests too deep. Serde would accept an array for a struct with as many
+        // fields.
         let is_too_deep = payload::depth(raw.get().as_bytes()) > DEPTH_MAX;
         if is_too_deep || !raw.get().trim_ascii_start().starts_with('{') {
             return Self::Invoke(raw);
@@ -82,7 +83,7 @@ impl Event {
         }
     }
 
-    /// The refusal of an event that a function doesn't take, given what it takes.
+    /// The error for an event that a function doesn't handle, with what the function expects.
     pub fn unexpected(&self, expected: &str) -> Failure {
         let found = match self {
             Self::Invoke(_) => "a direct invocation with another body",
@@ -102,7 +103,7 @@ impl Event {
             Some(other) => Self::Foreign(format!("records from {:?}", other.source)),
             None => match serde_json::from_str(event.get()) {
                 Ok(batch) => Self::Messages(batch),
-                // The message could quote the batch: its place in the text says enough.
+                // The parser's message could quote the batch, so only its position is shown.
                 Err(error) => Self::Foreign(format!(
                     "a malformed batch of SQS messages (line {} column {})",
                     error.line(),
@@ -124,7 +125,7 @@ impl Event {
         Self::tick("time", event.time.as_deref())
     }
 
-    /// A schedule's event, by the field that holds its instant.
+    /// A schedule's event, with the name of the field that contains its instant.
     fn tick(field: &'static str, value: Option<&RawValue>) -> Self {
         let Some(value) = value else { return Self::BadTick(field, "nothing".to_owned()) };
         let text: Option<String> = serde_json::from_str(value.get()).ok();

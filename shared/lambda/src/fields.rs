@@ -1,4 +1,4 @@
-//! The fields of a JSON object, each value as it was written: envelopes are taken off without reading payloads.
+//! The fields of a JSON object, with each value as raw text: envelopes are removed without parsing payloads.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use tickover_core::error::Reject;
 
-/// An object's fields, in order. Repeated ones are kept, so that the reader of the rest can refuse them.
+/// An object's fields, in order. Repeated fields are kept, so that the next parser can reject them.
 #[derive(Clone, Debug)]
 pub struct Fields(Vec<(String, Box<RawValue>)>);
 
 impl Fields {
-    /// Reads an object, unless it is too large or nests too deep. `path` names it in errors.
+    /// Reads an object. Rejects one that is too large or nests too deep. `path` names it in errors.
     pub fn read(path: &str, text: &str) -> Result<Self, Reject> {
         tickover_api::check(text.as_bytes())?;
         if !text.trim_ascii_start().starts_with('{') {
@@ -24,12 +24,12 @@ impl Fields {
         })
     }
 
-    /// Whether a field is there and isn't null.
+    /// Whether a field exists and isn't null.
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, value)| known == name && value.get() != "null")
     }
 
-    /// Takes a field out; `None` if it is absent or null.
+    /// Removes a field and returns it; `None` if it is absent or null.
     pub fn take(&mut self, name: &str) -> Result<Option<Box<RawValue>>, Reject> {
         let (mut taken, rest): (Vec<_>, Vec<_>) = self.0.drain(..).partition(|(known, _)| known == name);
         self.0 = rest;
@@ -37,14 +37,14 @@ impl Fields {
         if taken.is_empty() { Ok(value) } else { Err(Reject::field(name, "is given more than once")) }
     }
 
-    /// Takes a text out; `None` if it is absent or null.
+    /// Removes a text field and returns it; `None` if it is absent or null.
     pub fn take_text(&mut self, name: &str) -> Result<Option<String>, Reject> {
         let Some(value) = self.take(name)? else { return Ok(None) };
         let text = serde_json::from_str(value.get());
         text.map(Some).map_err(|_| Reject::field(name, "expected a string"))
     }
 
-    /// Puts a text in.
+    /// Adds a text field.
     pub fn put_text(&mut self, name: &str, text: &str) -> Result<(), Reject> {
         let value = to_raw_value(text).map_err(|error| Reject::field(name, error))?;
         self.0.push((name.to_owned(), value));
@@ -56,7 +56,7 @@ impl Fields {
         self.0.first().map(|(name, _)| name.as_str())
     }
 
-    /// What is left, as one object again.
+    /// The remaining fields as one object.
     pub fn to_json(&self) -> Result<Box<RawValue>, Reject> {
         to_raw_value(self).map_err(|error| Reject::field("body", error))
     }

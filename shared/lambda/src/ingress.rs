@@ -1,4 +1,4 @@
-//! The envelope of requests that come without a path to say what they are:
+//! The envelope of requests without a path that names the call:
 //! `{"v":1,"type":"task"|"complete"|"fail"|…,"body":{… as over HTTP …}}`.
 
 use serde_json::Number;
@@ -11,14 +11,14 @@ use tickover_service::Service;
 
 use crate::fields::Fields;
 
-/// The envelope's version. Another one may mean anything, so nothing more of it is read.
+/// The envelope's version. If it is another one, the rest of the envelope isn't read.
 const VERSION: u64 = 1;
-/// The fields that make an object an envelope; no body has any of them.
+/// The fields that make an object an envelope. No body has any of them.
 const ENVELOPE: [&str; 3] = ["v", "type", "body"];
-/// As much of an unknown type as is shown.
+/// How many characters of an unknown type are shown.
 const SHOWN_CHARS: usize = 40;
 
-/// What is asked for.
+/// The call that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Schedule a task: the body of `POST /v1/tasks`.
@@ -31,9 +31,9 @@ pub enum Kind {
     Complete,
     /// Report an error: the body of `POST /v1/tasks/{id}/fail`, with the `id` in it.
     Fail,
-    /// Report a sign of life: the body of `POST /v1/tasks/{id}/heartbeat`, with the `id` in it.
+    /// Send a heartbeat: the body of `POST /v1/tasks/{id}/heartbeat`, with the `id` in it.
     Heartbeat,
-    /// Give a task back: the body of `POST /v1/tasks/{id}/release`, with the `id` in it.
+    /// Release a task: the body of `POST /v1/tasks/{id}/release`, with the `id` in it.
     Release,
 }
 
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is about something that may be over by now: a worker's attempt, or an execution.
+    /// Whether it concerns an attempt or an execution that may have ended already.
     pub const fn may_be_late(self) -> bool {
         match self {
             Self::Task | Self::Execution => false,
@@ -60,27 +60,27 @@ impl Kind {
     }
 }
 
-/// What may come in at one place.
+/// The requests that are accepted at one place.
 #[derive(Clone, Copy, Debug)]
 pub struct Inlet {
-    /// The types that an envelope may have here.
+    /// The types of envelopes that are accepted here.
     pub kinds: &'static [Kind],
-    /// What a body without an envelope is here. Where that is allowed, an envelope needn't say its version.
+    /// The type of a body without an envelope. If that is allowed, an envelope needs no version.
     pub bare: Option<Kind>,
 }
 
-/// A request out of its envelope.
+/// A request without its envelope.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub kind: Kind,
-    /// The body as it was written, not looked into yet.
+    /// The body as raw text, not parsed yet.
     pub body: Box<RawValue>,
-    /// The trace that its transport named.
+    /// The trace that the transport named.
     pub trace: Option<TraceContext>,
 }
 
 impl Inlet {
-    /// Takes the envelope off.
+    /// Removes the envelope.
     pub fn read(&self, text: &str) -> Result<Request, Reject> {
         let mut fields = Fields::read("body", text)?;
         if let Some(kind) = self.bare
@@ -129,7 +129,7 @@ impl Inlet {
 }
 
 impl Request {
-    /// Does what is asked for.
+    /// Makes the call that is requested.
     pub async fn carry_out(&self, service: &Service) -> Result<Answer, Problem> {
         let whole = Call { body: self.body.get().as_bytes(), trace: self.trace };
         match self.kind {

@@ -1,6 +1,6 @@
-//! Tells Lambda why a function can't start, so that its caller is told, and not only the log.
+//! Reports to Lambda why a function can't start, so that the caller sees the error too, not only the log.
 //!
-//! The runtime crate has no call for it outside of snapshots; the request is one of HTTP's simplest.
+//! The runtime crate has a call for it only for snapshots. The request is a very simple HTTP request.
 
 use std::io;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::boot::BootError;
 /// Lambda's end of this connection is on the same machine.
 const BOUND: Duration = Duration::from_secs(2);
 
-/// Reports the error. Where that fails the log has it, so nothing more is done about it.
+/// Reports the error. If that fails, nothing more is done: the log has the error.
 pub(crate) async fn report(error: &BootError) {
     #[expect(clippy::disallowed_methods, reason = "where Lambda listens is no configuration of the service")]
     let Ok(address) = std::env::var("AWS_LAMBDA_RUNTIME_API") else { return };
     match timeout(BOUND, post(&address, error)).await {
         Ok(Ok(())) => {}
-        Ok(Err(failure)) => tracing::warn!(%failure, "Lambda not told of the failed start"),
-        Err(_) => tracing::warn!("Lambda not told of the failed start: no answer in {BOUND:?}"),
+        Ok(Err(failure)) => tracing::warn!(%failure, "the failed start couldn't be reported to Lambda"),
+        Err(_) => tracing::warn!("the failed start couldn't be reported to Lambda: no answer in {BOUND:?}"),
     }
 }
 
@@ -40,6 +40,6 @@ async fn post(address: &str, error: &BootError) -> io::Result<()> {
     );
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(request.as_bytes()).await?;
-    // The answer says nothing of use, but once it is here the report has been taken.
+    // The content of the answer isn't needed. Once its first byte is here, Lambda has received the report.
     stream.read(&mut [0; 1]).await.map(drop)
 }

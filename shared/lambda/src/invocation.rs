@@ -1,4 +1,4 @@
-//! From the start of the process to a handler's answer: what every function's `main` is made of.
+//! From the start of the process to a handler's answer: the common part of every function's `main`.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use crate::init_error;
 #[derive(Clone, Debug)]
 pub struct Invocation {
     pub event: Event,
-    /// When Lambda ends the function if it hasn't answered.
+    /// When Lambda kills the function if it hasn't answered.
     pub deadline_at: Timestamp,
 }
 
@@ -25,7 +25,7 @@ impl From<LambdaEvent<Box<RawValue>>> for Invocation {
     }
 }
 
-/// The cold start. Where it fails, every problem is logged and told to Lambda; all that is left to do is to end.
+/// The cold start. If it fails, every problem is logged and reported to Lambda, and the process should end.
 pub async fn prepare() -> Result<App, BootError> {
     let booted = boot::app_in_lambda().await;
     if let Err(error) = &booted {
@@ -35,8 +35,8 @@ pub async fn prepare() -> Result<App, BootError> {
     booted
 }
 
-/// Starts the function and serves until its sandbox ends. A wrong environment ends it at once: every problem is
-/// logged and told to Lambda, and the exit status isn't zero.
+/// Starts the function and serves until its sandbox ends. An invalid environment ends it at once: every problem is
+/// logged and reported to Lambda, and the exit status isn't zero.
 pub async fn start<S, F>(serve: S) -> ExitCode
 where
     S: FnOnce(App) -> F,
@@ -52,17 +52,17 @@ where
     }
 }
 
-/// Hands each event to the handler, and writes what was measured before its answer goes out. The runtime turns
-/// panics into errors of the invocation; what was measured until then goes out with the next.
+/// Passes each event to the handler, and writes the metrics before the answer is sent. The runtime turns panics into
+/// errors of the invocation. The metrics until then are written with the next invocation's.
 pub async fn serve<H, F>(app: App, handle: H) -> Result<(), lambda_runtime::Error>
 where
     H: Fn(App, Invocation) -> F,
     F: Future<Output = Result<Box<RawValue>, Failure>>,
 {
-    // Taken as raw JSON, so that the runtime has nothing to parse, and nothing to log when it can't.
+    // Events are read as raw JSON: the runtime then parses nothing, and can't log an event that it can't parse.
     let metrics = app.metrics;
     let service = service_fn(|event: LambdaEvent<Box<RawValue>>| {
-        // Large, and of no use to move about.
+        // The future is large: on the heap it needn't be moved.
         let answer = Box::pin(handle(app.clone(), event.into()));
         async move {
             let answer = answer.await;

@@ -1,7 +1,7 @@
-//! What the Lambda functions have in common: the cold start, the events they get, and how they answer.
+//! The common parts of the Lambda functions: the cold start, their events, and their answers.
 //!
-//! A function's `main.rs` names its handler and nothing else; its `handler.rs` turns an [`Event`] into calls of
-//! `tickover_api::calls`. This crate decides nothing about a task, and logs no event and no message's body.
+//! A function's `main.rs` only names its handler. Its `handler.rs` turns an [`Event`] into calls of
+//! `tickover_api::calls`. This crate decides nothing about a task, and logs neither events nor the bodies of messages.
 
 pub mod answer;
 pub mod boot;

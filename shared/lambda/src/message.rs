@@ -1,4 +1,4 @@
-//! One request that came by message. No caller waits for an answer, and the same message may come again.
+//! One request in a message. No caller waits for an answer, and SQS may deliver the same message several times.
 
 use aws_lambda_events::sqs::SqsMessage;
 use sha2::{Digest as _, Sha256};
@@ -11,11 +11,11 @@ use crate::fields::Fields;
 use crate::ingress::{Inlet, Kind, Request};
 use crate::sqs::MESSAGE_ID;
 
-/// Refusals of a report or an event that comes too late. They are final.
+/// The codes of final rejections of a report or an event that is too late.
 const TOO_LATE: [&str; 3] = ["lease_lost", "deadline_exceeded", "already_terminal"];
 
-/// Carries out what a message asks for. A report or an event that comes too late is logged and counts as done: to
-/// repeat it would not help, and neither would an operator who found it among the dead letters.
+/// Makes the call that a message requests. A report or an event that is too late is logged and counts as done: a retry
+/// would not help, and an operator could do nothing with it in the dead-letter queue.
 pub async fn take(service: &Service, inlet: &Inlet, message: SqsMessage) -> Result<(), Problem> {
     let trace = trace_of(&message);
     let id = message.message_id.unwrap_or_default();
@@ -38,15 +38,16 @@ pub async fn take(service: &Service, inlet: &Inlet, message: SqsMessage) -> Resu
     }
 }
 
-/// The trace that a message's attributes name: the sender's own in W3C's words, or what AWS X-Ray puts there.
+/// The trace in a message's attributes: the sender's own in W3C's format, or AWS X-Ray's.
 fn trace_of(message: &SqsMessage) -> Option<TraceContext> {
     let own = message.message_attributes.get("traceparent").and_then(|value| value.string_value.as_deref());
     let xray = || message.attributes.get("AWSTraceHeader").map(String::as_str);
     own.and_then(TraceContext::parse).or_else(|| xray().and_then(TraceContext::parse_xray))
 }
 
-/// SQS delivers a message at least once, so what has no name of its own (a task, an execution, an event) gets one
-/// from its message: the second delivery finds it. The text is part of the name because some emulators number their messages anew.
+/// SQS delivers a message at least once. So a request without an id (of a task, an execution or an event) gets one that
+/// is derived from its message: the second delivery finds the record of the first. The text is part of the id because
+/// some emulators repeat message ids.
 fn named_after_its_message(request: Request, message_id: &str, text: &str) -> Result<Request, Reject> {
     let field = match request.kind {
         Kind::Task | Kind::Execution => "id",
@@ -60,13 +61,13 @@ fn named_after_its_message(request: Request, message_id: &str, text: &str) -> Re
     if fields.has(field) || fields.has("idempotency_key") {
         return Ok(request);
     }
-    // A null stands for nothing, and the name must not be there twice.
+    // A null counts as absent, and the field must not occur twice.
     fields.take(field)?;
     fields.put_text(field, &name(message_id, text))?;
     Ok(Request { body: fields.to_json()?, ..request })
 }
 
-/// 128 bits in hexadecimal, the form of all ids that we choose.
+/// 128 bits in hexadecimal, the form of all ids that Tickover generates.
 fn name(message_id: &str, text: &str) -> String {
     let digest = Sha256::new().chain_update(message_id).chain_update([0]).chain_update(text).finalize();
     let bits = digest.iter().take(16).fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));

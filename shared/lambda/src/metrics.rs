@@ -1,13 +1,13 @@
-//! Metrics in `CloudWatch`'s embedded format: lines on standard output that it takes out of the log by itself.
+//! Metrics in `CloudWatch`'s embedded format: lines on standard output that `CloudWatch` extracts from the log.
 //!
-//! What is measured, and under which names, is `tickover_service::metric`'s to say. Here is only where it goes: the
-//! namespace `Tickover`, with the function's name as a dimension beside each metric's own labels, all of them
-//! bounded. Lines are written before an invocation is answered, because Lambda freezes the process after that, and
-//! while it goes on, so that a killed one loses little.
+//! `tickover_service::metric` defines the metrics and their names. This module only writes them: to the namespace
+//! `Tickover`, with the function's name as a dimension beside each metric's own labels, all of them bounded. Lines are
+//! written before an invocation is answered, because Lambda freezes the process after that. They are also written
+//! during the invocation, so that a killed process loses few of them.
 //!
-//! Counters are exact. Of a histogram the format takes 100 values a line, and the recorder keeps no more of each
-//! until they are written: of what comes faster, the rest is left out. A tick settles the most overdue first, so
-//! those it is that are seen.
+//! Counters are exact. The format takes 100 values of a histogram in a line, and the recorder keeps no more of each
+//! until they are written. If values come faster, the rest are left out. A tick processes the most overdue records
+//! first, so the largest values are kept.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -16,12 +16,12 @@ use metrics_cloudwatch_embedded::{Builder, Collector};
 use tickover_service::metric;
 
 const NAMESPACE: &str = "Tickover";
-/// The dimension that says whose they are.
+/// The dimension with the function's name.
 const FUNCTION: &str = "function";
-/// How often they are written while an invocation goes on: with 100 values at a time, a thousand a second.
+/// How often metrics are written during an invocation: with 100 values at a time, a thousand a second.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// The process's metrics. Without a recorder (another one was there first) it does nothing.
+/// The process's metrics. If another recorder was installed before, it does nothing.
 #[derive(Clone, Copy)]
 pub struct Metrics(Option<&'static Collector>);
 
@@ -45,7 +45,7 @@ impl Metrics {
         }
     }
 
-    /// Writes what has been measured since the last time.
+    /// Writes what was measured since the last call.
     pub fn flush(self) {
         let Some(collector) = self.0 else { return };
         let mut lines = Lines::default();
@@ -55,7 +55,7 @@ impl Metrics {
     }
 }
 
-/// Lines for standard output, all written at once: in pieces, others' could come between.
+/// Lines for standard output, all written at once: in pieces, lines of other writers could come between.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -71,7 +71,7 @@ impl Write for Lines {
 
 impl Drop for Lines {
     fn drop(&mut self) {
-        // For the recorder's own flushes: there is no caller to return an error to.
+        // For the recorder's own flushes: there is no caller that could handle an error.
         drop(self.flush());
     }
 }

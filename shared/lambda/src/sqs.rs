@@ -1,4 +1,4 @@
-//! Batches of SQS messages: each is taken by itself, and only those that failed go back to their queue.
+//! Batches of SQS messages: each message is handled separately, and only those that failed return to their queue.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -12,13 +12,13 @@ use tickover_core::time::Timestamp;
 
 use crate::boot::App;
 
-/// The name of a log field: the message's id in SQS.
+/// The log field with the message's id in SQS.
 pub const MESSAGE_ID: &str = "message.id";
 
-/// Takes each message, `at_once` of them together, and names those that failed in the answer: they reappear, and
-/// in the end reach the dead-letter queue. Why is logged here; what was in them never is.
+/// Handles the messages, `at_once` of them concurrently, and lists those that failed in the answer. They become visible
+/// again, and in the end go to the dead-letter queue. The reason is logged here; the content never is.
 ///
-/// The event source must be set to report batch item failures.
+/// The event source must be configured to report batch item failures.
 pub async fn each<T, F>(batch: SqsEvent, at_once: usize, take: T) -> SqsBatchResponse
 where
     T: Fn(SqsMessage) -> F,
@@ -27,7 +27,7 @@ where
     answer(failures(batch.records, at_once, take).await)
 }
 
-/// Takes each message, as [`each`] does: the ids of those that failed.
+/// Handles the messages as [`each`] does, and returns the ids of those that failed.
 pub async fn failures<T, F>(messages: Vec<SqsMessage>, at_once: usize, take: T) -> Vec<String>
 where
     T: Fn(SqsMessage) -> F,
@@ -38,21 +38,21 @@ where
     failed.into_iter().flatten().collect()
 }
 
-/// The answer that names these messages as failed.
+/// The answer that lists these messages as failed.
 pub fn answer(failures: Vec<String>) -> SqsBatchResponse {
     let mut response = SqsBatchResponse::default();
     response.set_failures(failures);
     response
 }
 
-/// How often a message has been received, this time included.
+/// How often a message has been received, including this time.
 pub fn receives(message: &SqsMessage) -> u32 {
     let count = message.attributes.get("ApproximateReceiveCount");
     count.and_then(|count| count.parse().ok()).unwrap_or(1)
 }
 
-/// Hides messages until an invocation ends, after which another worker may have those that weren't done with. The
-/// queue alone would hide them for longer: its visibility has to exceed the function's timeout.
+/// Sets the messages' visibility timeout to the end of the invocation, so that another worker can then receive those
+/// that weren't handled. The queue's own visibility timeout is longer: it has to exceed the function's timeout.
 pub async fn hide_until_over(app: &App, messages: &[SqsMessage], deadline_at: Timestamp) {
     let mut by_queue: BTreeMap<&QueueName, Vec<String>> = BTreeMap::new();
     for message in messages {
@@ -63,21 +63,21 @@ pub async fn hide_until_over(app: &App, messages: &[SqsMessage], deadline_at: Ti
     let left = deadline_at.since(app.service.now());
     for (queue, receipts) in by_queue {
         if let Err(error) = app.service.hide_messages(queue, &receipts, left).await {
-            // They come back when the queue's own visibility is over.
-            tracing::warn!(queue = %queue, %error, "messages stay hidden for longer than need be");
+            // They become visible when the queue's own visibility timeout has passed.
+            tracing::warn!(queue = %queue, %error, "messages stay hidden for longer than necessary");
         }
     }
 }
 
-/// The queue that a message is of: its ARN and the queue's URL end in the same name.
+/// The queue of a message: its ARN and the queue's URL end in the same name.
 fn queue_of<'a>(app: &'a App, message: &SqsMessage) -> Option<&'a QueueName> {
     let name = message.event_source_arn.as_deref()?.rsplit(':').next()?;
     let is_its = |url: &str| url.trim_end_matches('/').rsplit('/').next() == Some(name);
     app.config.queues.iter().find(|(_, url)| is_its(url)).map(|(queue, _)| queue)
 }
 
-/// The message's id if it failed. One without an id makes Lambda take the whole batch for failed, which is the
-/// best that can be said of it.
+/// The message's id if it failed. If the id is missing, Lambda treats the whole batch as failed, which is the safest
+/// result.
 async fn one<T, F>(message: SqsMessage, take: &T) -> Option<String>
 where
     T: Fn(SqsMessage) -> F,
@@ -89,8 +89,8 @@ where
     let (code, reason, again) = match &taken {
         Ok(Ok(())) => return None,
         Ok(Err(problem)) => (problem.code(), problem.for_logs(), problem.is_retryable()),
-        // The others of its batch have done nothing wrong.
-        Err(_) => ("internal", "a panic, which the line above tells of".to_owned(), false),
+        // A panic must not fail the other messages of the batch.
+        Err(_) => ("internal", "a panic; see the log line before this one".to_owned(), false),
     };
     tracing::warn!({ MESSAGE_ID } = id, code, reason, again, receives, "message failed");
     Some(id)

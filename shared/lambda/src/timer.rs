@@ -1,4 +1,4 @@
-//! Messages from the queue of timers.
+//! Messages of the queue of timers.
 
 use aws_lambda_events::sqs::SqsMessage;
 use tickover_api::Problem;
@@ -9,10 +9,10 @@ use tickover_service::{Service, ServiceError};
 
 use crate::sqs::MESSAGE_ID;
 
-/// Does what a timer has come for, or sweeps what it was sent to sweep, until `stop_at` at the latest.
+/// Does what a timer is for, or continues the sweep that it names, until `stop_at` at the latest.
 ///
 /// A message that can't be read fails: a newer build may have sent it. So it stays in the queue until that build is
-/// back, or goes to the dead letters. Its task loses nothing: the next tick finds it.
+/// back, or goes to the dead-letter queue. Its task loses nothing: the next tick finds it.
 pub async fn take(service: &Service, message: SqsMessage, stop_at: Timestamp) -> Result<(), Problem> {
     let body = message.body.unwrap_or_default();
     let fired = service.fire(&body, stop_at).await.map_err(problem)?;

@@ -1,14 +1,14 @@
-//! The text between an attribute's parentheses: a name, then keys, each with the value it takes.
+//! Parses the text between an attribute's parentheses: a name, then keys with their values.
 
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Error, Ident, LitStr, Path, Result, Token, parenthesized};
 
-/// An attribute's arguments as they were written.
+/// An attribute's arguments, not yet checked.
 pub(crate) struct Attribute {
-    /// The name that comes first.
+    /// The name, which comes first.
     pub(crate) name: Option<LitStr>,
-    /// All else, in order.
+    /// The keys, in order.
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Entry {
     pub(crate) value: Value,
 }
 
-/// What a key was given.
+/// The value of a key.
 pub(crate) enum Value {
     /// `key`
     Nothing,
@@ -37,7 +37,7 @@ enum Argument {
 }
 
 impl Attribute {
-    /// Reads the arguments; `keys` lists the known ones for errors.
+    /// Parses the arguments. `keys` has the known keys, for errors.
     pub(crate) fn read(tokens: proc_macro2::TokenStream, keys: &[&str]) -> Result<Self> {
         let arguments = Punctuated::<Argument, Token![,]>::parse_terminated.parse2(tokens)?;
         let mut attribute = Self { name: None, entries: Vec::new() };

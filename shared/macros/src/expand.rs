@@ -1,6 +1,6 @@
-//! The code that becomes of an attribute and its function.
+//! Generates the code for an attribute and its function.
 //!
-//! Everything is named by its full path, so that nothing depends on what a user's file imports.
+//! All names are full paths, so that the code doesn't depend on the imports of a user's file.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -13,7 +13,7 @@ use tickover_core::timeout::OnTimeout;
 use crate::function::{Function, Passed, Returned, Role};
 use crate::options::{Place, StepOptions, WorkflowOptions};
 
-/// A function that makes the step, a type that is the step, and the step's code inside of the latter.
+/// Generates a function that makes the step, a type for the step, and the step's code.
 pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let options = StepOptions::read(arguments)?;
     let function = Function::read(item, Role::Step)?;
@@ -31,7 +31,7 @@ pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
     let (output, error) = (returned.output(), returned.error());
     let names: Vec<_> = arguments.iter().map(|argument| &argument.name).collect();
     let types: Vec<_> = arguments.iter().map(|argument| &argument.ty).collect();
-    // One argument travels as itself, several as a tuple, none as the unit.
+    // One argument is sent as itself, several as a tuple, none as the unit.
     let (input, input_type) = match (names.as_slice(), types.as_slice()) {
         ([name], [ty]) => (quote!(#name), quote!(#ty)),
         _ => (quote!((#(#names),*)), quote!((#(#types),*))),
@@ -76,9 +76,9 @@ pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
     })
 }
 
-/// How a step's code is called.
+/// The call of a step's code.
 struct Attempt {
-    /// The types of its states, if it has any.
+    /// The method that lists its states, if it has any.
     states: Option<TokenStream>,
     attempt: TokenStream,
 }
@@ -111,7 +111,7 @@ fn attempt(function: &Function) -> Attempt {
     Attempt { states, attempt }
 }
 
-/// A constant that is the workflow, with its code inside.
+/// Generates a constant for the workflow, with its code inside.
 pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let options = WorkflowOptions::read(arguments)?;
     let function = Function::read(item, Role::Workflow)?;
@@ -130,7 +130,7 @@ pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<Toke
         },
     );
     let on_failure = options.on_failure.as_ref().map(|handler| {
-        // Given a type, so that a handler that doesn't fit is shown beside what it should be.
+        // The type is written out, so that the compiler shows a handler that doesn't fit beside the expected type.
         let handler_input = (!input.is_empty()).then(|| quote!(#input_type,));
         let handler = quote_spanned! {handler.span()=>
             let handler: fn(::tickover::Ctx, #handler_input ::tickover::Cause) -> _ = #handler;
@@ -170,8 +170,8 @@ pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<Toke
     })
 }
 
-/// The user's function as it was written, under a name of its own: the old one means the step or the workflow,
-/// inside of the function as well.
+/// The user's function, under another name: the original name means the step or the workflow, also inside of the
+/// function.
 fn code(function: &Function) -> TokenStream {
     let Function { attributes, block, .. } = function;
     let mut signature = function.signature.clone();
@@ -201,7 +201,7 @@ impl Returned {
         self.part(self.error.as_ref(), "Error")
     }
 
-    /// A type that is written down, or the compiler's answer to what an alias has in that place.
+    /// A type that the source names, or a projection that the compiler resolves for an alias.
     fn part(&self, written: Option<&Type>, part: &str) -> TokenStream {
         if let Some(written) = written {
             return quote!(#written);
@@ -245,7 +245,7 @@ fn step_options(options: &StepOptions) -> TokenStream {
     }
 }
 
-/// A policy that was read from a short form.
+/// The code for a policy that was read from a short form.
 fn retry(policy: &RetryPolicy) -> TokenStream {
     let retries = match policy.max_attempts {
         MaxAttempts::Limited(attempts) => attempts.get() - 1,
@@ -281,13 +281,13 @@ fn workflow_settings(options: &WorkflowOptions) -> TokenStream {
     quote!(#execution_timeout #run_timeout #on_failure_timeout #queue #patches #on_drift)
 }
 
-/// A length of time that may be absent, in the code that is made.
+/// The code for an optional duration.
 fn span(span: Option<Millis>) -> TokenStream {
     let ms = span.map(Millis::as_u64);
     optional(ms.map(|ms| quote!(::tickover::__private::Millis::new(#ms))))
 }
 
-/// The same for any value.
+/// The code for any optional value.
 fn optional(value: Option<TokenStream>) -> TokenStream {
     value.map_or_else(
         || quote!(::core::option::Option::None),

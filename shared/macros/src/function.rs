@@ -1,4 +1,4 @@
-//! The function under an attribute: what it has to look like, and its parts.
+//! The function with an attribute: checks its form and splits it into its parts.
 
 use quote::ToTokens as _;
 use syn::ext::IdentExt as _;
@@ -8,53 +8,53 @@ use syn::{
     ReturnType, Signature, Type, TypeImplTrait, TypeReference, Visibility,
 };
 
-/// What a function is to become; errors speak of it.
+/// What the attribute makes of a function. Errors name it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Step,
     Workflow,
 }
 
-/// A function that can become one.
+/// A function that was checked.
 pub(crate) struct Function {
-    /// Its documentation, which goes to what users see.
+    /// Its documentation, which the public item gets.
     pub(crate) docs: Vec<Attribute>,
-    /// The conditions under which it is compiled, which hold for all that is made of it.
+    /// Its `cfg` attributes, which all generated items get.
     pub(crate) conditions: Vec<Attribute>,
-    /// Whatever else it carries, which stays with its code.
+    /// Its other attributes, which stay with its code.
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) visibility: Visibility,
     pub(crate) signature: Signature,
     pub(crate) block: Block,
-    /// A workflow's context is no argument.
+    /// The arguments, without a workflow's context.
     pub(crate) arguments: Vec<Argument>,
-    /// These and the states between them.
+    /// The arguments and the states, in the order of the parameters.
     pub(crate) passed: Vec<Passed>,
     pub(crate) returned: Returned,
 }
 
 /// An argument.
 pub(crate) struct Argument {
-    /// The name it is passed on under.
+    /// The name that the generated code uses.
     pub(crate) name: Ident,
     pub(crate) ty: Type,
 }
 
-/// What a step's code is called with, in its order.
+/// A parameter of a step's function, in order.
 pub(crate) enum Passed {
     /// An argument.
     Argument(Ident),
-    /// A state of this type, which its worker has for it.
+    /// A state of this type, from the worker.
     State(Box<Type>),
 }
 
 /// What a function returns.
 pub(crate) struct Returned {
-    /// The whole.
+    /// The whole type.
     pub(crate) ty: Type,
-    /// What is in `Ok`, where it can be read off.
+    /// The type in `Ok`, if the source names it.
     pub(crate) output: Option<Type>,
-    /// What is in `Err`, where it can be read off.
+    /// The type in `Err`, if the source names it.
     pub(crate) error: Option<Type>,
 }
 
@@ -68,7 +68,7 @@ impl Role {
 }
 
 impl Function {
-    /// Takes a function apart, or says what it has to look like.
+    /// Parses and checks a function. An error says what it has to look like.
     pub(crate) fn read(tokens: proc_macro2::TokenStream, role: Role) -> Result<Self> {
         let span = tokens.clone();
         let mut item: ItemFn =
@@ -99,21 +99,21 @@ impl Function {
         })
     }
 
-    /// The name it is known by where its attribute gives none.
+    /// The name if the attribute gives none.
     pub(crate) fn name(&self) -> String {
         self.signature.ident.unraw().to_string()
     }
 }
 
-/// A workflow is a constant of the function's name, and a pattern that is a constant's name is no new variable: the
-/// compiler's words about that would speak of types that the author has never heard of.
+/// Refuses variables with the workflow's name. A workflow is a constant with the function's name, and a pattern with a
+/// constant's name is no new variable. The compiler's own error would name types that the author doesn't know.
 fn check_names(item: &ItemFn) -> Result<()> {
     let mut bound = Bound { name: &item.sig.ident, found: None };
     bound.visit_item_fn(item);
     bound.found.map_or(Ok(()), Err)
 }
 
-/// Looks for variables that are called like the workflow.
+/// Finds variables with the workflow's name.
 struct Bound<'a> {
     name: &'a Ident,
     found: Option<Error>,
@@ -167,7 +167,7 @@ fn read_arguments(signature: &mut Signature, role: Role) -> Result<(Vec<Argument
     let states: Vec<_> = signature.inputs.iter_mut().map(take_state).collect();
     let signature = &*signature;
     for (index, (argument, state)) in signature.inputs.iter().zip(states).enumerate() {
-        // A receiver has been refused already.
+        // `check_signature` has refused a receiver already.
         let FnArg::Typed(argument) = argument else { continue };
         if let Some(attribute) = state {
             passed.push(Passed::State(Box::new(read_state(&attribute, &argument.ty, role)?)));
@@ -192,14 +192,14 @@ fn read_arguments(signature: &mut Signature, role: Role) -> Result<(Vec<Argument
     }
 }
 
-/// Takes the attribute `#[state]` off an argument.
+/// Removes the attribute `#[state]` from an argument.
 fn take_state(argument: &mut FnArg) -> Option<Attribute> {
     let FnArg::Typed(argument) = argument else { return None };
     let place = argument.attrs.iter().position(|attribute| attribute.path().is_ident("state"))?;
     Some(argument.attrs.remove(place))
 }
 
-/// The type of the state that an argument stands for.
+/// The type of the state behind an argument.
 fn read_state(attribute: &Attribute, ty: &Type, role: Role) -> Result<Type> {
     if attribute.meta.require_path_only().is_err() {
         let message = "`#[state]` stands alone: its argument's type says which state it is";
@@ -240,7 +240,7 @@ fn no_context(place: impl quote::ToTokens, signature: &Signature) -> Error {
     Error::new_spanned(place, message)
 }
 
-/// An argument's own name, so that editors show it; patterns get a number.
+/// An argument's own name, so that editors show it. Patterns get a number.
 fn argument_name(pattern: &Pat, index: usize) -> Ident {
     match pattern {
         Pat::Ident(pattern) if pattern.subpat.is_none() => pattern.ident.clone(),
@@ -254,7 +254,7 @@ fn check_owned(ty: &Type, role: Role) -> Result<()> {
     borrowed.found.map_or(Ok(()), Err)
 }
 
-/// Looks for what can't be stored.
+/// Finds types that can't be stored.
 struct Borrowed {
     found: Option<Error>,
     a: &'static str,
@@ -304,18 +304,19 @@ impl Returned {
             return Err(Error::new_spanned(ty, message));
         };
         check_error(ty, segment, role)?;
-        // Only a `Result` has its types in the known places; an alias of another name may have them anywhere.
+        // Only a type named `Result` has its types in known positions. An alias with another name may have them
+        // anywhere.
         let mut types = if segment.ident == "Result" { types_in(segment) } else { Vec::new() }.into_iter();
         let (output, error) = (types.next(), types.next());
         Ok(Self { ty: (**ty).clone(), output, error })
     }
 }
 
-/// Crates whose errors hold whatever they are given, which nobody can write down and read again.
+/// Crates whose errors contain any error and can't be deserialised.
 const OPAQUE_ERRORS: [&str; 3] = ["anyhow", "color_eyre", "eyre"];
 
-/// Refuses errors that can't be stored, with what to write instead: the compiler's own words would be about a trait
-/// that isn't implemented for somebody else's type.
+/// Refuses errors that can't be stored, and says what to write instead. The compiler's own error would be about a
+/// missing trait of a type from another crate.
 fn check_error(ty: &Type, result: &PathSegment, role: Role) -> Result<()> {
     let types = types_in(result);
     let of_crate =

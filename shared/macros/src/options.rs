@@ -1,4 +1,5 @@
-//! What attributes say, with every text read by the rules of the core: what compiles here is accepted there.
+//! The options of attributes. Every text is checked by the rules of the core, so what compiles here is accepted at run
+//! time.
 
 use proc_macro2::TokenStream;
 use syn::{Error, Ident, LitStr, Path, Result};
@@ -30,10 +31,10 @@ const WORKFLOW_KEYS: &[&str] =
 const RETRY_FORMS: &str = "none, fixed(retries, delay), exponential(retries, base) or \
                            exponential(retries, base, max_delay)";
 
-/// The shortest timeout of an execution, a run, or what runs on failure.
+/// The shortest timeout of an execution, a run, or `on_failure`.
 const WORKFLOW_TIMEOUT_MIN: Millis = Millis::from_secs(1);
 
-/// What the attribute of a step says.
+/// The options of a step's attribute.
 #[derive(Default)]
 pub(crate) struct StepOptions {
     pub(crate) name: Option<LitStr>,
@@ -54,13 +55,13 @@ pub(crate) enum Place {
     /// In the workflow's worker.
     #[default]
     Inline,
-    /// On any worker, on the workflow's queue.
+    /// On any worker of the workflow's queue.
     Anywhere,
-    /// On any worker, on this queue.
+    /// On any worker of this queue.
     Queue(LitStr),
 }
 
-/// What the attribute of a workflow says.
+/// The options of a workflow's attribute.
 #[derive(Default)]
 pub(crate) struct WorkflowOptions {
     pub(crate) name: Option<LitStr>,
@@ -90,7 +91,7 @@ impl StepOptions {
                 "on_timeout" => options.on_timeout = on_timeout(entry)?,
                 "remote" => {
                     entry.alone()?;
-                    // A queue says more, wherever it stands.
+                    // A queue has precedence, before or after this key.
                     if matches!(options.place, Place::Inline) {
                         options.place = Place::Anywhere;
                     }
@@ -109,7 +110,7 @@ impl StepOptions {
         Ok(options)
     }
 
-    /// What makes no sense without another key, or beside one.
+    /// Refuses a key that needs another key, or contradicts one.
     fn check_pairs(&self, entries: &[Entry]) -> Result<()> {
         let is_final = self.is_per_attempt && self.timeout.is_some();
         for Entry { key, .. } in entries {
@@ -167,7 +168,7 @@ impl WorkflowOptions {
     }
 }
 
-/// A key that the list of known ones has and the reading of it doesn't.
+/// The error for a key that is in the list of known keys, but isn't read here.
 fn unread(key: &Ident) -> Error {
     Error::new(key.span(), format!("`{key}` has no meaning yet"))
 }
@@ -210,7 +211,7 @@ fn workflow_timeout(entry: &Entry, which: &str) -> Result<Millis> {
 fn retry(entry: &Entry) -> Result<RetryPolicy> {
     let text = entry.text("exponential(3, 2s)")?;
     RetryPolicy::parse(&text.value()).map_err(|error| {
-        // What is wrong with the whole is said by the list of what there is.
+        // If the whole text is wrong, the list of policies says enough.
         let problem = if error.found == text.value() {
             String::new()
         } else {
@@ -243,7 +244,7 @@ fn stops_on_drift(entry: &Entry) -> Result<bool> {
         "stop" => Ok(true),
         other => {
             let message = format!(
-                "`{other}` is nothing that can be done about drift: it is `stop` (wait for an operator) or `go_on`"
+                "`{other}` is not an option for drift: it is `stop` (wait for an operator) or `go_on`"
             );
             Err(Error::new(text.span(), message))
         }

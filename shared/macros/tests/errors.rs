@@ -1,7 +1,7 @@
-//! What the compiler says to those who write an attribute or its function wrongly. Each file under `errors`
-//! doesn't compile; beside it is what is said.
+//! The compiler's errors for wrong attributes and functions. Each file under `errors` doesn't compile. The `.stderr`
+//! file beside it has the expected errors.
 //!
-//! It stands here and not with the other tests, because what those need would be built once more for it.
+//! This test is here and not with the other tests, because `trybuild` would build the dependencies of those once more.
 
 #[test]
 fn mistakes_are_told_at_compile_time_with_what_to_write_instead() {

@@ -1,4 +1,4 @@
-//! The import, run through in a time of its own: prints its timeline.
+//! Runs the import in virtual time and prints its timeline.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! The order, run through in a time of its own: prints its timeline.
+//! Runs an order in virtual time and prints its timeline.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! The survey, run through in a time of its own: prints its timeline.
+//! Runs the survey in virtual time and prints its timeline.
 
 use std::io::Write as _;
 

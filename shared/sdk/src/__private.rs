@@ -1,4 +1,4 @@
-//! What the code that the attributes generate refers to. Nobody else should.
+//! What the code that the attributes generate uses. No other code should use it.
 
 use std::num::NonZeroU32;
 
@@ -13,7 +13,7 @@ use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
 pub use crate::step::{Attempt, Fallible, LinkedStep, StateType, States, step_of};
 pub use crate::workflow::boxed;
 
-/// A retry policy as the attribute has read it from a short form: every delay in milliseconds.
+/// A retry policy that the attribute has read from a short form. All delays are in milliseconds.
 pub fn retry(
     retries: u32,
     delay_ms: u64,

@@ -1,9 +1,9 @@
-//! Steps that keep their thread: code that waits without giving way, or computes for long, stands in the way of
-//! whatever else its worker does on that thread.
+//! Detects steps that block their thread: a step that waits without `await`, or computes for long, delays everything
+//! else that its worker runs on that thread.
 //!
-//! A thread of its own looks at what is being polled, since a runtime whose threads are all kept can't say so itself.
-//! It names the step. From then on steps of that name, whatever their index, are polled where others can take over the
-//! rest of the thread's work, if the runtime has several threads.
+//! A separate thread checks the steps that are being polled, because a runtime whose threads are all blocked can't
+//! report that itself. It logs the name of the step. From then on, steps with this name (with any index) are polled so
+//! that other threads take over the rest of the thread's work, if the runtime has several threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -16,22 +16,22 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// How long a step may keep its thread before that is told.
+/// How long a step may block its thread before that is reported.
 const LONG: Duration = Duration::from_secs(5);
 
-/// What looks after this process's steps.
+/// The watch of this process.
 pub(crate) fn watch() -> &'static Watch {
     static WATCH: OnceLock<Watch> = OnceLock::new();
     WATCH.get_or_init(|| Watch::new(LONG, Told::log))
 }
 
-/// What is told of a step.
+/// A report about a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Told {
     step: String,
-    /// How long it has kept its thread by now.
+    /// How long it has blocked its thread so far.
     kept: Duration,
-    /// Whether it has given way.
+    /// Whether the poll has ended.
     is_over: bool,
 }
 
@@ -39,19 +39,19 @@ impl Told {
     fn log(&self) {
         let (step, seconds) = (self.step.as_str(), self.kept.as_secs());
         if self.is_over {
-            tracing::warn!(step, seconds, "the step has given way to others");
+            tracing::warn!(step, seconds, "the step no longer blocks its thread");
             return;
         }
         tracing::error!(
             step,
             seconds,
-            "the step keeps its thread and doesn't give way to others: run what blocks in \
+            "the step blocks its thread: run blocking code in \
              `tokio::task::spawn_blocking`, and await that"
         );
     }
 }
 
-/// Watches steps being polled.
+/// Watches steps that are being polled.
 pub(crate) struct Watch {
     inner: Arc<Inner>,
 }
@@ -68,11 +68,11 @@ struct Inner {
 struct Polls {
     next: u64,
     under_way: BTreeMap<u64, Polled>,
-    /// Names of steps that have kept their thread.
+    /// The names of steps that have blocked their thread.
     blocking: BTreeSet<String>,
 }
 
-/// A poll under way.
+/// A poll in progress.
 struct Polled {
     step: Arc<str>,
     since: Instant,
@@ -109,8 +109,8 @@ impl Inner {
         self.some_block.load(Ordering::Relaxed) && self.lock().blocking.contains(family(step))
     }
 
-    /// Looks at all that is being polled. After a pause as long as that the whole process stood still, as it does
-    /// between two invocations of a Lambda function: what was being polled begins anew.
+    /// Checks all polls in progress. With `stood_still`, the time since the last check is so long that the process was
+    /// frozen, like a Lambda function between two invocations: the time of each poll starts again.
     fn look(&self, stood_still: bool) {
         let mut told = Vec::new();
         let mut polls = self.lock();
@@ -142,23 +142,23 @@ impl Watch {
         let watched = Arc::downgrade(&inner);
         let watching = std::thread::Builder::new().name("tickover-watch".to_owned());
         if let Err(error) = watching.spawn(move || look_after(&watched, long / 4)) {
-            tracing::warn!(%error, "no thread to watch for steps that block");
+            tracing::warn!(%error, "can't start the thread that detects blocking steps");
         }
         Self { inner }
     }
 
-    /// The same future, watched while it is polled.
+    /// Wraps a future so that its polls are watched.
     pub(crate) fn over<'a, T>(&self, step: &str, future: BoxFuture<'a, T>) -> Watched<'a, T> {
         Watched { watch: Arc::clone(&self.inner), step: Arc::from(step), future }
     }
 }
 
-/// What many of a kind have in common, such as `page[3]` and `page[4]`.
+/// The common name of steps such as `page[3]` and `page[4]`.
 fn family(step: &str) -> &str {
     step.split_once('[').map_or(step, |(family, _)| family)
 }
 
-/// Looks again and again, as long as anybody may be watched.
+/// Checks periodically, until the watch is dropped.
 fn look_after(watched: &Weak<Inner>, pause: Duration) {
     let mut looked = Instant::now();
     loop {
@@ -169,14 +169,14 @@ fn look_after(watched: &Weak<Inner>, pause: Duration) {
     }
 }
 
-/// A step's attempt, watched while it is polled.
+/// A step's attempt whose polls are watched.
 pub(crate) struct Watched<'a, T> {
     watch: Arc<Inner>,
     step: Arc<str>,
     future: BoxFuture<'a, T>,
 }
 
-/// Ends a poll also where it panics.
+/// Ends a poll, also after a panic.
 struct Ending<'a>(&'a Inner, u64);
 
 impl Drop for Ending<'_> {
@@ -199,7 +199,7 @@ impl<T> Future for Watched<'_, T> {
     }
 }
 
-/// Whether there is more than one thread for tasks: others can take over what this one would do next.
+/// Whether the runtime has several threads, so that others can take over what this one would run next.
 pub(crate) fn has_threads() -> bool {
     Handle::try_current().is_ok_and(|handle| matches!(handle.runtime_flavor(), RuntimeFlavor::MultiThread))
 }
@@ -223,7 +223,7 @@ mod tests {
         let (watch, receiver) = watched();
         let receiver = Arc::new(Mutex::new(receiver));
         let told = Arc::clone(&receiver);
-        // It waits for the word about itself, so that only another thread can bring it.
+        // It waits for the report about itself, which only another thread can send.
         let blocks = Box::pin(async move { told.lock().unwrap().recv().unwrap() });
         let first = watch.over("charge", blocks).await;
         assert_eq!((first.step.as_str(), first.is_over), ("charge", false));
@@ -239,7 +239,7 @@ mod tests {
         let receiver = Arc::new(Mutex::new(receiver));
         let told = Arc::clone(&receiver);
         watch.over("slow[0]", Box::pin(async move { told.lock().unwrap().recv().unwrap() })).await;
-        // On the only thread, one waits for what the other one does.
+        // On the only thread, this step waits for the other task.
         let (begins, begun) = tokio::sync::oneshot::channel();
         let (sender, from_other) = mpsc::channel();
         let blocks = Box::pin(async move {
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_process_that_stood_still_blames_nobody() {
         let (sender, receiver) = mpsc::channel();
-        // Nobody looks but this test.
+        // Only this test checks the polls.
         let inner = Inner::new(Duration::ZERO, move |told: &Told| drop(sender.send(told.clone())));
         let number = inner.begin(&Arc::from("frozen"));
         inner.look(true);

@@ -1,12 +1,12 @@
-//! Starting executions, scheduling tasks, and everything that is done to them from outside.
+//! Starts executions, schedules tasks, and controls them from outside.
 //!
-//! A [`Client`] reaches the system over HTTP or, where the program has the service itself, directly: the calls are
-//! the same. It owns no rule: what a call means is decided where it arrives.
+//! A [`Client`] reaches the system over HTTP or, if the program contains the service, directly. The calls are the same.
+//! The client owns no rules: the service decides what a call does.
 
 mod api;
 #[cfg_attr(
     not(any(feature = "direct", feature = "client-http")),
-    expect(dead_code, reason = "without a way to the system no call is sent")
+    expect(dead_code, reason = "without a transport no call is sent")
 )]
 mod call;
 mod cron;
@@ -67,24 +67,25 @@ pub use wire::answer::{
 use crate::step::Step;
 use crate::workflow::Workflow;
 
-/// Where a system on this machine answers, if nobody says otherwise.
+/// The default endpoint: a system on this machine.
 #[cfg(feature = "client-http")]
 const LOCAL: &str = "http://127.0.0.1:7070";
 
-/// A way to the system that runs executions. Cheap to clone.
+/// Calls the system that runs executions. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     api: Api,
 }
 
 impl Client {
-    /// Straight to the table and the queues of a deployment, without its HTTP API: for whatever runs on AWS beside it, or
-    /// with credentials for it. Like a worker that polls, it reads them from the environment (`TICKOVER_TABLE`,
-    /// `TICKOVER_QUEUES`, `TICKOVER_TIMERS`), and its credentials from wherever AWS's own tools find them.
+    /// A client that uses the table and the queues of a deployment directly, without its HTTP API. The program needs
+    /// credentials for them. Like a worker that polls, the client reads their names from the environment
+    /// (`TICKOVER_TABLE`, `TICKOVER_QUEUES`, `TICKOVER_TIMERS`). It finds the credentials where AWS's own tools find
+    /// them.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Invalid`], of `environment`, with everything that is missing there or can't be read.
+    /// [`ClientError::Invalid`] with the field `environment`. It names all variables that are missing or can't be read.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -102,8 +103,8 @@ impl Client {
         Ok(service.map_err(|problem| ClientError::invalid("environment", problem))?.into())
     }
 
-    /// Over HTTP to the endpoint that `TICKOVER_ENDPOINT` names, as for the command-line tool, or without it to a system
-    /// on this machine, at `http://127.0.0.1:7070`.
+    /// A client for the HTTP endpoint in `TICKOVER_ENDPOINT`, which the command-line tool uses too. Without this
+    /// variable, it uses a system on this machine, at `http://127.0.0.1:7070`.
     ///
     /// ```no_run
     /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -122,7 +123,7 @@ impl Client {
         Self::http(endpoint.unwrap_or(LOCAL))
     }
 
-    /// Over HTTP to the endpoint at this address, such as `http://127.0.0.1:7070`.
+    /// A client for the HTTP endpoint at this address, such as `http://127.0.0.1:7070`.
     ///
     /// ```
     /// let client = tickover::Client::http("http://127.0.0.1:7070")?;
@@ -133,10 +134,10 @@ impl Client {
         Ok(Http::new(url)?.into())
     }
 
-    /// Starts an execution of a workflow; nothing happens before the answer is awaited.
+    /// Starts an execution of a workflow when the returned value is awaited.
     ///
-    /// Its queue and timeouts are the workflow's own where nothing else is said. An input that can't be written is
-    /// an error of that await.
+    /// By default the execution has the queue and the timeouts of the workflow. If the input can't be written as JSON,
+    /// the await returns an error.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -154,7 +155,7 @@ impl Client {
         StartExecution::of(self.clone(), workflow, &input)
     }
 
-    /// Starts an execution of a workflow whose code isn't here: its result is read as `O`.
+    /// Starts an execution of a workflow whose code isn't in this program. Its result is read as `O`.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -167,7 +168,7 @@ impl Client {
         StartExecution::named(self.clone(), workflow, queue, &input)
     }
 
-    /// The execution with this id, whose result is read as `O`. Nothing is asked yet: it need not exist.
+    /// The execution with this id, whose result is read as `O`. This makes no call: the execution may not exist.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -181,7 +182,7 @@ impl Client {
         Ok(Handle::new(self.clone(), id))
     }
 
-    /// The executions of a workflow, latest first.
+    /// Lists the executions of a workflow, newest first.
     ///
     /// ```no_run
     /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -195,8 +196,8 @@ impl Client {
         ListExecutions::new(self.clone(), workflow.into())
     }
 
-    /// Schedules a task of a kind, for whatever worker serves it, in any language; nothing happens before the answer is
-    /// awaited. Its result is read as `O`.
+    /// Schedules a task of a kind when the returned value is awaited. Its worker can be written in any language. Its
+    /// result is read as `O`.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -209,10 +210,10 @@ impl Client {
         ScheduleTask::named(self.clone(), kind, &input)
     }
 
-    /// Schedules a step as a task of its own, outside of any workflow: with its options, on its queue if it has one.
-    /// A worker that serves the step does it.
+    /// Schedules a step as a task of its own, outside of any workflow: with its options, on its queue if it has one. A
+    /// worker that serves the step runs it.
     ///
-    /// What only a workflow knows of it doesn't count: its name in a run, `at_most_once` and `durable_timeout`.
+    /// Options that only apply in a workflow are ignored: the name in a run, `at_most_once` and `durable_timeout`.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -231,7 +232,7 @@ impl Client {
         ScheduleTask::of(self.clone(), step)
     }
 
-    /// The task with this id, whose result is read as `O`. Nothing is asked yet: it need not exist.
+    /// The task with this id, whose result is read as `O`. This makes no call: the task may not exist.
     ///
     /// ```no_run
     /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -245,7 +246,7 @@ impl Client {
         Ok(TaskHandle::new(self.clone(), id))
     }
 
-    /// Tasks, those that are parts of executions included.
+    /// Lists tasks, including the remote steps of executions.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -260,7 +261,7 @@ impl Client {
         ListTasks::new(self.clone())
     }
 
-    /// The cron with this id. Nothing is asked yet: it need not exist.
+    /// The cron with this id. This makes no call: the cron may not exist.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -275,7 +276,7 @@ impl Client {
         Ok(CronHandle::new(self.clone(), id))
     }
 
-    /// Crons.
+    /// Lists crons.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -289,14 +290,14 @@ impl Client {
         ListCrons::new(self.clone())
     }
 
-    /// Sends the hints of work that [`StartExecution::prepare`] has prepared, after its writes were committed. If
-    /// this never happens the work begins nevertheless, some minutes later.
+    /// Sends the hints of work that [`StartExecution::prepare`] prepared. Call it after the writes are committed.
+    /// Without this call the work starts some minutes later.
     pub async fn announce(&self, prepared: Prepared<ExecutionId>) -> Result<(), ClientError> {
         self.api.announce(prepared).await
     }
 
-    /// The calls of the HTTP API, one method each: those of queues, of workers in other processes, and all others in the
-    /// API's own words.
+    /// The calls of the HTTP API, one method each, with the API's own requests and answers. It has also the calls for
+    /// queues and for workers in other processes.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -310,7 +311,7 @@ impl Client {
     }
 }
 
-/// Straight to a service that the program has in its own process.
+/// A client for a service in the same process.
 #[cfg(feature = "direct")]
 impl From<Service> for Client {
     fn from(service: Service) -> Self {
@@ -324,7 +325,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// What a result is read as: no value of it is ever here.
+/// Marks the type that a result is read as, without a value of it.
 type Reads<O> = PhantomData<fn() -> O>;
 
 #[cfg(all(test, feature = "client-http"))]

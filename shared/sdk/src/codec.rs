@@ -1,17 +1,17 @@
-//! Values to JSON and back. Errors say where in the value they are, never what the value holds: payloads
-//! don't belong in logs.
+//! Converts values to JSON and back. Errors name the path of a field, never its value, because payloads must not be
+//! logged.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tickover_core::payload::Json;
 
-/// Why a value can't be written or read, with the path of the field at fault.
+/// Why a value can't be written or read, with the path of the invalid field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", place(path))]
 pub(crate) struct CodecError {
-    /// The field, such as `boxes[2].weight`; empty for the value as a whole.
+    /// The field, such as `boxes[2].weight`; empty for the whole value.
     pub(crate) path: String,
-    /// What was expected there and what was found.
+    /// What was expected there, and what was found.
     pub(crate) problem: String,
 }
 
@@ -38,7 +38,7 @@ impl CodecError {
     fn at(error: serde_path_to_error::Error<serde_json::Error>) -> Self {
         let path = error.path().to_string();
         let problem = error.into_inner().to_string();
-        // The whole value's path is a dot, and a position in text that nobody sees helps nobody.
+        // The path of the whole value is a dot. The position in the text is removed, because users don't see the text.
         let path = if path == "." { String::new() } else { path };
         let problem = problem.split(" at line ").next().unwrap_or(&problem).to_owned();
         Self { path, problem }

@@ -1,7 +1,7 @@
-//! The context: everything that a workflow does outside of its own code goes through it.
+//! The context: a workflow's code uses it for everything outside of itself.
 //!
-//! Each step, sleep and wait has a name, and its outcome is stored under this name. When the workflow's code runs again
-//! from its first line, on this worker or another, a stored outcome is returned at once.
+//! Each step, sleep and wait has a name. Its outcome is stored in the journal under this name. When a worker replays
+//! the workflow's code from its first line, the context returns a stored outcome without running anything.
 
 mod capture;
 mod child;
@@ -56,7 +56,7 @@ use time::{End, Sleep};
 
 /// A workflow's context: it runs steps, sleeps, waits, and starts other executions. Cheap to clone.
 ///
-/// The [guide](crate::guide) explains each of them.
+/// The [guide](crate::guide) explains all of these.
 #[derive(Clone)]
 pub struct Ctx {
     shared: Arc<Shared>,
@@ -87,8 +87,8 @@ impl Ctx {
         Awaited::new(&self.shared, StepOperation::new(step)).boxed()
     }
 
-    /// Runs steps side by side, named `label[0]`, `label[1]`, …, and waits for all of them. If some fail, the error
-    /// is that of the first by index; [`Ctx::join_all_settled`] has them all.
+    /// Runs steps in parallel, with the names `label[0]`, `label[1]`, …, and waits for all of them. If some fail,
+    /// returns the error of the failed step with the lowest index. [`Ctx::join_all_settled`] returns all outcomes.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -110,7 +110,8 @@ impl Ctx {
         joined.map(|outcomes| outcomes.into_iter().collect()).boxed()
     }
 
-    /// Runs steps side by side, named as by [`Ctx::join_all`], and waits for how each of them ends.
+    /// Runs steps in parallel, with names as in [`Ctx::join_all`]. Waits until all have ended, and returns the outcome
+    /// of each.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -132,8 +133,9 @@ impl Ctx {
         joined.map(|outcomes| Settled { outcomes }).boxed()
     }
 
-    /// Runs a step for each item, named `label[0]`, `label[1]`, …, and waits for all of them. [`Map::concurrency`] limits
-    /// how many run at once, [`Map::tolerate`] how many may fail. If more fail, the steps that still run are ended.
+    /// Runs a step for each item, with the names `label[0]`, `label[1]`, …, and waits for all of them.
+    /// [`Map::concurrency`] limits how many run at once, [`Map::tolerate`] how many may fail. If more fail, the steps
+    /// that still run are ended.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -154,8 +156,8 @@ impl Ctx {
         Map::new(&self.shared, label.into(), items.into_iter().map(step).collect())
     }
 
-    /// Runs steps side by side, named as by [`Ctx::join_all`], and waits for the first to end, well or not: its
-    /// index and its outcome.
+    /// Runs steps in parallel, with names as in [`Ctx::join_all`], and waits until the first one ends, with a result or
+    /// an error. Returns its index and its outcome.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -177,8 +179,8 @@ impl Ctx {
         Select::new(Steps::new(&self.shared, label.into(), steps))
     }
 
-    /// Runs steps side by side, named as by [`Ctx::join_all`], and waits for the first that has a result: its index
-    /// and the result.
+    /// Runs steps in parallel, with names as in [`Ctx::join_all`], and waits until the first one succeeds. Returns its
+    /// index and its result.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -199,8 +201,8 @@ impl Ctx {
         SelectOk::new(Steps::new(&self.shared, label.into(), steps))
     }
 
-    /// Limits a future of this context in time, under this name. After this long, what the future waits for is ended,
-    /// and the outcome is [`Elapsed`].
+    /// Adds a timeout with this name to a future of this context. When it passes, the step or wait behind the future is
+    /// ended, and the result is [`Elapsed`].
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -223,7 +225,7 @@ impl Ctx {
         Timeout::new(&self.shared, name.into(), after, future)
     }
 
-    /// Sleeps. Nothing runs during a sleep, however long it is.
+    /// Sleeps. No worker is in use during a sleep, however long it is.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -241,7 +243,7 @@ impl Ctx {
         Awaited::new(&self.shared, Sleep::new(name.into(), end)).boxed()
     }
 
-    /// Sleeps until an instant. If it has passed, this doesn't wait.
+    /// Sleeps until an instant. Returns at once if it has passed.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -263,7 +265,7 @@ impl Ctx {
         Awaited::new(&self.shared, Sleep::new(name.into(), end)).boxed()
     }
 
-    /// Calls the closure once and stores its value: for values that a later replay would see differently.
+    /// Calls the closure once and stores its value. Use it for values that would differ in a later replay.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -285,7 +287,7 @@ impl Ctx {
             let found = remembered.find(&mut shared.lock());
             match found {
                 Found::Known => {}
-                // Not under the lock: it is the user's code.
+                // The lock isn't held here: the closure is the user's code.
                 Found::Missing => remembered.take(&closure())?,
                 Found::Refused(error) => return Err(error),
                 Found::Over => return pending().await,
@@ -295,7 +297,7 @@ impl Ctx {
         .boxed()
     }
 
-    /// The time, the same in every replay.
+    /// The current time, which stays the same in every replay.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -312,7 +314,7 @@ impl Ctx {
         self.capture(name, move || shared.now())
     }
 
-    /// An id that nobody else has, the same in every replay: a UUID of version 8, made from the run and the name.
+    /// A unique id, the same in every replay: a UUID of version 8, made from the run and the name.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -328,7 +330,7 @@ impl Ctx {
         self.capture(name, move || id)
     }
 
-    /// Starts an execution of a workflow as a child of this one, and waits for its result; [`Child::start`] doesn't
+    /// Starts an execution of a workflow as a child of this one, and waits for its result. [`Child::start`] doesn't
     /// wait.
     ///
     /// ```
@@ -355,8 +357,8 @@ impl Ctx {
         Child::new(&self.shared, workflow, id.into(), input)
     }
 
-    /// Waits for the result of an execution that isn't a child of this one. It looks at that execution from time to time:
-    /// after 2 seconds at first, then less often, at most 5 minutes apart.
+    /// Waits for the result of an execution that isn't a child of this one. The worker checks that execution
+    /// periodically: first after 2 seconds, then less often, but at least every 5 minutes.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -375,8 +377,8 @@ impl Ctx {
         Awaited::new(&self.shared, ChildOperation::found(id.into())).boxed()
     }
 
-    /// Ends this run and begins the next one with this input: the same execution with a new journal. Waiting events are
-    /// kept. No code after this call runs.
+    /// Ends this run and starts the next run of the same execution, with this input and an empty journal. Events that
+    /// wait are kept. No code after this call runs.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -414,7 +416,7 @@ impl fmt::Debug for Ctx {
     }
 }
 
-/// Version 8 is for ids that are made in a way of one's own.
+/// RFC 9562 defines version 8 for ids with a custom layout.
 fn uuid(key: &str, name: &str) -> String {
     let hash = Sha256::new().chain_update(key).chain_update([0]).chain_update(name).finalize();
     let mut bits = hash.iter().take(16).fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));

@@ -1,6 +1,6 @@
-//! Errors as workflows see them: what a body fails with, and why an execution failed.
+//! Errors as workflows see them: the error of a body, and the cause of a failed execution.
 //!
-//! Owns no decision about retries: a failed step has had all its attempts before its error gets here.
+//! Decides nothing about retries: a failed step has used all its attempts before its error gets here.
 
 mod code;
 mod failure;
@@ -14,14 +14,14 @@ pub use failure::{DEFAULT_CODE, Failure};
 
 use crate::step::StepError;
 
-/// What a workflow's body answers with.
+/// The result of a workflow's body.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Any error, for bodies of workflows, and for steps that don't need a type of their own. Every
-/// [`std::error::Error`] becomes one by `?`, and so does a step's [`StepError`], whose step it remembers.
+/// Any error, for bodies of workflows, and for steps that need no error type of their own. `?` converts every
+/// [`std::error::Error`] into it. `?` also converts a step's [`StepError`] and keeps the step's name.
 ///
-/// Like all types that can be made from any error it is none itself. Serialised, it is its [`Failure`]; where
-/// it came from is not written.
+/// Like all types that can be made from any error, it doesn't implement [`std::error::Error`] itself. It is serialised
+/// as its [`Failure`], without its origin and source.
 pub struct Error {
     failure: Failure,
     origin: Origin,
@@ -36,34 +36,34 @@ enum Origin {
 }
 
 impl Error {
-    /// An error with a code for programs and a message for people.
+    /// Creates an error with a code for programs and a message for people.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Failure::new(code, message).into()
     }
 
-    /// An error with a message alone; its code is [`DEFAULT_CODE`].
+    /// Creates an error with a message only; its code is [`DEFAULT_CODE`].
     pub fn msg(message: impl Into<String>) -> Self {
         Self::new(DEFAULT_CODE, message)
     }
 
-    /// What a step ended with, in a form that keeps the step's name.
+    /// Creates the error of a step, with the step's name.
     pub(crate) fn of_step(name: impl Into<String>, failure: Failure, retries_exhausted: bool) -> Self {
         Self { failure, origin: Origin::Step { name: name.into(), retries_exhausted }, source: None }
     }
 
-    /// The same error under another code.
+    /// Replaces the code.
     #[must_use]
     pub fn with_code(mut self, code: impl Into<String>) -> Self {
         self.failure.code = code.into();
         self
     }
 
-    /// What sort of error it is.
+    /// The code: what kind of error it is.
     pub fn code(&self) -> &str {
         &self.failure.code
     }
 
-    /// What it says to people.
+    /// The message, for people.
     pub fn message(&self) -> &str {
         &self.failure.message
     }
@@ -73,7 +73,7 @@ impl Error {
         &self.failure
     }
 
-    /// The step it came from; `None` when the body failed by itself.
+    /// The step that it came from; `None` if the body failed by itself.
     pub fn step(&self) -> Option<&str> {
         match &self.origin {
             Origin::Body => None,
@@ -81,12 +81,12 @@ impl Error {
         }
     }
 
-    /// The error it was made from, unless it came from a step or was made of texts.
+    /// The error that it was converted from; `None` if it came from a step or was made from texts.
     pub fn source(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
         self.source.as_deref()
     }
 
-    /// The same as `on_failure` is told it.
+    /// The cause that `on_failure` would get.
     pub fn cause(&self) -> Cause {
         match &self.origin {
             Origin::Body => Cause::Body(self.failure.clone()),
@@ -152,27 +152,27 @@ impl<'de> Deserialize<'de> for Error {
     }
 }
 
-/// Code and message of a step's typed error. The message is its text; the code is the name of its variant, or
-/// what its field `code`, `kind` or `type` holds, as serde writes them, else [`DEFAULT_CODE`].
+/// Code and message of a step's typed error. The message is its text. The code is the name of its variant, or the value
+/// of its field `code`, `kind` or `type`, as serde writes them, otherwise [`DEFAULT_CODE`].
 pub(crate) fn failure_of<E: fmt::Display + Serialize>(error: &E) -> Failure {
     let code = code::code_of(error).unwrap_or_else(|| DEFAULT_CODE.to_owned());
     let text = error.to_string();
-    // The text of a Failure or Error begins with its code, which is kept once.
+    // The text of a `Failure` or `Error` starts with its code, which isn't repeated.
     let message = text.strip_prefix(&format!("{code}: ")).map_or(text.as_str(), |message| message);
     Failure::new(code, message)
 }
 
-/// Why an execution failed: what `on_failure` is told.
+/// Why an execution failed: the argument of `on_failure`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// A step failed, and the body passed its error on.
+    /// A step failed, and the body returned its error.
     Step {
         /// The step's name in the run.
         name: String,
-        /// What it ended with, or ended with last.
+        /// The error of its last attempt.
         error: Failure,
-        /// Whether it was tried as often as its policy says.
+        /// Whether it used all attempts of its policy.
         retries_exhausted: bool,
     },
     /// The body failed by itself.

@@ -1,7 +1,7 @@
 //! The guide: how to write, test, change and operate workflows.
 //!
-//! Start with [`first_workflow`]. Each other page stands on its own. Every example that can run without AWS is a test
-//! of this crate.
+//! Start with [`first_workflow`]. You can read each other page by itself. Every example that can run without AWS is a
+//! test of this crate.
 //!
 //! | question | page |
 //! |---|---|
@@ -13,12 +13,11 @@
 //! | How do I test it? | [`testing`] |
 //! | How do I change the code while executions are open? | [`versions`] |
 //! | How do I start, watch, stop and repair executions? | [`operating`] |
-//! | Which errors are there, and what follows each? | [`errors`] |
+//! | Which errors exist, and what follows from each? | [`errors`] |
 //! | How do I use tasks without a workflow? | [`tasks`] |
 //!
-//! The reference of a single function stands at the function: see [`Ctx`](crate::Ctx), [`Step`](crate::Step),
-//! [`Client`](crate::Client), [`serve`](crate::serve()), and the attributes [`step`](macro@crate::step) and
-//! [`workflow`](macro@crate::workflow).
+//! Each function has its own reference: see [`Ctx`](crate::Ctx), [`Step`](crate::Step), [`Client`](crate::Client),
+//! [`serve`](crate::serve()), and the attributes [`step`](macro@crate::step) and [`workflow`](macro@crate::workflow).
 //!
 //! This module holds documentation only.
 

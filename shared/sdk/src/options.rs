@@ -1,6 +1,6 @@
-//! How steps and workflows are to be run: what attributes and builders fill in and the engine goes by.
+//! Options of steps and workflows: the attributes and builders fill them in, and the engine reads them.
 //!
-//! Owns the forms that retries and lengths of time are written in. It runs nothing.
+//! Owns the forms in which retries and durations are written. It runs nothing.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use crate::turn::ON_FAILURE;
 /// The queue of workflows that name none.
 pub const DEFAULT_QUEUE: &str = "workflows";
 
-/// What a step's `timeout` is measured over. It is final under either scope, whatever attempts are left: one that is
-/// retried is the `attempt_timeout`. Both are capped by the deadlines of the run and the execution.
+/// What a step's `timeout` is measured over. It is final under either scope, even if attempts are left; a timeout that
+/// allows a retry is the `attempt_timeout`. Both are limited by the deadlines of the run and the execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// From the first attempt's start over all attempts and the waits between them.
+    /// From the start of the first attempt, over all attempts and the waits between them.
     #[default]
     Global,
-    /// Final for the step when it fires, and measured anew for each attempt.
+    /// From the start of each attempt. When it fires, it ends the step.
     PerAttempt,
 }
 
@@ -35,34 +35,34 @@ pub enum Place {
     /// In the worker that runs the workflow, within its invocation.
     #[default]
     Inline,
-    /// As a task of its own, on whatever worker claims it.
+    /// As a task of its own, on any worker of its queue.
     Remote {
-        /// The queue it is scheduled on; the workflow's own without one.
+        /// The queue of the task; the workflow's own queue if `None`.
         queue: Option<QueueName>,
     },
 }
 
-/// How a step is run. The default is one attempt, in place, without a timeout.
+/// The options of a step. The default is one inline attempt without a timeout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepOptions {
-    /// How often and when it is tried again.
+    /// How often and when it is retried.
     pub retry: RetryPolicy,
-    /// How long it may take; without limit when there is none. It is final.
+    /// How long it may take; `None` means no limit. It is final.
     pub timeout: Option<Millis>,
     /// What the timeout is measured over.
     pub scope: Scope,
-    /// How long each attempt may take from its start; what follows, `on_timeout` says.
+    /// How long each attempt may take from its start; `on_timeout` says what follows.
     pub attempt_timeout: Option<Millis>,
-    /// How long an attempt of a remote step may go without a heartbeat of its worker; what follows, `on_timeout` says.
+    /// How long an attempt of a remote step may run without a heartbeat from its worker; `on_timeout` says what
+    /// follows.
     pub heartbeat: Option<Millis>,
     /// What follows an attempt that exceeds one of those two.
     pub on_timeout: OnTimeout,
     /// Where it runs.
     pub place: Place,
-    /// Write each attempt down before it starts, so that one whose worker was lost, or which timed out, isn't followed
-    /// by another.
+    /// Records each attempt before it starts. If its worker is lost or it times out, no other attempt follows.
     pub at_most_once: bool,
-    /// Write the timeouts down before the step starts, so that they fire though the worker is lost.
+    /// Records the timeouts before the step starts, so that they fire even if the worker is lost.
     pub durable_timeout: bool,
 }
 
@@ -75,7 +75,7 @@ impl StepOptions {
         }
     }
 
-    /// How long an attempt may go without a heartbeat, and what follows one that goes longer.
+    /// How long an attempt may run without a heartbeat, and what follows.
     pub(crate) fn heartbeat(&self) -> Option<AttemptTimeout> {
         self.attempt(self.heartbeat)
     }
@@ -85,12 +85,12 @@ impl StepOptions {
         self.timeout.filter(|_| self.scope == Scope::Global)
     }
 
-    /// What contradicts itself.
+    /// Why the options contradict each other, if they do.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let twice =
             self.scope == Scope::PerAttempt && self.timeout.is_some() && self.attempt_timeout.is_some();
         twice.then_some(
-            "attempt_timeout: a timeout with the scope per_attempt limits the same; give only one of them",
+            "attempt_timeout: a timeout with the scope per_attempt has the same effect; give only one of them",
         )
     }
 
@@ -99,31 +99,31 @@ impl StepOptions {
     }
 }
 
-/// How a workflow is run.
+/// The options of a workflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkflowOptions {
-    /// How long an execution may take over all its runs; without limit when there is none.
+    /// How long an execution may take over all its runs; `None` means no limit.
     pub execution_timeout: Option<Millis>,
-    /// How long each run may take; without limit when there is none.
+    /// How long each run may take; `None` means no limit.
     pub run_timeout: Option<Millis>,
-    /// How long what runs on its failure may take; the engine's default when there is none.
+    /// How long `on_failure` may take; `None` means the default, 15 minutes.
     pub on_failure_timeout: Option<Millis>,
-    /// The queue its turns are handed out on.
+    /// The queue of its turns.
     pub queue: &'static str,
-    /// The changes of its code that running executions may not know yet.
+    /// Names of code changes that executions may not know yet if they started before.
     pub patches: &'static [&'static str],
-    /// What is done where the code doesn't ask for what is remembered.
+    /// What happens if the code doesn't ask for a stored result.
     pub on_drift: OnDrift,
 }
 
-/// What is done where a run remembers results that the workflow's code doesn't ask for, as it has been changed: a step
-/// with another name would run again. They are named in the log, by `explain` and in the timeline either way.
+/// What happens if the changed code of a workflow doesn't ask for a stored result of a run: a renamed step would run
+/// again. The log, `explain` and the timeline name these results in either case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDrift {
-    /// The run goes on.
+    /// The run continues.
     #[default]
     GoOn,
-    /// Nothing new begins: the execution waits for an operator, who has it go on once the code is mended.
+    /// Nothing new starts: the execution waits for an operator, who resumes it when the code is repaired.
     Stop,
 }
 
@@ -142,7 +142,7 @@ impl WorkflowOptions {
 }
 
 impl WorkflowOptions {
-    /// What it says of executions, of a workflow with code for its failure or without.
+    /// The terms of executions, for a workflow with or without `on_failure`.
     pub(crate) fn terms(&self, deals_with_failure: bool) -> CodeTerms {
         let timeouts = ExecutionTimeouts { execution: self.execution_timeout, run: self.run_timeout };
         let on_failure = deals_with_failure.then(|| self.on_failure_timeout.unwrap_or(ON_FAILURE));
@@ -156,11 +156,11 @@ impl Default for WorkflowOptions {
     }
 }
 
-/// What is taken for a length of time: text such as `"1h 30m"` (digits alone are milliseconds), a
-/// [`Duration`], or [`Millis`].
+/// A value that is accepted as a duration: text such as `"1h 30m"` (digits alone are milliseconds), a [`Duration`], or
+/// [`Millis`].
 pub trait IntoMillis {
-    /// The length in milliseconds. A [`Duration`] between two of them is rounded up, so that a timeout never
-    /// fires early.
+    /// The duration in milliseconds. A [`Duration`] with a fraction of a millisecond is rounded up, so that a timeout
+    /// never fires early.
     fn into_millis(self, zero: ZeroRule) -> Result<Millis, DurationError>;
 }
 
@@ -188,7 +188,7 @@ impl IntoMillis for &String {
 impl IntoMillis for Duration {
     fn into_millis(self, zero: ZeroRule) -> Result<Millis, DurationError> {
         let ms = self.as_nanos().div_ceil(1_000_000);
-        // Longer than u64 holds is longer than any duration: the limit's own error says so.
+        // A length that doesn't fit into `u64` is longer than any allowed duration: the error names the limit.
         Millis::from_json(&Value::from(u64::try_from(ms).unwrap_or(u64::MAX)), zero)
     }
 }
@@ -199,9 +199,9 @@ impl IntoMillis for Millis {
     }
 }
 
-/// What is taken for a retry policy: a short form such as `"exponential(3, 2s)"`, or a [`RetryPolicy`].
+/// A value that is accepted as a retry policy: a short form such as `"exponential(3, 2s)"`, or a [`RetryPolicy`].
 pub trait IntoRetry {
-    /// The policy, held to its limits.
+    /// The policy, after its limits were checked.
     fn into_retry(self) -> Result<RetryPolicy, PolicyError>;
 }
 

@@ -1,4 +1,4 @@
-//! What a workflow's file needs: `use tickover::prelude::*;`.
+//! Everything that a file with a workflow needs: `use tickover::prelude::*;`.
 
 pub use crate::Ctx;
 pub use crate::OnTimeout;

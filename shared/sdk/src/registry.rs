@@ -1,7 +1,7 @@
-//! What a worker knows: workflows by name, and steps that it runs for others by kind.
+//! What a worker can run: workflows by name, and steps for other workers by kind.
 //!
-//! Owns the checks that an attribute makes at compile time, for what was made without one. Problems are kept
-//! until somebody asks, so that a worker is put together in one expression.
+//! Owns the checks of workflows and steps that were made without an attribute: the attributes check the same at compile
+//! time. Problems are collected until [`Registry::check`], so that a worker can be built in one expression.
 
 mod erased;
 
@@ -23,24 +23,24 @@ use crate::workflow::Workflow;
 /// The shortest execution and run timeout.
 pub const TIMEOUT_MIN: Millis = Millis::from_secs(1);
 
-/// All that a worker can run.
+/// Everything that a worker can run.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     workflows: BTreeMap<String, ErasedWorkflow>,
     steps: BTreeMap<String, ErasedStep>,
-    /// Steps that are run instead of those of the same kind, wherever those would run.
+    /// Mocks that run instead of the steps of the same kind, inline and remote.
     mocks: Arc<BTreeMap<String, ErasedStep>>,
-    /// What steps get beside their arguments.
+    /// The states for steps.
     states: States,
-    /// Types of states that no step of this worker's will ask for.
+    /// The types of states that no step on this worker asks for.
     unneeded: Vec<StateType>,
     problems: Vec<RegistryError>,
 }
 
-/// Something that a worker was given and can't work with.
+/// Why a worker can't be built from a registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// Two workflows have the same name: which one an execution means can't be known.
+    /// Two workflows have the same name, so the workflow of an execution would be ambiguous.
     #[error("two workflows are named `{name}`")]
     DuplicateWorkflow {
         /// The name.
@@ -52,13 +52,13 @@ pub enum RegistryError {
         /// The name.
         name: String,
     },
-    /// There are two states of one type: which one a step means can't be known.
+    /// Two states have the same type, so the state of a step would be ambiguous.
     #[error("two states are of the type `{state}`: give one of them a type of its own")]
     DuplicateState {
         /// The type.
         state: StateType,
     },
-    /// A step asks for a state that there is none of.
+    /// A step asks for a state that the worker lacks.
     #[error(
         "step `{step}` needs a state of the type `{state}`: add `.state(…)`, or `.without_state::<{state}>()` to a \
          worker that never runs that step"
@@ -69,17 +69,17 @@ pub enum RegistryError {
         /// The type.
         state: StateType,
     },
-    /// A name that nothing can be started by.
+    /// A name of a workflow or step isn't valid.
     #[error("{what} {name:?}: the name {problem}")]
     Name {
-        /// What has the name.
+        /// What has the name: `workflow` or `step`.
         what: &'static str,
         /// The name.
         name: String,
         /// What is wrong with it.
         problem: NameError,
     },
-    /// A queue's name that no queue can have.
+    /// The name of a workflow's queue isn't valid.
     #[error("workflow `{workflow}`, queue {queue:?}: the name {problem}")]
     Queue {
         /// The workflow.
@@ -89,7 +89,7 @@ pub enum RegistryError {
         /// What is wrong with it.
         problem: NameError,
     },
-    /// A timeout that is too short or too long.
+    /// A timeout is too short or too long.
     #[error(
         "workflow `{workflow}`: the {which} timeout must be at least {TIMEOUT_MIN} and at most {SPAN_MAX}, \
          not {timeout}"
@@ -104,19 +104,19 @@ pub enum RegistryError {
     },
 }
 
-/// What can be given to a worker: a workflow, an array of workflows of one type, a tuple of up to eight.
+/// What can be registered with a worker: a workflow, an array of workflows of one type, a tuple of up to eight.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a workflow, nor an array or tuple of workflows",
     note = "a workflow is a function with the attribute `#[tickover::workflow]`",
     note = "workflows of different types go into a tuple: `(first, second)`, or one by one: `serve(first).workflow(second)`"
 )]
 pub trait Register {
-    /// Adds itself.
+    /// Adds itself to the registry.
     fn register(self, registry: &mut Registry);
 }
 
 impl Registry {
-    /// Knows nothing.
+    /// An empty registry.
     pub fn new() -> Self {
         Self::default()
     }
@@ -128,14 +128,14 @@ impl Registry {
         self
     }
 
-    /// Offers a step to workflows that run elsewhere.
+    /// Adds a step that this worker runs for workflows on other workers.
     #[must_use]
     pub fn with_step<S: StepHandler>(mut self) -> Self {
         self.add_step(ErasedStep::new::<S>());
         self
     }
 
-    /// Gives this to all steps that ask for a state of its type.
+    /// Passes this value to all steps that ask for a state of its type.
     #[must_use]
     pub fn with_state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
         if !self.states.add(state) {
@@ -144,14 +144,15 @@ impl Registry {
         self
     }
 
-    /// Without a state of this type, though steps of this program ask for one: none of them is run.
+    /// Declares that this worker never runs a step that asks for a state of this type, so that the state may be
+    /// missing.
     #[must_use]
     pub fn without_state<T: 'static>(mut self) -> Self {
         self.unneeded.push(StateType::of::<T>());
         self
     }
 
-    /// With these workflows instead of those of the same names.
+    /// Replaces the workflows of the same names.
     #[cfg(feature = "test")]
     pub(crate) fn replacing(mut self, workflows: impl Register) -> Self {
         let Self { workflows, problems, .. } = Self::new().with(workflows);
@@ -160,7 +161,7 @@ impl Registry {
         self
     }
 
-    /// Runs other code for a step, wherever it would run.
+    /// Runs other code for a step, inline and remote.
     #[cfg(feature = "test")]
     pub(crate) fn with_mock<S: StepHandler>(
         mut self,
@@ -194,19 +195,19 @@ impl Registry {
         self.workflows.values()
     }
 
-    /// All steps that are offered, by kind.
+    /// All steps that this worker runs for other workers, by kind.
     pub fn steps(&self) -> impl Iterator<Item = &ErasedStep> {
         self.steps.values()
     }
 
-    /// What the workflows say of their executions.
+    /// The terms of each workflow's executions.
     pub(crate) fn terms(&self) -> BTreeMap<WorkflowName, CodeTerms> {
         let terms =
             |workflow: &ErasedWorkflow| Some((WorkflowName::parse(workflow.name).ok()?, workflow.terms()));
         self.workflows().filter_map(terms).collect()
     }
 
-    /// The first of what it was given that it can't work with.
+    /// Returns the first problem, if there is one.
     pub fn check(&self) -> Result<(), RegistryError> {
         if let Some(problem) = self.problems.first() {
             return Err(problem.clone());
@@ -215,8 +216,8 @@ impl Registry {
         self.check_states(offered.map(|step| (step.kind, step.states.clone())))
     }
 
-    /// The same, and whether all steps of this program have what they ask for: which of them its workflows run shows
-    /// only once they do.
+    /// The same, and checks that all steps of this program have their states. The steps that a workflow runs inline are
+    /// known only when it runs.
     pub(crate) fn check_all(&self) -> Result<(), RegistryError> {
         self.check()?;
         self.check_states(LinkedStep::all().map(|step| (step.name, (step.states)())))
@@ -304,7 +305,7 @@ macro_rules! register_tuple {
     ($($part:ident)*) => {
         impl<$($part: Register),*> Register for ($($part,)*) {
             fn register(self, registry: &mut Registry) {
-                #[expect(non_snake_case, reason = "the type parameters lend the parts their names")]
+                #[expect(non_snake_case, reason = "the variables have the names of the type parameters")]
                 let ($($part,)*) = self;
                 $($part.register(registry);)*
             }

@@ -1,7 +1,7 @@
-//! A whole worker: `tickover::serve([fulfil]).await`.
+//! A complete worker: `tickover::serve([fulfil]).await`.
 //!
-//! Its surroundings decide how it works: inside Lambda it answers messages; with AWS configured it polls its queues;
-//! otherwise it is a whole system of its own, so that `cargo run` is enough to try a workflow.
+//! The environment decides how it runs. Inside Lambda it processes messages. With AWS configured it polls its queues.
+//! Otherwise it runs the whole system in this process, so that `cargo run` is enough to try a workflow.
 
 #[cfg(feature = "aws")]
 mod aws;
@@ -26,9 +26,9 @@ use crate::worker::WorkerSettings;
 
 /// A worker for these workflows. Awaiting it runs it until the process gets SIGTERM or Ctrl-C.
 ///
-/// The surroundings decide how it works: inside Lambda it answers the messages of its queues; with the variables of a
-/// worker on AWS it polls its queues; otherwise it is the whole system in one process. See
-/// [your first workflow](crate::guide::first_workflow#run-it).
+/// The environment decides how it runs. Inside Lambda it processes the messages of its queues. With the variables of a
+/// worker on AWS it polls its queues. Otherwise it runs the whole system in one process. See [your first
+/// workflow](crate::guide::first_workflow#run-it).
 ///
 /// ```no_run
 /// # use tickover::prelude::*;
@@ -48,8 +48,8 @@ pub fn serve(workflows: impl Register) -> Serve {
     }
 }
 
-/// A worker to be. Awaiting it runs it. If it can't run, it logs the reason and ends the process with status 1;
-/// [`Serve::run`] returns the reason instead.
+/// The configuration of a worker. Awaiting it runs the worker. If the worker can't run, it logs the reason and ends the
+/// process with status 1; [`Serve::run`] returns the reason instead.
 #[must_use = "a worker does nothing until it is awaited"]
 #[derive(Debug)]
 pub struct Serve {
@@ -59,13 +59,13 @@ pub struct Serve {
     problem: Option<ServeError>,
 }
 
-/// Why a worker can't work.
+/// Why a worker can't run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Something among the workflows and steps that nobody can work with.
+    /// The worker's workflows and steps have an error.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// A queue's name that no queue can have.
+    /// The name of a queue is invalid.
     #[error("queue {queue:?}: the name {problem}")]
     Queue {
         /// The name.
@@ -73,13 +73,13 @@ pub enum ServeError {
         /// What is wrong with it.
         problem: NameError,
     },
-    /// The crate was built without what this place needs.
-    #[error("this place needs the feature `{feature}` of the crate `tickover`, which it was built without")]
+    /// The crate was built without a feature that this environment needs.
+    #[error("this environment needs the feature `{feature}`, which `tickover` was built without")]
     Feature {
-        /// Which.
+        /// The feature's name.
         feature: &'static str,
     },
-    /// The environment isn't set up.
+    /// A variable of the environment is missing or wrong, or the address is in use.
     #[error("{problem}")]
     Environment {
         /// What is wrong with it.
@@ -88,10 +88,10 @@ pub enum ServeError {
     /// The system can't be reached or read.
     #[error(transparent)]
     Service(#[from] ServiceError),
-    /// The local system, or the runtime, broke off.
+    /// The local system or the Lambda runtime failed.
     #[error("{problem}")]
     System {
-        /// What it said.
+        /// Its error message.
         problem: String,
     },
 }
@@ -117,7 +117,7 @@ impl Serve {
         self
     }
 
-    /// Adds a step that workflows run remotely. Steps in place need no mention.
+    /// Adds a step that workflows run remotely. Inline steps don't need it.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -194,7 +194,8 @@ impl Serve {
         self
     }
 
-    /// Adds a queue to claim work from. Without any, these are the queues that the workflows and steps name.
+    /// Adds a queue to claim work from. Without this call, the worker uses the queues that its workflows and steps
+    /// name.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -220,7 +221,7 @@ impl Serve {
         self
     }
 
-    /// Runs at most so many pieces of work at once from each queue.
+    /// Sets how many tasks and turns of each queue may run at once.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -242,8 +243,8 @@ impl Serve {
 
     /// Allows one more host name or address in the `Host` header of requests to the local system. By default only
     /// `localhost` and loopback addresses are allowed, and requests from web pages of other sites are refused, because
-    /// the local system asks nobody who they are. `TICKOVER_ALLOW_HOST` adds names too, separated by commas. On AWS it
-    /// has no effect.
+    /// the local system doesn't authenticate its callers. `TICKOVER_ALLOW_HOST` adds names too, separated by commas. On
+    /// AWS this call has no effect.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -261,7 +262,7 @@ impl Serve {
     }
 
     /// Replaces all settings of the worker. Call it before [`queue`](Self::queue) and
-    /// [`concurrency`](Self::concurrency), which change single ones.
+    /// [`concurrency`](Self::concurrency), which change single settings.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -284,7 +285,7 @@ impl Serve {
     ///
     /// # Errors
     ///
-    /// Why the worker can't run. Awaiting [`Serve`] itself logs this error and ends the process instead.
+    /// Returns why the worker can't run. Awaiting [`Serve`] itself logs this error and ends the process instead.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -320,9 +321,9 @@ impl IntoFuture for Serve {
     fn into_future(self) -> Self::IntoFuture {
         async move {
             if let Err(error) = self.run().await {
-                // Where nothing was set up yet, nobody would see it.
+                // If the worker failed before it initialised the log, the error would be lost.
                 telemetry::init(telemetry::default_filter(), LogFormat::Text);
-                tracing::error!(%error, "the worker can't work");
+                tracing::error!(%error, "the worker can't run");
                 std::process::exit(1);
             }
         }

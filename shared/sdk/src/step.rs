@@ -1,7 +1,6 @@
-//! Steps: the pieces of a workflow whose results are remembered.
+//! Steps: the parts of a workflow whose results are stored.
 //!
-//! Owns what a step is and how it ends. It runs none: a [`Step`] does nothing until it is handed to the
-//! workflow's context.
+//! Owns what a step is and how it ends. It runs no step: a [`Step`] does nothing until the workflow's context runs it.
 
 mod handler;
 mod info;
@@ -32,20 +31,19 @@ use crate::codec;
 use crate::error::Failure;
 use crate::options::{IntoMillis, IntoRetry, Place, Scope, StepOptions};
 
-/// One attempt of a step, as often as it is called.
+/// The code of a step: each call starts an attempt.
 pub(crate) type Run<T, E> = Arc<dyn Fn(&States) -> Attempt<T, E> + Send + Sync>;
 
-/// A step that is ready to be run, with its argument: what a function under `#[tickover::step]` returns when it
-/// is called.
+/// A step with its argument: the return value of a function with the attribute `#[tickover::step]`.
 ///
-/// Options that can't be used don't panic: they come out as [`StepError::Invalid`] when the step is run.
+/// Invalid options don't panic: running the step returns [`StepError::Invalid`].
 #[must_use = "a step does nothing until it is handed to the workflow's context"]
 pub struct Step<T, E = Failure> {
     pub(crate) name: String,
-    /// What a worker knows it by: the name it was written under, whatever it is called in the run.
+    /// The name that workers register its code under. [`Step::named`] doesn't change it.
     pub(crate) kind: String,
     pub(crate) options: StepOptions,
-    /// `None` where the code isn't here.
+    /// `None` if this program doesn't have the code.
     pub(crate) run: Option<Run<T, E>>,
     /// The types of the states that its code asks for.
     pub(crate) states: Vec<StateType>,
@@ -54,16 +52,16 @@ pub struct Step<T, E = Failure> {
     _outcome: PhantomData<fn() -> (T, E)>,
 }
 
-/// A step's argument. Steps that run in place never write it.
+/// A step's argument. An inline step never serialises it.
 #[derive(Clone)]
 enum Input {
     Written(Result<Json, String>),
     OnDemand(Arc<dyn Fn() -> Result<Json, String> + Send + Sync>),
-    /// A closure's surroundings can't be written.
+    /// A closure's captured variables can't be serialised.
     None,
 }
 
-/// A step made of a closure, for what is too small for a function of its own. It runs in place only, since a
+/// A step made of a closure, for work that is too small for a function of its own. It runs inline only, because a
 /// closure can't be sent to another worker.
 ///
 /// The closure is called once for each attempt.
@@ -80,15 +78,16 @@ where
     )
 }
 
-/// A step that is written elsewhere, in any language: a task of this kind, for whatever worker claims it.
+/// A step whose code is in another program, in any language: a task of this kind, which any worker of its queue can
+/// claim.
 ///
-/// `input` is what the worker gets, as JSON. The result is read as `T`, which the use of it decides.
+/// `input` is sent to the worker as JSON. The result is read as `T`.
 pub fn remote<T>(kind: impl Into<String>, input: impl Serialize) -> Step<T> {
     let written = codec::encode(&input).map_err(|error| error.to_string());
     Step::new(kind.into(), StepOptions::default(), Input::Written(written), None).placed(None)
 }
 
-/// The step of a handler with its argument: what the functions that the attribute makes call.
+/// A handler's step with its argument. The functions that the attribute generates call this.
 #[doc(hidden)]
 pub fn step_of<H: StepHandler>(input: H::Input) -> Step<H::Output, H::Error> {
     let input = Arc::new(input);
@@ -105,14 +104,15 @@ impl<T, E> Step<T, E> {
         Self { name, kind, options, run, states: vec![], input, problem: None, _outcome: PhantomData }
     }
 
-    /// Under this name in the run, so that one function can be several steps. Its result is remembered by it.
+    /// Sets the step's name in the run. Its result is stored under this name. So one function can be used for several
+    /// steps.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// How often and when it is tried again: a short form such as `"exponential(3, 2s)"`, whose numbers count
-    /// without the first attempt, or a policy.
+    /// Sets how often and when the step is retried: a short form such as `"exponential(3, 2s)"`, or a policy. The
+    /// numbers of a short form don't count the first attempt.
     pub fn retry(mut self, policy: impl IntoRetry) -> Self {
         match policy.into_retry() {
             Ok(policy) => self.options.retry = policy,
@@ -121,8 +121,8 @@ impl<T, E> Step<T, E> {
         self
     }
 
-    /// Errors with these codes are final, whatever attempts are left. A typed error's code is the name of its
-    /// variant as serde writes it. Comes after [`Step::retry`], which replaces the policy as a whole.
+    /// Makes errors with these codes final, even if attempts are left. A typed error's code is the name of its variant
+    /// as serde writes it. Call this after [`Step::retry`], which replaces the whole policy.
     pub fn non_retryable<C: Into<String>>(mut self, codes: impl IntoIterator<Item = C>) -> Self {
         self.options.retry.non_retryable = codes.into_iter().map(Into::into).collect();
         if let Err(error) = self.options.retry.check() {
@@ -131,48 +131,49 @@ impl<T, E> Step<T, E> {
         self
     }
 
-    /// How long it may take: `"5m"`, or a duration above zero. It is final, whatever attempts are left.
+    /// Limits how long the step may take: `"5m"`, or a duration above zero. This timeout is final, even if attempts are
+    /// left.
     pub fn timeout(mut self, timeout: impl IntoMillis) -> Self {
         self.options.timeout = self.span("timeout", timeout).or(self.options.timeout);
         self
     }
 
-    /// Whether the timeout, which is final either way, is shared by all attempts, as it is by default, or anew for
-    /// each.
+    /// Sets whether all attempts share the timeout (the default) or each attempt has its own. The timeout is final in
+    /// both cases.
     pub fn scope(mut self, scope: Scope) -> Self {
         self.options.scope = scope;
         self
     }
 
-    /// How long each attempt may take from its start: `"30s"`, or a duration above zero. One that takes longer is a
-    /// failed attempt, and another one follows while any are left, unless [`Step::on_timeout`] says otherwise.
+    /// Limits how long each attempt may take from its start: `"30s"`, or a duration above zero. An attempt that takes
+    /// longer has failed. Another attempt follows if any are left, unless [`Step::on_timeout`] says otherwise.
     ///
-    /// In place, a step is stopped where it awaits something. One that blocks its thread comes to its end, but what it
-    /// gives after its time isn't taken.
+    /// An inline step is stopped where it awaits something. If it blocks its thread, it runs to its end, but a result
+    /// after the timeout is discarded.
     pub fn attempt_timeout(mut self, timeout: impl IntoMillis) -> Self {
         self.options.attempt_timeout = self.span("attempt_timeout", timeout).or(self.options.attempt_timeout);
         self
     }
 
-    /// How long an attempt of a remote step may go without a heartbeat of its worker: `"30s"`, or a duration above
-    /// zero. Then it is a failed attempt, and [`Step::on_timeout`] says what follows. Workers of this crate send them
-    /// by themselves, three times as often.
+    /// Limits how long an attempt of a remote step may run without a heartbeat from its worker: `"30s"`, or a duration
+    /// above zero. After that, the attempt has failed, and [`Step::on_timeout`] says what follows. Workers of this
+    /// crate send heartbeats automatically, three times as often.
     ///
-    /// A step in place has none, and is refused as [`StepError::Invalid`] where it has one: its worker shows life by
-    /// the lease of the turn. Limit its attempts with [`Step::attempt_timeout`].
+    /// An inline step can't have a heartbeat timeout: it would end with [`StepError::Invalid`]. The lease of the turn
+    /// shows that its worker is alive. Limit its attempts with [`Step::attempt_timeout`].
     pub fn heartbeat(mut self, timeout: impl IntoMillis) -> Self {
         self.options.heartbeat = self.span("heartbeat", timeout).or(self.options.heartbeat);
         self
     }
 
-    /// What follows an attempt that exceeds its [`Step::attempt_timeout`] or goes without a [`Step::heartbeat`]:
-    /// another one while any are left, as by default, or the end. [`Step::timeout`] is final in any case.
+    /// Sets what follows an attempt that exceeds its [`Step::attempt_timeout`] or its [`Step::heartbeat`]: another
+    /// attempt if any are left (the default), or the end of the step. [`Step::timeout`] is final in any case.
     pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
         self.options.on_timeout = on_timeout;
         self
     }
 
-    /// As a task of its own, on whatever worker claims it.
+    /// Runs the step as a task, on any worker of its queue.
     pub fn remote(self) -> Self {
         let queue = match &self.options.place {
             Place::Inline => None,
@@ -181,7 +182,7 @@ impl<T, E> Step<T, E> {
         self.placed(queue)
     }
 
-    /// As a task of its own on this queue.
+    /// Runs the step as a task on this queue.
     pub fn on_queue(mut self, queue: impl Into<String>) -> Self {
         let queue = queue.into();
         match QueueName::parse(queue.as_str()) {
@@ -193,21 +194,20 @@ impl<T, E> Step<T, E> {
         }
     }
 
-    /// Write each attempt down before it starts, so that one whose worker was lost isn't started again. Neither is one
-    /// that timed out: nobody knows how far it had come.
+    /// Records each attempt before it starts. If its worker is lost, the step isn't started again. The same holds after
+    /// a timeout, because it isn't known how far the attempt got.
     pub fn at_most_once(mut self) -> Self {
         self.options.at_most_once = true;
         self
     }
 
-    /// Write the timeouts down before the step starts, so that they fire though the worker is lost.
+    /// Records the timeouts before the step starts, so that they fire even if the worker is lost.
     pub fn durable_timeout(mut self) -> Self {
         self.options.durable_timeout = true;
         self
     }
 
-    /// What keeps the step from being run: an option that can't be used, a name that no step can have, or, for
-    /// a remote one, a kind that no task can have.
+    /// Why the step can't be run: an invalid option, an invalid step name, or, for a remote step, an invalid task kind.
     pub(crate) fn problem(&self) -> Option<String> {
         if let Some(problem) = &self.problem {
             return Some(problem.clone());
@@ -226,7 +226,7 @@ impl<T, E> Step<T, E> {
         }
     }
 
-    /// What is sent to another worker.
+    /// The JSON that is sent to another worker.
     pub(crate) fn input(&self) -> Result<Json, StepError<E>> {
         let written = match &self.input {
             Input::Written(written) => written.clone(),
@@ -236,7 +236,7 @@ impl<T, E> Step<T, E> {
         written.map_err(|problem| self.invalid(format!("its input can't be written: {problem}")))
     }
 
-    /// The outcome of a step that couldn't be run.
+    /// The outcome of a step that can't be run.
     pub(crate) fn invalid(&self, problem: impl Into<String>) -> StepError<E> {
         StepError::Invalid { step: self.name.clone(), problem: problem.into() }
     }
@@ -249,7 +249,7 @@ impl<T, E> Step<T, E> {
         self
     }
 
-    /// A length of time that an option takes.
+    /// Reads the duration of an option.
     fn span(&mut self, option: &str, span: impl IntoMillis) -> Option<Millis> {
         match span.into_millis(ZeroRule::Reject) {
             Ok(span) if span > SPAN_MAX => {
@@ -264,7 +264,7 @@ impl<T, E> Step<T, E> {
         }
     }
 
-    /// The first problem is kept: what comes after may only follow from it.
+    /// Keeps the first problem: later ones may only follow from it.
     fn refuse(&mut self, problem: &str) {
         self.problem.get_or_insert_with(|| problem.to_owned());
     }
@@ -285,7 +285,7 @@ impl<T, E> Clone for Step<T, E> {
     }
 }
 
-/// Without the argument, which may be anything.
+/// Leaves the argument out: its type may not implement `Debug`.
 impl<T, E> fmt::Debug for Step<T, E> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -297,7 +297,7 @@ impl<T, E> fmt::Debug for Step<T, E> {
     }
 }
 
-/// The first characters of a caller's text: errors are stored and logged.
+/// The first characters of a caller's text, because errors are stored and logged.
 fn excerpt(text: &str) -> String {
     text.chars().take(tickover_core::duration::MAX_QUOTED_CHARS).collect()
 }

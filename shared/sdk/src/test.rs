@@ -1,9 +1,9 @@
 //! Workflows in a test: the whole system in memory, in virtual time.
 //!
-//! A [`TestEnv`] has a store, queues, a worker, timers and a tick. Its clock stands still while there is something to
-//! do. Then it leaps to the next instant at which something happens: a sleep of a week takes no real time. The rules
-//! are those of a real system: a dead worker's lease has to expire, a message in flight stays hidden, and the tick
-//! comes once a minute. The guide has [a page on testing](crate::guide::testing).
+//! A [`TestEnv`] has a store, queues, a worker, timers and a tick. Its clock doesn't move while there is work to do.
+//! Then it jumps to the next instant at which something happens: a sleep of a week takes no real time. The rules are
+//! those of a real system: a dead worker's lease has to expire, a message in flight stays hidden, and the tick comes
+//! once a minute. The guide has [a page on testing](crate::guide::testing).
 //!
 //! ```
 //! use tickover::prelude::*;
@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! Code under test may wait for its context and for other tasks of the test. The clock doesn't see a wait for the real
-//! world, and would leap. [`TestEnv::real_timeout`] makes the clock wait for it.
+//! Code under test may wait for its context and for other tasks of the test. The clock can't detect a wait for
+//! something outside of the test, and would jump. [`TestEnv::real_timeout`] makes the clock wait for it.
 
 mod answers;
 mod death;
@@ -71,11 +71,11 @@ use crate::registry::Registry;
 use crate::workflow::Workflow;
 use system::{Progress, System, World};
 
-/// When the clock of a test begins: 2026-01-01T00:00:00Z.
+/// The instant at which the clock of a test starts: 2026-01-01T00:00:00Z.
 pub const BEGINNING: Timestamp = Timestamp::from_millis(1_767_225_600_000);
-/// How long an execution that nothing wakes by itself is waited for though nothing new happens.
+/// How long a test waits without news for an execution that nothing continues by itself.
 const NOTHING_NEW: Millis = Millis::from_secs(26 * 3_600);
-/// How many generations of children are looked at for something that wakes by itself.
+/// How many generations of children are searched for one that continues by itself.
 const GENERATIONS: u32 = 8;
 
 /// A whole system for a test.
@@ -85,33 +85,33 @@ pub struct TestEnv {
     client: Client,
     registry: Registry,
     real_timeout: Duration,
-    /// Begun with the first thing that is waited for.
+    /// Created when the test first waits for something.
     system: Mutex<Option<System>>,
     progress: Arc<Progress>,
 }
 
-/// How far time is let pass at most.
+/// How far the clock may advance.
 #[derive(Clone, Copy)]
 enum Until {
-    /// As far as it takes.
+    /// Until the goal is reached.
     Done,
-    /// Until nobody is at work.
+    /// Until no work is open.
     Idle,
-    /// To an instant, with all that happens at it.
+    /// To an instant, including everything that happens at it.
     Instant(Timestamp),
 }
 
-/// What became of the wait for something.
+/// The outcome of a wait.
 enum Driven<T> {
     Done(T),
-    /// As far as was said.
+    /// The clock has advanced as far as it may.
     Reached,
-    /// Nothing will ever happen by itself.
+    /// Nothing is left that could happen.
     Stalled,
 }
 
 impl TestEnv {
-    /// An empty system. Its clock stands at [`BEGINNING`].
+    /// An empty system. Its clock starts at [`BEGINNING`].
     ///
     /// ```
     /// use tickover::test::{BEGINNING, TestEnv};
@@ -132,8 +132,8 @@ impl TestEnv {
         }
     }
 
-    /// A client of this system: for starts with options, tasks, crons and lists. Await what waits for the system, such as
-    /// a result, through [`Self::run`]: that lets time pass.
+    /// A client of this system: for starts with options, tasks, crons and lists. If a call waits for the system, such
+    /// as for a result, await it through [`Self::run`], which lets time pass.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -152,7 +152,7 @@ impl TestEnv {
         &self.client
     }
 
-    /// The service below the client, with this system's clock. It goes on when the system dies. Most tests need
+    /// The service below the client, with this system's clock. It continues when the system dies. Most tests need
     /// [`Self::client`] instead.
     ///
     /// ```
@@ -228,8 +228,8 @@ impl TestEnv {
         Ok(Run::new(self, handle))
     }
 
-    /// Sends an event to an execution by its id; [`Run::send_event`] is shorter. The code takes it once the test waits for
-    /// something or lets time pass.
+    /// Sends an event to an execution by its id. [`Run::send_event`] is shorter. The code takes it once the test waits
+    /// for something or lets time pass.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -255,7 +255,7 @@ impl TestEnv {
         Ok(())
     }
 
-    /// Lets this much time pass, with all that happens in it.
+    /// Lets this much time pass, and runs everything that happens in it.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -276,8 +276,8 @@ impl TestEnv {
         self.pass(until).await
     }
 
-    /// Runs everything that can run now: until each execution has ended, sleeps, or waits for something. The clock moves
-    /// only as far as work that runs needs it, or work that a dead worker left.
+    /// Runs everything that can run now: until each execution has ended, sleeps, or waits for something. The clock
+    /// moves only as far as it must for running work, and for work of a dead worker.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -296,7 +296,7 @@ impl TestEnv {
         self.pass(Until::Idle).await
     }
 
-    /// Lets time pass until a future is done: for what waits for this system, such as a call of its client.
+    /// Lets time pass until a future is done, such as a call of this system's client.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -365,7 +365,7 @@ impl TestEnv {
         Ok(timeline::timeline(&execution, &journal))
     }
 
-    /// Whether an execution, or a child that it may wait for, goes on by itself at an instant that it knows.
+    /// Whether an execution, or a child that it may wait for, continues by itself at a known instant.
     fn wakes(&self, execution: &Execution, generations: u32) -> bool {
         if will_wake(execution) || execution.open_steps == 0 || generations == 0 {
             return will_wake(execution);
@@ -378,12 +378,12 @@ impl TestEnv {
         children.any(|child| child.closed().is_none() && self.wakes(&child, generations - 1))
     }
 
-    /// A look at a record that nobody notices. The store in memory answers at once.
+    /// Reads a record without a trace in the ledger. The store in memory answers at once.
     fn peek(&self, id: &ExecutionId) -> Option<Execution> {
         self.world.store.execution(id).now_or_never()?.ok()?
     }
 
-    /// The system, which begins when it is first needed.
+    /// The system, created when it is first needed.
     fn begun<'a>(&self, held: &'a mut Option<System>) -> Result<&'a mut System, ClientError> {
         match held {
             Some(system) => Ok(system),
@@ -394,7 +394,7 @@ impl TestEnv {
         }
     }
 
-    /// Lets the system go on, and time pass, until something is done.
+    /// Runs the system, and lets time pass, until the goal is done or the limit is reached.
     async fn drive<F: Future>(&self, until: Until, goal: F) -> Result<Driven<F::Output>, ClientError> {
         let mut goal = pin!(goal);
         let mut held = self.system.lock().await;
@@ -406,9 +406,9 @@ impl TestEnv {
                 return Ok(Driven::Done(output));
             }
             let went_on = system.go_on(&self.progress).await;
-            // Tasks of the test's own get their turn, and whoever merely made way for others is woken in it.
+            // The test's own Tokio tasks run now. Futures that only yielded are woken.
             tokio::task::yield_now().await;
-            // What went on may be what is waited for, and what was woken may go on.
+            // A job that ran may have reached the goal, and a job that was woken may run.
             let is_busy = self.progress.take() || went_on;
             if is_busy || (system.is_at_work() && self.waited_for_news().await) {
                 continue;
@@ -450,7 +450,7 @@ impl fmt::Debug for TestEnv {
     }
 }
 
-/// Whether an execution goes on by itself at an instant that it knows.
+/// Whether an execution continues by itself at a known instant.
 fn will_wake(execution: &Execution) -> bool {
     match &execution.state {
         ExecutionState::Waiting(waiting) => {

@@ -1,8 +1,8 @@
-//! A turn: an execution's code runs on one worker until it has ended or can't go on by itself.
+//! A turn: one worker runs an execution's code until it has ended or has to wait.
 //!
-//! The code is polled here, and all that it does by its context is done here. What happens is written down before
-//! anything follows from it that others could see; then it is never done twice. Whoever loses the turn to another
-//! worker can't write any more, and stops.
+//! Owns polling the code, and everything that the code does through its context. Each result is written before anything
+//! that others can see follows from it. So no step with a written result runs again. A worker that has lost the lease
+//! can't write, and stops.
 
 mod begin;
 mod body;
@@ -27,19 +27,19 @@ use tickover_service::executions::StartedTurn;
 
 use crate::registry::Registry;
 
-/// How long the code that runs after a failure has.
+/// The default timeout of `on_failure`.
 pub(crate) const ON_FAILURE: Millis = Millis::from_secs(15 * 60);
 
 /// How a turn is run.
 #[derive(Clone, Debug)]
 pub(crate) struct TurnSettings {
-    /// When the invocation that it runs in ends, with what it takes to say good-bye left out.
+    /// The end of the invocation that it runs in, minus the time that releasing the turn takes.
     pub(crate) limit_at: Option<Timestamp>,
-    /// How long the code may wait for what isn't its context's.
+    /// How long the code may wait for a future that isn't of its context.
     pub(crate) foreign_wait_max: Millis,
-    /// Waits before a retry up to this long are spent here; longer ones suspend.
+    /// Waits before a retry of up to this length are spent in the turn. For longer waits the turn is suspended.
     pub(crate) in_place: Millis,
-    /// Whether the lease is renewed.
+    /// Whether heartbeats extend the lease.
     pub(crate) heartbeats: bool,
 }
 
@@ -59,11 +59,11 @@ impl Default for TurnSettings {
 pub(crate) enum TurnEnd {
     /// The code waits for something.
     Suspended,
-    /// The run is over.
+    /// The run has ended.
     Closed,
-    /// It was given back: another worker, or this one, tries again later.
+    /// The lease was released: this worker or another one tries again later.
     Released,
-    /// Another worker has the execution, or it has ended meanwhile. Nothing more was written.
+    /// Another worker has the lease, or the execution has ended. Nothing more was written.
     Lost,
 }
 
@@ -79,7 +79,8 @@ pub(crate) async fn run_turn(
         Ok(driver) => Box::pin(driver.run()).await,
         Err(unknown) => unknown.release(service).await,
     };
-    // A turn that was lost leaves its message alone: it may be what brings the execution to another worker.
+    // If the lease was lost, the message stays in the queue: it may be the one that brings the execution to another
+    // worker.
     if let (Some(receipt), TurnEnd::Suspended | TurnEnd::Closed | TurnEnd::Released) = (receipt, end) {
         service.done_with(&queue, &receipt).await;
     }

@@ -1,6 +1,6 @@
-//! A worker: takes turns of executions and remote steps from its queues, and runs them side by side.
+//! A worker: takes turns and remote steps from its queues, and runs them in parallel.
 //!
-//! Owns how many run at once, and the ends of all of them. What a turn or an attempt does is theirs.
+//! Owns how many run at once, and what happens when they end. It doesn't know what a turn or an attempt does.
 
 mod in_flight;
 mod room;
@@ -30,13 +30,13 @@ use in_flight::{Held, InFlight};
 use room::{Room, Rooms};
 use task::TaskEnd;
 
-/// The pause after a claim that failed, or brought only what this worker doesn't know.
+/// The pause after a claim that failed or returned only tasks of unknown kinds.
 const PAUSE: Millis = Millis::from_secs(1);
 
-/// How long work that was asked for is waited for when there is to be no more.
+/// How long a stopping worker waits for the answer of its last claim.
 const LAST_ANSWER: Millis = Millis::from_secs(2);
 
-/// Takes work and does it. Cheap to clone.
+/// Claims turns and tasks and runs them. Cheap to clone.
 #[derive(Clone)]
 pub struct Worker {
     service: Service,
@@ -46,19 +46,19 @@ pub struct Worker {
     rooms: Rooms,
 }
 
-/// How a piece of work ended.
+/// How a turn or a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finished {
     Turn(TurnEnd),
     Task(TaskEnd),
-    /// It broke off without a word; its lease runs out.
+    /// It stopped unexpectedly, for example by a panic. Its lease expires.
     Broken,
-    /// Nothing came of it.
+    /// There was nothing to run.
     Nothing,
 }
 
 impl Worker {
-    /// A worker for what the registry knows. Something in it that nobody can work with is an error.
+    /// Creates a worker for the workflows and steps of a registry. Fails if the registry has a problem.
     pub fn new(
         service: Service,
         registry: Registry,
@@ -71,27 +71,29 @@ impl Worker {
         Ok(Self { service, registry, settings, in_flight: InFlight::default(), rooms: Rooms::default() })
     }
 
-    /// Says where its workflows are run, for starts that name no queue. If it can't, it says so in the log: whoever starts
-    /// them can still name their queue.
+    /// Announces the queues of its workflows, for starts that name no queue. A failure is only logged, because a start
+    /// can still name its queue.
     pub async fn announce(&self) {
         let queues = &self.settings.queues;
         let routes = self.registry.workflows().filter_map(|workflow| {
-            // Whoever takes work from other queues than the workflow's own means that for those who name them.
+            // A worker that is set to other queues than the workflow's own one serves only starts that name those
+            // queues.
             let own = QueueName::parse(workflow.options.queue).ok().filter(|own| queues.contains(own))?;
             Some((WorkflowName::parse(workflow.name).ok()?, own))
         });
         let routes: Routes = routes.collect();
         if let Err(error) = self.service.announce_routes(&routes).await {
-            tracing::warn!(%error, "where the workflows are run isn't told");
+            tracing::warn!(%error, "can't announce the queues of the workflows");
         }
     }
 
-    /// The queues it takes work from.
+    /// The queues that it takes work from.
     pub fn queues(&self) -> &[QueueName] {
         &self.settings.queues
     }
 
-    /// Works until told to stop; then finishes what runs, and gives back what isn't done when the grace is over.
+    /// Runs until `stop` is ready. Then it finishes the work in flight, and releases what isn't done after the grace
+    /// period.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let (stopping, stopped) = tokio::sync::watch::channel(false);
         let queues = self.settings.queues.iter();
@@ -104,7 +106,7 @@ impl Worker {
         }
     }
 
-    /// Takes what is there now and does it, without waiting for more: how many pieces there were.
+    /// Runs the work that is available now, without waiting for more. Returns how many turns and tasks there were.
     pub async fn run_once(&self) -> Result<usize, ServiceError> {
         let mut count = 0;
         for queue in &self.settings.queues {
@@ -124,24 +126,24 @@ impl Worker {
         Ok(count)
     }
 
-    /// Runs a turn that was taken elsewhere, to its end.
+    /// Runs a turn that the caller has claimed.
     pub(crate) async fn turn(&self, taken: StartedTurn, settings: &TurnSettings) -> TurnEnd {
         run_turn(&self.service, &self.registry, taken, settings).await
     }
 
-    /// Runs an attempt of a task that was claimed elsewhere, to its end. Whether its outcome was told.
+    /// Runs an attempt of a task that the caller has claimed. Returns whether its outcome was reported.
     #[cfg(feature = "lambda")]
     pub(crate) async fn task(&self, claimed: tickover_service::claim::ClaimedTask) -> bool {
         self.attempt(claimed).await == TaskEnd::Reported
     }
 
-    /// The service that it works with, which knows what its workflows say of their executions.
+    /// The service that it uses, which knows the terms of its workflows' executions.
     #[cfg(any(feature = "lambda", feature = "test"))]
     pub(crate) const fn service(&self) -> &Service {
         &self.service
     }
 
-    /// How it runs turns that were taken elsewhere.
+    /// The settings of turns that the caller has claimed.
     #[cfg(feature = "lambda")]
     pub(crate) fn turn_settings(&self) -> TurnSettings {
         self.settings.turn()
@@ -153,7 +155,7 @@ impl Worker {
         self.registry.step(kind).is_some()
     }
 
-    /// Tells which tasks it can run.
+    /// Returns a function that says whether it can run a task of a kind.
     fn known(&self) -> impl Fn(&str) -> bool + Send + Sync {
         |kind| self.registry.step(kind).is_some()
     }
@@ -164,7 +166,7 @@ impl Worker {
     }
 
     async fn serve_queue(&self, queue: &QueueName, mut stopped: tokio::sync::watch::Receiver<bool>) {
-        // Nothing may have been sent to it yet, and a local queue is made when it is first needed.
+        // The queue may have no message yet. A local queue is created when it is first used.
         if let Err(error) = self.service.open_queue(queue).await {
             tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "the queue can't be opened");
         }
@@ -183,17 +185,18 @@ impl Worker {
                 if let Some(until) = after {
                     self.service.clock().sleep_until(until).await;
                 }
-                // Who waits to be alone waits for work to end, and not for a long poll.
+                // The permit is acquired after the long poll, so that a turn or task that must run alone waits only for
+                // running work.
                 let arrived = self.service.arrivals(queue, request).await?;
                 let room = self.rooms.shared().await;
                 let found = self.service.work_among(queue, arrived, request, &self.known()).await?;
                 Ok::<_, ServiceError>((found, room))
             };
             let mut claim = pin!(claim);
-            // What runs goes on while this waits for more.
+            // Work in flight continues while this waits for more.
             let claimed = loop {
                 let stop = pin!(async { drop(stopped.wait_for(|stopped| *stopped).await) });
-                // In this order: what waits to be alone is let in before what another claim brings.
+                // The order matters: work that must run alone goes before the result of another claim.
                 match select(select(pin!(one_ended(&mut running)), stop), &mut claim).await {
                     Either::Right((claimed, _)) => break Some(claimed),
                     Either::Left((Either::Left((ended, _)), _)) => {
@@ -218,7 +221,7 @@ impl Worker {
                     running.extend(suspects.into_iter().map(alone));
                 }
                 Some(Err(error)) => {
-                    tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "no work can be taken for now");
+                    tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "can't claim work");
                     pause_until = Some(self.service.now().plus(PAUSE));
                 }
             }
@@ -226,7 +229,8 @@ impl Worker {
         self.finish(running).await;
     }
 
-    /// Once asked for, work is waited for a moment even when told to stop: what nobody takes would be held by nobody.
+    /// Waits up to 2 s for a claim in progress and releases what it returns. Otherwise that work would stay leased, and
+    /// no worker would run it until the lease expires.
     async fn last_answer(&self, claim: impl Future<Output = Result<(FoundWork, Room), ServiceError>>) {
         let moment = self.service.now().plus(LAST_ANSWER);
         let alarm = pin!(self.service.clock().sleep_until(moment));
@@ -235,7 +239,7 @@ impl Worker {
         }
     }
 
-    /// Finishes what runs; what isn't done when the grace is over is dropped and given back.
+    /// Finishes the work in flight. Work that isn't done after the grace period is stopped and released.
     async fn finish(&self, running: FuturesUnordered<BoxFuture<'static, Finished>>) {
         let over = self.service.now().plus(self.settings.grace);
         let grace = pin!(self.service.clock().sleep_until(over));
@@ -258,7 +262,7 @@ impl Worker {
         }
     }
 
-    /// Begins a piece of work: in a task of its own where there are threads for it.
+    /// Starts a turn or a task, in a tokio task of its own if the runtime has several threads.
     fn start(&self, work: Work, room: Room) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         let held = self.in_flight.hold(Held::of(&work));
@@ -280,7 +284,7 @@ impl Worker {
         let mut spawned = Dropped(tokio::spawn(work));
         Box::pin(async move {
             (&mut spawned.0).await.unwrap_or_else(|error| {
-                tracing::error!(%error, "a piece of work broke off");
+                tracing::error!(%error, "a turn or task stopped unexpectedly");
                 Finished::Broken
             })
         })
@@ -288,7 +292,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// Takes and does what may have killed another worker, once nothing else is done here.
+    /// Claims and runs work that may have killed another worker, when this process runs nothing else.
     fn start_suspect(
         &self,
         queue: QueueName,
@@ -306,7 +310,7 @@ impl Worker {
                 Ok(Some(work)) => worker.start(work, room).await,
                 Ok(None) => Finished::Nothing,
                 Err(error) => {
-                    tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "not taken for now");
+                    tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "can't claim suspect work");
                     Finished::Nothing
                 }
             }
@@ -314,7 +318,7 @@ impl Worker {
     }
 }
 
-/// The end of one of them; never, if there is none.
+/// Waits until one of them ends. Never returns if there is none.
 async fn one_ended(running: &mut FuturesUnordered<BoxFuture<'static, Finished>>) -> Finished {
     match running.next().await {
         Some(ended) => ended,
@@ -322,7 +326,7 @@ async fn one_ended(running: &mut FuturesUnordered<BoxFuture<'static, Finished>>)
     }
 }
 
-/// A task that ends when nobody waits for it any more.
+/// A tokio task that is stopped when this is dropped.
 struct Dropped(tokio::task::JoinHandle<Finished>);
 
 impl Drop for Dropped {

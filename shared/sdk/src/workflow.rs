@@ -1,4 +1,4 @@
-//! Workflows as values: what the attribute makes of a function, and what a worker is given.
+//! Workflows as values: the attribute makes one of a function, and a worker is built from them.
 
 use std::fmt;
 use std::future::Future;
@@ -14,11 +14,11 @@ use crate::options::{OnDrift, WorkflowOptions};
 /// A workflow's code: it gets its context and its input.
 pub type Body<I, O> = fn(Ctx, I) -> BoxFuture<'static, Result<O>>;
 
-/// What runs when a workflow failed: it gets the same input and the cause. `Some` is the workflow's result
-/// after all; with `None` it stays failed.
+/// The code that runs when a workflow has failed: it gets the same input and the cause. `Some` becomes the workflow's
+/// result. With `None` the workflow stays failed.
 pub type OnFailure<I, O> = fn(Ctx, I, Cause) -> BoxFuture<'static, Result<Option<O>>>;
 
-/// A workflow from input `I` to output `O`: what becomes of a function under `#[tickover::workflow]`.
+/// A workflow with input `I` and output `O`: what `#[tickover::workflow]` makes of a function.
 pub struct Workflow<I, O> {
     name: &'static str,
     options: WorkflowOptions,
@@ -27,67 +27,67 @@ pub struct Workflow<I, O> {
 }
 
 impl<I, O> Workflow<I, O> {
-    /// A workflow without timeouts on the queue for workflows. Texts aren't checked here: the attribute does
-    /// it, and so does a worker that is given the workflow.
+    /// Creates a workflow without timeouts, on the default queue for workflows. Names aren't checked here: the
+    /// attribute checks them, and the worker's registry does too.
     pub const fn new(name: &'static str, body: Body<I, O>) -> Self {
         Self { name, options: WorkflowOptions::new(), body, on_failure: None }
     }
 
-    /// How long an execution may take over all its runs; at least one second.
+    /// Limits how long an execution may take over all its runs; at least one second.
     #[must_use]
     pub const fn execution_timeout(mut self, timeout: Millis) -> Self {
         self.options.execution_timeout = Some(timeout);
         self
     }
 
-    /// How long each run may take; at least one second.
+    /// Limits how long each run may take; at least one second.
     #[must_use]
     pub const fn run_timeout(mut self, timeout: Millis) -> Self {
         self.options.run_timeout = Some(timeout);
         self
     }
 
-    /// The queue its turns are handed out on.
+    /// Sets the queue of its turns.
     #[must_use]
     pub const fn queue(mut self, queue: &'static str) -> Self {
         self.options.queue = queue;
         self
     }
 
-    /// What is done where its code doesn't ask for what a run remembers.
+    /// Sets what happens if its code doesn't ask for a stored result.
     #[must_use]
     pub const fn on_drift(mut self, on_drift: OnDrift) -> Self {
         self.options.on_drift = on_drift;
         self
     }
 
-    /// The changes of its code that running executions may not know yet.
+    /// Sets the names of code changes that executions may not know yet if they started before.
     #[must_use]
     pub const fn patches(mut self, patches: &'static [&'static str]) -> Self {
         self.options.patches = patches;
         self
     }
 
-    /// What runs when it failed.
+    /// Sets the code that runs when it has failed.
     #[must_use]
     pub const fn on_failure(mut self, handler: OnFailure<I, O>) -> Self {
         self.on_failure = Some(handler);
         self
     }
 
-    /// How long that may take; at least one second. It is a time of its own, whatever deadline has passed.
+    /// Limits how long `on_failure` may take; at least one second. Other deadlines don't limit it.
     #[must_use]
     pub const fn on_failure_timeout(mut self, timeout: Millis) -> Self {
         self.options.on_failure_timeout = Some(timeout);
         self
     }
 
-    /// The name that executions are started by.
+    /// The name of the workflow.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// How it is run.
+    /// Its options.
     pub const fn options(&self) -> WorkflowOptions {
         self.options
     }
@@ -97,7 +97,7 @@ impl<I, O> Workflow<I, O> {
         self.body
     }
 
-    /// What runs when it failed.
+    /// Its `on_failure`.
     pub(crate) const fn failure_handler(&self) -> Option<OnFailure<I, O>> {
         self.on_failure
     }
@@ -121,7 +121,7 @@ impl<I, O> fmt::Debug for Workflow<I, O> {
     }
 }
 
-/// A body's future in the form that [`Body`] and [`OnFailure`] return, whatever its error type.
+/// Boxes a body's future as [`Body`] and [`OnFailure`] return it, and converts its error.
 #[doc(hidden)]
 pub fn boxed<T, E: Into<Error>>(
     future: impl Future<Output = std::result::Result<T, E>> + Send + 'static,

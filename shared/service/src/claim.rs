@@ -1,4 +1,4 @@
-//! Claiming: from a queue's hints, or by id for workers that read the queue themselves.
+//! Claims work: from a queue's hints, or by id for workers that read the queue themselves.
 
 mod apart;
 mod dead;
@@ -25,13 +25,13 @@ use crate::service::Service;
 pub use apart::{Arrived, FoundWork, Suspect};
 pub use hinted::{Delivered, Hinted};
 
-/// How long a call that doesn't wait goes on while all messages lead to nothing.
+/// How long a call without a wait goes on while no message leads to work.
 const TIMEOUT: Millis = Millis::from_secs(5);
-/// The last stretch before a start is waited out here, because SQS counts delays in whole seconds.
+/// The claim waits out this last part of a delay, because SQS counts delays in whole seconds.
 pub(crate) const WAITED_OUT: Millis = Millis::from_secs(1);
-/// How soon a message shows again whose work couldn't be handed out for now.
+/// How soon a message is visible again if its work couldn't be leased for now.
 pub(crate) const SHOWN_AGAIN: Millis = Millis::from_secs(1);
-/// How often a paused queue is looked at again while a claim waits.
+/// How often a waiting claim checks whether its queue is still paused.
 const PAUSE_CHECK: Millis = Millis::from_secs(1);
 
 /// A request for work.
@@ -40,70 +40,70 @@ pub struct ClaimRequest {
     pub worker: Option<WorkerName>,
     /// At most how many tasks, 1 to 10.
     pub max: usize,
-    /// For how long without a heartbeat, 1 s to 12 h.
+    /// The lease, which ends after this long without a heartbeat: 1 s to 12 h.
     pub lease: Millis,
     /// How long to wait for the first task, at most 20 s.
     pub wait: Millis,
 }
 
-/// What a caller wants of a queue.
+/// What a caller accepts from a queue.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) request: &'a ClaimRequest,
-    /// Whether it takes turns as well.
+    /// Whether the caller takes turns as well as tasks.
     pub(crate) turns: bool,
     pub(crate) company: Isolation,
-    /// Whether it can do tasks of a kind; without this, all.
+    /// Whether the caller has code for a kind of task; without this, for all kinds.
     pub(crate) knows: Option<&'a (dyn Fn(&str) -> bool + Send + Sync)>,
-    /// Whether what has to be done alone is only named.
+    /// Whether work that must run alone is only reported, not leased.
     pub(crate) apart: bool,
 }
 
 impl<'a> Wanted<'a> {
-    /// One piece of work at a time has its worker to itself, as far as can be told.
+    /// A worker with one piece of work at a time runs it alone, as far as the service knows.
     fn of(request: &'a ClaimRequest, turns: bool) -> Self {
         let company = if request.max == 1 { Isolation::Alone } else { Isolation::Shared };
         Self { request, turns, company, knows: None, apart: false }
     }
 
-    /// For a process that does several things at once, and takes what has to be done alone by itself.
+    /// For a process that does several pieces of work at once and claims separately what must run alone.
     fn apart(request: &'a ClaimRequest, knows: &'a (dyn Fn(&str) -> bool + Send + Sync)) -> Self {
         Self { request, turns: true, company: Isolation::Shared, knows: Some(knows), apart: true }
     }
 }
 
-/// What messages led to.
+/// What the messages led to.
 #[derive(Default)]
 pub(crate) struct Found<'a> {
     pub(crate) work: Vec<Work>,
-    /// Messages of work whose last worker was lost, perhaps because of it.
+    /// Messages of work whose last worker was lost, perhaps because of this work.
     pub(crate) suspects: Vec<&'a Received>,
     pub(crate) trouble: Option<ServiceError>,
 }
 
-/// A task in the caller's hands.
+/// A task that the caller has leased.
 #[derive(Clone, Debug)]
 pub struct ClaimedTask {
     pub task: Task,
     pub input: Option<Json>,
     /// The token to report with.
     pub token: String,
-    /// Until when the caller counts as alive.
+    /// When the lease ends without a heartbeat.
     pub lease_expires_at: Timestamp,
-    /// By when the attempt must be done: the task's deadline or the attempt's own, whichever is sooner.
+    /// By when the attempt must end: the task's deadline or the attempt's own, the earlier of the two.
     pub deadline_at: Option<Timestamp>,
 }
 
-/// What a look at messages came to.
+/// The result of processing messages.
 pub(crate) enum Looked {
     Found(FoundWork),
     Nothing {
-        /// Whether the messages are gone or hidden, as far as it is known.
+        /// Whether all messages are deleted or hidden, as far as is known.
         all_spent: bool,
     },
 }
 
-/// What besides the request decides whether a record is handed out.
+/// What decides, besides the request, whether a record is leased.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
     pub(crate) company: Isolation,
@@ -111,17 +111,17 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// For a worker that does one thing at a time, on a queue that isn't paused.
+    /// For a worker with one piece of work at a time, on a queue that isn't paused.
     pub(crate) const ALONE: Self = Self { company: Isolation::Alone, paused: false };
 }
 
-/// The instant by which a running attempt must be done.
+/// The instant by which a running attempt must end.
 pub(crate) fn attempt_deadline(task: &Task) -> Option<Timestamp> {
     earliest([task.deadline_at, task.running().and_then(|running| running.start_to_close_at)])
 }
 
 impl Service {
-    /// Takes tasks from a queue, as many as there are up to `max`.
+    /// Claims tasks from a queue, as many as there are up to `max`.
     pub async fn claim(
         &self,
         queue: &QueueName,
@@ -135,7 +135,7 @@ impl Service {
         Ok(work.into_iter().filter_map(task).collect())
     }
 
-    /// Takes work from a queue: tasks, and turns of executions if they are wanted.
+    /// Claims work from a queue: tasks, and turns of executions if `turns` is set.
     pub(crate) async fn claim_work(
         &self,
         queue: &QueueName,
@@ -146,15 +146,15 @@ impl Service {
         Ok(self.look_for_work(queue, wanted).await?.work)
     }
 
-    /// Receives messages until they lead to something, or the time to wait is over. Messages that lead to nothing
-    /// are skipped however many they are.
+    /// Receives messages until they lead to work, or the time to wait is over. Skips messages that lead to nothing,
+    /// however many there are.
     async fn look_for_work(&self, queue: &QueueName, wanted: Wanted<'_>) -> Result<FoundWork, ServiceError> {
         let until = self.now().plus(wanted.request.wait);
         let messages = self.first_messages(queue, wanted.request, until).await?;
         self.look_among(queue, messages, wanted, until).await
     }
 
-    /// The first messages that come until then; none from a queue that stays paused.
+    /// The first messages that arrive until then; none from a queue that stays paused.
     async fn first_messages(
         &self,
         queue: &QueueName,
@@ -175,7 +175,7 @@ impl Service {
         Ok(self.ports.queue.receive(queue, request.max, request.lease, left).await?)
     }
 
-    /// Looks for work among these messages and those that come after them, until there is some or the time is over.
+    /// Processes these messages and those that come after them, until there is work or the time is over.
     async fn look_among(
         &self,
         queue: &QueueName,
@@ -198,7 +198,7 @@ impl Service {
                 };
                 match looked {
                     Looked::Found(found) => return Ok(found),
-                    // What lies before the work may be much more of the same.
+                    // If all of these were useless, many more of the same may come before the work.
                     Looked::Nothing { all_spent } => skims = all_spent,
                 }
             }
@@ -214,15 +214,15 @@ impl Service {
         }
     }
 
-    /// What messages come to for a caller who takes what is handed out as it is.
+    /// Processes messages for a caller who takes leased work directly.
     async fn hand_out(
         &self,
         queue: &QueueName,
         messages: Vec<Received>,
         wanted: Wanted<'_>,
     ) -> Result<Looked, ServiceError> {
-        // Messages of lost work have been received before. In a batch with others, lost work would never have its
-        // turn: so they are looked at first.
+        // Messages of lost work have been received before. In a batch with other messages, lost work would never be
+        // leased, so these messages are processed first.
         let (mut first, mut later): (Vec<&Received>, Vec<&Received>) = (messages.iter().collect(), vec![]);
         if wanted.company.is_shared() && messages.iter().any(|message| message.receive_count > 1) {
             (first, later) = messages.iter().partition(|message| message.receive_count > 1);
@@ -241,20 +241,20 @@ impl Service {
         } else {
             self.show_all_again(queue, &found.suspects, SHOWN_AGAIN).await;
         }
-        // The rest of the batch goes with what there is: put back each time, it would count as received before.
+        // The rest of the batch is processed too: put back each time, it would count as received before.
         let rest = self.work_messages(queue, &later, wanted).await;
         self.show_all_again(queue, &rest.suspects, SHOWN_AGAIN).await;
         let mut work = found.work;
         work.extend(rest.work);
         match found.trouble.or(rest.trouble) {
             _ if !work.is_empty() => Ok(Looked::Found(FoundWork { work, suspects: vec![] })),
-            // Nothing to hand out, and not because there is nothing: the caller should know.
+            // There is no work because of an error, so the caller gets the error.
             Some(error) => Err(error),
             None => Ok(Looked::Nothing { all_spent: rest.suspects.is_empty() }),
         }
     }
 
-    /// Takes a task by id: for workers that received its message themselves.
+    /// Claims a task by id: for workers that received its message themselves.
     pub async fn claim_by_id(
         &self,
         id: &TaskId,
@@ -287,8 +287,8 @@ impl Service {
         }
     }
 
-    /// Tries to take the task, waiting out the last second before its start: the record as it stands after that, if
-    /// there still is one.
+    /// Tries to lease the task, and waits out the last second before its start. Returns the record after that, if it
+    /// still exists.
     async fn take(
         &self,
         task: Task,
@@ -327,7 +327,7 @@ impl Service {
         }
     }
 
-    /// The caller gets the task with its input and the token to report with.
+    /// Returns the task with its input and the token to report with.
     async fn hand_over(&self, task: Task, receipt: Option<String>) -> Result<ClaimedTask, ServiceError> {
         let input = self.payload(task.input.as_ref()).await?;
         let Some(running) = task.running() else { return Err(ServiceError::Contended) };
@@ -337,12 +337,12 @@ impl Service {
         Ok(ClaimedTask { task, input, token, lease_expires_at, deadline_at })
     }
 
-    /// Releases a task that was claimed and whose input couldn't be read for now, so that no time is lost
-    /// until its lease ends. Returns whether it did: then the task has a new message.
+    /// Releases a task that was claimed and whose input couldn't be read for now, so that the task needn't wait for the
+    /// end of its lease. Returns whether the release succeeded: then the task has a new message.
     async fn give_back(&self, id: &TaskId, lease: LeaseId, error: &ServiceError) -> bool {
         match error {
             ServiceError::Throttled | ServiceError::Unavailable { .. } => {}
-            // Releasing it would only have it claimed again, for ever.
+            // A release would only have it claimed again, for ever.
             ServiceError::Rejected(_) | ServiceError::Contended | ServiceError::Corrupt { .. } => {
                 return false;
             }
@@ -351,7 +351,7 @@ impl Service {
         released.is_ok_and(|decision| decision.outcome.is_ok())
     }
 
-    /// A payload's text, wherever it lies.
+    /// The text of a payload, from the record or from its own item.
     pub(crate) async fn payload(&self, payload: Option<&Payload>) -> Result<Option<Json>, ServiceError> {
         match payload {
             None => Ok(None),

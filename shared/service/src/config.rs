@@ -1,4 +1,4 @@
-//! Configuration from the environment: the one place that reads it. Every problem is reported, all at once.
+//! Configuration from the environment: the one file that reads it. All problems are reported at once.
 
 mod aws;
 
@@ -19,36 +19,36 @@ const QUEUE_URLS: &str = "TICKOVER_QUEUE_URLS";
 const TIMERS: &str = "TICKOVER_TIMERS";
 const EVENTS: &str = "TICKOVER_EVENTS";
 const TRACE: &str = "TICKOVER_TRACE";
-/// Stands for a queue's name in `TICKOVER_QUEUE_URLS`.
+/// Placeholder for a queue's name in `TICKOVER_QUEUE_URLS`.
 const NAME_IN_URL: &str = "{name}";
 
-/// What a function needs to know.
+/// The configuration of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `TICKOVER_TABLE`: the table's name.
     pub table: String,
-    /// `TICKOVER_QUEUES`: logical name to URL, as `emails=https://…,reports=https://…`. Names alone will do where
-    /// `TICKOVER_QUEUE_URLS` says what the URLs of such queues look like, as `https://…/tickover-work-{name}`.
+    /// `TICKOVER_QUEUES`: logical name to URL, as `emails=https://…,reports=https://…`. Names alone are enough where
+    /// `TICKOVER_QUEUE_URLS` gives the pattern of their URLs, as `https://…/tickover-work-{name}`.
     pub queues: BTreeMap<QueueName, String>,
-    /// `TICKOVER_TIMERS`: URL of the queue of timers, which makes deadlines precise to a second.
+    /// `TICKOVER_TIMERS`: URL of the timers queue, which makes deadlines precise to a second.
     pub timers: String,
-    /// `TICKOVER_EVENTS`: URL of the queue that others are told of what happens through. Optional.
+    /// `TICKOVER_EVENTS`: URL of the queue for lifecycle events. Optional.
     pub events: Option<String>,
-    /// `AWS_LAMBDA_FUNCTION_NAME`, which Lambda sets: whose metrics these are.
+    /// `AWS_LAMBDA_FUNCTION_NAME`, which Lambda sets: the function of the metrics.
     pub function: Option<String>,
-    /// `TICKOVER_TICK_BUDGET`: how long a tick goes on at most; less where the function's own time is shorter.
+    /// `TICKOVER_TICK_BUDGET`: how long a tick lasts at most; less where the function's own time is shorter.
     pub tick_budget: Millis,
-    /// `TICKOVER_LOG`: which log lines are wanted, `info` by default.
+    /// `TICKOVER_LOG`: which log lines are written, `info` by default.
     pub log: Targets,
     /// Limits, from `TICKOVER_LEASE`, `TICKOVER_RETENTION`, `TICKOVER_DUE_SHARDS`, `TICKOVER_PAYLOAD_BYTES`,
     /// `TICKOVER_BATCH`, `TICKOVER_MAX_LOSSES` and `TICKOVER_TRACE`, which is `off` by default, or `carry`.
     pub limits: Limits,
 }
 
-/// All that is wrong with the environment.
+/// All problems of the environment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
-    /// One sentence a problem.
+    /// One sentence for each problem.
     pub problems: Vec<String>,
 }
 
@@ -58,29 +58,29 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// Where a worker's process finds itself, and what of a local system may be set: all of it is optional.
+/// Where a worker's process runs, and the settings of a local system: all of it is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a variable of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is its own variable")]
 pub struct Surroundings {
     /// Whether `AWS_LAMBDA_RUNTIME_API` is set, which Lambda does.
     pub in_lambda: bool,
-    /// Whether `TICKOVER_TABLE`, `TICKOVER_QUEUES` or `TICKOVER_TIMERS` is set: then a [`Config`] is to be read, and
-    /// nothing is local. Were it told by one of them, one that is forgotten would make a system of its own.
+    /// Whether `TICKOVER_TABLE`, `TICKOVER_QUEUES` or `TICKOVER_TIMERS` is set: then a [`Config`] must be read, and
+    /// nothing is local. If only one of them decided, a deployment that lacks that one would start a local system.
     pub on_aws: bool,
-    /// `TICKOVER_DATA`: the file that a local system keeps its data in; without it, they live in memory.
+    /// `TICKOVER_DATA`: the file for the data of a local system; without it, the data are in memory.
     pub data: Option<String>,
-    /// `TICKOVER_LISTEN`: where a local system listens, such as `127.0.0.1:7070`.
+    /// `TICKOVER_LISTEN`: the address on which a local system listens, such as `127.0.0.1:7070`.
     pub listen: Option<String>,
-    /// `TICKOVER_ALLOW_HOST`: names and addresses, separated by commas, by which callers may know a local system
-    /// beside `localhost` and the loopback addresses.
+    /// `TICKOVER_ALLOW_HOST`: names and addresses, separated by commas, that callers may use for a local system beside
+    /// `localhost` and the loopback addresses.
     pub allow_hosts: Vec<String>,
-    /// `TICKOVER_LOG`: which log lines are wanted, unread.
+    /// `TICKOVER_LOG`: which log lines are written, not parsed.
     pub log: Option<String>,
     /// Whether `TICKOVER_TRACE` is `carry`: then a local system carries traces as well.
     pub carry_trace: bool,
-    /// Whether `NO_COLOR` is set: then log lines have no colours on a terminal either.
+    /// Whether `NO_COLOR` is set: then log lines have no colours on a terminal.
     pub no_color: bool,
-    /// `TICKOVER_ENDPOINT`: where a client finds the system, such as `https://tasks.example.com`.
+    /// `TICKOVER_ENDPOINT`: the address of the system for a client, such as `https://tasks.example.com`.
     pub endpoint: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl Surroundings {
         Self::read(|name| std::env::var(name).ok())
     }
 
-    /// Reads any environment. What is empty counts as not set.
+    /// Reads any environment. An empty value counts as not set.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let reader = Reader { lookup, problems: vec![] };
         Self {
@@ -152,7 +152,7 @@ impl Config {
         if reader.problems.is_empty() { Ok(config) } else { Err(ConfigError { problems: reader.problems }) }
     }
 
-    /// The URLs of all queues: those that tasks are in, and under their reserved names those of our own.
+    /// The URLs of all queues: those of tasks, and Tickover's own under their reserved names.
     pub fn queue_urls(&self) -> BTreeMap<QueueName, String> {
         let mut urls = self.queues.clone();
         urls.insert(QueueName::timers(), self.timers.clone());
@@ -258,8 +258,8 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         queues
     }
 
-    /// What the URL of a queue looks like that is only named: a template of infrastructure can list names, but has no
-    /// means to write each of them beside its URL.
+    /// The pattern of the URLs of queues that are only named: an infrastructure template can list names, but can't
+    /// write each name beside its URL.
     fn url_pattern(&mut self) -> Option<String> {
         let pattern = self.optional(QUEUE_URLS)?;
         if is_url(&pattern) && pattern.contains(NAME_IN_URL) {
@@ -268,18 +268,19 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         self.problems.push(format!(
             "{QUEUE_URLS} must be a queue's URL with {NAME_IN_URL} in place of its name, not {pattern:?}"
         ));
-        // Not one more problem for each of the names.
+        // Avoids one more problem for each of the names.
         Some(format!("http://{NAME_IN_URL}"))
     }
 
-    /// The queues that hold no tasks: the one of timers, and the one of events if there is any. Each has to itself
-    /// what it is given: a worker that reads timers, or a timer that is claimed, would end among the dead letters.
+    /// The queues without tasks: the timers queue, and the events queue if there is one. Neither may share its URL with
+    /// another queue: a timer that a worker receives, or a hint that is taken for a timer, would end in the dead-letter
+    /// queue.
     fn own_queues(&mut self, of_tasks: &BTreeMap<QueueName, String>) -> (String, Option<String>) {
         let timers = self.url(TIMERS);
         if timers.is_none() {
             self.problems.push(format!(
-                "{TIMERS} is missing: the URL of the queue of timers, without which a deadline is noticed once a \
-                 minute only"
+                "{TIMERS} is missing: the URL of the timers queue, without which deadlines are enforced only once \
+                 a minute"
             ));
         }
         let events = self.url(EVENTS);
@@ -299,7 +300,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         (timers.unwrap_or_default(), events)
     }
 
-    /// One queue's URL, if it is given. One that isn't a URL is a problem, and counts as given.
+    /// One queue's URL, if it is set. A value that isn't a URL is a problem, and counts as set.
     fn url(&mut self, name: &str) -> Option<String> {
         let url = self.optional(name)?;
         if !is_url(&url) {

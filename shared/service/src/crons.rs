@@ -1,8 +1,8 @@
-//! Crons: made, changed, listed, and started from when they are due.
+//! Crons: created, changed, listed, and started when they are due.
 //!
-//! Starting is in two steps, so that every run happens once: the core writes it down, and only then is the task or
-//! execution made, under an id that comes from the cron and the occurrence. Whoever finds a run written down
-//! makes it again, and finds it made.
+//! A run starts in two steps, so that it starts exactly once: the core records the run, and only then its task or
+//! execution is created, under an id from the cron and the occurrence. A process that finds a recorded run starts it
+//! again, and finds that it exists.
 
 mod drive;
 mod report;
@@ -24,66 +24,65 @@ use crate::tasks::schedule::ScheduleRequest;
 
 pub(crate) use report::report;
 
-/// A request for a cron, parsed.
+/// A parsed request for a cron.
 #[derive(Clone, Debug)]
 pub struct CronRequest {
     /// Its id; random when absent.
     pub id: Option<CronId>,
-    /// What each of its runs is.
+    /// The work of each of its runs.
     pub work: CronWork,
     /// How the runs' ids are made; from the cron's own id when absent.
     pub template: Option<IdTemplate>,
     pub plan: Plan,
-    /// Whether it begins paused; when it is replaced and nothing is said, it stays as it is.
+    /// Whether it starts paused; when a cron is replaced and this is absent, its state stays as it is.
     pub paused: Option<bool>,
 }
 
-/// What each run of a cron is: a request without an id, and the same as its caller wrote it. The input, labels
-/// and memo are taken from there.
+/// The work of each run of a cron: a request without an id, and the request as its caller wrote it. The input, labels
+/// and memo are taken from the latter.
 #[derive(Clone, Debug)]
 pub enum CronWork {
     Task(Box<ScheduleRequest>, Json),
     Execution(Box<StartRequest>, Json),
 }
 
-/// A cron that exists now.
+/// A cron that exists now, new or found.
 #[derive(Clone, Debug)]
 pub struct MadeCron {
     pub record: Cron,
     pub existed: bool,
 }
 
-/// A cron with all that is known of it.
+/// A cron with its request and its last runs.
 #[derive(Clone, Debug)]
 pub struct DescribedCron {
     pub record: Cron,
-    /// What each of its runs is, as its caller wrote it; absent in lists where it is stored apart.
+    /// The work of its runs, as its caller wrote it; absent in lists if it has an item of its own.
     pub given: Option<Json>,
-    /// Its last runs, in the order in which they came.
+    /// Its last runs, oldest first.
     pub runs: Vec<DescribedRun>,
 }
 
-/// A run of a cron.
 #[derive(Clone, Debug)]
 pub struct DescribedRun {
     pub occurrence: Occurrence,
     /// The id of its task or execution.
     pub id: String,
-    /// What the cron knows of it.
+    /// Its state by the cron's record.
     pub state: RunState,
-    /// Where its task or execution stands; absent in lists, and where there is none.
+    /// The status of its task or execution; absent in lists, and if there is no task or execution.
     pub status: Option<&'static str>,
 }
 
 impl Service {
-    /// Makes a cron, or finds the one that the same request made before.
+    /// Creates a cron, or finds the cron that the same request created before.
     pub async fn create_cron(&self, request: CronRequest) -> Result<MadeCron, ServiceError> {
         let definition = self.define(request).await?;
         let id = definition.id.clone();
         self.make_cron(&id, &Command::Create(Box::new(definition))).await
     }
 
-    /// Makes a cron, or makes an existing one what is asked for now. What it has started goes on.
+    /// Creates a cron, or replaces an existing one. Runs that it has started continue.
     pub async fn replace_cron(&self, request: CronRequest) -> Result<MadeCron, ServiceError> {
         let definition = self.define(request).await?;
         let id = definition.id.clone();
@@ -95,17 +94,17 @@ impl Service {
         Ok(MadeCron { record, existed: reply == Reply::Made { existed: true } })
     }
 
-    /// Starts no more runs by plan until it is resumed.
+    /// Starts no more runs by plan until the cron is resumed.
     pub async fn pause_cron(&self, id: &CronId) -> Result<Cron, ServiceError> {
         Ok(self.ask_cron(id, &Command::Pause).await?.0)
     }
 
-    /// Goes on with the next occurrence.
+    /// Continues with the next occurrence.
     pub async fn resume_cron(&self, id: &CronId) -> Result<Cron, ServiceError> {
         Ok(self.ask_cron(id, &Command::Resume).await?.0)
     }
 
-    /// Starts a run now, whatever the plan says: the cron, and the id of the run.
+    /// Starts a run now, whatever the plan says. Returns the cron and the id of the run.
     pub async fn trigger_cron(&self, id: &CronId) -> Result<(Cron, String), ServiceError> {
         let (record, reply) = self.ask_cron(id, &Command::Trigger).await?;
         let Reply::Triggered(occurrence) = reply else { return Err(ServiceError::Contended) };
@@ -113,12 +112,12 @@ impl Service {
         Ok((record, run))
     }
 
-    /// Forgets a cron. What it has started is left alone.
+    /// Deletes a cron. Runs that it has started continue.
     pub async fn delete_cron(&self, id: &CronId) -> Result<(), ServiceError> {
         self.ask_cron(id, &Command::Delete).await.map(|_| ())
     }
 
-    /// A cron, what its runs are, and where the last of them stand.
+    /// A cron, the work of its runs, and the status of its last runs.
     pub async fn describe_cron(&self, id: &CronId) -> Result<DescribedCron, ServiceError> {
         let record = self.load_cron(id).await?.filter(|record| !record.is_deleted());
         let record = record.ok_or(Reject::NoCron)?;
@@ -127,7 +126,7 @@ impl Service {
         Ok(DescribedCron { given: Some(given), runs, record })
     }
 
-    /// A page of crons, in the order in which they were made. Of each only what its record holds.
+    /// A page of crons, in the order of their creation. Contains only the data of their records.
     pub async fn list_crons(
         &self,
         limit: usize,
@@ -140,7 +139,7 @@ impl Service {
 }
 
 impl DescribedCron {
-    /// What the record says by itself.
+    /// Only the data of the record.
     pub fn inline(record: Cron) -> Self {
         let runs = record.runs.iter().map(|run| DescribedRun {
             occurrence: run.occurrence,

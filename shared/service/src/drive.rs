@@ -1,8 +1,8 @@
-//! The one loop, for tasks, executions and crons: decide on the record as it stands, commit under its condition, notify
+//! The one loop, for tasks, executions and crons: decide on the current record, commit under its condition, notify
 //! others, answer.
 //!
-//! A conflict decides again on what is there now. A lost answer repeats the same write, which the store
-//! recognises by its nonce. Both are bounded. What is particular to a sort of record is its `Drive`.
+//! After a conflict the loop decides again on the new record. After a lost answer it repeats the same write, which the
+//! store recognises by its nonce. Both are bounded. What differs between the kinds of record is in their `Drive`.
 
 mod cron;
 mod execution;
@@ -29,43 +29,43 @@ use crate::service::{Rules, Service};
 use crate::telemetry::field;
 use crate::tick::outgoing;
 
-/// Times a decision is taken again because others changed the record meanwhile.
+/// How often a command is decided again because other writers changed the record meanwhile.
 pub(crate) const CONFLICTS_MAX: u32 = 10;
-/// Times the same write or read is tried again because the store throttles or doesn't answer.
+/// How often the same write or read is repeated because the store throttles or doesn't answer.
 const RETRIES_MAX: u32 = 4;
 pub(crate) const CONFLICT_WAIT: Millis = Millis::new(4);
 const RETRY_WAIT: Millis = Millis::new(25);
 
 /// What is known of the record before the first decision.
 pub(crate) enum Known<R> {
-    /// Nothing: it is read.
+    /// Nothing: the loop reads it.
     Unread,
-    /// That there should be none.
+    /// No record should exist.
     Absent,
-    /// How it stood when a hint was sent, or a moment ago.
+    /// A copy from when a hint was sent, or from a moment ago.
     Record(Box<R>),
 }
 
-/// One try: done, or the record was another one.
+/// The result of one try.
 pub(crate) enum Try<R, A> {
-    /// Done. The effects of the decision are still to be carried out.
+    /// Committed. The effects of the decision are still to be carried out.
     Done(Box<Decision<R, A>>),
-    /// Others were first; how the record stands now, if the store could tell.
+    /// Another writer was first; the current record, if the store returns it.
     Conflict(Option<Box<R>>),
 }
 
-/// A command that the loop carries out, and what is particular to its sort of record.
+/// A command that the loop carries out, and what is specific to its kind of record.
 pub(crate) trait Drive: Sized + Sync {
-    /// What it is asked of.
+    /// The kind of record that it changes.
     type Record: Send + Sync;
-    /// What a successful answer says.
+    /// The data of a successful answer.
     type Reply: Send;
-    /// What its record is found by.
+    /// The id of its record.
     type Id: PartialEq + Sync;
     /// Whether the parent of this record is notified of its end before the commit.
     const NOTIFIES_PARENT_FIRST: bool;
 
-    /// What follows from it by these rules.
+    /// Decides the command by these rules.
     fn decide(
         &self,
         rules: &dyn Rules,
@@ -73,20 +73,19 @@ pub(crate) trait Drive: Sized + Sync {
         context: &Context<'_>,
     ) -> Decision<Self::Record, Self::Reply>;
 
-    /// Reads a record. It may be past its retention: the rules look.
+    /// Reads a record. Its retention may have passed: the rules check.
     fn read(
         store: &dyn Store,
         id: &Self::Id,
     ) -> impl Future<Output = Result<Option<Self::Record>, StoreError>> + Send;
 
-    /// The record that a write was in conflict with, if it is of this sort.
+    /// The record of a conflict, if it is of this kind.
     fn current(current: Current) -> Option<Box<Self::Record>>;
 
-    /// A record's id.
     fn id(record: &Self::Record) -> &Self::Id;
 
-    /// The command as it is asked again after a conflict, where it isn't the same: it was decided on over the record
-    /// `seen`, which has become `current`.
+    /// The command to decide after a conflict, if it must differ: it was first decided on the record `seen`, which has
+    /// become `current`.
     fn again(
         &self,
         _service: &Service,
@@ -96,12 +95,12 @@ pub(crate) trait Drive: Sized + Sync {
         async { Ok(None) }
     }
 
-    /// Counts what only the command says of a change, once it is written.
+    /// Counts in metrics what only the command says of a change, once the change is written.
     fn count(&self, _record: &Self::Record) {}
 }
 
 impl Service {
-    /// Carries a command out and sends its messages.
+    /// Carries out a command and sends its messages.
     pub(crate) async fn drive<C: Drive>(
         &self,
         id: &C::Id,
@@ -113,14 +112,14 @@ impl Service {
         Ok(*decision)
     }
 
-    /// Carries a command out. The caller sends its messages: it may have more of them.
+    /// Carries out a command. The caller sends its messages, because it may have more of them.
     pub(crate) async fn drive_quietly<C: Drive>(
         &self,
         id: &C::Id,
         known: Known<C::Record>,
         command: &C,
     ) -> Result<Box<Decision<C::Record, C::Reply>>, ServiceError> {
-        // Boxed, as each caller's future holds them.
+        // Boxed, because the future of each caller contains them.
         let read = async || {
             let record = self.with_retries(|| C::read(&*self.ports.store, id)).await?;
             Ok::<_, ServiceError>(record.map(Box::new))
@@ -136,14 +135,14 @@ impl Service {
             let current = match self.attempt(record.as_deref(), asked).await? {
                 Try::Done(decision) => return Ok(decision),
                 Try::Conflict(Some(current)) if C::id(&current) == id => Some(current),
-                // Even past its retention: a creation may have been our own.
+                // Read even if its retention has passed: a lost creation may have been our own.
                 Try::Conflict(_) => read().await?,
             };
             let before = std::mem::replace(&mut record, current);
             if let (Some(seen), Some(current)) = (seen.get_or_insert(before), &record) {
                 again = command.again(self, seen, current).await?.map(Box::new);
             }
-            // The first conflict is mostly a stale hint, not a crowd: nobody needs to make way.
+            // The first conflict is mostly a stale hint and no contention, so the second try doesn't wait.
             if tries > 0 {
                 self.back_off(tries, CONFLICT_WAIT).await;
             }
@@ -151,7 +150,6 @@ impl Service {
         Err(ServiceError::Contended)
     }
 
-    /// Decides once and commits.
     pub(crate) async fn attempt<C: Drive>(
         &self,
         record: Option<&C::Record>,
@@ -162,7 +160,7 @@ impl Service {
         self.put_parts(&decision.parts).await?;
         if !decision.writes.is_empty() {
             if C::NOTIFIES_PARENT_FIRST {
-                // Each call's future would hold all of this, and few records have a parent.
+                // Boxed, because the future of each caller would contain all of this, and few records have a parent.
                 Box::pin(self.notify_parents_first(&mut decision.effects)).await?;
             }
             match self.with_retries(|| self.ports.store.commit(&decision.writes)).await {
@@ -180,7 +178,7 @@ impl Service {
         Ok(Try::Done(decision))
     }
 
-    /// What follows from a command now.
+    /// Decides a command on a record.
     pub(crate) fn decide<C: Drive>(
         &self,
         record: Option<&C::Record>,
@@ -191,7 +189,7 @@ impl Service {
         command.decide(&*self.rules, record, &context)
     }
 
-    /// Writes items that a record is about to point to.
+    /// Writes items that a record will point to.
     pub(crate) async fn put_parts(&self, parts: &[NewPart]) -> Result<(), ServiceError> {
         for part in parts {
             self.with_retries(|| self.ports.store.put_part(part)).await?;
@@ -199,13 +197,13 @@ impl Service {
         Ok(())
     }
 
-    /// Reads a task; one whose retention has passed doesn't exist any more.
+    /// Reads a task; `None` after its retention.
     pub(crate) async fn load(&self, id: &TaskId) -> Result<Option<Task>, ServiceError> {
         let task = self.with_retries(|| self.ports.store.task(id)).await?;
         Ok(task.filter(|task| !task.is_gone(self.now())))
     }
 
-    /// Reads tasks. One that can't be read is logged and counted, and doesn't keep the others from their callers.
+    /// Reads tasks. A task that can't be read is logged and counted; the others are returned.
     pub(crate) async fn load_each(&self, ids: &[TaskId]) -> Result<(Vec<Task>, u64), ServiceError> {
         match self.with_retries(|| self.ports.store.tasks(ids)).await {
             Ok(tasks) => return Ok((tasks, 0)),
@@ -226,7 +224,7 @@ impl Service {
         Ok((tasks, unreadable))
     }
 
-    /// Repeats what the store couldn't do for now, a few times.
+    /// Repeats a call a few times while the store throttles or is unavailable.
     pub(crate) async fn with_retries<T, F>(&self, call: impl Fn() -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -242,7 +240,7 @@ impl Service {
         call().await
     }
 
-    /// Sends hints and timers. One that can't be sent is logged: the record is safe, and the tick finds it.
+    /// Sends hints and timers. A failed send is only logged: the record is stored, and the tick finds it.
     pub(crate) async fn publish(&self, effects: Vec<Effect>) {
         let mut by_queue: BTreeMap<QueueName, Vec<Outgoing>> = BTreeMap::new();
         let mut parents = Vec::new();
@@ -254,7 +252,7 @@ impl Service {
                     let after = timer.at.since(now);
                     (QueueName::timers(), outgoing(&Wake::Timer(timer), after))
                 }
-                // Without that queue, deadlines wait for the tick.
+                // Without a timers queue, the tick enforces deadlines.
                 Effect::Timer(_) => continue,
                 Effect::Turn { queue, hint, at } => (queue, turning(hint, at, now)),
                 Effect::NotifyParent(parent) => {
@@ -272,13 +270,13 @@ impl Service {
         }))
         .await;
         for parent in parents {
-            // Each call's future would hold all of this, and few have a parent.
+            // Boxed, because the future of each caller would contain all of this, and few records have a parent.
             Box::pin(self.notify_parent(&parent)).await;
         }
         self.send_notifications().await;
     }
 
-    /// Sends messages, and returns how many were.
+    /// Sends messages, and returns how many were sent.
     pub(crate) async fn send(&self, queue: &QueueName, messages: &[Outgoing]) -> usize {
         let results = match self.ports.queue.send(queue, messages).await {
             Ok(results) => results,
@@ -286,7 +284,7 @@ impl Service {
         };
         let sent = results.iter().filter(|result| result.is_ok()).count();
         if let Some(error) = results.into_iter().find_map(Result::err) {
-            tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "message not sent; the tick will see to it");
+            tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "message not sent; the tick will find the record");
         }
         sent
     }

@@ -1,4 +1,4 @@
-//! What a call can end in when it isn't answered.
+//! The errors of a call.
 
 use tickover_core::decision::Refusal;
 use tickover_core::error::Reject;
@@ -10,10 +10,10 @@ use crate::ports::{QueueError, StoreError};
 /// Why a call has no result.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// The rules say no.
+    /// The rules refuse the command.
     #[error(transparent)]
     Rejected(#[from] Reject),
-    /// Others kept changing the record. Nothing of this call was written; repeating it is safe.
+    /// Other writers kept changing the record. This call wrote nothing; repeating it is safe.
     #[error("others kept changing the record; try again")]
     Contended,
     /// The store or a queue is throttling; repeating the call later is safe.
@@ -25,7 +25,7 @@ pub enum ServiceError {
         /// For the log.
         reason: String,
     },
-    /// A record this build can't read. It was left alone.
+    /// A record that this build can't read. It wasn't changed.
     #[error("a stored record can't be read: {reason}")]
     Corrupt {
         /// For the log.
@@ -34,7 +34,7 @@ pub enum ServiceError {
 }
 
 impl ServiceError {
-    /// Whether the same call may well succeed later.
+    /// Whether the same call may succeed later.
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Contended | Self::Throttled | Self::Unavailable { .. } => true,
@@ -42,8 +42,8 @@ impl ServiceError {
         }
     }
 
-    /// What a turn is given back for that can't go on because of this: what passes by itself says nothing about the
-    /// execution, and what doesn't must not go on for ever.
+    /// Why a turn that stops with this error is given back. An error that passes by itself says nothing about the
+    /// execution; with any other, the execution must not be retried for ever.
     pub const fn undone(&self) -> Undone {
         if self.is_retryable() { Undone::ByWorker } else { Undone::ByCode }
     }
@@ -81,7 +81,7 @@ impl From<QueueError> for ServiceError {
     }
 }
 
-/// The refusal of a queue that doesn't exist.
+/// The error for a queue that doesn't exist.
 pub(crate) fn unknown_queue(queue: &QueueName) -> ServiceError {
     ServiceError::Rejected(Reject::UnknownQueue { queue: queue.to_string() })
 }

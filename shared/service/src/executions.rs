@@ -1,8 +1,8 @@
-//! Executions: started, taken turn by turn, told of what they wait for, and closed.
+//! Executions: started, run turn by turn, notified of what they wait for, and closed.
 //!
-//! A worker's turn is a series of calls, each with the record as that worker last saw it, so that none of them needs
-//! a read. Each is decided on by the core and committed under its condition. A worker that has lost the execution
-//! meanwhile is refused by its lease.
+//! A worker's turn is a series of calls, each with the last record that this worker has seen, so that no call needs a
+//! read. The core decides each call, and the write has a condition. A worker that has lost its lease meanwhile is
+//! refused.
 
 mod close;
 mod describe;
@@ -41,34 +41,34 @@ pub use remote::remote_id;
 pub(crate) use waiters::Waiters;
 pub use work::Work;
 
-/// A request for a new execution, parsed.
+/// A parsed request for a new execution.
 #[derive(Clone, Debug)]
 pub struct StartRequest {
     /// Its id; random when absent.
     pub id: Option<ExecutionId>,
     pub workflow: WorkflowName,
     pub queue: QueueName,
-    /// Whether the caller named no queue. Then it is the one whose workers say that they have the workflow, if any.
+    /// Whether the caller named no queue. Then the queue is the one whose workers announced the workflow, if any.
     pub any_queue: bool,
     pub input: Option<Json>,
     /// Labels, a JSON object of strings.
     pub labels: Option<Json>,
-    /// Whatever the caller wants to find again with it.
+    /// Any JSON that the caller stores with the execution.
     pub memo: Option<Json>,
     pub timeouts: ExecutionTimeouts,
-    /// How long the code that runs after a failure has, where the caller knows that there is one.
+    /// The timeout of the code that runs after a failure, if the caller knows that there is such code.
     pub on_failure: Option<Millis>,
     pub delay: Millis,
-    /// Whom it tells of its end.
+    /// The execution to notify of its end.
     pub parent: Option<Parent>,
-    /// The trace that it belongs to; of no account where traces aren't carried.
+    /// The trace that it belongs to; ignored where traces aren't carried.
     pub trace: Option<TraceContext>,
     /// What happens if the id is taken.
     pub policy: StartPolicy,
 }
 
 impl StartRequest {
-    /// A request with nothing but what every one needs.
+    /// A request with only the required fields.
     pub fn new(workflow: WorkflowName, queue: QueueName) -> Self {
         Self {
             id: None,
@@ -88,47 +88,46 @@ impl StartRequest {
     }
 }
 
-/// An execution that exists now.
+/// An execution that exists now, new or found.
 #[derive(Clone, Debug)]
 pub struct Started {
     pub execution: Execution,
     pub existed: bool,
 }
 
-/// An execution in a worker's hands.
+/// A turn that a worker has leased.
 #[derive(Clone, Debug)]
 pub struct StartedTurn {
     pub execution: Execution,
-    /// The run's whole journal, the sealed part first.
+    /// The run's whole journal, the sealed segments first.
     pub journal: Vec<Entry>,
-    /// The run's input.
     pub input: Option<Json>,
     /// The fence of the turn.
     pub lease: LeaseId,
-    /// The message that led to it: it stays in flight until the turn ends.
+    /// The message of the turn: it stays in flight until the turn ends.
     pub receipt: Option<String>,
 }
 
-/// How a suspension was taken.
+/// The result of a suspension.
 #[derive(Clone, Debug)]
 pub enum Suspended {
-    /// The turn is over.
+    /// The turn has ended.
     Done,
-    /// Something has happened meanwhile: the turn goes on with this record and this journal.
+    /// The execution was woken meanwhile: the turn continues with this record and this journal.
     GoOn(Box<Execution>, Vec<Entry>),
 }
 
-/// A step that runs as a task of its own.
+/// A step that runs as its own task.
 #[derive(Clone, Debug)]
 pub struct RemoteStep {
     /// Its name in the run.
     pub name: StepName,
-    /// What sort of work it is: by this, a worker finds its handler.
+    /// The kind of the task, by which a worker finds its code.
     pub kind: TaskKind,
     pub queue: QueueName,
     pub input: Option<Json>,
     pub retry: RetryPolicy,
     pub timeouts: Timeouts,
-    /// Its place among those it is waited for together with.
+    /// Its slot in the join, if others are waited for together with it.
     pub slot: Option<Slot>,
 }

@@ -1,4 +1,4 @@
-//! The token that stands for a lease: opaque to its holder, it fences the attempt and finds its message.
+//! The token of a lease. It is opaque to its owner, fences the attempt and finds its message.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,7 +9,7 @@ use tickover_core::task::Task;
 const VERSION: u8 = 1;
 const HEAD: usize = 1 + Incarnation::LEN + LeaseId::LEN;
 
-/// What a token holds.
+/// The content of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseToken {
     pub incarnation: Incarnation,
@@ -29,7 +29,7 @@ impl LeaseToken {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Reads a token; `None` for a text that no claim ever gave out.
+    /// Reads a token; `None` for a text that no claim ever returned.
     pub fn decode(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (head, receipt) = bytes.split_at_checked(HEAD)?;
@@ -46,7 +46,7 @@ impl LeaseToken {
         })
     }
 
-    /// Whether the token is of this task at all, in constant time: a guess learns nothing from how long it takes.
+    /// Whether the token is of this task, in constant time: the time says nothing about a guess.
     pub fn is_of(&self, task: &Task) -> bool {
         self.incarnation.as_bytes().ct_eq(task.incarnation.as_bytes()).into()
     }

@@ -1,8 +1,8 @@
-//! Carries decisions out: the ports to the world, and the one loop between them and the rules in the core.
+//! Carries out commands: the ports to the outside, and the one loop between them and the rules of the core.
 //!
-//! A call comes in as a request, becomes a command, is decided by the core on the record as it stands, and is
-//! committed under that record's condition. This crate never decides what happens to a task, and it knows
-//! neither `DynamoDB` nor SQS nor HTTP.
+//! A request becomes a command. The core decides it on the current record, and the loop commits the decision under that
+//! record's condition. This crate never decides what happens to a task, and it knows neither `DynamoDB` nor SQS nor
+//! HTTP.
 
 pub mod claim;
 pub mod condition;

@@ -1,4 +1,4 @@
-//! Which leases are being kept alive by heartbeats to this process: only ever counted, never decided on.
+//! The leases that heartbeats to this process keep alive: only counted, never used in a decision.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use tickover_core::duration::Millis;
 use tickover_core::id::LeaseId;
 use tickover_core::time::Timestamp;
 
-/// How often leases that ran out are forgotten, if nobody asks.
+/// How often leases that ran out are forgotten, if no call asks for the count.
 const FORGET_EVERY: Millis = Millis::from_secs(60);
 
 /// Leases with the instant at which each runs out.
@@ -21,7 +21,7 @@ struct Leases {
 }
 
 impl LiveLeases {
-    /// A heartbeat renewed the lease.
+    /// A heartbeat extended the lease.
     pub(crate) fn renewed(&self, lease: LeaseId, expires_at: Timestamp, now: Timestamp) {
         let mut leases = self.lock();
         leases.until.insert(lease, expires_at);
@@ -30,7 +30,7 @@ impl LiveLeases {
         }
     }
 
-    /// The attempt is over.
+    /// The attempt has ended.
     pub(crate) fn ended(&self, lease: &LeaseId) {
         self.lock().until.remove(lease);
     }

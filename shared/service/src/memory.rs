@@ -1,4 +1,4 @@
-//! The ports without a network: for tests, simulation and the local server's queue.
+//! The ports without a network: for tests, the simulation and the queue of a local server.
 
 pub mod clock;
 pub mod queue;

@@ -1,7 +1,7 @@
-//! What is measured, under which names: every metric of this project is recorded here and nowhere else.
+//! The metrics and their names: every metric of this project is recorded here and nowhere else.
 //!
-//! Labels are bounded: queues, timeouts, outcomes. What users may choose freely, such as ids and kinds of tasks,
-//! is never one. Without a recorder in the process, recording does nothing.
+//! Labels are bounded: queues, timeouts, outcomes. Values that users choose freely, such as ids and kinds of tasks, are
+//! never labels. Without a recorder in the process, recording does nothing.
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use tickover_core::duration::Millis;
@@ -48,49 +48,52 @@ const QUEUE_DEPTH: &str = "tickover_queue_depth";
 const ACTIVE_HEARTBEATS: &str = "tickover_active_heartbeats";
 const CLOCK_OFFSET: &str = "tickover_clock_offset_seconds";
 
-/// A metric that only grows.
+/// Metrics that only grow.
 const COUNTERS: [(&str, &str); 19] = [
-    (TASKS_SCHEDULED, "Tasks made."),
+    (TASKS_SCHEDULED, "Tasks created."),
     (TASKS_ENDED, "Tasks that ended, by outcome."),
     (TASK_TIMEOUTS, "Deadlines and timeouts enforced, by kind."),
-    (ATTEMPTS_ENDED, "Attempts that ended, by how."),
-    (HEARTBEATS, "Heartbeats: renewed, or the code of what they were told instead."),
-    (HINTS_SENT, "Messages sent to tell workers of a task."),
-    (HINTS_REPEATED, "Messages sent again because the first one seemed lost."),
+    (ATTEMPTS_ENDED, "Attempts that ended, by outcome."),
+    (HEARTBEATS, "Heartbeats: renewed, or the code of the error."),
+    (HINTS_SENT, "Hints sent to workers."),
+    (HINTS_REPEATED, "Hints sent again because the first one seemed lost."),
     (
         QUEUES_WITHOUT_ANSWER,
-        "Ticks that could not ask a queue for which work waits: it was silent, or is missing from the configuration.",
+        "Ticks that got no answer from a queue with waiting work: it was silent, or is missing from the configuration.",
     ),
-    (TIMERS, "Messages of the timers' queue, by what became of them."),
-    (EVENTS, "Lifecycle events for the events' queue: sent or failed."),
-    (EXECUTIONS_STARTED, "Executions made."),
-    (EXECUTIONS_ENDED, "Executions that got their outcome, by outcome."),
+    (TIMERS, "Messages of the timers queue, by result."),
+    (EVENTS, "Lifecycle events for the events queue: sent or failed."),
+    (EXECUTIONS_STARTED, "Executions created."),
+    (EXECUTIONS_ENDED, "Executions that ended, by outcome."),
     (EXECUTION_TIMEOUTS, "Deadlines of executions and runs enforced, by kind."),
     (TURNS, "Turns of executions taken by workers."),
     (STEPS_ENDED, "Steps of executions that ended, by outcome."),
-    (OCCURRENCES, "Occurrences of crons, by what they came to: started, refused, or why skipped."),
-    (STORE_CONFLICTS, "Decisions taken again because others changed the record meanwhile."),
+    (OCCURRENCES, "Occurrences of crons, by result: started, refused, or why skipped."),
+    (STORE_CONFLICTS, "Decisions repeated because others changed the record meanwhile."),
     (TICKS, "Ticks: done or out_of_time."),
-    (TICK_RECORDS, "Records that ticks dealt with, by what they did."),
+    (TICK_RECORDS, "Records that ticks processed, by result."),
 ];
 
 const GAUGES: [(&str, &str); 3] = [
     (QUEUE_DEPTH, "Messages in a queue, about as many as its tasks that wait, run, or wait for their start."),
     (
         ACTIVE_HEARTBEATS,
-        "Leases that a heartbeat to this process renewed and that have not run out or ended.",
+        "Leases that a heartbeat to this process extended and that have not run out or ended.",
     ),
-    (CLOCK_OFFSET, "What is added to this machine's clock to make it agree with the dates of AWS's answers."),
+    (
+        CLOCK_OFFSET,
+        "Seconds added to this machine's clock so that it agrees with the dates of AWS's answers.",
+    ),
 ];
 
-/// From five milliseconds to ten minutes: by how much something is late.
+/// From five milliseconds to ten minutes: how late an action is.
 const LATENESS_SECONDS: &[f64] =
     &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
 /// From ten milliseconds to a day: how long work takes.
 const DURATION_SECONDS: &[f64] =
     &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0];
 
-/// A metric that shows how values are spread.
+/// A histogram.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
     pub name: &'static str,
@@ -128,12 +131,12 @@ pub const HISTOGRAMS: [Spread; 7] = [
     Spread {
         name: TURN_LATENESS,
         bounds: LATENESS_SECONDS,
-        description: "From when an execution could go on by itself to its turn.",
+        description: "From when an execution could run to the start of its turn.",
     },
     Spread { name: TICK_DURATION, bounds: LATENESS_SECONDS, description: "How long a tick took." },
 ];
 
-/// Tells the process's recorder what each metric means. To be called once, after it is installed.
+/// Gives the process's recorder the description of each metric. Call it once, after the recorder is installed.
 pub fn describe() {
     for (name, description) in COUNTERS {
         describe_counter!(name, Unit::Count, description);
@@ -146,7 +149,7 @@ pub fn describe() {
     }
 }
 
-/// Something happened to a task. `born_at` is when this life of it began.
+/// Records an event of a task. `born_at` is when the task was created, or last revived by an operator.
 pub(crate) fn event(event: &Event, born_at: Timestamp) {
     let queue = label(&event.queue);
     match &event.what {
@@ -163,7 +166,7 @@ pub(crate) fn event(event: &Event, born_at: Timestamp) {
                 attempt_ended(attempt, &queue, event.at);
             }
         }
-        // An attempt that timed out is closed by the event after that.
+        // The next event closes an attempt that timed out.
         What::AttemptTimedOut { .. } | What::TaskCancelRequested | What::TaskSkipped | What::TaskRevived => {}
     }
     if let Some(expiry) = event.what.expiry() {
@@ -174,7 +177,7 @@ pub(crate) fn event(event: &Event, born_at: Timestamp) {
     }
 }
 
-/// Something happened to an execution that was started at `born_at`.
+/// Records an event of an execution that was started at `born_at`.
 pub(crate) fn execution(event: &ExecutionEvent, born_at: Timestamp) {
     let queue = label(&event.queue);
     match &event.what {
@@ -202,23 +205,23 @@ pub(crate) fn execution(event: &ExecutionEvent, born_at: Timestamp) {
     }
 }
 
-/// A worker took a turn, that long after it could have.
+/// Records that a worker started a turn, and how long the turn had waited.
 pub(crate) fn turn_started(queue: &QueueName, waited: Millis) {
     counter!(TURNS, "queue" => label(queue)).increment(1);
     histogram!(TURN_LATENESS, "queue" => label(queue)).record(seconds(waited));
 }
 
-/// A step of an execution ended like this.
+/// Records the outcome of a step of an execution.
 pub(crate) fn step_ended(queue: &QueueName, outcome: &'static str) {
     counter!(STEPS_ENDED, "queue" => label(queue), "outcome" => outcome).increment(1);
 }
 
-/// An occurrence of a cron came to this.
+/// Records the result of an occurrence of a cron.
 pub(crate) fn occurrence(result: &'static str) {
     counter!(OCCURRENCES, "result" => result).increment(1);
 }
 
-/// When this life of a task began: an operator's retry begins another.
+/// When a task was created, or last revived: an operator's retry counts as a new start.
 pub(crate) fn born_at(before: Option<&Task>, after: &Task) -> Timestamp {
     before.and_then(|before| before.revived_at).unwrap_or(after.created_at)
 }
@@ -245,7 +248,7 @@ fn task_ended(status: Status, queue: String, after: Millis) {
     histogram!(TASK_DURATION, &labels).record(seconds(after));
 }
 
-/// A heartbeat was answered.
+/// Records the answer to a heartbeat.
 pub(crate) fn heartbeat<T>(answer: &Result<T, ServiceError>) {
     let outcome = match answer {
         Ok(_) => "renewed",
@@ -258,12 +261,12 @@ pub(crate) fn heartbeat<T>(answer: &Result<T, ServiceError>) {
     counter!(HEARTBEATS, "outcome" => outcome).increment(1);
 }
 
-/// So many leases are kept alive by heartbeats.
+/// Records how many leases heartbeats keep alive.
 pub(crate) fn active_heartbeats(count: usize) {
     gauge!(ACTIVE_HEARTBEATS).set(small(count));
 }
 
-/// A queue was looked at.
+/// Records the depth of a queue.
 pub(crate) fn queue_depth(queue: &QueueName, depth: &Depth) {
     let states = [("visible", depth.visible), ("in_flight", depth.in_flight), ("delayed", depth.delayed)];
     for (state, count) in states {
@@ -272,24 +275,24 @@ pub(crate) fn queue_depth(queue: &QueueName, depth: &Depth) {
     }
 }
 
-/// The error of this machine's clock has turned out to be another one.
+/// Records a new estimate of the error of this machine's clock.
 pub(crate) fn clock_offset(offset_ms: i64) {
-    #[expect(clippy::cast_precision_loss, reason = "a span to be read by people")]
+    #[expect(clippy::cast_precision_loss, reason = "a span for people to read")]
     let seconds = offset_ms as f64 / 1_000.0;
     gauge!(CLOCK_OFFSET).set(seconds);
 }
 
-/// So many hints went to a queue.
+/// Records that this many hints were sent to a queue.
 pub fn hints_sent(queue: &QueueName, count: usize) {
     counter!(HINTS_SENT, "queue" => label(queue)).increment(u64::try_from(count).unwrap_or(u64::MAX));
 }
 
-/// A hint was sent again because the first one seemed lost.
+/// Records that a hint was sent again because the first one seemed lost.
 pub fn hint_repeated(queue: &QueueName) {
     counter!(HINTS_REPEATED, "queue" => label(queue)).increment(1);
 }
 
-/// A tick asked for a queue's depth and got none.
+/// Records that a tick asked for a queue's depth and got no answer.
 pub(crate) fn queue_without_answer(queue: &QueueName, standing: Standing) {
     let standing = match standing {
         Standing::Answers => return,
@@ -299,24 +302,24 @@ pub(crate) fn queue_without_answer(queue: &QueueName, standing: Standing) {
     counter!(QUEUES_WITHOUT_ANSWER, "queue" => label(queue), "standing" => standing).increment(1);
 }
 
-/// This became of a message of the timers' queue.
+/// Records the result of a message of the timers queue.
 pub fn timer(result: &'static str) {
     counter!(TIMERS, "result" => result).increment(1);
 }
 
-/// Events went to their queue, or didn't.
+/// Records how many events were sent, and how many failed.
 pub(crate) fn events(sent: usize, failed: usize) {
     for (result, count) in [("sent", sent), ("failed", failed)] {
         counter!(EVENTS, "result" => result).increment(u64::try_from(count).unwrap_or(u64::MAX));
     }
 }
 
-/// A record had changed since it was decided on.
+/// Records that a record had changed since the decision.
 pub fn store_conflict() {
     counter!(STORE_CONFLICTS).increment(1);
 }
 
-/// A tick is over, after that long.
+/// Records a finished tick and how long it took.
 pub fn tick(report: &TickReport, duration: Millis) {
     histogram!(TICK_DURATION).record(seconds(duration));
     let result = if report.out_of_time { "out_of_time" } else { "done" };

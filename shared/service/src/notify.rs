@@ -1,8 +1,8 @@
-//! Telling the world of what happened: a line in the log, the metrics, and the queue of events if there is one.
+//! Reports changes: a log line, the metrics, and an event in the events queue if there is one.
 //!
-//! Events go out after the commit, and after its hints and timers. They are told once for each commit at most: a
-//! repeated commit that the store recognises is one commit, and events that can't be sent are logged and dropped,
-//! because the table is the truth.
+//! Events are sent after the commit, and after its hints and timers. Each commit sends its events at most once: a
+//! repeated commit that the store recognises is one commit. Events that can't be sent are logged and dropped, because
+//! the table is the truth.
 
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::service::Service;
 use crate::telemetry;
 use crate::{live_leases::LiveLeases, metric};
 
-/// Events that wait for the end of their call. Each call sends all that wait, so concurrent calls share batches.
+/// Events that wait for the end of their call. Each call sends all waiting events, so concurrent calls share batches.
 #[derive(Debug, Default)]
 pub(crate) struct Notifications {
     waiting: Mutex<Vec<Outgoing>>,
@@ -45,7 +45,7 @@ impl Notifications {
 }
 
 impl Service {
-    /// Logs and counts what a commit changed, and keeps it for [`Self::send_notifications`].
+    /// Logs and counts the changes of a commit, and keeps their events for [`Self::send_notifications`].
     pub(crate) fn notify(&self, writes: &[Write], now: Timestamp) {
         let is_wanted = self.ports.queue.knows(&QueueName::events());
         for change in writes.iter().filter_map(Write::change) {
@@ -67,7 +67,7 @@ impl Service {
             }
         }
         self.note_ended_lease(before, after);
-        // Where there is a parent, the message may be what tells it.
+        // If there is a parent, the message may be the one that notifies it.
         if after.ended().is_some() && after.parent.is_none() {
             self.ports.queue.forget(&after.queue, after.incarnation);
         }
@@ -107,7 +107,7 @@ impl Service {
         }
     }
 
-    /// Sends the events that wait. Never fails a call: they are news, not work.
+    /// Sends the waiting events. This never fails a call: no work depends on events.
     pub(crate) async fn send_notifications(&self) {
         let messages = self.notifications.take();
         if messages.is_empty() {
@@ -124,7 +124,7 @@ impl Service {
         }
     }
 
-    /// Sets the gauge of leases that are kept alive: for a process that hears all heartbeats there are.
+    /// Sets the gauge of leases that are kept alive: for a process that receives all heartbeats of the system.
     pub fn observe_heartbeats(&self) {
         metric::active_heartbeats(self.notifications.live_leases.count(self.now()));
     }

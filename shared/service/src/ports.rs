@@ -1,4 +1,4 @@
-//! What the service needs from the world. Adapters implement these; `tests/tests/conformance` holds them to it.
+//! What the service needs from the outside. Adapters implement these traits; `tests/tests/conformance` tests them.
 
 use async_trait::async_trait;
 use futures::future::join_all;
@@ -17,37 +17,37 @@ use tickover_core::task::{Status, Task};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
-/// Why a store didn't do what it was asked.
+/// Why a call to a store failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// A condition didn't hold, so nothing of the commit was written.
     #[error("the record has changed")]
     Conflict {
-        /// The record as it stands now, where the store could tell: saves a read.
+        /// The current record, if the store returns it: saves a read.
         current: Option<Current>,
     },
-    /// Too much at once, or another write of the same item under way: the same call will work later. It wrote
-    /// nothing.
+    /// Too many calls at once, or another write of the same item in progress. Nothing was written; the same call will
+    /// succeed later.
     #[error("the store is throttling")]
     Throttled,
-    /// No answer, or one that doesn't say whether it was done. Repeating the same write is safe.
+    /// No answer, or an answer that doesn't say whether the call was carried out. Repeating the same write is safe.
     #[error("the store can't be reached: {reason}")]
     Unavailable {
         /// For the log; never parsed.
         reason: String,
     },
-    /// A record that this build can't read, or a store that isn't set up as it should be. Nothing is rewritten.
-    #[error("the store holds something unexpected: {reason}")]
+    /// A record that this build can't read, or a store that isn't set up correctly. Nothing is rewritten.
+    #[error("the store has unexpected data: {reason}")]
     Corrupt {
         /// For the log; never parsed.
         reason: String,
     },
-    /// The cursor isn't the `next` of an earlier answer to the same question.
-    #[error("the cursor isn't one that this store gave out for this listing")]
+    /// The cursor isn't the `next` of an earlier answer to the same query.
+    #[error("this store didn't return this cursor for this listing")]
     BadCursor,
 }
 
-/// A record as a refused write found it.
+/// The record that a refused write found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Current {
     Task(Box<Task>),
@@ -74,13 +74,13 @@ impl Current {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueEntry {
     pub record: RecordId,
-    /// Its place. The index may lag behind the record.
+    /// Its instant in the index. The index may lag behind the record.
     pub due_at: Timestamp,
-    /// What is due then.
+    /// What happens at that instant.
     pub kind: DueKind,
 }
 
-/// A part of the due index: a shard's entries from one instant to another, both included.
+/// A range of the due index: a shard's entries from one instant to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueRange {
     pub shard: u16,
@@ -89,45 +89,45 @@ pub struct DueRange {
 }
 
 impl DueRange {
-    /// All of a shard that lies at or before an instant.
+    /// All entries of a shard at or before an instant.
     pub const fn until(shard: u16, until: Timestamp) -> Self {
         Self { shard, from: Timestamp::from_millis(i64::MIN), until }
     }
 }
 
-/// A part of a longer answer.
+/// A page of a longer answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// Where to go on; absent at the end.
+    /// The cursor of the next page; absent at the end.
     pub next: Option<String>,
 }
 
 /// Which tasks to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// Those of a shard of the due index: live ones, earliest due first.
+    /// Tasks in a shard of the due index: live ones, earliest due first.
     Live { shard: u16 },
-    /// Failed and timed-out ones, latest first.
+    /// Failed and timed-out tasks, latest first.
     Dead,
-    /// All there are, in no order: a walk over the whole table.
+    /// All tasks, in no order: a scan of the whole table.
     All,
 }
 
-/// Where records live. Every method is one call to the store, or as few as its limits allow.
+/// The storage of records. Every method is one call to the store, or as few as the store's limits allow.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// A task by id, read consistently. It may be past its retention: the caller looks.
+    /// A task by id, read consistently. Its retention may have passed: the caller checks.
     async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError>;
 
     /// Tasks by id, in any order, absent ones left out. At most 100 ids.
     async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError>;
 
-    /// Commits these writes together or not at all. A write that is found applied already, by its nonce, counts
-    /// as done: so every commit can be repeated after a lost answer.
+    /// Commits these writes together or not at all. A write that is already applied, which its nonce shows, counts as
+    /// done. So every commit can be repeated after a lost answer.
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError>;
 
-    /// Writes an item that a record is about to point to.
+    /// Writes an item that a record will point to.
     async fn put_part(&self, part: &NewPart) -> Result<(), StoreError> {
         match part {
             NewPart::Blob { at, body } => self.put_blob(at, body).await,
@@ -137,12 +137,12 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// Writes a payload under a key that nobody else has.
+    /// Writes a payload under a key that no other item has.
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError>;
 
     async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError>;
 
-    /// The entries of a part of the due index, earliest first.
+    /// The entries of a range of the due index, earliest first.
     async fn due(
         &self,
         range: DueRange,
@@ -150,7 +150,7 @@ pub trait Store: Send + Sync {
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError>;
 
-    /// Ids of tasks for a listing. Whether each still fits is for the caller to see on the record.
+    /// Ids of tasks for a listing. The caller checks on the record whether it still belongs to the listing.
     async fn list(
         &self,
         listing: Listing,
@@ -158,11 +158,11 @@ pub trait Store: Send + Sync {
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError>;
 
-    /// An execution by id, read consistently. It may be past its retention: the caller looks.
+    /// An execution by id, read consistently. Its retention may have passed: the caller checks.
     async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError>;
 
-    /// An execution by id, read at half the price: it may be shown as it stood a moment ago, or not at all. Stores
-    /// that have no such read answer consistently.
+    /// An execution by id, read at half the price: the answer may be out of date by a moment, or lack a new execution.
+    /// Stores without such a read answer consistently.
     async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
         self.execution(id).await
     }
@@ -170,7 +170,7 @@ pub trait Store: Send + Sync {
     /// Executions by id, in any order, absent ones left out. At most 100 ids.
     async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError>;
 
-    /// Executions of a workflow, latest first, by the time of their start.
+    /// Executions of a workflow, latest start first.
     async fn list_executions(
         &self,
         workflow: &WorkflowName,
@@ -178,7 +178,7 @@ pub trait Store: Send + Sync {
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, StoreError>;
 
-    /// Writes a segment of an execution's journal under a key that nobody else has. It may be deleted from
+    /// Writes a segment of an execution's journal under a key that no other item has. It may be deleted from
     /// `expires_at` on.
     async fn put_segment(
         &self,
@@ -188,7 +188,7 @@ pub trait Store: Send + Sync {
         expires_at: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// All segments there are of a run, read consistently, by number; among them those of writes that were refused.
+    /// All segments of a run that exist, read consistently, by number. Segments of refused writes are among them.
     async fn segments(
         &self,
         id: &ExecutionId,
@@ -196,14 +196,14 @@ pub trait Store: Send + Sync {
         run: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError>;
 
-    /// Marks a place of a join item, which is made if need be and may be deleted from `expires_at` on: how many of
-    /// its places are marked now. Marking one again changes nothing.
+    /// Marks a slot of a join item, and returns how many of its slots are marked. Marking a slot twice changes nothing.
+    /// Creates the item if there is none; it may be deleted from `expires_at` on.
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError>;
 
-    /// A cron by id, read consistently. It may have been deleted: the caller looks.
+    /// A cron by id, read consistently. It may be marked as deleted: the caller checks.
     async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError>;
 
-    /// Crons, in the order in which they were made.
+    /// Crons, in the order of their creation.
     async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError>;
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError>;
@@ -216,7 +216,7 @@ pub trait Store: Send + Sync {
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError>;
 }
 
-/// Why a queue didn't do what it was asked.
+/// Why a call to a queue failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum QueueError {
     /// No such queue is configured.
@@ -225,13 +225,13 @@ pub enum QueueError {
         /// The logical name.
         queue: String,
     },
-    /// The receipt is not, or no longer, good for anything. The message will be seen again, or is gone.
+    /// The receipt is not valid, or no longer. The message will be received again, or is deleted.
     #[error("the receipt is no longer valid")]
     StaleReceipt,
-    /// Too much at once.
+    /// Too many calls at once.
     #[error("the queue is throttling")]
     Throttled,
-    /// No answer, or a refusal by the service.
+    /// No answer, or a refusal by the queue's service.
     #[error("the queue can't be reached: {reason}")]
     Unavailable {
         /// For the log; never parsed.
@@ -251,41 +251,41 @@ pub struct Outgoing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     pub body: String,
-    /// What to delete it, or change its visibility, with.
+    /// Deletes the message or changes its visibility.
     pub receipt: String,
     /// How often it has been received, this time included.
     pub receive_count: u32,
 }
 
-/// How many messages a queue holds, about.
+/// About how many messages a queue has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
     /// Waiting to be received.
     pub visible: u64,
-    /// Received and neither deleted nor back.
+    /// Received, neither deleted nor visible again.
     pub in_flight: u64,
-    /// Not yet to be received.
+    /// Not visible yet, because of their delay.
     pub delayed: u64,
 }
 
 impl Depth {
-    /// Whether nothing is in it at all.
+    /// Whether the queue has no message at all.
     pub fn is_empty(&self) -> bool {
         self.visible + self.in_flight + self.delayed == 0
     }
 }
 
-/// Where hints travel: at least once, in no order.
+/// Delivers hints: at least once, in no order.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Sends messages, in batches as large as the queue takes. One result a message, in order.
+    /// Sends messages, in batches as large as the queue takes. One result for each message, in order.
     async fn send(
         &self,
         queue: &QueueName,
         messages: &[Outgoing],
     ) -> Result<Vec<Result<(), QueueError>>, QueueError>;
 
-    /// Receives up to `max` (1 to 10) messages, hidden from others for `visibility`; waits up to `wait` (at most
+    /// Receives up to `max` (1 to 10) messages and hides them from others for `visibility`; waits up to `wait` (at most
     /// 20 s) for the first one.
     async fn receive(
         &self,
@@ -295,10 +295,10 @@ pub trait Queue: Send + Sync {
         wait: Millis,
     ) -> Result<Vec<Received>, QueueError>;
 
-    /// Deletes a message. Repeating it is no error.
+    /// Deletes a message. Deleting it twice is no error.
     async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError>;
 
-    /// Hides a message in flight for that long from now; zero shows it at once.
+    /// Hides a message in flight for that long from now; zero makes it visible at once.
     async fn change_visibility(
         &self,
         queue: &QueueName,
@@ -306,13 +306,13 @@ pub trait Queue: Send + Sync {
         visibility: Millis,
     ) -> Result<(), QueueError>;
 
-    /// Deletes messages. Repeating it is no error.
+    /// Deletes messages. Deleting one twice is no error.
     async fn delete_all(&self, queue: &QueueName, receipts: &[String]) -> Result<(), QueueError> {
         let deleted = join_all(receipts.iter().map(|receipt| self.delete(queue, receipt))).await;
         deleted.into_iter().collect()
     }
 
-    /// Hides messages in flight for that long from now; those whose receipt is stale are left alone.
+    /// Hides messages in flight for that long from now; skips those whose receipt is stale.
     async fn hide_all(
         &self,
         queue: &QueueName,
@@ -324,14 +324,14 @@ pub trait Queue: Send + Sync {
         hidden.filter(|hidden| !matches!(hidden, Err(QueueError::StaleReceipt))).collect()
     }
 
-    /// Says that nothing will come of a record's messages any more. A queue that can find them takes them out, so that
-    /// they don't count in its depth; in others, SQS among them, they stay until somebody receives them.
+    /// Notes that a record's messages have no use any more. A queue that can find them removes them, so that they don't
+    /// count in its depth. In other queues, also in SQS, they stay until a worker receives them.
     fn forget(&self, _queue: &QueueName, _of: Incarnation) {}
 
     /// About how many messages there are.
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError>;
 
-    /// Makes a queue if this adapter can: whether it is there now.
+    /// Creates a queue if this adapter can. Returns whether the queue exists now.
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError>;
 
     /// Whether the queue exists.
@@ -346,11 +346,11 @@ pub trait Clock: Send + Sync {
     /// Now, in UTC.
     fn now(&self) -> Timestamp;
 
-    /// Returns once that instant has come.
+    /// Returns once that instant has passed.
     async fn sleep_until(&self, instant: Timestamp);
 }
 
-/// Random bits that nobody can guess.
+/// Random bits that can't be guessed.
 pub trait Ids: Send + Sync {
     fn fill(&self, bytes: &mut [u8]);
 }
@@ -358,8 +358,8 @@ pub trait Ids: Send + Sync {
 /// A filter on tasks in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskFilter {
-    /// Only of this queue.
+    /// Only tasks of this queue.
     pub queue: Option<QueueName>,
-    /// Only in these states; any when empty.
+    /// Only tasks with one of these statuses; any status when empty.
     pub statuses: Vec<Status>,
 }

@@ -1,4 +1,4 @@
-//! Queues: whether they are paused, how full they are, and what is known of their hints.
+//! Queues: whether they are paused, their depth, and what is known of their hints.
 
 pub(crate) mod parked;
 pub mod routes;
@@ -19,20 +19,21 @@ use crate::ports::{Depth, StoreError, TaskFilter};
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// How long a queue's record is believed without looking again: a pause takes effect within this everywhere.
+/// How long a copy of a queue's record is used before it is read again: a pause takes effect everywhere within this
+/// time.
 const BELIEVED: Millis = Millis::from_secs(5);
-/// Times a queue's record is written anew because somebody else wrote it meanwhile.
+/// How often the write of a queue's record is tried again because another process wrote it meanwhile.
 const TRIES: u32 = 5;
-/// Live tasks looked at to find a queue's oldest one.
+/// How many live tasks are read to find a queue's oldest one.
 const OLDEST_AMONG: usize = 1_000;
 
-/// What this process knows of queues' records.
+/// The queues' records that this process has read.
 #[derive(Debug, Default)]
 pub(crate) struct QueueCache {
     known: Mutex<HashMap<QueueName, Known>>,
 }
 
-/// A queue's record as it was read; it may have had none.
+/// A queue's record when it was read; the queue may have had none.
 #[derive(Clone, Debug)]
 struct Known {
     record: Option<QueueRecord>,
@@ -42,7 +43,7 @@ struct Known {
 impl QueueCache {
     fn lookup(&self, name: &QueueName, now: Timestamp) -> Option<Known> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // A clock that jumps back must not keep an old record alive.
+        // If the clock jumps back, an old record must not stay valid.
         let fresh = |read_at: Timestamp| read_at <= now && now < read_at.plus(BELIEVED);
         known.get(name).filter(|known| fresh(known.read_at)).cloned()
     }
@@ -57,13 +58,13 @@ impl QueueCache {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueInfo {
     pub name: QueueName,
-    /// Whether nothing is handed out.
+    /// Whether work of the queue is not leased.
     pub paused: bool,
-    /// Its messages: about as many as its tasks that wait, run, and wait for an instant within 15 minutes.
+    /// Its messages: about as many as its tasks that wait, that run, and that start within 15 minutes.
     pub depth: Depth,
-    /// The workflows of which its workers have said that they have the code.
+    /// The workflows whose code its workers have announced.
     pub workflows: Vec<WorkflowName>,
-    /// Since when its oldest waiting task could have been claimed; only looked up for a single queue.
+    /// Since when its oldest waiting task could have been claimed; only read for a single queue.
     pub oldest_at: Option<Timestamp>,
 }
 
@@ -84,8 +85,8 @@ impl Service {
         self.info(name.clone(), oldest_at).await
     }
 
-    /// Sets the gauges of all queues, our own among them, before metrics are read. A queue that doesn't answer keeps
-    /// its last values.
+    /// Sets the gauges of all queues, including Tickover's own, before metrics are read. A queue that doesn't answer
+    /// keeps its last values.
     pub async fn observe_queues(&self) {
         for name in self.ports.queue.names() {
             match self.ports.queue.depth(&name).await {
@@ -95,7 +96,7 @@ impl Service {
         }
     }
 
-    /// Stops or resumes handing out tasks; deadlines keep running.
+    /// Stops or resumes claims of a queue's tasks; deadlines keep running.
     pub async fn pause_queue(&self, name: &QueueName, paused: bool) -> Result<QueueInfo, ServiceError> {
         self.require(name)?;
         if paused {
@@ -106,12 +107,12 @@ impl Service {
         self.info(name.clone(), None).await
     }
 
-    /// Makes the in-process queue's names last: the table knows them from their first task on.
+    /// Stores the name of an in-process queue: the table has a record of it from its first task on.
     pub(crate) async fn remember_queue(&self, name: &QueueName) -> Result<(), ServiceError> {
         self.write_queue(name, |record| (record.version == 0).then(|| record.clone())).await.map(drop)
     }
 
-    /// Queues that the table has a record of.
+    /// The queues that have a record in the table.
     pub async fn remembered_queues(&self) -> Result<Vec<QueueRecord>, ServiceError> {
         Ok(self.with_retries(|| self.ports.store.queues()).await?)
     }
@@ -120,11 +121,11 @@ impl Service {
         Ok(self.record(name).await?.is_some_and(|record| record.paused))
     }
 
-    /// Notes up to where messages have flowed, at most once a minute: one has been received that was to arrive then.
-    /// It is only a help for the tick: if it can't be written, the tick decides by other signs.
+    /// Records up to which instant messages have flowed, at most once a minute: a message has been received that should
+    /// arrive at that instant. It only helps the tick: if it can't be written, the tick decides by other signs.
     pub(crate) async fn note_received(&self, name: &QueueName, arrived: Timestamp) {
         let now = self.now();
-        // A message that came early says nothing about those sent for instants to come.
+        // A message that was received early says nothing about messages for future instants.
         let arrived = arrived.min(now);
         let moves = |record: &QueueRecord| {
             record.watermark_moves(arrived).then(|| QueueRecord {
@@ -145,7 +146,7 @@ impl Service {
         }
     }
 
-    /// The queue's record, perhaps a few seconds old.
+    /// The queue's record; it may be a few seconds old.
     pub(crate) async fn record(&self, name: &QueueName) -> Result<Option<QueueRecord>, ServiceError> {
         if let Some(known) = self.queues.lookup(name, self.now()) {
             return Ok(known.record);
@@ -153,7 +154,7 @@ impl Service {
         self.fresh_record(name).await
     }
 
-    /// The queue's record as it is now.
+    /// The queue's current record.
     pub(crate) async fn fresh_record(&self, name: &QueueName) -> Result<Option<QueueRecord>, ServiceError> {
         let now = self.now();
         let record = self.with_retries(|| self.ports.store.queue(name)).await?;
@@ -161,7 +162,7 @@ impl Service {
         Ok(record)
     }
 
-    /// Changes the queue's record. What was written; `None` if there was nothing to change.
+    /// Changes the queue's record. Returns the written record; `None` if there was nothing to change.
     pub(crate) async fn write_queue(
         &self,
         name: &QueueName,

@@ -1,4 +1,4 @@
-//! The service itself: the ports, the settings, and the random ids made from one of them.
+//! The service: its ports, its settings, and the random ids that it makes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::notify::Notifications;
 use crate::ports::{Clock, Ids, Queue, Store};
 use crate::queues::QueueCache;
 
-/// The world, behind its ports.
+/// The ports: store, queue, clock and random numbers.
 #[derive(Clone)]
 pub struct Ports {
     pub store: Arc<dyn Store>,
@@ -28,8 +28,8 @@ pub struct Ports {
     pub ids: Arc<dyn Ids>,
 }
 
-/// Who decides what a command does to a record. Every deployment decides as the core does; a test may decide otherwise
-/// about any of the three.
+/// Decides what a command does to a record. Every deployment uses the core's rules; a test may replace those of tasks,
+/// executions or crons.
 pub trait Rules: Send + Sync {
     /// As [`task::decide`].
     fn decide_task(
@@ -67,7 +67,7 @@ struct CoreRules;
 
 impl Rules for CoreRules {}
 
-/// Everything Tickover does for tasks. Cheap to clone.
+/// All operations of Tickover. Cheap to clone.
 #[derive(Clone)]
 pub struct Service {
     pub(crate) ports: Ports,
@@ -81,7 +81,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service over these ports.
     pub fn new(ports: Ports, limits: Limits) -> Self {
         let queues = Arc::new(QueueCache::default());
         Self {
@@ -96,14 +95,14 @@ impl Service {
         }
     }
 
-    /// The same service under other rules: a test that wants to know whether a bug would be noticed puts it here.
+    /// The same service with other rules. Tests use this to put in a bug and see whether they catch it.
     #[must_use]
     pub fn with_rules(self, rules: Arc<dyn Rules>) -> Self {
         Self { rules, ..self }
     }
 
-    /// The same service for a process that has the code of these workflows: what they say counts for executions that
-    /// were started without it, see [`CodeTerms`].
+    /// The same service for a process that has the code of these workflows. The code's timeouts and settings apply to
+    /// executions that were started without the code, see [`CodeTerms`].
     #[must_use]
     pub fn with_terms(self, terms: BTreeMap<WorkflowName, CodeTerms>) -> Self {
         Self { terms: Arc::new(terms), ..self }
@@ -113,7 +112,6 @@ impl Service {
         &self.limits
     }
 
-    /// The time by this service's clock.
     pub fn now(&self) -> Timestamp {
         self.ports.clock.now()
     }
@@ -164,12 +162,12 @@ impl Service {
         ExecutionId::parse(text).expect("hexadecimal is a name")
     }
 
-    /// A trace, where this deployment carries traces; else none, also where a record still has one.
+    /// The trace, if this deployment carries traces; else `None`, even if a record still has a trace.
     pub fn carried(&self, trace: Option<TraceContext>) -> Option<TraceContext> {
         trace.filter(|_| self.limits.carry_trace)
     }
 
-    /// Waits a random while below a bound that doubles with each try: others are at the same record or store.
+    /// Waits for a random time below a bound that doubles with each try, because others use the same record or store.
     pub(crate) async fn back_off(&self, tries: u32, base: Millis) {
         let bound = base.as_u64().saturating_mul(1 << tries.min(6)).max(1);
         let wait = u64::from_be_bytes(self.random()) % (bound + 1);

@@ -1,8 +1,8 @@
-//! How far this machine's clock is off, and a clock that is put right by it.
+//! The error of this machine's clock, and a clock that is corrected by it.
 //!
-//! Every answer of AWS says when it was given. That instant lies between the request and the arrival of the answer, so
-//! each answer bounds the clock's error from below and from above. A date has whole seconds, and the bounds of many
-//! answers together are narrower than that.
+//! Every answer of AWS has a date. That instant lies between the request and the arrival of the answer, so each answer
+//! bounds the clock's error from below and from above. A date has whole seconds; the bounds of many answers together
+//! are narrower than that.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,28 +14,28 @@ use tickover_core::time::Timestamp;
 use crate::metric;
 use crate::ports::Clock;
 
-/// A date stands for an instant up to so much later.
+/// A date is an instant rounded down by up to this much.
 const DATE_PRECISION_MS: i64 = 999;
-/// A clock that may be right to this is left alone.
+/// A clock that may be right to this is not corrected.
 const LEFT_ALONE_MS: i64 = 100;
-/// An error from which on people are told.
+/// An error from this size on is logged.
 const TOLD_MS: u64 = 1_000;
-/// Of an error that is known only roughly, how much is corrected beyond what is certain.
+/// Of an error that is known only roughly, how much is corrected beyond the certain part.
 const GUESSED_MS: i64 = 500;
-/// A clock gains or loses at most one part in so many.
+/// A clock gains or loses at most one part in this many.
 const DRIFT: i64 = 1_000;
 
-/// What has to be added to the machine's clock: bounds in milliseconds, both included.
+/// What must be added to the machine's clock: bounds in milliseconds, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bounds {
     least: i64,
     most: i64,
-    /// When they were known, by the machine's clock.
+    /// When these bounds were measured, by the machine's clock.
     known_at: Timestamp,
 }
 
 impl Bounds {
-    /// What a second look says beside this one; `None` if they contradict each other.
+    /// These bounds together with a later measurement; `None` if they contradict each other.
     fn and(self, later: Self) -> Option<Self> {
         let drift = (later.known_at.as_millis() - self.known_at.as_millis()).abs() / DRIFT;
         let least = later.least.max(self.least - drift);
@@ -55,11 +55,11 @@ impl Bounds {
     }
 }
 
-/// What answers have said so far.
+/// The measurements of all answers so far.
 #[derive(Debug, Default)]
 struct Seen {
     bounds: Option<Bounds>,
-    /// The last answer, where it contradicted those before it: the clock was set, or that one server's is wrong.
+    /// The last answer, if it contradicted those before it: the clock was set, or one server's clock is wrong.
     doubt: Option<Bounds>,
 }
 
@@ -80,7 +80,7 @@ impl Seen {
     }
 }
 
-/// The error of this machine's clock, as far as answers have shown it.
+/// The error of this machine's clock, as measured by answers.
 #[derive(Debug, Default)]
 pub struct Skew {
     seen: Mutex<Seen>,
@@ -89,8 +89,8 @@ pub struct Skew {
 }
 
 impl Skew {
-    /// Notes the date of an answer, in whole seconds, to a request that was sent and answered at these instants of the
-    /// machine's own clock. A single answer that contradicts all others changes nothing; a second one does.
+    /// Records the date of an answer, in whole seconds, to a request that was sent and answered at these instants of
+    /// the machine's own clock. A single answer that contradicts all others changes nothing; a second one does.
     pub fn note(&self, sent_at: Timestamp, answered_at: Timestamp, date: Timestamp) {
         let date = date.as_millis();
         let least = date.saturating_sub(answered_at.as_millis());
@@ -107,7 +107,7 @@ impl Skew {
         }
     }
 
-    /// What has to be added to the machine's clock, in milliseconds.
+    /// The milliseconds to add to the machine's clock.
     pub fn offset_ms(&self) -> i64 {
         self.offset_ms.load(Ordering::Acquire)
     }
@@ -116,17 +116,14 @@ impl Skew {
         metric::clock_offset(offset_ms);
         let is_off = offset_ms.unsigned_abs() >= TOLD_MS;
         if is_off && !self.is_told.swap(true, Ordering::AcqRel) {
-            tracing::warn!(
-                offset_ms,
-                "this machine's clock is off; instants are decided by the dates of AWS"
-            );
+            tracing::warn!(offset_ms, "this machine's clock is wrong; it is corrected by the dates of AWS");
         } else if !is_off {
             self.is_told.store(false, Ordering::Release);
         }
     }
 }
 
-/// A machine's clock, put right by what AWS's answers say.
+/// A machine's clock, corrected by the dates of AWS's answers.
 #[derive(Clone)]
 pub struct MeasuredClock {
     clock: Arc<dyn Clock>,
@@ -134,7 +131,7 @@ pub struct MeasuredClock {
 }
 
 impl MeasuredClock {
-    /// This clock, put right by this error of it.
+    /// This clock, corrected by its measured error.
     pub fn new(clock: Arc<dyn Clock>, skew: Arc<Skew>) -> Self {
         Self { clock, skew }
     }
@@ -150,7 +147,7 @@ impl Clock for MeasuredClock {
     }
 
     async fn sleep_until(&self, instant: Timestamp) {
-        // The error may turn out to be another one meanwhile.
+        // The measured error may change meanwhile.
         loop {
             let left = instant.since(self.now());
             if left.is_zero() {

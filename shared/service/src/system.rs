@@ -1,4 +1,4 @@
-//! The real clock and the real randomness: the only place that reads either.
+//! The real clock and the real random numbers: the only file that reads either.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl Clock for SystemClock {
     }
 
     async fn sleep_until(&self, instant: Timestamp) {
-        // A timer may fire a little early against the wall clock; looking again costs nothing.
+        // A timer may fire a little early against the wall clock, so the clock is read again.
         loop {
             let left = instant.since(self.now());
             if left.is_zero() {
@@ -32,7 +32,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A cryptographic generator, seeded by the operating system.
+/// A cryptographic random generator, seeded by the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemIds;
 

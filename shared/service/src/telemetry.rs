@@ -1,5 +1,4 @@
-//! Logs: their fields, their one line for each thing that happens to a task, and how they are set up.
-//! Payloads are never logged.
+//! Logs: their fields, one line for each change of a task or an execution, and their setup. Payloads are never logged.
 
 use std::io::IsTerminal as _;
 
@@ -26,19 +25,18 @@ pub mod field {
     pub const DURATION_MS: &str = "duration_ms";
     /// Which timeout was enforced.
     pub const TIMEOUT_KIND: &str = "timeout.kind";
-    /// The instant that a timeout was set to.
+    /// The instant of the deadline or timeout.
     pub const DEADLINE_AT: &str = "deadline_at";
     /// How long after that instant it was enforced.
     pub const LATENESS_MS: &str = "lateness_ms";
-    /// Whether that instant is still to come, and no attempt could start before it.
+    /// Whether that instant is in the future, and no attempt could start before it.
     pub const DOOMED: &str = "doomed";
     /// When an attempt was claimed.
     pub const STARTED_AT: &str = "started_at";
-    /// How an attempt ended.
     pub const OUTCOME: &str = "outcome";
     /// The code of an error, never its message.
     pub const ERROR_CODE: &str = "error.code";
-    /// Who claimed.
+    /// The worker that made the claim.
     pub const WORKER: &str = "worker";
     /// The trace that it belongs to, where traces are carried.
     pub const TRACE_ID: &str = "trace.id";
@@ -46,7 +44,7 @@ pub mod field {
     pub const RETRY_AT: &str = "retry_at";
 }
 
-/// One line for what happened to a task. Ends that somebody should look at are warnings.
+/// Logs one line for an event of a task. Outcomes that an operator should check are warnings.
 pub(crate) fn log_event(event: &Event) {
     macro_rules! line {
         ($level:expr) => {
@@ -84,7 +82,7 @@ pub(crate) fn log_event(event: &Event) {
     }
 }
 
-/// One line for what happened to an execution.
+/// Logs one line for an event of an execution.
 pub(crate) fn log_execution(event: &ExecutionEvent) {
     macro_rules! line {
         ($level:expr) => {
@@ -152,28 +150,28 @@ fn retry_at(event: &Event) -> Option<String> {
     if let What::TaskRetrying { retry_at, .. } = &event.what { Some(retry_at.to_rfc3339()) } else { None }
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For machines: one JSON object a line.
+    /// For machines: one JSON object for each line.
     Json,
     /// For people.
     Text,
 }
 
-/// Why log directives can't be obeyed.
+/// Why log directives are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    /// They are about spans or fields.
-    #[error("only levels and targets are told apart, not spans and fields")]
+    /// They name spans or fields.
+    #[error("only levels and targets can be selected, not spans and fields")]
     Spans,
-    /// They are no directives.
+    /// They can't be parsed.
     #[error(transparent)]
     Directive(#[from] ParseError),
 }
 
-/// Reads which log lines are wanted: a level, or directives such as `info,tickover=debug`, where the longest beginning
-/// of a line's target counts.
+/// Parses a filter of log lines: a level, or directives such as `info,tickover=debug`. The directive with the longest
+/// matching prefix of a line's target counts.
 pub fn filter(directives: &str) -> Result<Targets, FilterError> {
     if directives.contains(['[', '{']) {
         return Err(FilterError::Spans);
@@ -182,15 +180,15 @@ pub fn filter(directives: &str) -> Result<Targets, FilterError> {
     Ok(directives.join(",").parse()?)
 }
 
-/// The lines that are wanted where nobody says otherwise: those at `info` and above.
+/// The default filter: lines at `info` and above.
 pub fn default_filter() -> Targets {
     Targets::new().with_default(LevelFilter::INFO)
 }
 
-/// Sends logs to standard error, but for those that the filter leaves out. Lines for people are coloured on a
-/// terminal, unless `NO_COLOR` is set.
+/// Sends log lines that pass the filter to standard error. Lines for people are coloured on a terminal, unless
+/// `NO_COLOR` is set.
 ///
-/// A second call does nothing: the first one's settings stand.
+/// A second call does nothing: the settings of the first one stay.
 pub fn init(filter: Targets, format: LogFormat) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let registry = tracing_subscriber::registry().with(filter);

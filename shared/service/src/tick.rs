@@ -1,11 +1,11 @@
-//! The tick: everything that is due now, and what will be before the tick after the next is sure to have come.
+//! The tick: processes everything that is due now, and what will be due before the tick after the next has surely run.
 //!
-//! Shard by shard, earliest first, until nothing is left or time is up. What is due is dealt with; what comes in the
-//! tick's slot is handed to timers; a backlog that is more than one tick's work is handed to others through the same
-//! queue. Overlapping, repeated and missed ticks are harmless, because each record is decided on under its own
-//! condition, and a timer too many finds nothing to do.
+//! It goes shard by shard, earliest first, until nothing is left or its time is up. It processes what is due and hands
+//! over to timers what comes in its slot. A backlog that is more than one tick's work continues in other calls, by
+//! messages of the timers queue. Overlapping, repeated and missed ticks are harmless, because each record is decided
+//! under its own condition, and a superfluous timer finds nothing to do.
 //!
-//! What passes with time needs the store alone: queues are asked only where a hint may be lost, and never for long.
+//! Expiries need the store alone: queues are asked only where a hint may be lost, and only briefly.
 
 mod brief;
 mod chain;
@@ -33,24 +33,24 @@ use handover::Ledger;
 pub(crate) use handover::outgoing;
 use sweep::Reach;
 
-/// Shards swept at once.
+/// Shards swept at the same time.
 const SHARDS_AT_ONCE: usize = 4;
 
-/// What a tick did.
+/// The counts of a tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct TickReport {
     pub looked_at: u64,
-    /// Those whose deadline or timeout had passed.
+    /// Records whose deadline or timeout had passed.
     pub timed_out: u64,
-    /// Those whose hint was sent.
+    /// Records whose hint was sent.
     pub dispatched: u64,
-    /// Those that were looked at too early.
+    /// Records that were not due yet; their due slot was moved.
     pub rearmed: u64,
-    /// Those that could not be dealt with; they stay due, and the log says why.
+    /// Records that could not be processed; they stay due, and the log has the reason.
     pub failed: u64,
-    /// Instants to come that were handed to timers.
+    /// Future instants that were handed over to timers.
     pub timers: u64,
-    /// Shards whose backlog was handed to others.
+    /// Shards whose backlog was passed to another call by message.
     pub fanned_out: u64,
     /// Whether time was up before everything was done.
     pub out_of_time: bool,
@@ -79,19 +79,19 @@ impl TickReport {
     }
 }
 
-/// What is to be done, and what is known so far.
+/// The job of one call, and what it has found so far.
 struct Job {
-    /// What is due at or before this is dealt with.
+    /// Entries due at or before this are processed.
     until: Timestamp,
-    /// Instants before this are handed to timers.
+    /// Instants before this are handed over to timers.
     slot_end: Timestamp,
-    /// Nothing new is begun after this, by the service's clock.
+    /// No new work starts after this, by the service's clock.
     stop_at: Timestamp,
-    /// How far a shard is swept before the rest is handed to others.
+    /// How far a shard is swept before the rest is passed to another call.
     reach: Reach,
-    /// What earlier ticks have noted, and what this one will.
+    /// What earlier ticks have recorded, and what this one will record.
     ledger: Ledger,
-    /// Queues as they were found, looked up once each.
+    /// The state of queues, read once each.
     views: Mutex<HashMap<QueueName, Arc<OnceCell<QueueView>>>>,
 }
 
@@ -102,10 +102,10 @@ impl Job {
 }
 
 impl Service {
-    /// The tick of the minute `scheduled_at`: deals with everything due now, and hands over what comes before
-    /// three minutes after that minute. Begins nothing new after `stop_at`, by the service's clock.
+    /// The tick of the minute `scheduled_at`: processes everything due now, and hands over the instants before three
+    /// minutes after that minute. Starts no new work after `stop_at`, by the service's clock.
     ///
-    /// What is due is judged by the service's own clock. Run by hand, `scheduled_at` is simply now.
+    /// The service's own clock decides what is due. For a manual tick, `scheduled_at` is now.
     pub async fn tick(
         &self,
         scheduled_at: Timestamp,
@@ -118,7 +118,7 @@ impl Service {
             .buffer_unordered(SHARDS_AT_ONCE)
             .collect()
             .await;
-        // One shard's trouble must not hide what the others did, but it is reported.
+        // One shard's error must not hide the results of the others, but it is returned.
         let mut total = TickReport::default();
         let mut trouble = None;
         for report in reports {
@@ -142,27 +142,27 @@ impl Service {
             }
             swept
         };
-        // Nobody knows how much of its slot was handed over.
+        // It isn't known how much of the shard's slot was handed over.
         job.ledger.fell_behind(shard, Timestamp::EPOCH);
         swept
     }
 
-    /// All shards, each time in another order: two ticks at once are seldom at the same one, and when time is up
-    /// early it isn't always up for the same ones.
+    /// All shards, each time in another order: two concurrent ticks are seldom at the same shard, and if time is often
+    /// up early, it isn't always the same shards that are skipped.
     fn shards_shuffled(&self) -> Vec<u16> {
         let mut shards: Vec<u16> = (0..self.limits.due_shards.max(1)).collect();
         self.shuffle(&mut shards);
         shards
     }
 
-    /// A queue as this tick finds it, asked once: one that doesn't answer isn't asked again for each record.
+    /// The state of a queue in this tick, read once: a queue that doesn't answer isn't asked again for each record.
     async fn view(&self, queue: &QueueName, job: &Job) -> Result<QueueView, ServiceError> {
         let once = {
             let mut views = job.views.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(views.entry(queue.clone()).or_default())
         };
         let view = *once.get_or_try_init(|| self.look_at_queue(queue)).await?;
-        // A long sweep must not go on moving what is parked far ahead when the walks of a resumed queue have begun.
+        // A long sweep must not move parked records far ahead once the walks of a resumed queue have started.
         let paused = view.paused && self.is_paused(queue).await?;
         Ok(QueueView { paused, ..view })
     }

@@ -1,8 +1,8 @@
-//! The queue of timers: each of its messages has records looked at when their instant comes, a shard swept, or more
-//! instants handed over.
+//! The timers queue. Its messages process records when their instant comes, sweep a shard, or hand over future instants
+//! to timers.
 //!
-//! Nothing here is needed for correctness. A message that is lost leaves its work to the next tick; one that comes
-//! too early is sent again with what remains; one that comes twice finds nothing to do the second time.
+//! Correctness doesn't depend on it. If a message is lost, the next tick does its work; a message that comes too early
+//! is sent again with the remaining delay; a repeated message finds nothing to do.
 
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::DueReply;
@@ -21,22 +21,21 @@ use crate::metric;
 use crate::service::Service;
 use crate::tick::{TickReport, outgoing};
 
-/// Nobody sends a timer for longer than a quarter of an hour; more than this can't come from a clock that is off.
+/// No timer is sent for longer than a quarter of an hour; a clock error can't explain more than this.
 const AHEAD_MAX: Millis = Millis::from_secs(86_400);
 
-/// Timers of one message dealt with at once.
+/// Timers of one message that are processed at the same time.
 const TIMERS_AT_ONCE: usize = 16;
 
-/// What became of a message.
+/// The result of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fired {
-    /// A deadline or timeout had passed, and that is recorded.
+    /// A deadline or timeout had passed, and its expiry is recorded.
     TimedOut,
-    /// It came too early, or what it came for has moved away: another message is on its way.
+    /// It came too early, or its instant has moved away: another message is on its way.
     SentOn,
-    /// There was nothing to do.
     Spent,
-    /// Timers that came together.
+    /// Timers in one message.
     Together {
         /// Those whose deadline or timeout had passed.
         timed_out: u64,
@@ -45,12 +44,14 @@ pub enum Fired {
     },
     /// A shard was swept.
     Swept(TickReport),
-    /// Instants to come were handed to timers.
-    HandedOver { timers: u64 },
+    /// Future instants were handed over to timers.
+    HandedOver {
+        timers: u64,
+    },
 }
 
 impl Fired {
-    /// The name that metrics use.
+    /// The name for metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::TimedOut => "timed_out",
@@ -63,16 +64,16 @@ impl Fired {
     }
 }
 
-/// Why a message could not be dealt with. It should be seen again, and in the end by a person.
+/// Why a message failed. It should be received again, and in the end be checked by an operator.
 #[derive(Debug, thiserror::Error)]
 pub enum FireError {
-    /// It isn't one of ours.
+    /// It isn't a message of Tickover.
     #[error(transparent)]
     Malformed(#[from] WakeError),
-    /// It asks for an instant that no timer is ever sent for.
+    /// Its instant is further away than any timer is sent for.
     #[error("a timer for {at}, which is more than a day ahead", at = .at.to_rfc3339())]
     TooFarAhead { at: Timestamp },
-    /// It could not be sent on.
+    /// Sending it on failed.
     #[error("the message could not be sent on")]
     NotSentOn,
     /// The store or the queue failed.
@@ -81,7 +82,7 @@ pub enum FireError {
 }
 
 impl FireError {
-    /// Whether the same message may well be dealt with later.
+    /// Whether the same message may succeed later.
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Malformed(_) | Self::TooFarAhead { .. } => false,
@@ -92,14 +93,14 @@ impl FireError {
 }
 
 impl Service {
-    /// Deals with one message of the queue of timers. On success it is to be deleted. Begins nothing new after
+    /// Processes one message of the timers queue. After success the caller deletes it. Starts no new work after
     /// `stop_at`, by the service's clock.
     pub async fn fire(&self, body: &str, stop_at: Timestamp) -> Result<Fired, FireError> {
-        // What comes of an instant is written whether or not a queue can be told of it.
+        // An expiry is written whether or not a queue answers.
         let service = self.briefly();
         let fired = match Wake::parse(body) {
             Ok(Wake::Timer(timer)) => service.fire_timer(timer, stop_at).await,
-            // Each of them counts, not their message.
+            // Each timer is counted, not their message.
             Ok(Wake::Timers(timers)) => return service.fire_together(timers, stop_at).await,
             Ok(Wake::Sweep(sweep)) => service.fire_sweep(sweep, stop_at).await,
             Ok(Wake::Handover(rest)) => service.fire_handover(rest, stop_at).await,
@@ -113,7 +114,7 @@ impl Service {
     async fn fire_sweep(&self, sweep: Sweep, stop_at: Timestamp) -> Result<Fired, FireError> {
         match self.go_on_sweeping(sweep, stop_at).await? {
             None => Ok(Fired::Spent),
-            // The rest goes on in this message, once it is back: one of its own could not be sent.
+            // This message continues the sweep once it is received again: a message for the rest could not be sent.
             Some(report) if report.out_of_time => Err(FireError::NotSentOn),
             Some(report) => Ok(Fired::Swept(report)),
         }
@@ -124,8 +125,8 @@ impl Service {
         if is_sent { Ok(Fired::HandedOver { timers }) } else { Err(FireError::NotSentOn) }
     }
 
-    /// Timers of one second. If one can't be dealt with for now, the message comes back, and to the others it is a
-    /// repetition.
+    /// Processes timers of one second. If one of them fails for now, the message comes back, and for the other timers
+    /// it is a repetition.
     async fn fire_together(&self, timers: Vec<Timer>, stop_at: Timestamp) -> Result<Fired, FireError> {
         let first = timers.first().map_or(Timestamp::EPOCH, |first| first.at);
         if let Some(answer) = self.too_early(first, || Wake::Timers(timers.clone())).await {
@@ -152,7 +153,7 @@ impl Service {
         Ok(Fired::Together { timed_out, others })
     }
 
-    /// What becomes of a message whose instant is further away than can be waited out.
+    /// Handles a message whose instant is too far away to wait for.
     async fn too_early(
         &self,
         at: Timestamp,
@@ -165,7 +166,7 @@ impl Service {
         if left <= WAITED_OUT {
             return None;
         }
-        // A fresh message instead of a hidden one: its receive count starts anew.
+        // Replaces the message by a fresh one, whose receive count starts at zero.
         let again = outgoing(&wake(), left).into_iter().collect::<Vec<_>>();
         let sent = self.send(&QueueName::timers(), &again).await;
         Some(if sent == again.len() { Ok(Fired::SentOn) } else { Err(FireError::NotSentOn) })
@@ -175,13 +176,13 @@ impl Service {
         if let Some(answer) = self.too_early(timer.at, || Wake::Timer(timer.clone())).await {
             return answer;
         }
-        // Queues count whole seconds, and round down: the last one is waited out here.
+        // Queues count whole seconds and round down: the last one is waited out here.
         self.ports.clock.sleep_until(timer.at).await;
         let due_at = timer.due_at;
         let reply = match &timer.record {
             RecordId::Task(id) => {
                 let decision = self.drive(id, Known::Unread, &Command::Timer { due_at }).await?;
-                // Where there is none, it has gone meanwhile.
+                // If there is no task, it was deleted meanwhile.
                 if let Ok((_, Reply::Due(reply))) = decision.outcome { reply } else { DueReply::Nothing }
             }
             RecordId::Execution(id) => {

@@ -1,7 +1,7 @@
-//! Work that begins with the caller's own writes: both are committed in one transaction, or neither is.
+//! Work that starts with the caller's own writes: one transaction commits both, or neither.
 //!
-//! The caller asks for the writes, commits them together with their own, and announces the work then. Without that
-//! announcement nothing is lost: the record has its place in the due index like any other, and the tick finds it.
+//! The caller gets the writes, commits them together with its own, and then announces the work. If it doesn't announce
+//! it, no work is lost: the record is in the due index like any other, and the tick finds it.
 
 use tickover_core::decision::{Decision, Effect, Write};
 use tickover_core::error::Reject;
@@ -16,24 +16,24 @@ use crate::executions::StartRequest;
 use crate::service::Service;
 use crate::tasks::schedule::{ScheduleRequest, digest, with_replaced};
 
-/// Work that is there as soon as its writes are committed. Its payloads are written already where they have items of
-/// their own; until the commit nothing points to them, and if there is none, they are deleted in time.
-#[must_use = "the work begins only with the commit of its writes"]
+/// Work that exists as soon as its writes are committed. Payloads that have items of their own are already written.
+/// Until the commit nothing points to them; if there is no commit, they are deleted in time.
+#[must_use = "the work starts only with the commit of its writes"]
 #[derive(Clone, Debug)]
 pub struct Prepared<Id> {
     pub id: Id,
-    /// Whether it had been there before: then there is nothing to write, and announcing it is all that is left.
+    /// Whether it existed before. Then there are no writes, and the caller only has to announce it.
     pub existed: bool,
-    /// To be committed together with the caller's own, unchanged and soon. Each has its condition: if the id, or the
-    /// idempotency key, is taken in the meantime, the whole transaction is refused, and is to be prepared again.
+    /// The caller commits these together with its own, unchanged and soon. Each has its condition: if the id or the
+    /// idempotency key is taken in the meantime, the whole transaction is refused and must be prepared again.
     pub writes: Vec<Write>,
     decided_at: Timestamp,
     effects: Vec<Effect>,
 }
 
 impl Service {
-    /// What starting an execution comes to, not yet committed. The id is looked for first: one that is taken is
-    /// answered by the request's policy, as a start is.
+    /// Prepares the start of an execution without committing it. Reads the id first: if it is taken, the request's
+    /// policy decides, as for a start.
     pub async fn prepare_start(&self, request: StartRequest) -> Result<Prepared<ExecutionId>, ServiceError> {
         self.check_start(&request)?;
         let queue = self.queue_for(&request).await?;
@@ -49,8 +49,8 @@ impl Service {
         Ok(Prepared { id, existed, writes, decided_at, effects })
     }
 
-    /// What scheduling a task comes to, not yet committed. Its id and its idempotency key are looked for first: a
-    /// request that has been carried out before is answered with what it made.
+    /// Prepares the scheduling of a task without committing it. Reads its id and its idempotency key first: a repeated
+    /// request is answered with the task that it created before.
     pub async fn prepare_schedule(&self, request: ScheduleRequest) -> Result<Prepared<TaskId>, ServiceError> {
         self.check_schedule(&request)?;
         self.open_queue(&request.queue).await?;
@@ -83,8 +83,8 @@ impl Service {
         Ok(Prepared { id: task.id, existed, writes, decided_at, effects })
     }
 
-    /// Sends the hints and timers of work whose writes are committed. Only after the commit: workers would find
-    /// nothing before it, and throw the hint away.
+    /// Sends the hints and timers of work whose writes are committed. Call this only after the commit: before it,
+    /// workers would find no record and delete the hint.
     pub async fn announce<Id>(&self, prepared: Prepared<Id>) {
         self.notify(&prepared.writes, prepared.decided_at);
         self.publish(prepared.effects).await;

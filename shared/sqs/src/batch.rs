@@ -1,4 +1,4 @@
-//! Which messages travel together, and how long to wait before some of them are sent again.
+//! Which messages are sent together, and how long to wait before some of them are sent again.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use tickover_service::system::SystemIds;
 
 use crate::error::classify_entry;
 
-/// Messages in one request, at most: SQS's limit.
+/// The most messages in one request: SQS's limit.
 pub(crate) const MESSAGES_MAX: usize = 10;
 
-/// Bytes in one request, at most. SQS takes 1 MiB since 2025, but older compatible services stop at this.
+/// The most bytes in one request. SQS takes 1 MiB since 2025, but older compatible services take no more than this.
 const BYTES_MAX: usize = 256 * 1024;
 
-/// How long the wait before the first repetition is, at most. It doubles with each.
+/// The bound of the wait before the first repetition. It doubles with each repetition.
 const BACKOFF: Duration = Duration::from_millis(50);
 
-/// Cuts messages into batches, in order. One that is too large for any batch gets one to itself: whether to take
-/// it is for SQS to say.
+/// Splits messages into batches, in order. A message that is too large for any batch gets its own: SQS decides whether
+/// to take it.
 pub(crate) fn plan(mut messages: &[Outgoing]) -> Vec<&[Outgoing]> {
     let mut batches = Vec::new();
     while !messages.is_empty() {
@@ -35,17 +35,17 @@ pub(crate) fn plan(mut messages: &[Outgoing]) -> Vec<&[Outgoing]> {
     batches
 }
 
-/// Receipts with the ids that name them in a batch.
+/// Receipts with their ids in a batch.
 pub(crate) fn numbered(receipts: &[String]) -> impl Iterator<Item = (String, &String)> {
     receipts.iter().enumerate().map(|(place, receipt)| (place.to_string(), receipt))
 }
 
-/// Why an entry of a batch couldn't be made.
+/// The error for an entry of a batch that couldn't be built.
 pub(crate) fn unbuilt(error: &BuildError) -> QueueError {
     QueueError::Unavailable { reason: error.to_string() }
 }
 
-/// The error of a batch that SQS did in part. A bad receipt is no error: that message is gone, or has been received
+/// The error of a batch that SQS carried out in part. A bad receipt is no error: its message was deleted, or received
 /// again since.
 pub(crate) fn refusal(failed: &[BatchResultErrorEntry]) -> Result<(), QueueError> {
     match failed.iter().find(|entry| !entry.sender_fault()) {
@@ -54,8 +54,8 @@ pub(crate) fn refusal(failed: &[BatchResultErrorEntry]) -> Result<(), QueueError
     }
 }
 
-/// A wait before a repetition (the first is 1), anywhere up to its bound: so that many who failed together
-/// don't come back together.
+/// A random wait before a repetition (the first is 1), up to its bound: so that callers that failed together don't come
+/// back together.
 pub(crate) fn backoff(repetition: u32) -> Duration {
     let mut random = [0; 2];
     SystemIds.fill(&mut random);

@@ -1,4 +1,4 @@
-//! What SQS's refusals mean to the queue port, by code and kind. Texts are for the log only.
+//! Maps SQS's refusals to the errors of the queue port, by code and kind. Texts are for the log only.
 
 use std::error::Error;
 
@@ -11,7 +11,7 @@ use tickover_service::telemetry::field::QUEUE_NAME;
 /// header that the SDK prefers.
 const NO_QUEUE: &[&str] = &["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "InvalidAddress"];
 
-/// The receipt is none, or none any more. SQS reports a message that is gone as an invalid parameter.
+/// The receipt is invalid, or no longer valid. SQS reports a deleted message as an invalid parameter.
 const BAD_RECEIPT: &[&str] = &[
     "AWS.SimpleQueueService.MessageNotInflight",
     "InvalidIdFormat",
@@ -21,7 +21,7 @@ const BAD_RECEIPT: &[&str] = &[
     "ReceiptHandleIsInvalid",
 ];
 
-/// Too much at once. `OverLimit` is too many messages in flight, which ends by itself as well.
+/// Too many requests at once. `OverLimit` means too many messages in flight, which passes by itself as well.
 const THROTTLED: &[&str] = &[
     "AWS.SimpleQueueService.OverLimit",
     "KMS.ThrottlingException",
@@ -56,7 +56,7 @@ const BAD_CREDENTIALS: &[&str] = &[
 
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// What a failed call means. `queue` is the name that the caller knows.
+/// The error of a failed call. `queue` is the name that the caller knows.
 pub(crate) fn classify<E>(queue: &str, error: &SdkError<E, HttpResponse>) -> QueueError
 where
     E: ProvideErrorMetadata + Error + 'static,
@@ -64,12 +64,12 @@ where
     let code = error.code().unwrap_or_default();
     let status = error.raw_response().map(|response| response.status().as_u16());
     if NO_QUEUE.contains(&code) {
-        // The caller knows the queue's name only. The log tells its operator what is wrong.
+        // The caller only gets the queue's name. The log says what is wrong.
         tracing::error!(
             { QUEUE_NAME } = queue,
             code,
             "SQS has no queue at the URL configured for this name: correct TICKOVER_QUEUES, TICKOVER_QUEUE_URLS, \
-             TICKOVER_TIMERS or TICKOVER_EVENTS, or deploy the stack that makes the queue"
+             TICKOVER_TIMERS or TICKOVER_EVENTS, or deploy the stack that creates the queue"
         );
         QueueError::Unknown { queue: queue.to_owned() }
     } else if THROTTLED.contains(&code) || status == Some(TOO_MANY_REQUESTS) {
@@ -84,7 +84,7 @@ where
     }
 }
 
-/// What to do about a refusal that isn't going to pass by itself.
+/// What an operator can do about a refusal that doesn't pass by itself.
 fn remedy(queue: &str, code: &str) -> Option<String> {
     if DENIED.contains(&code) {
         return Some(format!(
@@ -101,7 +101,7 @@ fn remedy(queue: &str, code: &str) -> Option<String> {
     BAD_CREDENTIALS.contains(&code).then(|| advice.to_owned())
 }
 
-/// As [`classify`], for the calls that take a receipt.
+/// As [`classify`], for calls with a receipt.
 pub(crate) fn classify_with_receipt<E>(queue: &str, error: &SdkError<E, HttpResponse>) -> QueueError
 where
     E: ProvideErrorMetadata + Error + 'static,
@@ -112,7 +112,7 @@ where
     classify(queue, error)
 }
 
-/// What an entry of a batch failed with.
+/// The error of a failed entry of a batch.
 pub(crate) fn classify_entry(code: &str, message: Option<&str>) -> QueueError {
     if THROTTLED.contains(&code) {
         return QueueError::Throttled;
@@ -120,7 +120,7 @@ pub(crate) fn classify_entry(code: &str, message: Option<&str>) -> QueueError {
     QueueError::Unavailable { reason: format!("{code}: {}", message.unwrap_or("no message")) }
 }
 
-/// An answer that SQS doesn't give.
+/// The error for an answer that SQS never gives.
 pub(crate) fn unexpected(what: &str) -> QueueError {
     QueueError::Unavailable { reason: format!("unexpected answer: {what}") }
 }

@@ -1,7 +1,7 @@
 //! The queue port over Amazon SQS.
 //!
-//! It owns what SQS is told and how its answers read: batches, whole seconds, error codes. It never looks into a
-//! message, never logs one, and knows nothing of tasks.
+//! It owns the requests to SQS and the reading of its answers: batches, whole seconds, error codes. It never reads or
+//! logs the content of a message, and knows nothing of tasks.
 
 mod batch;
 mod error;

@@ -1,4 +1,4 @@
-//! Messages and durations as SQS writes them.
+//! Messages and durations in SQS's form.
 
 use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName, SendMessageBatchRequestEntry};
@@ -6,9 +6,10 @@ use tickover_core::duration::Millis;
 use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_service::ports::{Outgoing, Received};
 
-/// An entry of a batch. Its id is the message's place in the batch.
+/// An entry of a batch. Its id is the message's index in the batch.
 pub(crate) fn entry(place: usize, message: &Outgoing) -> Result<SendMessageBatchRequestEntry, BuildError> {
-    // Rounded down: a hint that comes early is sent again with what remains, one that comes late is late.
+    // Rounded down: a hint that arrives early is sent again with the remaining delay, but one that arrives late is
+    // late.
     let delay_s = message.delay.min(QUEUE_DELAY_MAX).as_secs_floor();
     SendMessageBatchRequestEntry::builder()
         .id(place.to_string())
@@ -17,7 +18,7 @@ pub(crate) fn entry(place: usize, message: &Outgoing) -> Result<SendMessageBatch
         .build()
 }
 
-/// A message as it came. `None` for one without a receipt, which nobody could do anything with.
+/// A received message. `None` for a message without a receipt, which can't be deleted or hidden.
 pub(crate) fn received(message: Message) -> Option<Received> {
     let count = message
         .attributes
@@ -31,7 +32,7 @@ pub(crate) fn received(message: Message) -> Option<Received> {
     })
 }
 
-/// Whole seconds, at most `most`, rounded up: a message must not show before its holder's time is over.
+/// Whole seconds, at most `most`, rounded up: a message must not be visible before its receiver's time has passed.
 pub(crate) fn seconds_up(span: Millis, most: Millis) -> i32 {
     whole(span.min(most).saturating_add(Millis::new(999)).as_secs_floor())
 }

@@ -19,11 +19,11 @@ use crate::batch;
 use crate::error::{classify, classify_entry, classify_with_receipt, unexpected};
 use crate::message;
 
-/// How often a message is sent that SQS failed to take through no fault of ours. Requests that fail as a whole
+/// How often a message is sent if SQS fails to take it, and the sender isn't the cause. Requests that fail as a whole
 /// aren't counted here: the SDK repeats those.
 const ATTEMPTS: u32 = 3;
 
-/// Requests of one call under way at the same time.
+/// Requests of one call that are in progress at the same time.
 const REQUESTS_AT_ONCE: usize = 4;
 
 /// SQS queues by their logical names.
@@ -33,11 +33,11 @@ pub struct SqsQueue {
     urls: BTreeMap<QueueName, String>,
 }
 
-/// What became of a message of a batch.
+/// The result of a message of a batch.
 enum Sent {
-    /// SQS has it.
+    /// SQS has taken it.
     Yes,
-    /// SQS doesn't want it.
+    /// SQS refuses it.
     Refused(QueueError),
     /// SQS failed to take it, or didn't say.
     Failed(QueueError),
@@ -54,7 +54,8 @@ impl SqsQueue {
         url.ok_or_else(|| QueueError::Unknown { queue: queue.to_string() })
     }
 
-    /// Sends one batch, and what SQS failed to take of it again. Fails as a whole only when there is no such queue.
+    /// Sends one batch, and repeats the messages that SQS failed to take. Fails as a whole only if there is no such
+    /// queue.
     async fn send_batch(
         &self,
         queue: &QueueName,
@@ -110,7 +111,7 @@ impl SqsQueue {
     }
 }
 
-/// What SQS says about the message at a place. It names each in one of its two lists.
+/// SQS's answer for the message at an index. It is in one of two lists.
 fn outcome(output: &SendMessageBatchOutput, place: usize) -> Sent {
     let id = place.to_string();
     if output.successful().iter().any(|entry| entry.id() == id) {
@@ -159,7 +160,7 @@ impl Queue for SqsQueue {
     async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
         let request = self.client.delete_message().queue_url(self.url(queue)?).receipt_handle(receipt);
         match request.send().await.map_err(|error| classify_with_receipt(queue.as_str(), &error)) {
-            // The message is gone, or has been received again. Either way this receipt is done with.
+            // The message was deleted, or received again. In both cases this receipt has no further use.
             Ok(_) | Err(QueueError::StaleReceipt) => Ok(()),
             Err(error) => Err(error),
         }
@@ -231,7 +232,7 @@ impl Queue for SqsQueue {
         let output = request.send().await.map_err(|error| classify(queue.as_str(), &error))?;
         let count = |name: &QueueAttributeName| {
             let value = output.attributes().and_then(|attributes| attributes.get(name));
-            // Never taken for zero: a queue that seems empty gets its lost hints sent again.
+            // Never counted as zero: lost hints are sent again for a queue that seems empty.
             value
                 .and_then(|value| value.parse().ok())
                 .ok_or_else(|| unexpected("a depth without its numbers"))

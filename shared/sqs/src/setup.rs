@@ -1,4 +1,4 @@
-//! Making queues, for bootstraps and tests. In production the deployment makes them.
+//! Creates queues, for bootstraps and tests. In production the deployment creates them.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use tickover_service::ports::QueueError;
 
 use crate::error::{classify, unexpected};
 
-/// Makes a queue with these attributes and answers its URL. One that exists already keeps its messages and gets
-/// the attributes; those not named stay as they are.
+/// Creates a queue with these attributes and returns its URL. An existing queue keeps its messages and gets the
+/// attributes; its other attributes stay as they are.
 pub async fn create_queue(
     client: &Client,
     name: &str,
@@ -28,7 +28,6 @@ pub async fn create_queue(
     }
 }
 
-/// Gives an existing queue these attributes.
 async fn adjust_queue(
     client: &Client,
     name: &str,

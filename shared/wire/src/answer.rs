@@ -1,4 +1,4 @@
-//! What the server answers. What doesn't apply is absent, never `null`; instants are in UTC with milliseconds.
+//! Answers of the server. A field that doesn't apply is absent, never `null`. Instants are in UTC with milliseconds.
 
 mod cron;
 mod execution;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tickover_core::limits::{CLAIM_MAX, PAGE_MAX};
 use tickover_core::retry::MaxAttempts;
 
-/// Whole numbers that differ in their range, both ends included.
+/// Defines whole numbers with a range. Both ends are included.
 macro_rules! whole {
     ($($(#[$doc:meta])* $name:ident, $least:expr, $most:expr;)*) => {$(
         $(#[$doc])*
@@ -15,9 +15,9 @@ macro_rules! whole {
         pub struct $name(pub usize);
 
         impl $name {
-            /// The least.
+            /// The smallest value.
             pub const LEAST: usize = $least;
-            /// The most.
+            /// The largest value.
             pub const MOST: usize = $most;
         }
 
@@ -56,7 +56,7 @@ impl Visitor<'_> for Whole {
     }
 }
 
-/// How far an attempt has come: 0 to 1.
+/// The progress of an attempt: 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Progress(pub f64);
 
@@ -90,7 +90,7 @@ impl<'de> Deserialize<'de> for Progress {
     }
 }
 
-/// How many attempts there are, the first included: 0 to skip, -1 for no limit.
+/// The number of attempts, including the first: 0 to skip, -1 for no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempts(pub MaxAttempts);
 

@@ -1,4 +1,4 @@
-//! The values of answers as the plain values that they hold.
+//! Access to the plain values in the types of answers.
 
 use std::fmt;
 use std::ops::Deref;
@@ -56,7 +56,7 @@ impl Verbatim {
     ///
     /// # Errors
     ///
-    /// Where in it something doesn't fit, and why.
+    /// Returns where a value doesn't fit, and why.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Unreadable> {
         read::answer(self.as_str().as_bytes())
     }

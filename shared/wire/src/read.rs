@@ -1,4 +1,5 @@
-//! Reading: requests with errors that name the field, what belongs there and what was found; answers as they come.
+//! Reads requests, with errors that name the field, the expected value and the value that was found. Reads answers
+//! without these checks.
 
 mod fault;
 mod node;
@@ -12,21 +13,22 @@ use tickover_core::error::Reject;
 use fault::{Fault, Sort};
 use node::{Fields, Node};
 
-/// A request's body. Its field is `body` in errors about the whole.
+/// Reads a request's body. In errors about the whole body, the field is `body`.
 pub fn body<T: DeserializeOwned>(text: &str) -> Result<T, Reject> {
     let raw: &RawValue = serde_json::from_str(text).map_err(|error| {
-        // The message ends in the place: "expected `,` or `}` at line 1 column 7". It has nothing of the text.
+        // The message ends with the position: "expected `,` or `}` at line 1 column 7". It quotes nothing of the text.
         Reject::instead_of("body", "expected one JSON object", format_args!("malformed JSON: {error}"))
     })?;
     value("", raw)
 }
 
-/// A value of a request, whose place in it is `path`.
+/// Reads a value of a request. `path` is the value's path in it.
 pub fn value<'de, T: Deserialize<'de>>(path: &str, raw: &'de RawValue) -> Result<T, Reject> {
     T::deserialize(Node::new(raw)).map_err(|fault| fault.found_in(raw).reject(path, Sort::Field))
 }
 
-/// An object without one of its fields, and that field's text: for requests in which it means something else.
+/// Reads an object without one of its fields, and that field's text: for requests in which the field has another
+/// meaning.
 pub fn without<'de, T: Deserialize<'de>>(
     path: &str,
     raw: &'de RawValue,
@@ -42,12 +44,12 @@ pub fn without<'de, T: Deserialize<'de>>(
     Ok((value, taken.flatten()))
 }
 
-/// A query: names and values, already percent-decoded. Only `status` may be there more than once.
+/// Reads a query: names and values, already percent-decoded. Only `status` may be repeated.
 pub fn query<T: DeserializeOwned>(pairs: &[(String, String)]) -> Result<T, Reject> {
     text::Query::new(pairs).and_then(T::deserialize).map_err(|fault| fault.reject("", Sort::Parameter))
 }
 
-/// An answer. Fields that this build doesn't know are ignored.
+/// Reads an answer. Fields that this version doesn't know are ignored.
 pub fn answer<T: DeserializeOwned>(text: &[u8]) -> Result<T, Unreadable> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let unreadable = |path: String, error: serde_json::Error| Unreadable { path, reason: error.to_string() };
@@ -57,7 +59,7 @@ pub fn answer<T: DeserializeOwned>(text: &[u8]) -> Result<T, Unreadable> {
     Ok(value)
 }
 
-/// An answer that isn't what it should be.
+/// An answer that doesn't fit its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {reason}")]
 pub struct Unreadable {

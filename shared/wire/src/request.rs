@@ -1,4 +1,4 @@
-//! What callers send: bodies, and queries as they stand in addresses.
+//! Requests: bodies, and the queries of addresses.
 
 mod cron;
 mod execution;
@@ -27,7 +27,7 @@ pub use timeout::{OnTimeout, SteepTimeout, SteepTimeoutObject, TimeoutScope};
 
 use crate::Verbatim;
 
-/// A batch whose entries aren't looked into yet: a wrong one fails alone.
+/// A batch whose entries aren't parsed yet, so that a wrong entry fails alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Batch {

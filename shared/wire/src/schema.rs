@@ -1,5 +1,5 @@
-//! Schemas of the types that write themselves. Their bounds come from where they are checked, so that the document can't
-//! say others.
+//! Schemas of the types with their own serialisation. Their bounds are the constants of the checks, so that the
+//! document has the same bounds.
 
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ fn ms(span: Millis) -> usize {
     usize::try_from(span.as_u64()).unwrap_or(usize::MAX)
 }
 
-/// Types whose schema needs no other.
+/// Types whose schema refers to no other schema.
 macro_rules! schemas {
     ($($of:ty, $schema:expr;)*) => {$(
         impl PartialSchema for $of {
@@ -91,7 +91,7 @@ impl ToSchema for Verbatim {
     }
 }
 
-/// The server counts bytes: as many characters at most.
+/// The server limits bytes. A text never has more characters than bytes.
 fn text(most: Option<usize>) -> ObjectBuilder {
     of(Type::String).min_length(Some(1)).max_length(most)
 }

@@ -76,7 +76,7 @@ pub struct Seconds<S>(pub S);
 pub struct Milliseconds<S>(pub S);
 
 impl<S: Span> Serialize for Seconds<S> {
-    /// What isn't a whole second is cut.
+    /// Rounds down to whole seconds.
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         serializer.serialize_u64(self.0.into().as_secs_floor())
     }
@@ -100,7 +100,7 @@ impl<'de, S: Span> Deserialize<'de> for Milliseconds<S> {
     }
 }
 
-/// Lengths of time that differ in their range. They are written as text; [`From<Millis>`] doesn't check them.
+/// Defines lengths of time with a range. They are written as text. [`From<Millis>`] doesn't check the range.
 macro_rules! spans {
     ($($(#[$doc:meta])* $name:ident, $least:expr, $most:expr;)*) => {$(
         $(#[$doc])*
@@ -237,7 +237,8 @@ impl<S: Span> Visitor<'_> for Count<S> {
     }
 }
 
-/// Whether it is more than 64 bits hold, and so no fraction. JSON's numbers have no bounds.
+/// Whether a number is at least 2^53: too large for a length of time, and never a fraction. JSON's numbers have no
+/// bounds.
 fn is_huge(number: f64) -> bool {
     number >= 9_007_199_254_740_992.0
 }

@@ -1,4 +1,5 @@
-//! Each type is written as it was read, with its values at their limits: by our reader of requests and by `serde_json`.
+//! Each type is written as it was read, with its values at their limits, by this crate's reader of requests and by
+//! `serde_json`.
 
 use std::fmt::Debug;
 
@@ -17,7 +18,7 @@ fn name(length: usize) -> String {
     "A-z.0:9_".chars().cycle().take(length).collect()
 }
 
-/// A request: refused by nobody, and the same after both ways.
+/// Checks that both readers accept a request, and that it is the same after each.
 #[track_caller]
 fn request<T: Serialize + DeserializeOwned + PartialEq + Debug>(sample: &Value) {
     let text = sample.to_string();

@@ -12,8 +12,8 @@ use tickover_core::limits::{
 };
 use tickover_core::payload::Json;
 
-/// Texts that mustn't be empty. Their greatest lengths are in bytes of UTF-8 and checked by the service, which answers
-/// with the limit's name.
+/// Defines texts that mustn't be empty. The service checks their greatest lengths, in bytes of UTF-8, and answers with
+/// the limit's name.
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident, $expected:literal, $most:expr;)*) => {$(
         $(#[$doc])*
@@ -21,7 +21,7 @@ macro_rules! texts {
         pub struct $name(pub String);
 
         impl $name {
-            /// Most bytes of UTF-8, if there is a limit.
+            /// The greatest length in bytes of UTF-8, if there is a limit.
             pub const MOST: Option<usize> = $most;
         }
 
@@ -42,11 +42,11 @@ texts! {
     IdempotencyKey, "a text that is not empty", Some(IDEMPOTENCY_KEY_MAX);
     /// The token that a claim gave. It is opaque.
     LeaseToken, "the token that the claim gave", None;
-    /// What sort of error it is. At most 64 bytes.
+    /// The kind of error. At most 64 bytes.
     FailureCode, "a code that is not empty", Some(ERROR_CODE_MAX);
     /// A cron expression. At most 80 bytes.
     CronText, "a cron expression", Some(EXPRESSION_MAX);
-    /// Where a page begins: from the answer with the page before. It is opaque.
+    /// Where a page begins: the `cursor` of the page before. It is opaque.
     Cursor, "the cursor of an earlier answer", None;
 }
 
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for Labels {
     }
 }
 
-/// The value of a label, with whose place an error about its name is told.
+/// Reads the value of a label. An error about the label's name also has this value's path.
 struct ValueOf<'a>(&'a str);
 
 impl<'de> DeserializeSeed<'de> for ValueOf<'_> {

@@ -1,4 +1,4 @@
-//! Payloads, which are kept as they were written: number formats, the order of keys and white space.
+//! Payloads. They are kept as they were sent, including number formats, the order of keys and white space.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use tickover_core::payload::Json;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verbatim(pub Json);
 
-/// By this name, [`read`](crate::read) knows whom to give the text itself.
+/// [`read`](crate::read) passes the text itself to a type with this name.
 pub(crate) const NAME: &str = "tickover::Verbatim";
 
 impl Verbatim {
@@ -50,12 +50,12 @@ impl<'de> Deserialize<'de> for Verbatim {
                 formatter.write_str("JSON")
             }
 
-            /// From our own reader: the text of one value.
+            /// From the reader of this crate: the text of one value.
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Verbatim, E> {
                 Json::parse(text).map(Verbatim).ok_or_else(|| E::custom("one JSON value"))
             }
 
-            /// From that of `serde_json`.
+            /// From the reader of `serde_json`.
             fn visit_newtype_struct<D: Deserializer<'de>>(self, value: D) -> Result<Verbatim, D::Error> {
                 let raw = Box::<RawValue>::deserialize(value).map_err(D::Error::custom)?;
                 Ok(Verbatim(raw.into()))

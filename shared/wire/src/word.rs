@@ -1,4 +1,4 @@
-//! Values that are one of a few words.
+//! Enumerations: values that are written as one of a few words.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,37 +16,37 @@ use tickover_core::timeout::TimeoutKind;
 use crate::answer::{AttemptOutcome, CancelOutcome, CauseCategory, CronStatus, Health, RunState, WaitKind};
 use crate::request::{OnTimeout, TimeoutScope};
 
-/// A type whose values are written as words.
+/// An enumeration whose values are written as words.
 pub trait Words: Copy + Eq + fmt::Debug + 'static {
     /// Its name in the API's document.
     const NAME: &'static str;
-    /// All values, in the order in which people are shown them.
+    /// All values, in the order of their presentation to people.
     const ALL: &'static [Self];
 
-    /// How a value is written.
+    /// The word of a value.
     fn as_word(&self) -> &'static str;
 
-    /// The value that is written like this.
+    /// The value with this word.
     fn of_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|value| value.as_word() == word)
     }
 }
 
-/// A word in a request: one that isn't known is refused.
+/// A value of an enumeration in a request. An unknown value is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word<T>(pub T);
 
-/// A word in an answer. One that isn't known is kept: a newer server may have more.
+/// A value of an enumeration in an answer. An unknown value is kept: a newer server may have more values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said<T> {
-    /// A word that this build knows.
+    /// A value that this version knows.
     Known(T),
-    /// Another one.
+    /// Another value, as its word.
     Other(String),
 }
 
 impl<T: Words> Said<T> {
-    /// The value, if this build knows it.
+    /// The value, if this version knows it.
     pub fn known(&self) -> Option<T> {
         match self {
             Self::Known(value) => Some(*value),
@@ -121,7 +121,7 @@ impl<'de, T: Words> Deserialize<'de> for Said<T> {
     }
 }
 
-/// Words of types that the core has, by their names there.
+/// Implements [`Words`] for types of the core, with the core's names of the values.
 macro_rules! of_core {
     ($($of:ty, $name:literal, $all:expr, $word:expr;)*) => {$(
         impl Words for $of {
@@ -162,7 +162,7 @@ of_core! {
     };
 }
 
-/// Aliases, which the document's derivation can name.
+/// Aliases, so that the derived schemas of the API's document can name these types.
 macro_rules! aliases {
     ($of:ident: $($name:ident = $words:ty;)*) => {$(
         #[doc = concat!("[`", stringify!($of), "`] of these words.")]
@@ -198,7 +198,7 @@ aliases! {
     SaidRunState = RunState;
 }
 
-/// An enumeration that only the API has.
+/// Defines enumerations that only the API has.
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $value:ident = $word:literal,)* })*) => {$(
         $(#[$doc])*

@@ -1,4 +1,5 @@
-//! Orders: reserved, approved by a person if they are large, and paid; given back if they aren't.
+//! An example: orders are reserved, approved by a person if they are large, and paid. If that fails, the reservation is
+//! undone.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use tickover::Either;
 use tickover::prelude::*;
 
-/// What a customer wants.
+/// A customer's order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
-    /// Of what.
+    /// The item.
     pub item: String,
-    /// How many.
+    /// How many of it.
     pub count: u32,
-    /// What it costs.
+    /// The price in cents.
     pub cents: u32,
 }
 
-/// From how many cents on somebody has to approve an order.
+/// Orders from this many cents on need a person's approval.
 const LARGE: u32 = 100_000;
 
-/// What there is, by item. A real one would be a connection pool or a client: the worker makes it once, and its steps
-/// borrow it.
+/// The stock of each item. In a real worker this would be a connection pool or a client. The worker creates it once,
+/// and its steps borrow it.
 #[derive(Debug, Default)]
 pub struct Stock(Mutex<BTreeMap<String, u32>>);
 
 impl Stock {
-    /// With so many of each item.
+    /// A stock with these counts.
     pub fn new<I: Into<String>>(items: impl IntoIterator<Item = (I, u32)>) -> Self {
         Self(Mutex::new(items.into_iter().map(|(item, count)| (item.into(), count)).collect()))
     }
@@ -42,11 +43,11 @@ impl Stock {
     }
 }
 
-/// Why nothing was reserved. The variant's name is the code by which `non_retryable` knows it.
+/// Why a reservation failed. `non_retryable` uses the variant's name as the error's code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum StockError {
-    /// Too few are left.
+    /// There are too few left.
     #[error("only {0} are left")]
     SoldOut(u32),
 }
@@ -60,14 +61,14 @@ pub async fn reserve(#[state] stock: &Stock, order: Order) -> Result<(), StockEr
     Ok(())
 }
 
-/// Puts them back.
+/// Returns items to the stock.
 #[tickover::step("give-back", retry = "exponential(10, 1s)")]
 pub async fn give_back(#[state] stock: &Stock, order: Order) -> Result<()> {
     *stock.items().entry(order.item).or_default() += order.count;
     Ok(())
 }
 
-/// Takes the money. A payment service that is told the step's key takes it once, however many attempts reach it.
+/// Charges the customer. A payment service that gets the step's key charges once, however many attempts there are.
 #[tickover::step(retry = "exponential(5, 2s)", timeout = "10m")]
 pub async fn charge(order: Order) -> Result<String> {
     let key = step_info().map(|info| info.idempotency_key).unwrap_or_default();
@@ -83,7 +84,7 @@ pub async fn fulfil(ctx: Ctx, order: Order) -> Result<String> {
     ctx.step(reserve(order.clone())).await?;
     ctx.on_undo("give-back", give_back(order.clone()));
     if order.cents >= LARGE {
-        // Nothing runs meanwhile.
+        // No worker is in use while it waits.
         let approved = ctx.wait_for_event::<bool>("approved", forever());
         let is_approved = match ctx.race("approval", approved, ctx.sleep("patience", "2d")).await {
             Either::Left(approved) => approved?,

@@ -1,4 +1,5 @@
-//! The worker: on a laptop the whole system in one process, in Lambda a function that answers its queue's messages.
+//! The worker. On a laptop it is the whole system in one process. In Lambda it is a function that handles its queue's
+//! messages.
 
 use orders::{Stock, fulfil};
 

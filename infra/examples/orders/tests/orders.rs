@@ -1,4 +1,4 @@
-//! Orders in a system in memory, in a time of its own.
+//! Orders in an in-memory system with simulated time.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ async fn a_large_order_that_nobody_approves_is_given_back_after_two_days() {
     assert!(run.timeline().await.unwrap().contains("undo:give-back: completed"));
 }
 
-/// The system dies after each of its writes in turn, and nothing is taken twice or forgotten.
+/// The worker crashes after each of its writes in turn. No call takes effect twice, and none is missing.
 #[tokio::test]
 async fn whenever_the_worker_dies_the_order_comes_to_the_same() {
     let ledger = Arc::new(std::sync::Mutex::new(vec![]));
@@ -49,7 +49,7 @@ async fn whenever_the_worker_dies_the_order_comes_to_the_same() {
         move || {
             let key = step_info().map(|info| info.idempotency_key).unwrap_or_default();
             let mut ledger = ledger.lock().unwrap();
-            // The outside knows a repeated call by its key.
+            // The outside service recognises a repeated call by its key.
             if !ledger.contains(&(what, key.clone())) {
                 ledger.push((what, key));
             }

@@ -1,5 +1,5 @@
-//! Whether the files for emulators on this machine agree: `localstack/compose.yaml` and `localstack.env` with
-//! each other and with the template, and the environments of `infra/samconfig.toml` with themselves.
+//! Checks that the emulators' files agree: `localstack/compose.yaml` and `localstack.env` with each other and with the
+//! template, and the environments of `infra/samconfig.toml` with each other.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use super::{read, template};
 const COMPOSE: &str = "localstack/compose.yaml";
 const VARIABLES: &str = "localstack/localstack.env";
 const SAM: &str = "infra/samconfig.toml";
-/// What `sam deploy` itself talks to, whatever the template holds.
+/// The services that `sam deploy` itself uses, for any template.
 const FOR_SAM: [&str; 3] = ["cloudformation", "s3", "sts"];
-/// The account that emulators have.
+/// The account id in emulators.
 const ACCOUNT: &str = "000000000000";
 
 pub(super) fn check() -> Result<()> {
@@ -22,7 +22,7 @@ pub(super) fn check() -> Result<()> {
     check_environments(&read(SAM)?)
 }
 
-/// `SERVICES` names every service that the template needs, and no other.
+/// `SERVICES` contains exactly the services that the template needs.
 fn check_services(template: &str, compose: &str) -> Result<()> {
     let mut needed: BTreeSet<String> = FOR_SAM.into_iter().map(str::to_owned).collect();
     for service in template::services(template) {
@@ -41,7 +41,7 @@ fn check_services(template: &str, compose: &str) -> Result<()> {
     Ok(())
 }
 
-/// Each queue's path in the variables is the one that `LocalStack` gives it.
+/// Each queue's path in the variables is the path that `LocalStack` uses.
 fn check_queues(compose: &str, variables: &str) -> Result<()> {
     let strategy = setting(compose, "SQS_ENDPOINT_STRATEGY: ").unwrap_or("standard");
     let begins = match strategy {
@@ -49,8 +49,8 @@ fn check_queues(compose: &str, variables: &str) -> Result<()> {
         "path" | "dynamic" => format!("/queue/us-east-1/{ACCOUNT}/"),
         other => bail!("{COMPOSE}: SQS_ENDPOINT_STRATEGY is {other}"),
     };
-    // With these the region is in the host's name, which localstack.env leaves out.
-    ensure!(!matches!(strategy, "standard" | "domain"), "{COMPOSE}: {strategy} needs names that DNS knows");
+    // With these strategies the host's name contains the region, which localstack.env leaves out.
+    ensure!(!matches!(strategy, "standard" | "domain"), "{COMPOSE}: {strategy} needs names in DNS");
     let endpoint = setting(variables, "AWS_ENDPOINT_URL=").context("no AWS_ENDPOINT_URL")?;
     for name in ["TICKOVER_QUEUE_URLS", "TICKOVER_TIMERS", "TICKOVER_EVENTS"] {
         let url = setting(variables, &format!("{name}=")).with_context(|| format!("no {name}"))?;
@@ -61,7 +61,7 @@ fn check_queues(compose: &str, variables: &str) -> Result<()> {
     Ok(())
 }
 
-/// The environments for emulators differ in the processor alone, and no command has parameters of its own.
+/// The environments for emulators differ only in the architecture, and no command has its own parameters.
 fn check_environments(config: &str) -> Result<()> {
     let sections: Vec<&str> = config.lines().filter(|line| line.starts_with('[')).collect();
     ensure!(
@@ -78,7 +78,7 @@ fn check_environments(config: &str) -> Result<()> {
     Ok(())
 }
 
-/// The lines of one environment that set something.
+/// The settings of one environment, as lines.
 fn environment<'a>(config: &'a str, name: &str) -> Vec<&'a str> {
     let begin = format!("[{name}.global.parameters]");
     let lines = config.lines().skip_while(|line| *line != begin).skip(1);

@@ -1,5 +1,5 @@
-//! Whether the guides' commands exist: environments and parameters of `sam`, our own `cargo xtask`, and the table of
-//! the template's parameters.
+//! Checks that the guides' commands exist: environments and parameters of `sam`, our own `cargo xtask`, and the table
+//! of the template's parameters.
 
 use anyhow::{Context, Result, ensure};
 use clap::CommandFactory;
@@ -28,7 +28,7 @@ pub(super) fn check() -> Result<()> {
     check_table(&read(DEPLOYMENT)?, &parameters)
 }
 
-/// The environment that a command of SAM's names is there, as are the parameters, with values that they may have.
+/// The environment and the parameters in a `sam` command exist, and the values are allowed.
 fn check_sam(words: &[&str], environments: &str, parameters: &[template::Parameter]) -> Result<()> {
     if let Some(name) = words.iter().skip_while(|word| **word != "--config-env").nth(1) {
         let is_there = *name == "NAME" || environments.contains(&format!("\n[{name}.global.parameters]\n"));
@@ -53,21 +53,21 @@ fn check_value(name: &str, value: &str, parameters: &[template::Parameter]) -> R
     Ok(())
 }
 
-/// The command is one of ours, with its subcommand where it has some.
+/// The command is one of ours. If it has subcommands, the subcommand exists too.
 fn check_xtask(words: &[&str]) -> Result<()> {
     let mut command = &Cli::command();
     for word in words {
         if !command.has_subcommands() {
             break;
         }
-        // `up|down` stands for both.
+        // `up|down` stands for two commands; the first is checked.
         let word = word.split('|').next().unwrap_or(word);
         command = command.find_subcommand(word).with_context(|| format!("there is no command {word}"))?;
     }
     Ok(())
 }
 
-/// Every parameter has a place in the guide's table, and nothing else has.
+/// The guide's table contains exactly the template's parameters.
 fn check_table(guide: &str, parameters: &[template::Parameter]) -> Result<()> {
     let (_, table) = guide.split_once("\n## Parameters\n").context("no section on parameters")?;
     let (table, _) = table.split_once("\n## ").unwrap_or((table, ""));

@@ -1,6 +1,6 @@
-//! What `infra/template.yaml` must hold that neither SAM nor cfn-lint knows.
+//! Checks of `infra/template.yaml` that SAM and cfn-lint don't have.
 //!
-//! It is read as text, line by line: its own indentation says what belongs together.
+//! It is read as text, line by line: its indentation shows which lines belong together.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,19 @@ pub(super) const FILE: &str = "infra/template.yaml";
 const FUNCTION: &str = "Type: AWS::Serverless::Function";
 const ALLOWED: &str = "RecursiveLoop: Allow";
 const DROPPED: &str = "MetricName: RecursiveInvocationsDropped";
-/// The roles of those that report, or take reports by whichever way.
+/// The roles of functions that send or receive reports.
 const REPORTING: [&str; 5] = ["ScheduleRole", "ClaimRole", "CompleteRole", "GatewayRole", "WorkerRole"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub(super) name: String,
     pub(super) default: String,
-    /// What it may be; empty if anything.
+    /// The allowed values; empty if any value is allowed.
     pub(super) allowed: Vec<String>,
 }
 
-/// Each of our functions sends messages that come back to it by way of others, so that each must say it means to.
+/// Each of our functions sends messages that lead back to it through other functions, so each must say that this is
+/// intended.
 pub(super) fn check_loops() -> Result<()> {
     loops(&read(FILE)?)
 }
@@ -43,8 +44,8 @@ fn loops(template: &str) -> Result<()> {
     Ok(())
 }
 
-/// A report that ends an attempt deletes its message or has it come back. So each function that takes reports, and the
-/// worker, which reports by itself, may do both to messages of work.
+/// A report that ends an attempt deletes the attempt's message or makes it visible again. So each function that
+/// receives reports, and the worker, which reports itself, must have the permission for both on messages of work.
 pub(super) fn check_reports() -> Result<()> {
     reports(&read(FILE)?)
 }
@@ -61,12 +62,12 @@ fn reports(template: &str) -> Result<()> {
                 .iter()
                 .all(|action| statement.contains(action))
         });
-        ensure!(may, "{FILE}: {name} may not end the messages of work");
+        ensure!(may, "{FILE}: {name} may not delete the messages of work or change their visibility");
     }
     Ok(())
 }
 
-/// The services of AWS that the template's resources belong to, as in `AWS::SQS::Queue`, in small letters.
+/// The AWS services of the template's resource types, such as `AWS::SQS::Queue`, in lower case.
 pub(super) fn services(template: &str) -> BTreeSet<String> {
     let types = blocks(template, "Resources").into_iter().flat_map(str::lines).filter_map(|line| {
         let (_, rest) = line.split_once("Type: AWS::")?;
@@ -75,7 +76,7 @@ pub(super) fn services(template: &str) -> BTreeSet<String> {
     types.map(|(service, _)| service.to_ascii_lowercase()).collect()
 }
 
-/// Its parameters, in their order.
+/// The parameters, in the template's order.
 pub(super) fn parameters(template: &str) -> Vec<Parameter> {
     let value = |block: &str, name: &str| {
         let prefix = format!("    {name}: ");
@@ -98,7 +99,7 @@ pub(super) fn parameters(template: &str) -> Vec<Parameter> {
         .collect()
 }
 
-/// The blocks of one section, each from its name on.
+/// The blocks of one section. Each starts with its name.
 fn blocks<'a>(template: &'a str, section: &str) -> Vec<&'a str> {
     let begin = format!("\n{section}:\n");
     let Some((_, rest)) = template.split_once(&begin) else { return vec![] };

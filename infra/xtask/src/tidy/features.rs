@@ -1,4 +1,4 @@
-//! `tests/features.toml` names the tests of each feature: `Z6 = ["a_test", "another_test"]`. The tests must exist.
+//! `tests/features.toml` lists the tests of each feature: `Z6 = ["a_test", "another_test"]`. The tests must exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,13 +10,13 @@ use crate::cargo::root;
 
 const FILE: &str = "tests/features.toml";
 
-/// The letters that feature ids begin with; a number follows.
+/// The first letters of feature ids. A number follows.
 const ID_LETTERS: &[char] = &['Z', 'F', 'S', 'D', 'N'];
 
 pub(super) fn check(sources: &[Source]) -> Result<Vec<String>> {
     let text = fs::read_to_string(root().join(FILE)).with_context(|| format!("could not read {FILE}"))?;
     let known = sources.iter().flat_map(|source| test_names(&source.text)).collect();
-    check_text(&text, &known).with_context(|| format!("{FILE} isn't understood"))
+    check_text(&text, &known).with_context(|| format!("{FILE} can't be parsed"))
 }
 
 fn check_text(text: &str, known: &BTreeSet<&str>) -> Result<Vec<String>> {
@@ -41,8 +41,8 @@ fn is_id(id: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The names of the functions under `#[test]` or `#[tokio::test(…)]`, with other attributes and comments between.
-/// rustfmt puts each of these on a line of its own.
+/// The names of the functions with `#[test]` or `#[tokio::test(…)]`. Other attributes and comments may be between.
+/// rustfmt puts each of these on its own line.
 fn test_names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut is_test = false;

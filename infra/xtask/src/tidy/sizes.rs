@@ -1,4 +1,4 @@
-//! How long a Rust file may be.
+//! The largest length of a Rust file.
 
 use super::Source;
 

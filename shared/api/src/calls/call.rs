@@ -1,13 +1,12 @@
-//! What a call brings besides its names: a body, and what its transport says of the trace it belongs to.
+//! The input of a call beside the names in its path: a body, and the trace that the transport names.
 
 use tickover_core::trace::TraceContext;
 
-/// A body, and the trace that the transport named. One that the body names itself counts more.
+/// A body, and the trace that the transport names. A trace that the body names takes precedence.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The body.
     pub body: &'a [u8],
-    /// From a header, or from a message's attribute.
+    /// From a header or from a message attribute.
     pub trace: Option<TraceContext>,
 }
 

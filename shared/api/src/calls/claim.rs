@@ -1,4 +1,4 @@
-//! Taking tasks to work on.
+//! Claiming tasks.
 
 use tickover_service::Service;
 use tickover_service::claim::ClaimedTask;
@@ -9,15 +9,15 @@ use tickover_wire::answer::ClaimAnswer;
 use crate::problem::Problem;
 use crate::{body, name, request, view};
 
-/// Takes tasks from a queue, up to `max`; waits up to `wait` for the first.
+/// Claims up to `max` tasks of a queue. Waits up to `wait` for the first one.
 pub async fn claim(service: &Service, queue: &str, body: &[u8]) -> Result<Answer, Problem> {
     let queue = name::queue(queue)?;
     let request = request::claim(body::read_or_empty(body)?, service.limits().lease);
     answer(service, service.claim(&queue, &request).await?)
 }
 
-/// Takes one task by id, if it can be had now: for workers that receive the queue's messages themselves.
-/// `max` and `wait` are held to their ranges and make no difference.
+/// Claims one task by id, if it is available now. It is for workers that receive the queue's messages themselves. `max`
+/// and `wait` must be in range and have no effect.
 pub async fn claim_by_id(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::task_id(id)?;
     let request = request::claim(body::read_or_empty(body)?, service.limits().lease);

@@ -12,25 +12,25 @@ use crate::answer::Answer;
 use crate::problem::Problem;
 use crate::{body, name, request, view};
 
-/// Makes a cron: 201 for a new one, 200 for the one that the same request made before.
+/// Creates a cron: 201 for a new one, 200 if the same request created it before.
 pub async fn create_cron(service: &Service, body: &[u8]) -> Result<Answer, Problem> {
     let request = request::cron(body::read(body)?, None, service.now())?;
     made(service.create_cron(request).await?)
 }
 
-/// Makes a cron what is asked for: 201 if there was none, 200 if there was.
+/// Creates or replaces a cron: 201 if there was none with this id, 200 if there was.
 pub async fn replace_cron(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let request = request::cron(body::read(body)?, Some(id), service.now())?;
     made(service.replace_cron(request).await?)
 }
 
-/// A cron with its last runs and where they stand.
+/// A cron with its last runs and their statuses.
 pub async fn cron(service: &Service, id: &str) -> Result<Answer, Problem> {
     let described = service.describe_cron(&name::cron_id(id)?).await?;
     Answer::ok(&CronAnswer { cron: view::cron(described) })
 }
 
-/// A page of crons. The query comes as names and values, already percent-decoded.
+/// A page of crons. The query is a list of names and values, already percent-decoded.
 pub async fn crons(service: &Service, query: &[(String, String)]) -> Result<Answer, Problem> {
     let query = request::page(read::query(query)?);
     let page = service.list_crons(query.limit, query.cursor.as_deref()).await?;
@@ -38,21 +38,21 @@ pub async fn crons(service: &Service, query: &[(String, String)]) -> Result<Answ
     Answer::ok(&CronsAnswer { crons, cursor: page.next.map(Cursor) })
 }
 
-/// Starts no more runs by plan.
+/// Pauses a cron: it starts no more planned runs.
 pub async fn pause_cron(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::cron_id(id)?;
     body::read_nothing(body)?;
     answer(service.pause_cron(&id).await?)
 }
 
-/// Goes on with the next occurrence.
+/// Resumes a cron with its next occurrence.
 pub async fn resume_cron(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::cron_id(id)?;
     body::read_nothing(body)?;
     answer(service.resume_cron(&id).await?)
 }
 
-/// Starts a run now.
+/// Starts a run of a cron now.
 pub async fn trigger_cron(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::cron_id(id)?;
     body::read_nothing(body)?;
@@ -60,7 +60,7 @@ pub async fn trigger_cron(service: &Service, id: &str, body: &[u8]) -> Result<An
     Answer::ok(&TriggerAnswer { cron: inline(record), run })
 }
 
-/// Forgets a cron; what it has started is left alone.
+/// Deletes a cron. The work that it has started is not changed.
 pub async fn delete_cron(service: &Service, id: &str) -> Result<Answer, Problem> {
     let id = name::cron_id(id)?;
     service.delete_cron(&id).await?;
@@ -76,7 +76,8 @@ fn answer(record: Cron) -> Result<Answer, Problem> {
     Answer::ok(&CronAnswer { cron: inline(record) })
 }
 
-/// Only what the record holds itself: a call that has taken effect must not fail for want of a payload.
+/// Shows only the payloads that are inline in the record: a call that has taken effect must not fail because a payload
+/// can't be read.
 fn inline(record: Cron) -> CronView {
     view::cron(DescribedCron::inline(record))
 }

@@ -1,4 +1,4 @@
-//! Executions: started, described, listed, operated, and offered events.
+//! Executions: start, describe, list, operate, and send events.
 
 mod events;
 mod operate;
@@ -22,15 +22,15 @@ use crate::answer::Answer;
 use crate::problem::Problem;
 use crate::{body, name, request, view};
 
-/// Starts an execution: 201 for a new one, 200 for the one that has the id.
+/// Starts an execution: 201 for a new one, 200 if the id exists.
 pub async fn start(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
     let Call { body, trace } = call.into();
     let request = request::start(body::read(body)?)?;
     let request = StartRequest { trace: request.trace.or(trace), ..request };
     let (input, labels, memo) = (request.input.clone(), request.labels.clone(), request.memo.clone());
     let Started { execution, existed } = service.start(request).await?;
-    // Whoever repeats a start may be after the result, and the one that was there may have been asked for
-    // otherwise.
+    // A caller that repeats a start may want the result, so the payloads are read. The input, labels and memo of the
+    // existing execution may differ from the request's.
     let described = if existed {
         service.execution_with_payloads(execution).await?
     } else {
@@ -40,8 +40,8 @@ pub async fn start(service: &Service, call: impl Into<Call<'_>>) -> Result<Answe
     Answer::new(if existed { 200 } else { 201 }, &ExecutionAnswer { execution })
 }
 
-/// An execution with its payloads, what it waits for, and what happens next. With `wait` in the query, the answer
-/// comes when it has ended or that time is over: 202 while it hasn't.
+/// An execution with its payloads, what it waits for, and what happens next. With `wait` in the query, the call answers
+/// when the execution has ended or when that time has passed. The status is 202 if it hasn't ended.
 pub async fn describe(service: &Service, id: &str, query: &[(String, String)]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     let WaitQuery { wait } = read::query(query)?;
@@ -56,7 +56,7 @@ pub async fn describe(service: &Service, id: &str, query: &[(String, String)]) -
     Answer::new(if is_live && wait.is_some() { 202 } else { 200 }, &ExecutionAnswer { execution })
 }
 
-/// A page of a workflow's executions. The query comes as names and values, already percent-decoded.
+/// A page of a workflow's executions. The query is a list of names and values, already percent-decoded.
 pub async fn list(service: &Service, query: &[(String, String)]) -> Result<Answer, Problem> {
     let query = request::executions(read::query(query)?);
     let (workflow, statuses) = &query.of;
@@ -65,7 +65,7 @@ pub async fn list(service: &Service, query: &[(String, String)]) -> Result<Answe
     Answer::ok(&ExecutionsAnswer { executions, cursor: page.next.map(Cursor) })
 }
 
-/// What happened to an execution.
+/// The timeline of an execution.
 pub async fn timeline_of(service: &Service, id: &str) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     let described = service.execution(&id).await?;
@@ -75,7 +75,8 @@ pub async fn timeline_of(service: &Service, id: &str) -> Result<Answer, Problem>
     Answer::ok(&TimelineAnswer { id, run: described.execution.run, entries })
 }
 
-/// Only what the record holds itself: a call that has taken effect must not fail for want of a payload.
+/// Shows only the payloads that are inline in the record: a call that has taken effect must not fail because a payload
+/// can't be read.
 fn inline(service: &Service, execution: Execution) -> ExecutionView {
     view::execution(&Described::inline(execution), None, service.now())
 }

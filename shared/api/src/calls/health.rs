@@ -1,4 +1,4 @@
-//! Whether the server is well.
+//! The health check.
 
 use tickover_service::Service;
 use tickover_wire::answer::{Health, HealthAnswer};
@@ -6,8 +6,8 @@ use tickover_wire::answer::{Health, HealthAnswer};
 use crate::answer::Answer;
 use crate::problem::Problem;
 
-/// That the server answers. It asks nothing of the store: whoever restarts servers that don't answer shouldn't because a
-/// table throttles. Of records that couldn't be read at the start it tells the names.
+/// Answers as soon as the server does. It doesn't read the store: a throttled table must not make a supervisor restart
+/// the server. It lists the names of records that couldn't be read at the start.
 pub fn health(service: &Service) -> Result<Answer, Problem> {
     let unreadable = service.unreadable();
     let status = if unreadable.is_empty() { Health::Ok } else { Health::Degraded };

@@ -1,4 +1,4 @@
-//! What operators do to tasks.
+//! The calls of operators on tasks.
 
 use tickover_core::task::Task;
 use tickover_service::Service;
@@ -13,7 +13,7 @@ use crate::answer::Answer;
 use crate::problem::Problem;
 use crate::{body, name, view};
 
-/// Ends a task, or asks its worker to; with `force` at once.
+/// Cancels a task: at once if no worker has it or with `force`, otherwise through its worker.
 pub async fn cancel(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::task_id(id)?;
     let CancelRequest { force } = body::read_or_empty(body)?;
@@ -30,7 +30,7 @@ pub async fn retry(service: &Service, id: &str, body: &[u8]) -> Result<Answer, P
     Answer::ok(&TaskAnswer { task: inline(service, task), duplicate: None })
 }
 
-/// What became of a cancellation.
+/// The outcome of a cancellation.
 pub(super) const fn outcome(reply: CancelReply) -> CancelOutcome {
     match reply {
         CancelReply::Cancelled => CancelOutcome::Cancelled,
@@ -39,7 +39,8 @@ pub(super) const fn outcome(reply: CancelReply) -> CancelOutcome {
     }
 }
 
-/// Only what the record holds itself: a call that has taken effect must not fail for want of a payload.
+/// Shows only the payloads that are inline in the record: a call that has taken effect must not fail because a payload
+/// can't be read.
 fn inline(service: &Service, task: Task) -> TaskView {
     view::task(&Described::inline(task), service.now())
 }

@@ -20,12 +20,12 @@ pub async fn queue(service: &Service, queue: &str) -> Result<Answer, Problem> {
     Answer::ok(&QueueAnswer { queue: view::queue(info) })
 }
 
-/// Stops handing out a queue's tasks; deadlines keep running.
+/// Pauses a queue: its tasks are not leased to workers, and their deadlines still apply.
 pub async fn pause(service: &Service, queue: &str, body: &[u8]) -> Result<Answer, Problem> {
     set_paused(service, queue, body, true).await
 }
 
-/// Hands out a queue's tasks again.
+/// Resumes a queue: its tasks are leased to workers again.
 pub async fn resume(service: &Service, queue: &str, body: &[u8]) -> Result<Answer, Problem> {
     set_paused(service, queue, body, false).await
 }

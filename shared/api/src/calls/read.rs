@@ -16,7 +16,7 @@ pub async fn describe(service: &Service, id: &str) -> Result<Answer, Problem> {
     Answer::ok(&TaskAnswer { task: view::task(&described, service.now()), duplicate: None })
 }
 
-/// A page of tasks. The query comes as names and values, already percent-decoded.
+/// A page of tasks. The query is a list of names and values, already percent-decoded.
 pub async fn list(service: &Service, query: &[(String, String)]) -> Result<Answer, Problem> {
     let query = request::tasks(read::query(query)?);
     let page = service.list(&query.of, query.limit, query.cursor.as_deref()).await?;

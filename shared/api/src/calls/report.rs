@@ -1,4 +1,4 @@
-//! What workers report.
+//! The reports of workers.
 
 use futures::stream::{self, StreamExt as _};
 use tickover_service::Service;
@@ -17,7 +17,7 @@ use crate::{body, name, request, view};
 
 use super::entries;
 
-/// Completions of a batch that are written at once.
+/// How many completions of a batch are written concurrently.
 const AT_ONCE: usize = 16;
 
 /// Records a result.
@@ -27,7 +27,7 @@ pub async fn complete(service: &Service, id: &str, body: &[u8]) -> Result<Answer
     Answer::ok(&complete_one(service, CompleteBatchEntry { id, lease, output }).await?)
 }
 
-/// Records many results: `{"tasks": [{id, lease, output}]}`, one answer each, in order.
+/// Records many results: `{"tasks": [{id, lease, output}]}`. It answers with one result for each, in order.
 pub async fn complete_batch(service: &Service, body: &[u8]) -> Result<Answer, Problem> {
     let results = stream::iter(entries(body, service.limits().batch)?)
         .map(|entry| async move {
@@ -43,7 +43,7 @@ pub async fn complete_batch(service: &Service, body: &[u8]) -> Result<Answer, Pr
     Answer::ok(&BatchAnswer { results })
 }
 
-/// Records an error; the task's policy says whether it is tried again.
+/// Records an error. The task's retry policy decides whether there is another attempt.
 pub async fn fail(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::task_id(id)?;
     let FailRequest { lease: LeaseToken(lease), error } = body::read(body)?;
@@ -52,7 +52,7 @@ pub async fn fail(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Pr
     Answer::ok(&answer(service, closed).await?)
 }
 
-/// Renews a lease and the heartbeat timeout, and tells how much time is left.
+/// Extends the lease and the heartbeat timeout, and answers with the time that is left.
 pub async fn heartbeat(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::task_id(id)?;
     let HeartbeatRequest { lease: LeaseToken(lease), progress } = body::read(body)?;
@@ -66,7 +66,7 @@ pub async fn heartbeat(service: &Service, id: &str, body: &[u8]) -> Result<Answe
     })
 }
 
-/// Gives a task back undone; the attempt doesn't count.
+/// Releases a task without a result. The attempt doesn't count.
 pub async fn release(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::task_id(id)?;
     let ReleaseRequest { lease: LeaseToken(lease) } = body::read(body)?;
@@ -81,8 +81,8 @@ async fn complete_one(service: &Service, entry: CompleteBatchEntry) -> Result<Ta
     answer(service, closed).await
 }
 
-/// A repetition is answered with the whole stored record; a first report with what is at hand, because reading
-/// back what its sender knows would cost every task a read.
+/// A repeated report is answered with the whole stored record. A first report is answered without reading payloads
+/// back: the caller knows them, and it would cost a read for each task.
 async fn answer(service: &Service, closed: Closed) -> Result<TaskAnswer, Problem> {
     let Closed { task, duplicate, output } = closed;
     let described = if duplicate {

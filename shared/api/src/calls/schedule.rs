@@ -14,7 +14,7 @@ use crate::{body, request, view};
 
 use super::{Call, entries};
 
-/// Schedules a task: 201 for a new one, 200 for the one that the same request made before.
+/// Schedules a task: 201 for a new one, 200 if the same request scheduled it before.
 pub async fn schedule(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
     let Call { body, trace } = call.into();
     let request = traced(request::task(body::read(body)?, service.now())?, trace);
@@ -22,7 +22,7 @@ pub async fn schedule(service: &Service, call: impl Into<Call<'_>>) -> Result<An
     Answer::new(status, &answer)
 }
 
-/// Schedules many tasks: one result each, in order. A wrong entry fails alone.
+/// Schedules many tasks. It answers with one result for each, in order. An invalid entry fails alone.
 pub async fn schedule_batch(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
     let Call { body, trace } = call.into();
     let now = service.now();
@@ -35,7 +35,7 @@ pub async fn schedule_batch(service: &Service, call: impl Into<Call<'_>>) -> Res
     let mut results = Vec::with_capacity(parsed.len());
     for request in parsed {
         let outcome = match request {
-            // There are as many outcomes as good requests.
+            // There are as many outcomes as valid requests.
             Ok(_) => outcomes.next().unwrap_or(Err(ServiceError::Contended)),
             Err(reject) => Err(reject.into()),
         };
@@ -54,7 +54,7 @@ fn traced(request: ScheduleRequest, trace: Option<TraceContext>) -> ScheduleRequ
 
 async fn scheduled(service: &Service, scheduled: Scheduled) -> Result<(u16, TaskAnswer), Problem> {
     let Scheduled { task, input, labels, existed } = scheduled;
-    // Whoever repeats a request may be after the result; only a finished task has one to load.
+    // A caller that repeats a request may want the result. Only a task that has ended has one to load.
     let described = if existed && task.ended().is_some() {
         service.with_payloads(task).await?
     } else {

@@ -1,14 +1,14 @@
-//! What the derivation says of optional fields and isn't so: it takes each for one that may be `null` as well. In answers,
-//! what doesn't apply is absent. And of a payload, `null` is said already, being JSON.
+//! Corrects what the derive macro generates for optional fields: it says that each may also be `null`. In answers, a
+//! field that doesn't apply is absent. A payload is any JSON, which already includes `null`.
 
 use tickover_wire::Verbatim;
 use utoipa::openapi::schema::SchemaType;
 use utoipa::openapi::{OneOf, OpenApi, RefOr, Schema, Type};
 
-/// How the names of answers, and of what they consist of, end.
+/// The suffixes of the names of answer types and of their parts.
 const ANSWERS: [&str; 4] = ["View", "Answer", "Result", "Problem"];
 
-/// Takes `null` from the fields of answers, and from payloads.
+/// Removes `null` from the fields of answers, and from payloads.
 pub(super) fn never_null(document: &mut OpenApi) {
     let schemas = document.components.iter_mut().flat_map(|components| &mut components.schemas);
     for (name, schema) in schemas {
@@ -54,7 +54,7 @@ fn take_null_type(kind: &mut SchemaType) {
     }
 }
 
-/// The form beside `null`, described as the field is.
+/// The only form beside `null`, with the field's description.
 fn only_form(forms: &OneOf) -> Option<RefOr<Schema>> {
     let is_null = |form: &RefOr<Schema>| match form {
         RefOr::T(Schema::Object(value)) => value.schema_type == SchemaType::Type(Type::Null),

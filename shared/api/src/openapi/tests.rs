@@ -15,7 +15,7 @@ fn the_document_that_is_served_is_that_of_the_routes() {
     assert!(TEXT == document(), "{renew}");
 }
 
-/// What a schema says, wherever it says it, without the `null` that an optional field may be.
+/// The schema itself, whether inline or referenced, without the `null` of an optional field.
 fn form<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     if let Some(target) = schema["$ref"].as_str() {
         return document.pointer(&target[1..]).unwrap();
@@ -95,7 +95,7 @@ fn names_and_numbers_are_taken_at_their_bounds_and_not_beyond() {
         assert!(taken(with(field, least.into())) && taken(with(field, most.into())), "{field}");
         assert!(!taken(with(field, (most + 1).into())), "{field}");
         assert_eq!(taken(with(field, 0.into())), least == 0, "{field}");
-        // An integer in JSON Schema's sense.
+        // JSON Schema counts 7.0 as an integer.
         assert!(taken(with(field, 7.0.into())) && !taken(with(field, 7.5.into())), "{field}");
     }
 }
@@ -127,7 +127,7 @@ fn a_result_never_admits_null() {
     }
 }
 
-/// Each limit that the document says, against the constant that the server checks.
+/// Compares each limit in the document with the constant that the server checks.
 #[test]
 fn every_limit_in_the_document_is_the_servers() {
     let document: Value = serde_json::from_str(TEXT).unwrap();
@@ -192,7 +192,7 @@ fn every_limit_in_the_document_is_the_servers() {
     assert_eq!(said, expected);
 }
 
-/// The limits of a schema and of all within it, with their places. Those that only say how large a type of Rust is
+/// The limits of a schema and of its inner schemas, with their paths. Limits that only give the range of a Rust type
 /// (`u32` is never negative) aren't the server's.
 fn limits_of(place: &str, schema: &Value, said: &mut Vec<(String, Value)>) {
     const LIMITS: [&str; 7] =

@@ -18,10 +18,10 @@ use super::execution::start;
 use super::task::task;
 use crate::name::{cron_id, reachable};
 
-/// The time zone of an expression that comes without one.
+/// The time zone of an expression without one.
 const TIME_ZONE_DEFAULT: &str = "UTC";
 
-/// What the service takes. An id in the path, if there is one, is the cron's.
+/// The service's request. An id in the path, if there is one, is the cron's id.
 pub(crate) fn cron(
     given: wire::CronRequest,
     path: Option<&str>,
@@ -46,7 +46,7 @@ fn id(given: Option<CronId>, path: Option<&str>) -> Result<Option<CronId>, Rejec
     let Some(path) = path else { return Ok(given) };
     let id = cron_id(path)?;
     if given.is_some_and(|given| given != id) {
-        return Err(Reject::field("id", "expected that of the path, or none"));
+        return Err(Reject::field("id", "expected the id of the path, or none"));
     }
     Ok(Some(id))
 }
@@ -59,7 +59,7 @@ fn when(given: &wire::CronRequest) -> Result<When, Reject> {
             Ok(When::Cron(Box::new(CronExpression::parse(cron, zone)?)))
         }
         (None, Some(_)) if given.time_zone.is_some() => {
-            Err(Reject::field("time_zone", "expected cron beside it: intervals know no time zone"))
+            Err(Reject::field("time_zone", "expected cron beside it: intervals have no time zone"))
         }
         (None, Some(every)) => Interval::new(every.span).map(When::Every).map_err(|error| {
             let error: Reject = error.into();
@@ -100,7 +100,7 @@ fn work(
     }
 }
 
-/// A request of which each run has an id of its own: its `id` is a template.
+/// A request whose `id` is a template: each run has its own id.
 fn of_runs<T: serde::de::DeserializeOwned>(field: &str, text: &Json) -> Result<(T, Option<String>), Reject> {
     let raw: &RawValue = serde_json::from_str(text.as_str())
         .map_err(|error| Reject::field(field, format_args!("expected JSON: {error}")))?;
@@ -112,7 +112,7 @@ fn template(id: Option<&str>, target: &Target) -> Result<Option<IdTemplate>, Rej
     Ok(template)
 }
 
-/// Refuses a field that makes no sense for what a cron starts.
+/// Rejects a field that has no meaning in a cron.
 fn forbid(field: &str, is_there: bool) -> Result<(), Reject> {
     if is_there {
         return Err(Reject::field(field, "not allowed here: each run has an id and an instant of its own"));

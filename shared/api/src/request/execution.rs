@@ -1,4 +1,4 @@
-//! Requests for executions, and what operators ask of them.
+//! Requests for executions and of operators on them.
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -13,10 +13,10 @@ use tickover_wire::request::{self as wire, one_of};
 use super::{payload, trace};
 use crate::name::reachable;
 
-/// Where executions go that don't say where.
+/// The queue of executions whose request names none.
 const QUEUE_DEFAULT: &str = "workflows";
 
-/// What the service takes.
+/// The service's request.
 pub(crate) fn start(given: wire::StartRequest) -> Result<StartRequest, Reject> {
     let any_queue = given.queue.is_none();
     let queue = given.queue.map_or_else(default_queue, Ok)?;
@@ -42,7 +42,7 @@ pub(crate) fn start(given: wire::StartRequest) -> Result<StartRequest, Reject> {
         id: given.id,
         input: payload(given.input),
         labels: given.labels.map(|labels| labels.to_json()).transpose()?.flatten(),
-        // A memo of null is none.
+        // A memo of `null` is the same as no memo.
         memo: payload(given.memo).filter(|memo| memo.as_str() != "null"),
         timeouts: ExecutionTimeouts { execution: execution.map(Millis::from), run: run.map(Millis::from) },
         on_failure: on_failure.map(Millis::from),
@@ -58,7 +58,7 @@ fn default_queue() -> Result<QueueName, Reject> {
     QueueName::parse(QUEUE_DEFAULT).map_err(|error| Reject::field("queue", error))
 }
 
-/// What comes with an event.
+/// The payload and the id of an event.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) id: Option<EventId>,
@@ -66,12 +66,12 @@ pub(crate) struct Event {
     pub(crate) trace: Option<TraceContext>,
 }
 
-/// An event, from its body.
+/// Reads an event from its body.
 pub(crate) fn event(given: wire::EventRequest) -> Event {
     Event { id: given.event_id, payload: payload(given.payload), trace: trace(given.traceparent.as_deref()) }
 }
 
-/// Which steps run again, and whether the others' results are kept.
+/// The steps to run again, and whether the results of the others are kept.
 pub(crate) fn rerun(given: wire::RerunRequest) -> Result<(Vec<StepName>, bool), Reject> {
     let steps = given.steps.unwrap_or_default();
     for (index, step) in steps.iter().enumerate() {

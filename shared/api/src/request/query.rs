@@ -8,7 +8,7 @@ use tickover_service::ports::TaskFilter;
 use tickover_wire::request::{ExecutionsQuery, PageQuery, Statuses, TasksQuery};
 use tickover_wire::{Cursor, PageLimit};
 
-/// Which records, and which page of them.
+/// The filter of a list, and the page of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListQuery<T> {
     pub(crate) of: T,
@@ -16,20 +16,20 @@ pub(crate) struct ListQuery<T> {
     pub(crate) cursor: Option<String>,
 }
 
-/// Which tasks.
+/// A query for tasks.
 pub(crate) fn tasks(given: TasksQuery) -> ListQuery<TaskFilter> {
     let statuses = statuses(given.status, given.include_timed_out, (Status::Failed, Status::TimedOut));
     list(TaskFilter { queue: given.queue, statuses }, given.limit, given.cursor)
 }
 
-/// Which executions: of a workflow, in these states, or in any if there are none.
+/// A query for executions: of a workflow, in these statuses, or in any status if there are none.
 pub(crate) fn executions(given: ExecutionsQuery) -> ListQuery<(WorkflowName, Vec<ExecutionStatus>)> {
     let failed = (ExecutionStatus::Failed, ExecutionStatus::TimedOut);
     let statuses = statuses(given.status, given.include_timed_out, failed);
     list((given.workflow, statuses), given.limit, given.cursor)
 }
 
-/// Which page of a list that has nothing else to ask for.
+/// A query for a page of a list without filters.
 pub(crate) fn page(given: PageQuery) -> ListQuery<()> {
     list((), given.limit, given.cursor)
 }
@@ -39,7 +39,7 @@ fn list<T>(of: T, limit: Option<PageLimit>, cursor: Option<Cursor>) -> ListQuery
     ListQuery { of, limit, cursor: cursor.map(|Cursor(cursor)| cursor) }
 }
 
-/// Each status once; `failed` includes `timed_out` on request.
+/// Each status once. On request, `failed` includes `timed_out`.
 fn statuses<T: Ord>(
     given: Option<Statuses<T>>,
     include_timed_out: Option<bool>,

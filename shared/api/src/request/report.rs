@@ -1,4 +1,4 @@
-//! What workers ask for and report.
+//! Claims and reports of workers.
 
 use tickover_core::duration::Millis;
 use tickover_core::task::Failure;
@@ -6,7 +6,7 @@ use tickover_service::claim::ClaimRequest;
 use tickover_wire::request as wire;
 use tickover_wire::{ClaimCount, FailureCode};
 
-/// What the service takes. The lease is the deployment's where none is asked for.
+/// The service's request. A claim without a lease gets the deployment's default.
 pub(crate) fn claim(given: wire::ClaimRequest, default_lease: Millis) -> ClaimRequest {
     ClaimRequest {
         worker: given.worker,
@@ -16,7 +16,7 @@ pub(crate) fn claim(given: wire::ClaimRequest, default_lease: Millis) -> ClaimRe
     }
 }
 
-/// An error, and whether trying again can help.
+/// An error, and whether it is retryable.
 pub(crate) fn failure(given: wire::FailError) -> (Failure, bool) {
     let FailureCode(code) = given.code;
     (Failure::new(code, given.message.unwrap_or_default()), given.retryable.unwrap_or(true))

@@ -15,7 +15,7 @@ use super::{payload, trace};
 use crate::name::{reachable, reachable_task};
 use timeouts::timeouts;
 
-/// What the service takes. The time is only needed to hold `run_at` to a year.
+/// The service's request. `now` is only needed to check that `run_at` is at most a year ahead.
 pub(crate) fn task(given: wire::ScheduleRequest, now: Timestamp) -> Result<ScheduleRequest, Reject> {
     reachable("queue", given.queue.as_str())?;
     if let Some(id) = &given.id {

@@ -12,9 +12,9 @@ use crate::problem::Problem;
 use tickover_wire::answer::{CronAnswer, CronsAnswer, DeletedAnswer, TriggerAnswer};
 use tickover_wire::request::{CronRequest, Nothing, PageQuery};
 
-/// Make a cron.
+/// Create a cron.
 ///
-/// `id` makes the call repeatable: the same request again is answered with the cron it made the first time.
+/// `id` makes the call idempotent: repeating the same request answers with the cron that it created the first time.
 #[utoipa::path(
     post,
     path = "/v1/crons",
@@ -44,7 +44,7 @@ pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> R
     calls::crons(&service, &query.0).await
 }
 
-/// Describe a cron: what it starts, what comes next, and where its last runs stand.
+/// Describe a cron: what it starts, what happens next, and the statuses of its last runs.
 #[utoipa::path(
     get,
     path = "/v1/crons/{id}",
@@ -57,10 +57,10 @@ pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result
     calls::cron(&service, &id.0).await
 }
 
-/// Make or replace a cron.
+/// Create or replace a cron.
 ///
-/// What it has started goes on, and what it has counted stays. What waits for an open run's end is dropped where
-/// its instants or its runs' ids change.
+/// The work that it has started goes on, and its counts stay. Occurrences that wait for the end of an open run are
+/// dropped if the cron's instants or its runs' ids change.
 #[utoipa::path(
     put,
     path = "/v1/crons/{id}",
@@ -82,7 +82,7 @@ pub(super) async fn replace(
     calls::replace_cron(&service, &id.0, &body.0).await
 }
 
-/// Delete a cron. What it has started is left alone.
+/// Delete a cron. The work that it has started is not changed.
 #[utoipa::path(
     delete,
     path = "/v1/crons/{id}",
@@ -97,7 +97,7 @@ pub(super) async fn delete(State(service): State<Service>, id: Name, _: NoBody) 
 
 /// Pause a cron.
 ///
-/// Nothing of it starts by plan until it is resumed, and what would have started is not made up for.
+/// It starts no planned runs until it is resumed. Occurrences in between are not started later.
 #[utoipa::path(
     post,
     path = "/v1/crons/{id}/pause",
@@ -135,7 +135,7 @@ pub(super) async fn resume(
 
 /// Start a run of a cron now.
 ///
-/// It starts beside whatever is open, whatever the overlap policy says; it doesn't count as a planned one.
+/// The run starts even if others are open, whatever the overlap policy. It doesn't count as a planned run.
 #[utoipa::path(
     post,
     path = "/v1/crons/{id}/trigger",

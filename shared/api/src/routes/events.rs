@@ -14,7 +14,7 @@ use tickover_wire::request::{EventRequest, PageQuery};
 
 /// Send an event to an execution.
 ///
-/// It waits until the execution takes it: of one name, the first offered is the first taken.
+/// The event is stored until the execution takes it. Events of one name are taken in the order in which they were sent.
 #[utoipa::path(
     post,
     path = "/v1/executions/{id}/events/{name}",
@@ -34,7 +34,7 @@ pub(super) async fn send_event(
     executions::send_event(&service, &names.0, &names.1, body.call()).await
 }
 
-/// List and count the events that wait for an execution.
+/// List and count an execution's pending events.
 #[utoipa::path(
     get,
     path = "/v1/executions/{id}/events",
@@ -53,7 +53,7 @@ pub(super) async fn events(
     executions::events(&service, &id.0, &query.0).await
 }
 
-/// Throw away the events of a name that wait for an execution.
+/// Clear an execution's pending events of a name.
 #[utoipa::path(
     delete,
     path = "/v1/executions/{id}/events/{name}",

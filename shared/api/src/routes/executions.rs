@@ -1,4 +1,4 @@
-//! Executions as those who start and operate them see them.
+//! Executions, for callers that start and operate them.
 
 use axum::extract::State;
 use tickover_core::id::{ExecutionId, StepName};
@@ -16,7 +16,8 @@ use tickover_wire::request::{ExecutionsQuery, Nothing, RerunRequest, StartReques
 
 /// Start an execution.
 ///
-/// `id` makes the call repeatable: where one has it already, that one is the answer, unless `policy` says otherwise.
+/// `id` makes the call idempotent: if an execution with this id exists, it is the answer, unless `policy` says
+/// otherwise.
 #[utoipa::path(
     post,
     path = "/v1/executions",
@@ -34,8 +35,8 @@ pub(super) async fn start(State(service): State<Service>, body: JsonBody) -> Res
 
 /// Describe an execution.
 ///
-/// With its payloads, all its instants, what it waits for, and what happens next by itself, and when. With `wait`,
-/// the answer comes once it has its outcome or that time is over.
+/// The answer has its payloads, all its instants, what it waits for, what happens next without any call, and when. With
+/// `wait`, the call answers when the execution has its outcome or when that time has passed.
 #[utoipa::path(
     get,
     path = "/v1/executions/{id}",
@@ -74,7 +75,7 @@ pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> R
 
 /// Show what happened to an execution.
 ///
-/// Its beginning, its last run's steps, sleeps, waits, events, fan-outs and children, and its end.
+/// The answer has its start, the steps, sleeps, waits, events, fan-outs and children of its last run, and its end.
 #[utoipa::path(
     get,
     path = "/v1/executions/{id}/timeline",
@@ -88,7 +89,7 @@ pub(super) async fn timeline(State(service): State<Service>, id: Name) -> Result
 
 /// Cancel an execution.
 ///
-/// One that is asleep or waits has ended with the answer; the code of one that runs stops at its next step.
+/// An execution that sleeps or waits ends at once. If its code runs, the code stops at its next step.
 #[utoipa::path(
     post,
     path = "/v1/executions/{id}/cancel",
@@ -106,7 +107,7 @@ pub(super) async fn cancel(
     executions::cancel(&service, &id.0, &body.0).await
 }
 
-/// Terminate an execution: it ends at once, whatever its code is doing.
+/// Terminate an execution: it ends at once, even while its code runs.
 #[utoipa::path(
     post,
     path = "/v1/executions/{id}/terminate",
@@ -125,7 +126,7 @@ pub(super) async fn terminate(
 
 /// Pause an execution.
 ///
-/// It begins nothing new until it is resumed; its deadlines keep running.
+/// It starts nothing new until it is resumed. Its deadlines still apply.
 #[utoipa::path(
     post,
     path = "/v1/executions/{id}/pause",
@@ -161,7 +162,7 @@ pub(super) async fn resume(
     executions::resume(&service, &id.0, &body.0).await
 }
 
-/// Restart an execution that has ended: a new run with the same input and fresh deadlines.
+/// Restart an execution that has ended: a new run with the same input and new deadlines.
 #[utoipa::path(
     post,
     path = "/v1/executions/{id}/restart",
@@ -178,9 +179,9 @@ pub(super) async fn restart(
     executions::restart(&service, &id.0, &body.0).await
 }
 
-/// Run an execution that has ended again, with results of its last run.
+/// Rerun an execution that has ended, with results of its last run.
 ///
-/// A new run with fresh deadlines. Steps that failed run again, and so do those that are named.
+/// It starts a new run with new deadlines. Steps that failed run again, and so do the steps that the request names.
 #[utoipa::path(
     post,
     path = "/v1/executions/{id}/rerun",
@@ -197,9 +198,10 @@ pub(super) async fn rerun(
     executions::rerun(&service, &id.0, &body.0).await
 }
 
-/// Retry a step that an execution failed by.
+/// Retry the step because of which an execution failed.
 ///
-/// In the same run, whose other results stay. Refused where the execution's own deadline has passed.
+/// It goes on in the same run, and the results of other steps stay. The call is rejected if the execution's own
+/// deadline has passed.
 #[utoipa::path(
     post,
     path = "/v1/executions/{id}/steps/{name}/retry",

@@ -1,5 +1,5 @@
-//! `/v1/schedules`, the name that `/v1/crons` had in version 0.1. The calls are the same, and so are their answers, but
-//! for the name of the field that holds a cron. The `OpenAPI` document doesn't list them.
+//! `/v1/schedules`, the name of `/v1/crons` in version 0.1. The calls and their answers are the same, except for the
+//! name of the field that has a cron. The `OpenAPI` document doesn't list these paths.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use axum::response::Response;
 use http::header::CONTENT_LENGTH;
 use serde_json::value::RawValue;
 
-/// The old name of a path, if it had one.
+/// The old name of a path, if it has one.
 pub(super) fn path(new: &str) -> Option<String> {
     new.strip_prefix("/v1/crons").map(|rest| format!("/v1/schedules{rest}"))
 }
 
-/// Gives an answer's fields their old names.
+/// Renames the fields of an answer to their old names.
 pub(super) async fn answer(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     if !response.status().is_success() {
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    // Our own answer, which is in memory: it can neither fail nor be too large.
+    // The body is our own and in memory: reading it can't fail, and it isn't too large.
     let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
     parts.headers.remove(CONTENT_LENGTH);
     let body = renamed(&bytes).map_or_else(|| Body::from(bytes.clone()), Body::from);

@@ -1,4 +1,4 @@
-//! Queues as operators see them.
+//! Queues, for operators.
 
 use axum::extract::State;
 use tickover_core::id::QueueName;
@@ -37,7 +37,7 @@ pub(super) async fn queue(State(service): State<Service>, queue: Name) -> Result
 
 /// Pause a queue.
 ///
-/// Nothing of it is handed out until it is resumed; deadlines keep running.
+/// Its tasks are not leased to workers until it is resumed. Their deadlines still apply.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/pause",

@@ -1,4 +1,4 @@
-//! What machines ask of the server itself.
+//! Calls about the server itself, for machines.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -11,10 +11,10 @@ use crate::calls;
 use crate::openapi;
 use crate::problem::Problem;
 
-/// Say that the server answers.
+/// Check that the server answers.
 ///
-/// It asks nothing of the store: whoever restarts servers that don't answer shouldn't because a table throttles. Of
-/// records that couldn't be read at the start it tells the names.
+/// It doesn't read the store: a throttled table must not make a supervisor restart the server. It lists the names of
+/// records that couldn't be read at the start.
 #[utoipa::path(
     get,
     path = "/healthz",

@@ -1,4 +1,4 @@
-//! Tasks as those who schedule and operate them see them.
+//! Tasks, for callers that schedule and operate them.
 
 use axum::extract::State;
 use tickover_core::id::TaskId;
@@ -14,8 +14,8 @@ use tickover_wire::request::{CancelRequest, Nothing, ScheduleBatchRequest, Sched
 
 /// Schedule a task.
 ///
-/// `id` or `idempotency_key` makes the call repeatable: the same request again is answered with the task it
-/// made the first time.
+/// `id` or `idempotency_key` makes the call idempotent: repeating the same request answers with the task that it
+/// scheduled the first time.
 #[utoipa::path(
     post,
     path = "/v1/tasks",
@@ -33,7 +33,7 @@ pub(super) async fn schedule(State(service): State<Service>, body: JsonBody) -> 
 
 /// Schedule many tasks.
 ///
-/// Each entry succeeds or fails by itself: `results` has one result for each, in order.
+/// Each entry succeeds or fails on its own. `results` has one result for each, in order.
 #[utoipa::path(
     post,
     path = "/v1/tasks/batch",
@@ -50,7 +50,7 @@ pub(super) async fn schedule_batch(
 
 /// Describe a task.
 ///
-/// With its payloads, its last attempts, all its instants, and what happens next by itself, and when.
+/// The answer has its payloads, its last attempts, all its instants, what happens next without any call, and when.
 #[utoipa::path(
     get,
     path = "/v1/tasks/{id}",
@@ -64,8 +64,8 @@ pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result
 
 /// List tasks.
 ///
-/// Live, failed and timed-out tasks are listed through indexes; for the others, or without `status`, the whole
-/// table is walked.
+/// Live, failed and timed-out tasks are listed through indexes. For other statuses, or without `status`, the call scans
+/// the whole table.
 #[utoipa::path(
     get,
     path = "/v1/tasks",
@@ -79,7 +79,8 @@ pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> R
 
 /// Cancel a task.
 ///
-/// One that waits has ended with the answer; the worker of one that runs is told with its next heartbeat.
+/// A task that waits ends at once. If a worker runs it, the answer to the worker's next heartbeat says that it is to be
+/// cancelled.
 #[utoipa::path(
     post,
     path = "/v1/tasks/{id}/cancel",
@@ -98,7 +99,7 @@ pub(super) async fn cancel(
 
 /// Retry a task that ended without a result.
 ///
-/// Its old deadline is cleared; its timeout then counts for each attempt, as a fresh duration.
+/// Its old deadline is cleared. From then on its timeout applies to each attempt separately.
 #[utoipa::path(
     post,
     path = "/v1/tasks/{id}/retry",

@@ -1,4 +1,4 @@
-//! What workers call.
+//! The calls of workers.
 
 use axum::extract::State;
 use tickover_core::id::{QueueName, TaskId};
@@ -33,7 +33,7 @@ pub(super) async fn claim(
 
 /// Claim one task by id.
 ///
-/// For workers that receive the queue's messages themselves. `max` and `wait` make no difference here.
+/// It is for workers that receive the queue's messages themselves. `max` and `wait` have no effect here.
 #[utoipa::path(
     post,
     path = "/v1/tasks/{id}/claim",
@@ -72,7 +72,7 @@ pub(super) async fn complete(
 
 /// Report many results.
 ///
-/// Each entry succeeds or fails by itself: `results` has one result for each, in order.
+/// Each entry succeeds or fails on its own. `results` has one result for each, in order.
 #[utoipa::path(
     post,
     path = "/v1/tasks/complete",
@@ -89,7 +89,7 @@ pub(super) async fn complete_batch(
 
 /// Report that an attempt failed.
 ///
-/// The task's retry policy says whether it is tried again, unless the error says that it can't help.
+/// The task's retry policy decides whether there is another attempt, unless the error says that it isn't retryable.
 #[utoipa::path(
     post,
     path = "/v1/tasks/{id}/fail",
@@ -106,10 +106,10 @@ pub(super) async fn fail(
     calls::fail(&service, &id.0, &body.0).await
 }
 
-/// Give a sign of life.
+/// Send a heartbeat.
 ///
-/// It renews the lease and the heartbeat timeout, and tells how much time is left and whether somebody wants
-/// the task cancelled. It never moves the deadline.
+/// It extends the lease and the heartbeat timeout. The answer has the time that is left and whether the task is to be
+/// cancelled. It never moves the deadline.
 #[utoipa::path(
     post,
     path = "/v1/tasks/{id}/heartbeat",
@@ -126,9 +126,9 @@ pub(super) async fn heartbeat(
     calls::heartbeat(&service, &id.0, &body.0).await
 }
 
-/// Give a task back undone.
+/// Release a task without a result.
 ///
-/// The attempt doesn't count, and another worker may have the task at once.
+/// The attempt doesn't count, and another worker may claim the task at once.
 #[utoipa::path(
     post,
     path = "/v1/tasks/{id}/release",

@@ -1,10 +1,10 @@
-//! A task's attempts: those that are over and the one that runs.
+//! A task's attempts: those that have ended and the one that runs.
 
 use tickover_core::task::{Failure, PastAttempt, Running, Task};
 use tickover_wire::Said;
 use tickover_wire::answer::{AttemptOutcome, AttemptView, ErrorView};
 
-/// What went wrong.
+/// The error of a failure.
 pub(super) fn error(failure: &Failure) -> ErrorView {
     ErrorView { code: failure.code.clone(), message: failure.message.clone() }
 }

@@ -1,4 +1,4 @@
-//! A cron as callers see it.
+//! A cron's view for callers.
 
 use tickover_core::cron::plan::When;
 use tickover_core::cron::run::{IdTemplate, RunState, Target};
@@ -9,7 +9,7 @@ use tickover_service::crons::{DescribedCron, DescribedRun};
 use tickover_wire::answer::{self, CronStatus, CronView, RunView};
 use tickover_wire::{Instant, Said, Verbatim};
 
-/// A cron with its last runs.
+/// The view of a cron with its last runs.
 pub fn cron(described: DescribedCron) -> CronView {
     let DescribedCron { record, given, runs } = described;
     let plan = &record.plan;
@@ -49,7 +49,7 @@ pub fn cron(described: DescribedCron) -> CronView {
     }
 }
 
-/// Since when it is paused or finished.
+/// The instants since when it is paused and since when it is finished.
 fn ends(record: &Cron) -> (Option<Timestamp>, Option<Timestamp>) {
     match &record.state {
         State::Paused { since } => (Some(*since), None),

@@ -1,4 +1,4 @@
-//! An execution as callers see it.
+//! An execution's view for callers.
 
 mod attempts;
 mod events;
@@ -20,7 +20,7 @@ use super::attempt;
 pub use events::{event, events};
 pub use timeline::timeline;
 
-/// An execution at an instant, with what it waits for where its journal is at hand.
+/// The view of an execution at an instant. What it waits for is in it only if its journal is given.
 pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestamp) -> ExecutionView {
     let execution = &described.execution;
     let at = |instant: Option<Timestamp>| instant.map(Instant);
@@ -70,7 +70,7 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
     }
 }
 
-/// What only some states have.
+/// The fields that only some states have.
 #[derive(Default)]
 struct Stand {
     available_at: Option<Timestamp>,
@@ -98,7 +98,7 @@ fn stuck(stuck: &Stuck) -> ErrorView {
     match stuck {
         Stuck::UnknownWorkflow { tries } => ErrorView {
             code: "unknown_workflow".to_owned(),
-            message: format!("no worker that took it knows its workflow; tried so far: {tries}"),
+            message: format!("no worker that claimed it knows its workflow; tried so far: {tries}"),
         },
         Stuck::Unreadable(failure) => attempt::error(failure),
         Stuck::Code { failure, tries } => ErrorView {

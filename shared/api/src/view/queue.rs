@@ -1,9 +1,9 @@
-//! A queue as operators see it.
+//! A queue's view for operators.
 
 use tickover_service::queues::QueueInfo;
 use tickover_wire::answer::QueueView;
 
-/// A queue.
+/// The view of a queue.
 pub fn queue(info: QueueInfo) -> QueueView {
     QueueView {
         name: info.name,

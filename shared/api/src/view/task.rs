@@ -1,4 +1,4 @@
-//! A task as callers see it.
+//! A task's view for callers.
 
 use tickover_core::task::next::next;
 use tickover_core::task::{Outcome, Pending, Running, State, Task};
@@ -12,7 +12,7 @@ use tickover_wire::{Attempts, Instant, LeaseToken, Verbatim};
 
 use super::attempt::{self, attempts};
 
-/// A task at an instant, which only `next` depends on.
+/// The view of a task. Only `next` depends on `now`.
 pub fn task(described: &Described, now: Timestamp) -> TaskView {
     let task = &described.task;
     let at = |instant: Option<Timestamp>| instant.map(Instant);
@@ -79,7 +79,7 @@ fn error(described: &Described) -> Option<ErrorView> {
     }
 }
 
-/// A task in a worker's hands, at an instant.
+/// The view of a claimed task. `now` gives the time that is left.
 pub fn claimed(claimed: ClaimedTask, now: Timestamp) -> ClaimedView {
     ClaimedView {
         id: claimed.task.id,

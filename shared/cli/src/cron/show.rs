@@ -1,4 +1,4 @@
-//! Crons as people read them.
+//! Crons as text.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use tickover_wire::answer::{CronView, RunView};
 
 use crate::show::instant;
 
-/// A cron with everything that is known of it.
+/// One cron with all its fields.
 pub(super) fn cron(cron: &CronView) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
@@ -49,7 +49,7 @@ pub(super) fn cron(cron: &CronView) -> String {
     text
 }
 
-/// Many crons, one in a row.
+/// A table of crons.
 pub(super) fn table(crons: &[CronView]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);

@@ -1,4 +1,4 @@
-//! The demo's workers: `tickover work` in processes of their own.
+//! The demo's workers: `tickover work` in separate processes.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use tokio::process::{Child, Command};
 
-/// How long a worker may take to finish when told to.
+/// How long a worker may take to finish after SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(8);
 
-/// All workers hired so far. They end with it.
+/// All workers started so far. They are killed when it is dropped.
 pub(super) struct Crew {
     endpoint: String,
     program: std::path::PathBuf,
@@ -17,13 +17,13 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// Nobody yet.
+    /// No workers yet.
     pub(super) fn new(endpoint: &str) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("this program's own path")?;
+        let program = std::env::current_exe().context("can't find this program's own path")?;
         Ok(Self { endpoint: endpoint.to_owned(), program, workers: vec![] })
     }
 
-    /// Starts a worker for each of these queues, two tasks at once each.
+    /// Starts a worker for each of these queues, each with two tasks at once.
     pub(super) fn hire(&mut self, queues: &[&str]) -> anyhow::Result<()> {
         for (number, queue) in queues.iter().enumerate() {
             let name = format!("worker-{}", number + 1);
@@ -33,7 +33,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Starts a worker that will never finish its task, with a short lease.
+    /// Starts a worker that never finishes its task and has a short lease.
     pub(super) fn hire_doomed(&mut self, queue: &str) -> anyhow::Result<Child> {
         self.spawn(queue, "doomed", "2s", "1", "hang")
     }
@@ -53,14 +53,14 @@ impl Crew {
             .args(["demo", "--handle", handler])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            // What they say would run into the progress bar, and the table tells it all.
+            // The workers' output would interfere with the progress bar, and the table at the end has all of it.
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .context("a worker can't be started")
     }
 
-    /// Tells everybody to finish and waits until they have.
+    /// Asks all workers to finish, and waits until they have.
     pub(super) async fn dismiss(&mut self) -> anyhow::Result<()> {
         for worker in &self.workers {
             if let Some(pid) = worker.id() {
@@ -70,7 +70,7 @@ impl Crew {
         }
         for worker in &mut self.workers {
             let ended = tokio::time::timeout(FAREWELL, worker.wait()).await;
-            let status = ended.context("a worker doesn't end when told to")??;
+            let status = ended.context("a worker doesn't end after SIGTERM")??;
             ensure!(status.success(), "a worker ended with {status}");
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What the demo's workers run for each task: a program that reads JSON and writes JSON.
+//! The command that the demo's workers run for each task: it reads JSON and writes JSON.
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -8,18 +8,18 @@ use clap::ValueEnum;
 use serde::Deserialize;
 use serde_json::json;
 
-/// How often a handler that never ends looks whether its worker is still there.
+/// How often the handler that never ends checks whether its worker still exists.
 const ORPHAN_CHECK: Duration = Duration::from_millis(100);
 
-/// When it ends all the same: its worker may have been gone before it could look who that was.
+/// When it ends in any case: the worker may have been killed before the handler read its parent's id.
 const HANG_MAX: Duration = Duration::from_secs(10);
 
 /// The demo's handlers.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Handler {
-    /// Does what the input asks for
+    /// Do the work that the input describes
     Work,
-    /// Never ends, until its worker is gone
+    /// Run until the worker is gone
     Hang,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Handler {
 enum Input {
     /// Words to count.
     Document { text: String },
-    /// Lines to add up.
+    /// Lines to sum up.
     Invoice {
         lines: Vec<Line>,
         #[serde(default)]
@@ -43,7 +43,6 @@ struct Line {
 }
 
 impl Handler {
-    /// Runs it to its end.
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Work => work(),
@@ -78,12 +77,12 @@ fn attempt() -> anyhow::Result<u32> {
     Ok(std::env::var("TICKOVER_ATTEMPT")?.parse()?)
 }
 
-/// A killed worker can't end its command any more, so the command sees to it itself.
+/// A killed worker can't end its command, so the command checks for its parent.
 fn hang() -> anyhow::Result<()> {
     let worker = std::os::unix::process::parent_id();
     let started = Instant::now();
     while std::os::unix::process::parent_id() == worker && started.elapsed() < HANG_MAX {
         std::thread::sleep(ORPHAN_CHECK);
     }
-    bail!("its worker is gone")
+    bail!("the worker has ended")
 }

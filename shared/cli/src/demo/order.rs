@@ -1,19 +1,19 @@
-//! The demo's workflow: an order, with all that can happen to one within seconds.
+//! The demo's workflow: an order with a retry, a lost worker, a timeout, a fan-out and an event.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use tickover::prelude::*;
 
-/// Whether the packing has been begun by a worker that won't finish it.
+/// Whether the first worker, which never finishes, has started the packing.
 static PACKING: AtomicBool = AtomicBool::new(false);
 
-/// Whether it has.
+/// Whether the packing has started.
 pub(super) fn packing_has_begun() -> bool {
     PACKING.load(Ordering::SeqCst)
 }
 
-/// What a customer wants.
+/// A customer's order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     /// Its number.
@@ -22,26 +22,26 @@ pub(super) struct Order {
     pub(super) boxes: Vec<String>,
 }
 
-/// What the customer gets.
+/// The result of the workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Receipt {
     /// The payment's number.
     pub(super) charge: String,
-    /// One for each box.
+    /// The label of each box.
     pub(super) labels: Vec<String>,
-    /// How it gets there.
+    /// How the boxes are sent.
     pub(super) transport: String,
-    /// Who brought it.
+    /// Who delivered them.
     pub(super) carrier: String,
 }
 
-/// What the warehouse says.
+/// The warehouse's message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Shipment {
     carrier: String,
 }
 
-/// Takes the money. The bank is busy the first time.
+/// Charges the customer. The bank is busy at the first attempt.
 #[tickover::step(retry = "fixed(3, 200ms)", timeout = "10s")]
 async fn charge(order: Order) -> Result<String, Failure> {
     if step_info().is_none_or(|info| info.attempt == 1) {
@@ -50,7 +50,7 @@ async fn charge(order: Order) -> Result<String, Failure> {
     Ok(format!("charge-{}", order.number))
 }
 
-/// Packs everything. The first worker never gets done with it.
+/// Packs everything. The first worker never finishes it.
 #[tickover::step]
 async fn pack(order: Order) -> Result<usize, Failure> {
     if !PACKING.swap(true, Ordering::SeqCst) {
@@ -59,20 +59,20 @@ async fn pack(order: Order) -> Result<usize, Failure> {
     Ok(order.boxes.len())
 }
 
-/// Prints a label, wherever there is a printer.
+/// Prints a label, on a worker that has a printer.
 #[tickover::step("print-label", remote, queue = "labels")]
 pub(super) async fn print_label(content: String) -> Result<String, Failure> {
     Ok(format!("label for {content}"))
 }
 
-/// Asks a courier who never answers: one second for all attempts together.
+/// Asks a courier that never answers: one second for all attempts together.
 #[tickover::step("book-courier", retry = "fixed(2, 100ms)", timeout = "1s", scope = "global")]
 async fn book_courier(order: Order) -> Result<String, Failure> {
     std::future::pending::<()>().await;
     Ok(format!("courier for {}", order.number))
 }
 
-/// What is done instead.
+/// The alternative to the courier.
 #[tickover::step("send-by-post")]
 async fn send_by_post(order: Order) -> Result<String, Failure> {
     Ok(format!("post, stamp {}", order.number))

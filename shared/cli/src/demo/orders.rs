@@ -1,4 +1,4 @@
-//! The demo's second half: a workflow whose worker is killed in the middle of it.
+//! The second half of the demo: a workflow whose worker is killed in the middle of a step.
 
 use std::time::Instant;
 
@@ -16,22 +16,22 @@ use super::order::{Order, Receipt, fulfil, packing_has_begun, print_label};
 use super::{BOUND, LOOK_EVERY, say};
 use crate::execution::show;
 
-/// The order.
+/// The id of the execution.
 const ORDER: &str = "order-7";
-/// A lease that is over soon, so that nobody has to wait long for the next worker.
+/// A short lease, so that the next worker can take over soon.
 const LEASE: Millis = Millis::from_secs(2);
 
-/// Runs the order to its end, and gives its timeline for people to read.
+/// Runs the order to its end, and returns its timeline as text.
 pub(super) async fn show(client: &Client, service: &Service, bar: &ProgressBar) -> anyhow::Result<String> {
     let order = Order { number: 7, boxes: ["books", "lamps", "chairs"].map(str::to_owned).to_vec() };
     let run = client.start(&fulfil, order).id(ORDER).await?;
     let doomed = hire(service, "doomed")?;
     let began = Instant::now();
     while !packing_has_begun() {
-        ensure!(began.elapsed() < BOUND, "nobody began to pack {ORDER}");
+        ensure!(began.elapsed() < BOUND, "no worker started to pack {ORDER}");
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    // It is dropped where it stands: it has no chance to say anything.
+    // The worker is aborted in the middle of the step: it can't report anything.
     doomed.abort();
     say(bar, format!("{ORDER}: its worker was killed in the middle of a step; another one starts"));
     let worker = hire(service, "steady")?;
@@ -49,7 +49,7 @@ pub(super) async fn show(client: &Client, service: &Service, bar: &ProgressBar) 
     Ok(show::timeline(&run.timeline().await?))
 }
 
-/// A worker for orders and labels in this process.
+/// Starts a worker for orders and labels in this process.
 fn hire(service: &Service, name: &str) -> anyhow::Result<JoinHandle<()>> {
     let registry = Registry::new().with(fulfil).with_step::<print_label>();
     let name = WorkerName::parse(name)?;

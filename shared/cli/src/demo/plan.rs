@@ -1,4 +1,4 @@
-//! The demo's tasks and what is to become of each.
+//! The demo's tasks and their expected outcomes.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -8,27 +8,26 @@ use tickover_wire::request::ScheduleRequest;
 
 /// The task whose worker is killed.
 pub(super) const INTERRUPTED: &str = "document-interrupted";
-/// The task whose worker goes silent until the deadline has passed.
+/// The task whose worker sends nothing until the deadline has passed.
 pub(super) const OVERDUE: &str = "invoice-overdue";
 /// The task that fails twice.
 const FLAKY: &str = "invoice-flaky";
 
-/// A task to schedule and what should come of it.
+/// A task to schedule, and its expected outcome.
 pub(super) struct Planned {
-    /// Its id.
     pub(super) id: TaskId,
-    /// What is sent.
+    /// The request to send.
     pub(super) request: ScheduleRequest,
-    /// The status it should end in.
+    /// The expected status at its end.
     pub(super) status: &'static str,
-    /// How its attempts should end, in order.
+    /// The expected outcomes of its attempts, in order.
     pub(super) attempts: &'static [&'static str],
-    /// The result it should have.
+    /// The expected result.
     pub(super) output: Option<Value>,
 }
 
 impl Planned {
-    /// A task that gives this result at once.
+    /// A task that completes with this result at its first attempt.
     fn of(id: &str, mut request: Value, output: Value) -> anyhow::Result<Self> {
         request["id"] = id.into();
         Ok(Self {
@@ -40,7 +39,7 @@ impl Planned {
         })
     }
 
-    /// Whether it has a scene of its own before the workers start.
+    /// Whether the demo handles it separately, before the workers start.
     pub(super) fn is_special(&self) -> bool {
         [INTERRUPTED, OVERDUE].contains(&self.id.as_str())
     }
@@ -56,9 +55,9 @@ pub(super) fn plan() -> anyhow::Result<Vec<Planned>> {
     let texts = [
         "Nothing runs, and still the clock ticks over.",
         "A message is a hint; the table is the truth.",
-        "Whoever is late is told so.",
-        "The first result stands, however often it is reported.",
-        "A worker that dies leaves its task to the next one.",
+        "A result that comes too late is refused.",
+        "The first result counts, however often it is reported.",
+        "If a worker crashes, another one takes over its task.",
         "Early is harmless, late never happens.",
     ];
     let orders: [&[(u64, u64)]; 5] = [

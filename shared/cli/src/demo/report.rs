@@ -1,4 +1,4 @@
-//! What the demo says in the end: a row a task, and what did not come out as it should.
+//! The demo's report at the end: a row for each task, and the outcomes that weren't expected.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) fn progress_line(task: &TaskView) -> String {
     format!("{}: {} (attempts: {})", task.id, task.status, endings(task).join(", "))
 }
 
-/// Prints the table; returns how many outcomes are not the expected ones.
+/// Prints the table, and returns the number of unexpected outcomes.
 pub(super) fn print(plan: &[Planned], tasks: &[TaskView], refusal: &str, took: Duration) -> usize {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
@@ -67,7 +67,7 @@ fn endings(task: &TaskView) -> Vec<&str> {
     task.attempts.iter().map(|attempt| attempt.outcome.as_ref().map_or("", Said::as_str)).collect()
 }
 
-/// How long after its deadline a task was timed out, in milliseconds.
+/// How long after its deadline a task timed out, in milliseconds.
 fn lateness(task: &TaskView) -> Option<u64> {
     let ended = task.ended_at.filter(|_| task.status == Status::TimedOut)?;
     Some(ended.since(*task.deadline_at?).as_u64())

@@ -1,4 +1,4 @@
-//! `tickover execution events` and `clear-events`: shows or clears the events that wait.
+//! `tickover execution events` and `clear-events`: shows or clears pending events.
 
 use tickover::Client;
 use tickover_core::id::{EventName, ExecutionId};
@@ -24,18 +24,18 @@ pub(crate) struct ClearArgs {
     /// The execution's id
     #[arg(value_parser = name(ExecutionId::parse))]
     id: ExecutionId,
-    /// The events' name
+    /// The name of the events
     #[arg(value_parser = name(EventName::parse))]
     name: EventName,
 }
 
-/// Shows the events that wait.
+/// Shows the pending events.
 pub(super) async fn list(args: EventsArgs, client: &Client) -> anyhow::Result<()> {
     let events = client.handle::<()>(args.id.as_str())?.events().await?;
     if args.json { events.iter().try_for_each(answer) } else { print(&show::events(&events)) }
 }
 
-/// Clears events.
+/// Clears the pending events of a name.
 pub(super) async fn clear(args: ClearArgs, client: &Client) -> anyhow::Result<()> {
     let answer = client.api().clear_events(&args.id, &args.name).await?;
     let events = count(answer.cleared as usize, "event");

@@ -1,4 +1,4 @@
-//! Executions as people read them.
+//! Executions as text.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use tickover_wire::{Instant, Length};
 
 use crate::show::{count, excerpt, instant, next, words};
 
-/// Characters of what else there is to say in a timeline's row.
+/// Most characters in the details column of a timeline's row.
 const DETAIL_CHARS: usize = 100;
 
-/// An execution with everything that is known of it.
+/// One execution with all its fields.
 pub(crate) fn execution(execution: &ExecutionView) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
@@ -71,7 +71,7 @@ pub(crate) fn execution(execution: &ExecutionView) -> String {
     text
 }
 
-/// Many executions, one in a row.
+/// A table of executions.
 pub(super) fn table(executions: &[ExecutionView]) -> String {
     let mut table = new_table(["execution", "status", "run", "started", "deadline", "next", "at"]);
     for execution in executions {
@@ -83,7 +83,7 @@ pub(super) fn table(executions: &[ExecutionView]) -> String {
     format!("{table}\n{} shown\n", count(executions.len(), "execution"))
 }
 
-/// Events that wait, one in a row.
+/// A table of pending events.
 pub(super) fn events(events: &[EventView]) -> String {
     let mut table = new_table(["event", "sent", "id", "payload"]);
     for event in events {
@@ -94,11 +94,11 @@ pub(super) fn events(events: &[EventView]) -> String {
     format!("{table}\n{} waiting\n", count(events.len(), "event"))
 }
 
-/// What happened, one thing in a row.
+/// A timeline, one entry in a row.
 pub(crate) fn timeline(entries: &[TimelineEntryView]) -> String {
     let mut table = new_table(["at", "what", "name", "details"]);
     for entry in entries {
-        // Whatever else is there is shown under its name.
+        // All other fields are shown with their names.
         let fields = serde_json::to_value(entry).unwrap_or_default();
         let others = fields
             .as_object()
@@ -114,7 +114,7 @@ pub(crate) fn timeline(entries: &[TimelineEntryView]) -> String {
     format!("{table}\n")
 }
 
-/// What is waited for, in a few words.
+/// What it waits for, in short.
 pub(crate) fn waited(wait: &WaitView) -> String {
     let name = wait.name.as_ref().map_or("any", StepName::as_str);
     let is = wait.task.as_ref().map(|id| format!(" (task {id})"));

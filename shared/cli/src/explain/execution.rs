@@ -13,23 +13,23 @@ use super::moment;
 use crate::execution::show::waited;
 use crate::show::{error_line, words};
 
-/// What is to be said beside the description.
+/// Facts for the explanation that aren't in the execution's view.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    /// The events that wait, counted by name.
+    /// The number of pending events by name.
     pub(super) events: BTreeMap<EventName, u32>,
-    /// Names of remembered results that the code doesn't ask for.
+    /// Names of stored results that the workflow's code doesn't ask for.
     pub(super) unused: BTreeSet<String>,
-    /// Remote steps that are open, by the id of their task: where each stands.
+    /// The statuses of the open remote steps, by task id.
     pub(super) tasks: BTreeMap<TaskId, String>,
 }
 
-/// Remembered results that the code doesn't ask for, as its timeline names them.
+/// The names of stored results that the code doesn't ask for, from the timeline.
 pub(super) fn unused(timeline: &[TimelineEntryView]) -> BTreeSet<String> {
     timeline.iter().filter(|entry| entry.kind == "drift").filter_map(|entry| entry.name.clone()).collect()
 }
 
-/// The explanation: a sentence a line.
+/// The explanation, one sentence in a line.
 pub(super) fn text(execution: &ExecutionView, beside: &Beside, now: Timestamp) -> String {
     let mut lines = vec![format!(
         "Execution {} (workflow {}, queue {}) is {} in its run {}: {}.",
@@ -57,11 +57,11 @@ fn reason(execution: &ExecutionView, now: Timestamp) -> String {
     let ended = execution.ended_at.map(|at| format!(" {}", moment(at, now))).unwrap_or_default();
     let status = match &execution.status {
         Said::Known(status) => *status,
-        Said::Other(word) => return format!("a newer server than this tool says {word}"),
+        Said::Other(word) => return format!("the server is newer than this tool; its status is {word}"),
     };
     match status {
         ExecutionStatus::Pending => match execution.available_at {
-            Some(at) if at.0 > now => format!("its next turn isn't to begin before {}", moment(at, now)),
+            Some(at) if at.0 > now => format!("its next turn can't start before {}", moment(at, now)),
             Some(at) => {
                 format!(
                     "it has been waiting for a worker of queue {} since {}",
@@ -79,7 +79,7 @@ fn reason(execution: &ExecutionView, now: Timestamp) -> String {
         ExecutionStatus::Waiting => {
             let since = execution.waiting_since.map(|at| format!(" since {}", at.to_rfc3339()));
             format!(
-                "nothing runs, and nothing can be done{} until something happens",
+                "nothing runs{} until an event, a timer or other work wakes it",
                 since.unwrap_or_default()
             )
         }
@@ -109,7 +109,7 @@ fn failure(execution: &ExecutionView) -> String {
     }
 }
 
-/// What stands in its way, or has.
+/// The problems that it has or had.
 fn trouble(execution: &ExecutionView, now: Timestamp) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(stuck) = &execution.stuck {
@@ -130,7 +130,7 @@ fn trouble(execution: &ExecutionView, now: Timestamp) -> Vec<String> {
     lines
 }
 
-/// That the code isn't the one that began it.
+/// A note that the code has changed since the run started.
 fn changed(unused: &BTreeSet<String>) -> Option<String> {
     let names: Vec<_> = unused.iter().map(String::as_str).collect();
     (!names.is_empty()).then(|| {
@@ -141,7 +141,7 @@ fn changed(unused: &BTreeSet<String>) -> Option<String> {
     })
 }
 
-/// Events that its code hasn't taken, and perhaps never will.
+/// The pending events that the code hasn't taken and may never take.
 fn waiting_events(execution: &ExecutionView, events: &BTreeMap<EventName, u32>) -> Option<String> {
     let mut counted: Vec<_> = events.iter().collect();
     counted.sort_by(|(one, _), (other, _)| natural::compare(one.as_str(), other.as_str()));
@@ -162,14 +162,14 @@ fn next(execution: &ExecutionView, now: Timestamp) -> String {
         }
         "lease_expires" => {
             format!(
-                "Next: its worker has to write something or show life by {at}; otherwise another takes over."
+                "Next: its worker has to write or send a heartbeat by {at}; otherwise another worker takes over."
             )
         }
         "step_times_out" => format!(
             "Next: an attempt's time will be over; unless its worker reports its end by {at}, another takes over."
         ),
         "wakes_up" => format!("Next: it goes on by itself {at}."),
-        "looks_again" => format!("Next: it looks for itself whether what it waits for has ended, {at}."),
+        "looks_again" => format!("Next: it checks whether the work that it waits for has ended, {at}."),
         "waits_for_others" => format!(
             "Next: an event or the end of what it waits for; nothing limits the wait. \
              `tickover event {id} NAME` sends an event."
@@ -191,10 +191,10 @@ fn revival(execution: &ExecutionView) -> String {
     let step = execution.cause.as_ref().and_then(|cause| cause.step.as_ref());
     match (execution.status.known(), step) {
         (Some(ExecutionStatus::Failed), Some(step)) => format!(
-            " `tickover execution retry-step {id} {step}` tries that step again, `rerun` all that failed."
+            " `tickover execution retry-step {id} {step}` retries that step, `rerun` all steps that failed."
         ),
         (Some(ExecutionStatus::Failed | ExecutionStatus::TimedOut | ExecutionStatus::Cancelled), _) => {
-            format!(" `tickover execution restart {id}` begins a new run.")
+            format!(" `tickover execution restart {id}` starts a new run.")
         }
         (
             Some(
@@ -210,7 +210,7 @@ fn revival(execution: &ExecutionView) -> String {
     }
 }
 
-/// The deadlines, the soonest first.
+/// The deadlines, the earliest first.
 fn bounds(execution: &ExecutionView, now: Timestamp) -> Vec<String> {
     let mut bounds: Vec<_> = [
         ("all its runs together must have ended", execution.deadline_at),

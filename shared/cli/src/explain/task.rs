@@ -11,7 +11,7 @@ use tickover_wire::{Said, SaidTimeoutKind, Words as _};
 use super::moment;
 use crate::show::{count, error_line, words};
 
-/// The explanation: a sentence a line, and the instants that bind the task below.
+/// The explanation, one sentence in a line, and below it the instants that apply to the task.
 pub(crate) fn text(task: &TaskView, now: Timestamp) -> String {
     let mut lines = vec![why(task, now)];
     lines.push(next(task, now));
@@ -26,14 +26,14 @@ fn why(task: &TaskView, now: Timestamp) -> String {
     format!("{name}: {}.", reason(task, now))
 }
 
-/// Why it is in its state: a part of a sentence.
+/// The reason for its state, as part of a sentence.
 pub(crate) fn reason(task: &TaskView, now: Timestamp) -> String {
     let ended =
         task.last_attempt().and_then(|attempt| attempt.ended_at).map(|at| format!(" {}", moment(at, now)));
     let ended = ended.unwrap_or_default();
     let status = match &task.status {
         Said::Known(status) => *status,
-        Said::Other(word) => return format!("a newer server than this tool says {word}"),
+        Said::Other(word) => return format!("the server is newer than this tool; its status is {word}"),
     };
     match status {
         Status::Pending => pending_reason(task, now),
@@ -69,7 +69,7 @@ fn pending_reason(task: &TaskView, now: Timestamp) -> String {
                     words(how.as_word())
                 )
             }
-            Some(_) | None => format!("it isn't to start before {at}"),
+            Some(_) | None => format!("it can't start before {at}"),
         };
     }
     let since = task.available_at.map(|at| format!(" since {}", at.to_rfc3339())).unwrap_or_default();
@@ -118,10 +118,10 @@ fn next(task: &TaskView, now: Timestamp) -> String {
         "schedule_to_start_timeout" => {
             format!("Next: unless a worker claims it by {at}, this attempt times out.")
         }
-        "heartbeat_timeout" => format!("Next: unless its worker shows life by {at}, this attempt times out."),
+        "heartbeat_timeout" => format!("Next: unless its worker heartbeats by {at}, this attempt times out."),
         "start_to_close_timeout" => format!("Next: unless it is done by {at}, this attempt times out."),
         "lease_expires" => format!(
-            "Next: its worker has to renew its lease by {at} or report; otherwise another worker takes the task over."
+            "Next: its worker has to extend its lease by {at} or report; otherwise another worker takes the task over."
         ),
         "deleted" => format!("Next: nothing, until the record is deleted {at}.{}", revival(task)),
         other => format!("Next: {} {at}.", words(other)),
@@ -160,7 +160,7 @@ fn last_error(task: &TaskView, now: Timestamp) -> Option<String> {
     task.error.as_ref().map(|error| format!("Error: {}.", error_line(error)))
 }
 
-/// Every instant that binds it, the soonest first.
+/// Every instant that applies to it, the earliest first.
 fn bounds(task: &TaskView, now: Timestamp) -> Vec<String> {
     if !task.is_live() {
         let deadline = task.deadline_at.map(|at| format!("Its deadline was {}.", at.to_rfc3339()));

@@ -19,16 +19,16 @@ use super::stop::Stop;
 use super::tally::Ending;
 use super::{Worker, report, result};
 
-/// A task in this worker's hands.
+/// A task that this worker has claimed.
 pub(super) struct Attempt {
     pub(super) worker: Arc<Worker>,
     pub(super) task: ClaimedView,
-    /// When the claim's answer came: the lease and the deadline are reckoned from it.
+    /// When the claim's answer arrived: the lease and the deadline count from here.
     pub(super) claimed_at: Instant,
     pub(super) stop: Stop,
 }
 
-/// What ended the wait for the command.
+/// The reason why the wait for the command ended.
 enum Turn {
     Ended(End),
     Stopped(Verdict),
@@ -36,7 +36,7 @@ enum Turn {
 }
 
 impl Attempt {
-    /// Runs the command and reports what it came to.
+    /// Runs the command and reports its outcome.
     pub(super) async fn run(self) -> Ending {
         let mut process = match Process::start(&self.worker, &self.task) {
             Ok(process) => process,
@@ -46,7 +46,7 @@ impl Attempt {
             }
         };
         let turn = tokio::select! {
-            // A command that has ended is believed, whatever else happened at the same time.
+            // If the command has ended, that counts first, even if another branch is ready at the same time.
             biased;
             end = process.end() => Turn::Ended(end),
             verdict = lease::keep(&self.worker, &self.task, self.claimed_at) => Turn::Stopped(verdict),
@@ -66,7 +66,7 @@ impl Attempt {
         }
     }
 
-    /// Gives the task back undone, so that somebody else has it at once.
+    /// Releases the task without a result, so that another worker can claim it at once.
     pub(super) async fn give_back(&self) -> Ending {
         match report::send(&self.worker, &self.task, &Report::Release).await {
             Ok(_) => {
@@ -74,7 +74,7 @@ impl Attempt {
                 Ending::Released
             }
             Err(error) => {
-                self.say("unrecorded", &format!("it couldn't be given back: {error}"));
+                self.say("unrecorded", &format!("it couldn't be released: {error}"));
                 Ending::Unrecorded
             }
         }
@@ -88,7 +88,7 @@ impl Attempt {
                 Ending::Completed
             }
             (Report::Complete(_), Err(error)) if refuses_content(&error) => {
-                // The server won't have this result. Left alone, the task would run again and again.
+                // The server rejects this result in any case. Without a report the task would run again and again.
                 Box::pin(self.report(Report::Fail(result::refused(&error)))).await
             }
             (Report::Fail(failure), Ok(closed)) => self.failed(&failure, &closed.task),
@@ -114,7 +114,7 @@ impl Attempt {
         Ending::Failed
     }
 
-    /// The command was ended because somebody asked for it: the server ends the task with that.
+    /// The command was ended because a cancellation was requested. The server ends the task when it gets this report.
     async fn cancelled(&self) -> Ending {
         let message = "ended on request".to_owned();
         let code = FailureCode("cancelled".to_owned());
@@ -136,13 +136,13 @@ impl Attempt {
             Verdict::Cancelled => "cancelled".to_owned(),
             Verdict::Refused(reason) => reason.clone(),
             Verdict::DeadlinePassed => "its deadline passed".to_owned(),
-            Verdict::RanOut => "its lease couldn't be renewed in time".to_owned(),
+            Verdict::RanOut => "its lease couldn't be extended in time".to_owned(),
         };
         self.say("stopped", &why);
         Ending::Stopped
     }
 
-    /// The one line that is said of each task.
+    /// Prints the one line about this task.
     fn say(&self, ending: &str, detail: &str) {
         let ClaimedView { id, kind, attempt, .. } = &self.task;
         let took = Millis::new(u64::try_from(self.claimed_at.elapsed().as_millis()).unwrap_or(u64::MAX));
@@ -151,8 +151,7 @@ impl Attempt {
     }
 }
 
-/// Whether the server won't have what was sent, however often it is sent: a request that it can't read, or that is too
-/// large.
+/// Whether the server rejects the content of a request, so that repeating it is useless: it is malformed or too large.
 fn refuses_content(error: &ClientError) -> bool {
     error.problem().is_some_and(|problem| [400, 413, 422].contains(&problem.status))
 }

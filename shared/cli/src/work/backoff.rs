@@ -1,4 +1,4 @@
-//! How long to wait before a call is repeated.
+//! How long to wait before a call is retried.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use tickover::client::ClientError;
 
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
-/// A server that asks for more than this is asked again all the same: our leases run on.
+/// The longest `Retry-After` that is respected: the leases of running tasks would expire in a longer wait.
 const LONGEST_ASKED_FOR: Duration = Duration::from_secs(15);
 
-/// The wait after failure number `tries` (from 0): doubled each time, spread over its upper half so that workers
-/// that failed together don't come back together, and never shorter than the server asks.
+/// The wait after failure number `tries` (from 0). It doubles each time. It is random within its upper half, so that
+/// workers that failed together don't retry together. It is never shorter than the server asks for.
 pub(super) fn delay(tries: u32, error: &ClientError) -> Duration {
     let doubled = FIRST.saturating_mul(1_u32.checked_shl(tries).unwrap_or(u32::MAX)).min(LONGEST);
     let spread = doubled.mul_f64(rand::random_range(0.5..=1.0));

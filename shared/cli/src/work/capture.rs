@@ -1,4 +1,4 @@
-//! One stream of a running command, read as it comes and kept in part.
+//! One output stream of a running command: it is read as it is written, and partly kept.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,12 +9,12 @@ use tokio::task::AbortHandle;
 
 const CHUNK_BYTES: usize = 8 * 1024;
 
-/// What of a stream is kept.
+/// Which part of a stream is kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Keep {
-    /// All of it, but no more than so many bytes: then reading ends.
+    /// All of it, up to this many bytes. If there are more, reading ends.
     All(usize),
-    /// The last so many bytes; everything is passed on to our own standard error.
+    /// The last bytes, this many. Everything is also written to our own standard error.
     Tail(usize),
 }
 
@@ -25,7 +25,7 @@ enum Reading {
     TooLarge,
 }
 
-/// A stream that is being read. Dropping it ends the reading.
+/// A stream that is being read. Dropping it stops the reading.
 #[derive(Debug)]
 pub(super) struct Capture {
     kept: Arc<Mutex<Kept>>,
@@ -46,7 +46,7 @@ impl Drop for Capture {
 }
 
 impl Capture {
-    /// Starts to read.
+    /// Starts reading.
     pub(super) fn of(stream: impl AsyncRead + Unpin + Send + 'static, keep: Keep) -> Self {
         let kept = Arc::new(Mutex::new(Kept::default()));
         let (sender, reading) = watch::channel(Reading::Goes);
@@ -57,34 +57,34 @@ impl Capture {
         Self { kept, reading, reader: reader.abort_handle() }
     }
 
-    /// Waits until the stream ends, or reading it does.
+    /// Waits until the stream or the reading of it has ended.
     pub(super) async fn ended(&self) {
-        // An error means that the reader is gone, which is an end as well.
+        // An error means that the reader task is gone, which is an end too.
         drop(self.reading.clone().wait_for(|reading| *reading != Reading::Goes).await);
     }
 
-    /// Waits until more came than may be kept: forever, if it didn't.
+    /// Waits until there are more bytes than may be kept. If that doesn't happen, it never resolves.
     pub(super) async fn overflowed(&self) {
         if self.reading.clone().wait_for(|reading| *reading == Reading::TooLarge).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Whether more came than may be kept.
+    /// Whether there were more bytes than may be kept.
     pub(super) fn is_too_large(&self) -> bool {
         *self.reading.borrow() == Reading::TooLarge
     }
 
-    /// What was kept so far.
+    /// The bytes kept so far.
     pub(super) fn bytes(&self) -> Vec<u8> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes.clone()
     }
 
-    /// What was kept so far as text. A tail doesn't begin in the middle of a character.
+    /// The bytes kept so far, as text. A tail starts with a whole character.
     pub(super) fn text(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let is_middle = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
-        // A character has at most three bytes after its first.
+        // A UTF-8 character has at most three bytes after its first.
         let start = if kept.is_cut { kept.bytes.iter().take(3).take_while(is_middle).count() } else { 0 };
         String::from_utf8_lossy(&kept.bytes[start..]).into_owned()
     }
@@ -93,7 +93,7 @@ impl Capture {
 async fn read(mut stream: impl AsyncRead + Unpin, keep: Keep, kept: &Mutex<Kept>) -> Reading {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
-        // A stream that can't be read has nothing more to say.
+        // A read error counts as the end of the stream.
         let Ok(length @ 1..) = stream.read(&mut chunk).await else { return Reading::Ended };
         let chunk = &chunk[..length];
         if let Keep::Tail(_) = keep {
@@ -114,8 +114,8 @@ async fn read(mut stream: impl AsyncRead + Unpin, keep: Keep, kept: &Mutex<Kept>
 }
 
 async fn send_notifications(chunk: Vec<u8>) {
-    // Whoever reads our standard error may be slow: that mustn't hold up the heartbeats. And nobody can be told
-    // that it doesn't take it.
+    // On a blocking thread: a slow reader of our standard error must not delay the heartbeats. An error is ignored:
+    // there is no other place to report it.
     drop(tokio::task::spawn_blocking(move || std::io::stderr().write_all(&chunk)).await);
 }
 

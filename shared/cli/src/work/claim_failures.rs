@@ -1,4 +1,4 @@
-//! What to do about claims that fail: wait, and say why, once.
+//! Failed claims: how long to wait, and what to print once.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::show::say;
 
 use super::backoff;
 
-/// Between looks at a queue that isn't there yet.
+/// Time between claims from a queue that doesn't exist yet.
 const NO_QUEUE_YET: Duration = Duration::from_secs(1);
 
-/// What people were told since a claim was last answered.
+/// The message that was printed since a claim was last answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Said {
     #[default]
@@ -21,7 +21,7 @@ enum Said {
     Unreachable,
 }
 
-/// The claims that failed since one was answered.
+/// The claims that failed since the last answered one.
 #[derive(Debug, Default)]
 pub(super) struct ClaimFailures {
     failures: u32,
@@ -29,7 +29,7 @@ pub(super) struct ClaimFailures {
 }
 
 impl ClaimFailures {
-    /// Notes that a claim was answered.
+    /// Records that a claim was answered.
     pub(super) fn answered(&mut self) {
         if self.said == Said::Unreachable {
             say("the server answers again");
@@ -37,7 +37,7 @@ impl ClaimFailures {
         *self = Self::default();
     }
 
-    /// How long to wait after this failure; the error itself if waiting can't help.
+    /// How long to wait after this failure, or the error if a retry can't help.
     pub(super) fn failed(&mut self, error: ClientError, queue: &QueueName) -> Result<Duration, ClientError> {
         let pause = if error.code() == Some("unknown_queue") {
             if self.turn_to(Said::NoQueue) {
@@ -57,7 +57,7 @@ impl ClaimFailures {
         Ok(pause)
     }
 
-    /// Whether this is still to be said.
+    /// Whether this message is new since the last answered claim.
     fn turn_to(&mut self, what: Said) -> bool {
         let is_new = self.said != what;
         self.said = what;

@@ -1,4 +1,4 @@
-//! The hold on a task while its command runs: heartbeats, and the news they bring.
+//! The lease of a task while its command runs: heartbeats, and their answers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,42 +11,42 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::Worker;
 
-/// Between tries of a heartbeat that wasn't answered.
+/// Shortest and longest time between tries of a heartbeat that wasn't answered.
 const TRY_AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// How long a heartbeat's answer may take: shorter than most leases, so that there is time for another try.
+/// Shortest and longest timeout of a heartbeat: shorter than most leases, so that there is time to retry.
 const ANSWER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
-/// How long a task has run when its own heartbeat timeout is looked up: a claim doesn't tell it, and most tasks
-/// are over by then.
+/// How long a task has run before its own heartbeat timeout is read with another call: a claim's answer doesn't contain
+/// it, and most tasks end earlier.
 const LOOK_AFTER: Duration = Duration::from_millis(200);
 
 /// Why a command has to end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Somebody wants the task cancelled.
+    /// A cancellation of the task was requested.
     Cancelled,
-    /// The task is no longer ours, says the server with this code.
+    /// The server refused the heartbeat with this error: this worker no longer has the lease.
     Refused(String),
-    /// The attempt's deadline passed, by our own clock.
+    /// The attempt's deadline passed, by this machine's clock.
     DeadlinePassed,
-    /// The lease couldn't be renewed in time: somebody else may have the task by now.
+    /// The lease couldn't be extended in time. Another worker may have the task now.
     RanOut,
 }
 
-/// What is known of the hold. Instants are of the monotonic clock, so a wrong wall clock does no harm.
+/// The state of the lease. Instants are from the monotonic clock, so a wrong wall clock has no effect.
 struct Hold {
     deadline: Option<Instant>,
-    /// When the lease runs out unless it is renewed.
+    /// When the lease expires without another heartbeat.
     end: Instant,
     /// Time between heartbeats.
     every: Option<Duration>,
     next_beat: Option<Instant>,
 }
 
-/// Renews the lease for as long as it is polled; answers when the command has to end.
+/// Extends the lease for as long as it is polled. Resolves when the command has to end.
 ///
-/// The first heartbeat comes after a third of the lease or of the task's heartbeat timeout: a shorter task never
-/// sends one.
+/// The first heartbeat is sent after a third of the lease or of the task's heartbeat timeout. A shorter task sends
+/// none.
 pub(super) async fn keep(worker: &Worker, task: &ClaimedView, claimed_at: Instant) -> Verdict {
     let mut hold = Hold {
         deadline: later(claimed_at, task.remaining_ms),
@@ -73,17 +73,17 @@ pub(super) async fn keep(worker: &Worker, task: &ClaimedView, claimed_at: Instan
     }
 }
 
-/// Beats three times in the task's own heartbeat timeout, where it has one that is shorter than the lease.
+/// Sends three heartbeats in each heartbeat timeout of the task, if that is shorter than the lease.
 async fn adapt(worker: &Worker, task: &ClaimedView, hold: &mut Hold, claimed_at: Instant) {
     let answer = timeout_at(hold.end, worker.client.api().task(&task.id)).await;
     let Ok(Ok(described)) = answer.map(|answer| answer.map(|answer| answer.task)) else {
-        // Heartbeats go on at the lease's own pace.
-        tracing::debug!({ field::TASK_ID } = %task.id, "heartbeat timeout not looked up");
+        // Heartbeats continue at the interval derived from the lease.
+        tracing::debug!({ field::TASK_ID } = %task.id, "the task's heartbeat timeout couldn't be read");
         return;
     };
     let since = described.current_attempt().and_then(|attempt| attempt.claimed_at);
     if let (Some(heartbeat_at), Some(since)) = (described.heartbeat_at, since) {
-        // Both are the server's instants: no clock of ours is compared with them.
+        // Both instants are the server's: they aren't compared with a clock of this machine.
         let third = Duration::from(heartbeat_at.since(*since)) / 3;
         hold.every = hold.every.map(|every| every.min(third));
         hold.next_beat = hold.every.map(|every| claimed_at + every);
@@ -98,11 +98,11 @@ async fn at(instant: Option<Instant>) {
 }
 
 fn later(than: Instant, remaining_ms: Option<u64>) -> Option<Instant> {
-    // A deadline so far away that the clock can't hold it binds nobody.
+    // A deadline beyond the clock's range is the same as none.
     remaining_ms.and_then(|ms| than.checked_add(Duration::from_millis(ms)))
 }
 
-/// Sends one heartbeat. It never outlasts the hold.
+/// Sends one heartbeat. It doesn't wait beyond the lease or the deadline.
 async fn beat(worker: &Worker, task: &ClaimedView, hold: &mut Hold) -> Option<Verdict> {
     let every = hold.every?;
     let sent_at = Instant::now();
@@ -124,26 +124,26 @@ async fn beat(worker: &Worker, task: &ClaimedView, hold: &mut Hold) -> Option<Ve
         Ok(Err(late)) => late.to_string(),
         Err(_) => {
             count(&worker.beats.unanswered);
-            // The hold has run out: the caller's next look tells by which instant.
+            // The lease or the deadline has passed: the caller decides which.
             return None;
         }
     };
     count(&worker.beats.unanswered);
-    tracing::warn!({ field::TASK_ID } = %task.id, error, "heartbeat not answered, trying again");
+    tracing::warn!({ field::TASK_ID } = %task.id, error, "heartbeat not answered, retrying");
     hold.next_beat = Some(Instant::now() + (every / 4).clamp(TRY_AGAIN.0, TRY_AGAIN.1));
     None
 }
 
 fn renew(hold: &mut Hold, renewed: &HeartbeatAnswer, worker: &Worker, sent_at: Instant) {
-    // Counted from the sending: the server can't have renewed it any earlier.
+    // Counted from the sending: the server can't have extended it earlier.
     hold.end = sent_at + worker.lease.into();
     hold.next_beat = hold.every.map(|every| sent_at + every);
-    // An attempt's deadline never moves later, but each answer takes its time on the way.
+    // An attempt's deadline never moves later, but the time each answer takes would move it.
     let told = later(Instant::now(), renewed.remaining_ms);
     hold.deadline = [hold.deadline, told].into_iter().flatten().min();
 }
 
-/// Whether the attempt is over for this worker: it holds the task no more.
+/// Whether the attempt is over for this worker: it no longer has the lease.
 fn ends_attempt(error: &ClientError) -> bool {
     let over = ["lease_lost", "already_terminal", "deadline_exceeded", "not_found"];
     error.code().is_some_and(|code| over.contains(&code))

@@ -1,4 +1,4 @@
-//! Takes tasks, as many at once as it may, until it is told to stop or has no more to do.
+//! Claims tasks up to the limit of concurrency, until it is asked to stop or has reached another limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,43 +21,43 @@ use super::claim_failures::ClaimFailures;
 use super::stop::Stop;
 use super::tally::{Ending, Tally};
 
-/// What a claim that is pending when we stop may take beyond its own wait.
+/// How much longer than its own wait a pending claim may take when the worker stops.
 const LAST_ANSWER: Duration = Duration::from_secs(2);
-/// What everything may take, once it is ended by force, beyond the grace of the commands.
+/// How much longer than the commands' grace period the end may take when it is forced.
 const ABORT_BOUND: Duration = Duration::from_secs(5);
 
-/// What limits a worker.
+/// The limits of a worker.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Tasks at once.
     pub(super) concurrency: usize,
     /// How long a claim waits for its first task.
     pub(super) wait: Millis,
-    /// Tasks in all.
+    /// Tasks in total.
     pub(super) max_tasks: Option<u64>,
-    /// How long there may be nothing to do.
+    /// How long the worker may be idle.
     pub(super) idle_exit: Option<Duration>,
 }
 
-/// The tasks in this worker's hands, and the taking of more.
+/// The tasks that this worker runs, and the claims of new ones.
 pub(super) struct Pool {
     worker: Arc<Worker>,
     bounds: Bounds,
     stop: Stop,
     running: JoinSet<Ending>,
     taken: u64,
-    /// Since when nothing has been running.
+    /// Since when no task has been running.
     idle_since: Instant,
-    /// Whether the last claim brought nothing.
+    /// Whether the last claim returned no task.
     came_back_empty: bool,
     failures: ClaimFailures,
-    /// What makes going on pointless.
+    /// An error after which no retry can help.
     fatal: Option<anyhow::Error>,
     tally: Tally,
 }
 
 impl Pool {
-    /// A pool that holds nothing yet.
+    /// A pool without tasks.
     pub(super) fn new(worker: Arc<Worker>, bounds: Bounds, stop: Stop) -> Self {
         let (running, tally) = (JoinSet::new(), Tally::default());
         Self {
@@ -74,7 +74,7 @@ impl Pool {
         }
     }
 
-    /// Works until it is told to stop, or has no more to do; then finishes what is running.
+    /// Runs until it is asked to stop or has reached a limit, then finishes the running tasks.
     pub(super) async fn work(mut self) -> anyhow::Result<Tally> {
         while !self.is_done() {
             let slots = self.slots();
@@ -96,12 +96,12 @@ impl Pool {
         };
         tokio::select! {
             () = finish => {}
-            () = aborted => say("not everything could be given back in time"),
+            () = aborted => say("not all tasks could be released in time"),
         }
         self.fatal.map_or(Ok(self.tally), Err)
     }
 
-    /// Whether nothing new is to be taken.
+    /// Whether no more tasks are to be claimed.
     fn is_done(&self) -> bool {
         self.is_stopping()
             || self.bounds.max_tasks.is_some_and(|most| self.taken >= most)
@@ -112,21 +112,21 @@ impl Pool {
         self.stop.is_finishing() || self.fatal.is_some()
     }
 
-    /// How much longer it may be idle; `None` while it isn't, or may be forever.
+    /// How much longer it may be idle; `None` while it isn't idle or if there is no limit.
     fn idle_left(&self) -> Option<Duration> {
         let most = self.bounds.idle_exit.filter(|_| self.running.is_empty())?;
         Some(most.saturating_sub(self.idle_since.elapsed()))
     }
 
-    /// How many tasks it may take now.
+    /// How many tasks it may claim now.
     fn slots(&self) -> usize {
         let free = self.bounds.concurrency.saturating_sub(self.running.len());
         let left = self.bounds.max_tasks.map_or(u64::MAX, |most| most.saturating_sub(self.taken));
         free.min(CLAIM_MAX).min(usize::try_from(left).unwrap_or(usize::MAX))
     }
 
-    /// Asks for tasks. Once asked, the answer is waited for even when we are to stop meanwhile: tasks in an
-    /// answer that nobody reads would be held by nobody until their leases run out.
+    /// Claims tasks. A claim's answer is awaited even if the worker is asked to stop meanwhile: tasks in an answer that
+    /// isn't read would be leased without a worker until their leases expire.
     async fn claim(&mut self, max: usize) -> Result<Vec<ClaimedView>, ClientError> {
         let worker = Arc::clone(&self.worker);
         let idle_left =
@@ -176,16 +176,16 @@ impl Pool {
         let pause = match self.failures.failed(error, &self.worker.queue) {
             Ok(pause) => self.idle_left().map_or(pause, |left| left.min(pause)),
             Err(error) => {
-                self.fatal = Some(anyhow::Error::new(error).context("can't take tasks"));
+                self.fatal = Some(anyhow::Error::new(error).context("can't claim tasks"));
                 return;
             }
         };
         let stop = self.stop.clone();
-        // Either way it is time to look again.
+        // Either way, the caller checks again what to do.
         drop(timeout(pause, stop.finishing()).await);
     }
 
-    /// Waits until a task leaves our hands; false if there is none.
+    /// Waits until a task ends here; false if there is none.
     async fn one_ended(&mut self) -> bool {
         let Some(ended) = self.running.join_next().await else { return false };
         self.note(ended);
@@ -203,8 +203,9 @@ impl Pool {
                     self.fatal = Err::<(), _>(error).context(problem).err();
                 }
             }
-            // Its task comes back when the lease runs out, and the command was killed with it.
-            Err(error) => tracing::error!(%error, "an attempt broke off"),
+            // The task becomes available again when the lease expires. The command was killed when the attempt was
+            // dropped.
+            Err(error) => tracing::error!(%error, "an attempt panicked or was aborted"),
         }
     }
 }

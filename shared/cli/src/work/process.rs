@@ -1,7 +1,7 @@
-//! The running command of one task: its pipes, its end, and how it is brought about.
+//! The running command of one task: its start, its pipes and its end.
 //!
-//! It leads a process group of its own: so Ctrl-C at the terminal reaches only the worker, and ending it ends
-//! what it has started as well.
+//! The command leads its own process group. So Ctrl-C in the terminal reaches only the worker, and ending the command
+//! also ends the processes that it has started.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -21,12 +21,12 @@ use super::capture::{Capture, Keep};
 
 /// Bytes of standard error that a failed attempt reports.
 const ERROR_TAIL_BYTES: usize = 2 * 1024;
-/// How long the pipes of a command that has ended may stay open: something it left behind may hold them.
+/// How long the pipes may stay open after the command has ended: a process that it started may still have them open.
 const DRAIN_BOUND: Duration = Duration::from_secs(1);
-/// How often a group that was told to end is looked at.
+/// How often a process group that got SIGTERM is checked.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// A running command. Dropping it kills its whole group.
+/// A running command. Dropping it kills its whole process group.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
@@ -38,17 +38,17 @@ pub(super) struct Process {
 /// How a command ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// By itself.
+    /// It exited or was killed by a signal.
     Exited(ExitStatus),
     /// It still runs, and has written more than a result may have.
     TooLarge,
-    /// The system lost sight of it.
+    /// The system couldn't report its end.
     Lost(io::Error),
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // An id means that it hasn't been waited for: the group is still ours to signal.
+        // It still has an id, so it hasn't been waited for: the group id can't belong to another process.
         if self.child.id().is_some() {
             self.signal(Signal::SIGKILL);
         }
@@ -71,7 +71,7 @@ impl Process {
         if let (Some(mut stdin), Some(input)) = (child.stdin.take(), &task.input) {
             let input = input.as_str().to_owned();
             tokio::spawn(async move {
-                // A command that doesn't read its input, or not all of it, is none the worse for that.
+                // A command may leave its input unread, or a part of it.
                 drop(stdin.write_all(input.as_bytes()).await);
             });
         }
@@ -83,7 +83,7 @@ impl Process {
         })
     }
 
-    /// Waits for its end. Doing so in several goes is fine.
+    /// Waits for its end. May be cancelled and called again.
     pub(super) async fn end(&mut self) -> End {
         let status = tokio::select! {
             status = self.child.wait() => status,
@@ -92,7 +92,7 @@ impl Process {
         let drained = async { tokio::join!(self.stdout.ended(), self.stderr.ended()) };
         if timeout(DRAIN_BOUND, drained).await.is_err() {
             tracing::warn!(
-                "the command has ended, but something it started still holds its output: not waited for"
+                "the command has ended, but a process that it started keeps its output open: not waited for"
             );
         }
         match status {
@@ -102,7 +102,7 @@ impl Process {
         }
     }
 
-    /// Ends it and all it started: SIGTERM, and SIGKILL for what is left after the grace.
+    /// Ends the process group: SIGTERM, and SIGKILL after the grace period.
     pub(super) async fn terminate(&mut self, grace: Duration) {
         self.signal(Signal::SIGTERM);
         let gone = async {
@@ -117,12 +117,12 @@ impl Process {
         }
     }
 
-    /// What it wrote to standard output.
+    /// The standard output.
     pub(super) fn stdout(&self) -> Vec<u8> {
         self.stdout.bytes()
     }
 
-    /// The end of what it wrote to standard error.
+    /// The end of the standard error.
     pub(super) fn stderr_tail(&self) -> String {
         self.stderr.text()
     }
@@ -149,7 +149,7 @@ fn environment(command: &mut Command, worker: &Worker, task: &ClaimedView) {
     for (name, value) in optional {
         match value {
             Some(value) => command.env(name, value),
-            // A worker may itself run as some task's command.
+            // The worker itself may run as a task's command, and would pass on its own variable.
             None => command.env_remove(name),
         };
     }

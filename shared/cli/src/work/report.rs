@@ -1,4 +1,4 @@
-//! Telling the server how an attempt ended, however often that takes.
+//! The report of an attempt's outcome to the server, with retries.
 
 use tickover::client::ClientError;
 use tickover_service::telemetry::field;
@@ -9,21 +9,21 @@ use tokio::time::sleep;
 
 use super::{Worker, backoff};
 
-/// Tries in all: some twenty seconds.
+/// Tries in total: about 20 s.
 const TRIES: u32 = 10;
 
-/// How an attempt ends.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(super) enum Report {
     /// With this result.
     Complete(Option<Verbatim>),
     /// With an error.
     Fail(FailError),
-    /// Undone: somebody else is to have it.
+    /// Released without a result: another worker may claim it.
     Release,
 }
 
-/// Sends a report until it is answered. Repeating it is safe: the first one that arrives stands.
+/// Sends a report until it is answered. A repeated report is safe: the first one that is recorded counts.
 pub(super) async fn send(
     worker: &Worker,
     task: &ClaimedView,
@@ -33,7 +33,7 @@ pub(super) async fn send(
     loop {
         match send_once(worker, task, report).await {
             Err(error) if error.is_transient() && tries + 1 < TRIES => {
-                tracing::debug!({ field::TASK_ID } = %task.id, %error, "report not answered, trying again");
+                tracing::debug!({ field::TASK_ID } = %task.id, %error, "report not answered, retrying");
                 sleep(backoff::delay(tries, &error)).await;
                 tries += 1;
             }

@@ -1,4 +1,4 @@
-//! What a command's end means for its task.
+//! The report that follows from a command's end.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -11,7 +11,7 @@ use tickover_wire::{FailureCode, Verbatim};
 
 use super::report::Report;
 
-/// The report of a command that ended by itself.
+/// The report for a command that exited.
 pub(super) fn report(status: ExitStatus, stdout: &[u8], stderr_tail: &str) -> Report {
     if !status.success() {
         return Report::Fail(exit_failure(status, stderr_tail));
@@ -22,19 +22,19 @@ pub(super) fn report(status: ExitStatus, stdout: &[u8], stderr_tail: &str) -> Re
     }
 }
 
-/// The failure of a command that wrote too much.
+/// The failure of a command that wrote too much output.
 pub(super) fn too_large() -> FailError {
     let most = Limits::default().payload_bytes;
     let message = format!("the command's output is larger than a result may be: {most} bytes");
     failure("output_too_large", message)
 }
 
-/// The failure of a command whose end the system didn't tell.
+/// The failure of a command whose end the system couldn't report.
 pub(super) fn lost(error: &std::io::Error) -> FailError {
     failure("process_lost", error.to_string())
 }
 
-/// The failure that stands for a result the server wouldn't have: the attempt can't end with it.
+/// The failure that replaces a result that the server rejects.
 pub(super) fn refused(error: &ClientError) -> FailError {
     let code = match error.code() {
         Some("limit_exceeded") => "output_too_large",
@@ -43,7 +43,7 @@ pub(super) fn refused(error: &ClientError) -> FailError {
     failure(code, error.to_string())
 }
 
-/// One JSON value as it was written; any other text is a string; nothing is no result.
+/// The result from standard output: a single JSON value verbatim, any other text as a string, no output as no result.
 fn output(stdout: &[u8]) -> Result<Option<Verbatim>, FailError> {
     let text = String::from_utf8_lossy(stdout);
     let value = text.trim();
@@ -53,9 +53,9 @@ fn output(stdout: &[u8]) -> Result<Option<Verbatim>, FailError> {
     if let Some(json) = Json::parse(value) {
         return Ok(Some(json.into()));
     }
-    // As a shell's `$(…)`: the last line's end isn't part of what was said.
+    // As with a shell's `$(…)`, line ends at the end of the output aren't part of the text.
     let json = Json::string(text.trim_end_matches(['\r', '\n']));
-    // Quotes and escapes make it longer than it was.
+    // Quotes and escapes make the string longer than the text.
     if json.len() > Limits::default().payload_bytes { Err(too_large()) } else { Ok(Some(json.into())) }
 }
 
@@ -72,7 +72,7 @@ fn exit_failure(status: ExitStatus, stderr_tail: &str) -> FailError {
     failure(&code, message)
 }
 
-/// An error after which another attempt may help.
+/// An error that is retryable.
 fn failure(code: &str, message: String) -> FailError {
     FailError { code: FailureCode(code.to_owned()), message: Some(message), retryable: Some(true) }
 }

@@ -1,34 +1,34 @@
-//! How a worker is told to stop: politely at first, then for good.
+//! How a worker is asked to stop: first it finishes its tasks, then it ends them.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::show::say;
 
-/// How far stopping has come.
+/// The phase of stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Working,
-    /// Nothing new; what runs is finished.
+    /// No new tasks; running ones are finished.
     Finishing,
-    /// What runs is ended and given back.
+    /// Running tasks are ended and released.
     Aborting,
 }
 
-/// Tells whether and how to stop. Clones tell the same.
+/// Says whether and how to stop. Clones share the same state.
 #[derive(Clone, Debug)]
 pub(super) struct Stop(watch::Receiver<Phase>);
 
 impl Stop {
-    /// Listens for Ctrl-C and SIGTERM: the first is polite, the second isn't.
+    /// Listens for Ctrl-C and SIGTERM. The first signal starts `Finishing`, the second `Aborting`.
     pub(super) fn listen() -> std::io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let (sender, phase) = watch::channel(Phase::Working);
         tokio::spawn(async move {
             for (phase, word) in [
-                (Phase::Finishing, "finishing what is running, taking nothing new (again: end it at once)"),
-                (Phase::Aborting, "ending what is running"),
+                (Phase::Finishing, "finishing the running tasks, claiming no new ones (again: end them)"),
+                (Phase::Aborting, "ending the running tasks"),
             ] {
                 tokio::select! {
                     _ = interrupt.recv() => {}
@@ -37,28 +37,28 @@ impl Stop {
                 say(word);
                 sender.send_replace(phase);
             }
-            // Later signals change nothing; the channel lives as long as somebody listens.
+            // Later signals have no effect. The channel stays open until the last receiver is dropped.
             sender.closed().await;
         });
         Ok(Self(phase))
     }
 
-    /// Whether nothing new is to be taken.
+    /// Whether no new tasks are to be claimed.
     pub(super) fn is_finishing(&self) -> bool {
         *self.0.borrow() >= Phase::Finishing
     }
 
-    /// Whether what runs is to be ended.
+    /// Whether running tasks are to be ended.
     pub(super) fn is_aborting(&self) -> bool {
         *self.0.borrow() >= Phase::Aborting
     }
 
-    /// Waits until nothing new is to be taken.
+    /// Waits until no new tasks are to be claimed.
     pub(super) async fn finishing(&self) {
         self.reached(Phase::Finishing).await;
     }
 
-    /// Waits until what runs is to be ended.
+    /// Waits until running tasks are to be ended.
     pub(super) async fn aborting(&self) {
         self.reached(Phase::Aborting).await;
     }
@@ -66,7 +66,7 @@ impl Stop {
     async fn reached(&self, wanted: Phase) {
         let told = self.0.clone().wait_for(|phase| *phase >= wanted).await.is_ok();
         if !told {
-            // Nobody is left who could tell.
+            // The sender is gone: no signal can arrive any more.
             std::future::pending::<()>().await;
         }
     }

@@ -1,11 +1,11 @@
-//! What a worker has done, in numbers.
+//! What a worker has done, as counts.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How a task left this worker.
+/// How a task ended in this worker.
 #[derive(Debug)]
 pub(super) enum Ending {
     /// Its result is recorded.
@@ -14,13 +14,13 @@ pub(super) enum Ending {
     Failed,
     /// Its cancellation is recorded.
     Cancelled,
-    /// It was ended here because it was no longer ours, or too late.
+    /// The command was ended because the worker no longer had the lease, or because it was too late.
     Stopped,
-    /// What it came to was refused or couldn't be reported.
+    /// The server refused the report, or it couldn't be sent.
     Unrecorded,
-    /// Given back undone.
+    /// Released without a result.
     Released,
-    /// Given back because its command can't be started.
+    /// Released because the command can't be started.
     Unstartable(io::Error),
 }
 
@@ -37,12 +37,12 @@ impl Ending {
     }
 }
 
-/// Tasks by their ending.
+/// The number of tasks by ending.
 #[derive(Debug, Default)]
 pub(super) struct Tally(BTreeMap<&'static str, u64>);
 
 impl Tally {
-    /// Counts one.
+    /// Counts one task.
     pub(super) fn add(&mut self, ending: &Ending) {
         *self.0.entry(ending.name()).or_default() += 1;
     }
@@ -58,14 +58,14 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Heartbeats by their outcome (Z24).
+/// Heartbeats by outcome (Z24).
 #[derive(Debug, Default)]
 pub(super) struct Beats {
-    /// The lease was renewed.
+    /// The lease was extended.
     pub(super) renewed: AtomicU64,
-    /// The task was no longer ours.
+    /// The worker no longer had the lease.
     pub(super) refused: AtomicU64,
-    /// No answer, or none that said either.
+    /// No answer, or an unexpected one.
     pub(super) unanswered: AtomicU64,
 }
 

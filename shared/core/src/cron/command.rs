@@ -1,65 +1,65 @@
-//! What can be asked of a cron. Commands carry everything random or read from outside.
+//! The commands on a cron. A command contains all random values and all data from outside that its decision needs.
 
 use super::plan::Plan;
 use super::run::{IdTemplate, Occurrence, Target};
 use crate::id::{BlobId, CronId, Fingerprint, Incarnation};
 use crate::payload::Json;
 
-/// Something asked of a cron.
+/// A command on a cron.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Make it, unless it is there.
+    /// Create it, unless it exists.
     Create(Box<Definition>),
-    /// Make it, or make it what is asked for now.
+    /// Create it, or replace its definition.
     Replace(Box<Definition>),
-    /// Start nothing until it is resumed. What comes meanwhile is skipped.
+    /// Start nothing until it is resumed. Occurrences in between are skipped.
     Pause,
-    /// Go on with the next occurrence.
+    /// Continue with the next occurrence.
     Resume,
-    /// Start a run now, whatever the plan says.
+    /// Start a run now, outside of the plan.
     Trigger,
-    /// Forget it. Its runs are left alone.
+    /// Delete it. Its runs aren't changed.
     Delete,
-    /// See what has become due.
+    /// Handle whatever has become due.
     Due {
-        /// Which of its open runs have ended, as far as is known.
+        /// The open runs that are known to have ended.
         ended: Vec<Occurrence>,
     },
-    /// Runs that were to be started have been, or can't be.
+    /// Report the results of starting runs.
     Started {
-        /// What became of each.
+        /// The result for each run.
         results: Vec<(Occurrence, StartResult)>,
     },
 }
 
-/// What a cron is to be.
+/// The definition of a cron.
 #[derive(Clone, Debug)]
 pub struct Definition {
     pub id: CronId,
-    /// Random; of no account where it is there already.
+    /// Random. Not used if the cron exists already.
     pub incarnation: Incarnation,
-    /// What its runs are.
+    /// The kind of its runs.
     pub target: Target,
-    /// How their ids are made, if not as [`IdTemplate::of`] says.
+    /// The template of its runs' ids, if it isn't [`IdTemplate::of`].
     pub template: Option<IdTemplate>,
-    /// The request that starts one.
+    /// The request that starts a run.
     pub request: Json,
-    /// When, and how.
+    /// When it starts runs, and by which rules.
     pub plan: Plan,
-    /// Whether it begins paused; as it is, or not at all, when nothing is said.
+    /// Whether the cron is paused. If absent, an existing cron keeps its state and a new one is active.
     pub paused: Option<bool>,
     /// Digest of the request's content.
     pub fingerprint: Fingerprint,
-    /// Random key for a request that doesn't fit.
+    /// Random key for a request that doesn't fit into the record.
     pub blob_id: BlobId,
 }
 
-/// What became of a run that was to be started.
+/// The result of starting a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartResult {
-    /// It exists now, or did already.
+    /// The run exists now, or existed already.
     Started,
-    /// It never will: starting it was refused for good.
+    /// The start was refused permanently.
     Refused {
         /// The stable code of the refusal.
         code: &'static str,

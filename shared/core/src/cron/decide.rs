@@ -1,4 +1,4 @@
-//! The one entrance to every decision on a cron. It dispatches, and puts records into their places.
+//! The entry point of all decisions about crons. It dispatches, and sets the due slots of records.
 
 mod advance;
 mod define;
@@ -12,9 +12,9 @@ use crate::command::Context;
 use crate::decision::Write;
 use crate::error::Reject;
 
-/// Decides what a command does to a cron, or to the absence of one.
+/// Decides a command on a cron, or on an id without a cron.
 ///
-/// A record that was deleted may be given: its successor is written over it.
+/// `record` may be a deleted cron. A new cron with its id is then written over it.
 pub fn decide(record: Option<&Cron>, command: &Command, context: &Context<'_>) -> Decision {
     let live = record.filter(|record| !record.is_deleted());
     let known = |decide: &dyn Fn(&Cron) -> Decision| {
@@ -32,7 +32,7 @@ pub fn decide(record: Option<&Cron>, command: &Command, context: &Context<'_>) -
     }
 }
 
-/// The decision to write `after`, if it differs from what is there.
+/// The decision to write `after`, if it differs from the stored record.
 fn settle(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &Context<'_>) -> Decision {
     forget_old_runs(&mut after);
     let mut writes = due_slot::keep_request(&mut after, context.now);
@@ -48,7 +48,7 @@ fn settle(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &Contex
     Decision { writes, effects: timer.into_iter().collect(), ..Decision::of(after, Ok(reply)) }
 }
 
-/// Keeps the last of the runs that nobody follows.
+/// Keeps only the last of the runs that the cron no longer follows.
 fn forget_old_runs(after: &mut Cron) {
     let over = after.runs.iter().filter(|run| !run.state.is_live()).count();
     let mut surplus = over.saturating_sub(HISTORY);

@@ -1,24 +1,24 @@
-//! What a cron's commands are answered.
+//! The answers to the commands on a cron.
 
 use super::Cron;
 use super::run::Occurrence;
 
-/// All that follows from a command on a cron. Which runs are to be stopped and started after the commit stands in its
-/// record: see [`Cron::stopping_runs`] and [`Cron::starting_runs`].
+/// The decision of a command on a cron. The record lists the runs to stop and to start after the commit: see
+/// [`Cron::stopping_runs`] and [`Cron::starting_runs`].
 pub type Decision = crate::decision::Decision<Cron, Reply>;
 
 /// A successful answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The cron is there.
+    /// The cron exists.
     Made {
-        /// Whether it had been before.
+        /// Whether it had existed before.
         existed: bool,
     },
-    /// It is as asked for, or was looked at. Perhaps nothing had to be changed for that.
+    /// The cron has the requested state, or was read. The record may be unchanged.
     Done,
-    /// A run of its own is to be started.
+    /// This triggered run is to be started.
     Triggered(Occurrence),
-    /// Runs that are written down must be started before anything else: the command is to be repeated after that.
+    /// Runs in the state `Starting` must be started first. Repeat the command after that.
     StartFirst,
 }

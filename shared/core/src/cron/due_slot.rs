@@ -1,4 +1,4 @@
-//! When somebody has to look at a cron: at its next occurrence, and again and again at what it waits for.
+//! The due slots of crons: the next occurrence, and repeated checks of runs that a cron waits for.
 
 use super::Cron;
 use crate::decision::{Effect, Write};
@@ -10,18 +10,18 @@ use crate::payload::Payload;
 use crate::time::{Timestamp, earliest};
 use crate::timer::Timer;
 
-/// How long after it began to wait a cron looks for the first time whether it still has to.
+/// How long after the wait began a cron first checks whether a run has ended.
 const LOOK_FIRST: Millis = Millis::from_secs(5);
-/// As far apart as the looks get.
+/// The longest time between two checks.
 const LOOK_LAST: Millis = Millis::from_secs(300);
 
-/// How long the payload of a cron's request is kept, from when it was last seen to. So one that nothing points to
-/// any more goes by itself.
+/// How long the payload of a cron's request is kept after its last extension. If no record points to it any more, it
+/// then expires.
 pub(super) const KEPT_FOR: Millis = Millis::from_days(120);
-/// It is kept on once no more than this is left.
+/// The payload is extended when no more than this is left.
 const KEPT_LEAST: Millis = Millis::from_days(60);
 
-/// Has the payload of a request kept longer, if it is time.
+/// Extends the expiry of the request's payload, if it is time.
 pub(super) fn keep_request(after: &mut Cron, now: Timestamp) -> Vec<Write> {
     let is_due = keep_at(after).is_some_and(|at| at <= now);
     match &mut after.request {
@@ -33,13 +33,13 @@ pub(super) fn keep_request(after: &mut Cron, now: Timestamp) -> Vec<Write> {
     }
 }
 
-/// When it is.
+/// When the payload's expiry is to be extended.
 fn keep_at(after: &Cron) -> Option<Timestamp> {
     let request = after.request.blob().filter(|_| !after.is_deleted())?;
     Some(request.expires_at.minus(KEPT_LEAST))
 }
 
-/// The place of a record in the due index, and the timer to send if it is a new one that comes soon.
+/// The due slot of a record, and the timer to send if the slot is new and close.
 pub(super) fn settle(
     before: Option<&Cron>,
     after: &Cron,
@@ -48,7 +48,7 @@ pub(super) fn settle(
 ) -> (Option<Due>, Option<Effect>) {
     let current = before.and_then(|before| before.due);
     let Some(at) = look_at(after, now) else { return (None, None) };
-    // What is due already stays where it is: moving it would cost two index writes.
+    // A slot that is already due is kept, because a move would cost two index writes.
     if let Some(current) = current.filter(|current| current.at == at || (current.at <= now && at <= now)) {
         return (Some(current), None);
     }
@@ -60,21 +60,21 @@ pub(super) fn settle(
     (Some(Due { at, kind, shard }), soon.then_some(Effect::Timer(timer)))
 }
 
-/// When to look at it next.
+/// The instant of the next due slot.
 fn look_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
     if after.is_deleted() {
         return None;
     }
     if after.starting_runs().next().is_some() {
-        // At once: should whoever is about to start them be gone, the tick does it.
+        // At once: if the process that was to start them has stopped, the tick starts them.
         return Some(now);
     }
     earliest([after.next().map(|next| next.starts_at), look_again_at(after, now), keep_at(after)])
 }
 
-/// When to see whether what it waits for has ended. The longer it has been waiting, the longer it waits.
+/// When to check next whether the runs that it waits for have ended. The time between checks grows with the wait.
 fn look_again_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
-    // It stops others for the run that it has started last.
+    // It stops the other runs because of the run that it started last.
     let is_stopping = after.runs.iter().any(|run| run.state.stop().is_some());
     let last = after.runs.iter().filter(|run| run.state.is_live()).map(|run| run.occurrence.at).max();
     let since = after.waiting.map(|waiting| waiting.since).or(last.filter(|_| is_stopping))?;

@@ -1,8 +1,9 @@
-//! Cron expressions in a time zone: which instants they stand for, daylight saving time included.
+//! Cron expressions in a time zone, and the instants that they match, daylight saving time included.
 //!
-//! The search itself is the `croner` crate's, which follows Vixie's cron where clocks change: a fixed time that
-//! a change skips comes right after the gap, one that a change repeats comes once, and what recurs within the
-//! hour goes on through both. This module keeps instants strictly growing; what may be given is `grammar`'s.
+//! The search is in the `croner` crate. It follows Vixie's cron where clocks change: a fixed time that a change
+//! skips occurs right after the gap, a fixed time that a change repeats occurs once, and an expression that recurs
+//! within the hour continues through both. This module ensures that instants strictly increase; `grammar` defines
+//! valid expressions.
 
 mod grammar;
 
@@ -17,7 +18,7 @@ use crate::time::Timestamp;
 /// Longest expression, in bytes.
 pub const EXPRESSION_MAX: usize = 80;
 
-/// A cron expression and the time zone whose clocks it is read by.
+/// A cron expression, and the time zone whose local time it uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct CronExpression {
@@ -26,7 +27,7 @@ pub struct CronExpression {
     pattern: croner::Cron,
 }
 
-/// How it is stored.
+/// The stored form.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     #[serde(rename = "x")]
@@ -38,7 +39,7 @@ struct Stored {
 impl CronExpression {
     /// Reads an expression and the IANA name of a time zone. The error's path is `cron` or `time_zone`.
     ///
-    /// An expression that no date ever fits, such as the 30th of February, is refused as well.
+    /// It also refuses an expression that matches no date, such as the 30th of February.
     pub fn parse(expression: &str, time_zone: &str) -> Result<Self, PolicyError> {
         let expression = expression.trim();
         if expression.len() > EXPRESSION_MAX {
@@ -60,7 +61,7 @@ impl CronExpression {
         Ok(cron)
     }
 
-    /// The expression as it was written.
+    /// The expression as its caller wrote it.
     pub fn expression(&self) -> &str {
         &self.expression
     }
@@ -70,15 +71,15 @@ impl CronExpression {
         self.zone.name()
     }
 
-    /// The first instant after this one; `None` at the end of the calendar.
+    /// The first instant after `instant`; `None` at the end of the calendar.
     pub fn after(&self, instant: Timestamp) -> Option<Timestamp> {
-        // Cron knows no parts of a second.
+        // Cron has no fractions of a second.
         let from = self.local(instant.as_millis().div_euclid(1_000))?;
         let found = self.pattern.find_next_occurrence(&from, false).ok()?;
         Some(timestamp(&found)).filter(|found| *found > instant)
     }
 
-    /// The last instant that isn't after this one.
+    /// The last instant that isn't after `instant`.
     pub fn at_or_before(&self, instant: Timestamp) -> Option<Timestamp> {
         let from = self.local(instant.as_millis().div_euclid(1_000))?;
         let found = self.pattern.find_previous_occurrence(&from, true).ok()?;
@@ -94,7 +95,7 @@ fn timestamp(local: &DateTime<Zone>) -> Timestamp {
     Timestamp::from_millis(local.timestamp().saturating_mul(1_000))
 }
 
-/// What the parser has against an expression, as the end of a sentence.
+/// The parser's error, as the end of a sentence.
 fn reason(error: &croner::errors::CronError) -> String {
     let text = error.to_string();
     text.trim_end_matches('.').to_owned()

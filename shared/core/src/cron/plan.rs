@@ -1,6 +1,6 @@
-//! What a cron was asked for: when, and what is done where one occurrence meets another or comes too late.
+//! The plan of a cron: its instants, and the rules for occurrences that overlap or are too late.
 //!
-//! All of it is arithmetic on instants that are given.
+//! All of it is arithmetic on instants that are arguments.
 
 use std::num::NonZeroU32;
 
@@ -15,22 +15,22 @@ use crate::retry::spread;
 use crate::time::Timestamp;
 
 const SECOND: Millis = Millis::from_secs(1);
-/// Jitter never reaches the next occurrence, so that occurrences stay in their order.
+/// Jitter ends before the next occurrence, so that occurrences keep their order.
 const APART: Millis = Millis::new(1);
 
-/// When a cron starts its work, and how.
+/// When a cron starts runs, and by which rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// At which instants.
+    /// Its instants.
     #[serde(rename = "w")]
     pub when: When,
-    /// What to do while an earlier run is still open.
+    /// The rule for an occurrence while an earlier run is still open.
     #[serde(rename = "o", default, skip_serializing_if = "is_default")]
     pub overlap: Overlap,
-    /// What to do about occurrences that nobody saw in time.
+    /// The rule for occurrences that were missed.
     #[serde(rename = "m", default, skip_serializing_if = "is_default")]
     pub missed: Missed,
-    /// How much later than its instant an occurrence may start, spread evenly; zero for none.
+    /// The longest time by which jitter delays an occurrence, spread evenly; zero for none.
     #[serde(rename = "j", default, skip_serializing_if = "is_default")]
     pub jitter: Millis,
     /// How many planned occurrences are started in all.
@@ -38,13 +38,13 @@ pub struct Plan {
     pub max_runs: Option<NonZeroU32>,
 }
 
-/// At which instants a cron starts its work.
+/// The instants at which a cron starts runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum When {
-    /// At those that a cron expression stands for.
+    /// The instants that a cron expression matches.
     #[serde(rename = "c")]
     Cron(Box<CronExpression>),
-    /// Each this long after the one before, counted from when the cron was made.
+    /// Each this long after the previous one, counted from when the cron was created.
     #[serde(rename = "e")]
     Every(Interval),
 }
@@ -54,55 +54,55 @@ pub enum When {
 #[serde(try_from = "Millis", into = "Millis")]
 pub struct Interval(Millis);
 
-/// What becomes of an occurrence while an earlier run is still open.
+/// The rule for an occurrence while an earlier run is still open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Overlap {
     /// It is skipped.
     #[default]
     #[serde(rename = "s")]
     Skip,
-    /// It waits for the open run's end, unless another one waits already.
+    /// It waits for the end of the open run, unless another occurrence already waits.
     #[serde(rename = "b")]
     BufferOne,
-    /// It waits for the open run's end and for those that wait before it.
+    /// It waits for the end of the open run and of those that wait before it.
     #[serde(rename = "q")]
     BufferAll,
-    /// It starts beside it.
+    /// It starts in parallel.
     #[serde(rename = "a")]
     AllowAll,
-    /// The open run is asked to cancel; the occurrence starts once that has ended.
+    /// The open run is asked to cancel. The occurrence starts once that run has ended.
     #[serde(rename = "c")]
     CancelOther,
-    /// The open run is ended, and the occurrence starts.
+    /// The open run is terminated, and the occurrence starts.
     #[serde(rename = "t")]
     TerminateOther,
 }
 
-/// What becomes of occurrences that nobody saw in time, because everything stood still.
+/// The rule for occurrences that were missed because the system wasn't running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Missed {
     /// They are skipped.
     #[default]
     #[serde(rename = "s")]
     Skip,
-    /// The last of them is started late, in place of all.
+    /// The last of them is started late, instead of all of them.
     #[serde(rename = "o")]
     RunOnce,
 }
 
-/// An occurrence to come.
+/// The next occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Next {
-    /// Its instant, in whole seconds: what it is named after.
+    /// Its instant in whole seconds. The occurrence's name is derived from it.
     #[serde(rename = "a")]
     pub at: Timestamp,
-    /// When it starts: its instant and its share of the jitter.
+    /// When it starts: its instant plus its jitter.
     #[serde(rename = "f")]
     pub starts_at: Timestamp,
 }
 
 impl Interval {
-    /// Checks a length of time: whole seconds, at least one, at most a year.
+    /// Checks that the length is whole seconds, at least one, at most a year.
     pub fn new(span: Millis) -> Result<Self, PolicyError> {
         let whole = span.as_u64().is_multiple_of(SECOND.as_u64());
         if span < SECOND || span > SPAN_MAX || !whole {
@@ -112,7 +112,6 @@ impl Interval {
         Ok(Self(span))
     }
 
-    /// The length of time.
     pub const fn span(self) -> Millis {
         self.0
     }
@@ -133,7 +132,7 @@ impl From<Interval> for Millis {
 }
 
 impl When {
-    /// The first occurrence after an instant. Intervals are counted from `anchor`, where nothing occurs itself.
+    /// The first occurrence after `instant`. Intervals are counted from `anchor`, which isn't an occurrence itself.
     pub fn after(&self, instant: Timestamp, anchor: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Cron(cron) => cron.after(instant),
@@ -145,7 +144,7 @@ impl When {
         }
     }
 
-    /// The last occurrence that isn't after an instant.
+    /// The last occurrence that isn't after `instant`.
     pub fn at_or_before(&self, instant: Timestamp, anchor: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Cron(cron) => cron.at_or_before(instant),
@@ -158,20 +157,20 @@ impl When {
 }
 
 impl Plan {
-    /// The first occurrence after an instant, with the start that `seed` and its own instant give it.
+    /// The first occurrence after `instant`, with the jitter that depends on `seed` and its instant.
     pub fn next_after(&self, instant: Timestamp, anchor: Timestamp, seed: Incarnation) -> Option<Next> {
         let at = self.when.after(instant, anchor)?;
         Some(self.with_jitter(at, anchor, seed))
     }
 
-    /// The last occurrence that should have started by an instant.
+    /// The last occurrence whose start isn't after `instant`.
     pub fn started_by(&self, instant: Timestamp, anchor: Timestamp, seed: Incarnation) -> Option<Next> {
         let last = self.when.at_or_before(instant, anchor)?;
         let next = self.with_jitter(last, anchor, seed);
         if next.starts_at <= instant {
             return Some(next);
         }
-        // The one before can't have been put off beyond this one.
+        // Jitter can't have delayed the previous one beyond this one.
         let before = self.when.at_or_before(last.minus(APART), anchor)?;
         Some(self.with_jitter(before, anchor, seed))
     }
@@ -186,7 +185,7 @@ impl Plan {
         Next { at, starts_at: at.plus(spread(self.jitter.min(room), 1, bits)) }
     }
 
-    /// Holds what callers choose to its limits.
+    /// Checks the limits of the values that callers choose.
     pub fn check(&self) -> Result<(), PolicyError> {
         if self.jitter > SPAN_MAX {
             let expected = format!("a duration of at most {SPAN_MAX}");
@@ -197,7 +196,7 @@ impl Plan {
 }
 
 impl Overlap {
-    /// Every policy, in the order in which they are listed to people.
+    /// Every policy, in the order of lists for people.
     pub const ALL: [Self; 6] = [
         Self::Skip,
         Self::BufferOne,
@@ -219,14 +218,14 @@ impl Overlap {
         }
     }
 
-    /// The policy of this name.
+    /// The policy with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.as_str() == name)
     }
 }
 
 impl Missed {
-    /// Every policy, in the order in which they are listed to people.
+    /// Every policy, in the order of lists for people.
     pub const ALL: [Self; 2] = [Self::Skip, Self::RunOnce];
 
     /// The name that callers use.
@@ -237,7 +236,7 @@ impl Missed {
         }
     }
 
-    /// The policy of this name.
+    /// The policy with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.as_str() == name)
     }

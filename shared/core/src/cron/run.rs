@@ -1,4 +1,4 @@
-//! A cron's runs: what each is named, and where it stands.
+//! A cron's runs, their ids and their states.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,31 +6,30 @@ use crate::id::{CronId, ExecutionId, NameError, QueueName, TaskId, TaskKind, Wor
 use crate::policy::PolicyError;
 use crate::time::Timestamp;
 
-/// What an id's template must hold: the occurrence goes there.
+/// The text in a template that the occurrence's name replaces. Every template must contain it.
 pub const PLACEHOLDER: &str = "{occurrence}";
 /// Longest template, in bytes.
 pub const TEMPLATE_MAX: usize = 72;
-/// As long as an occurrence's name gets.
+/// An occurrence's name of the maximum length.
 const LONGEST_NAME: &str = "20260131T120000.250Z";
 
-/// Which run of a cron: its instant, and whether somebody asked for it.
+/// Identifies a run of a cron: its instant, and whether it was triggered by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Occurrence {
-    /// Its instant: of the plan, in whole seconds, or of the request.
+    /// The instant of the plan, in whole seconds, or the instant of the request.
     #[serde(rename = "a")]
     pub at: Timestamp,
-    /// Whether it was triggered, out of plan.
+    /// Whether a request triggered it, outside of the plan.
     #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
     pub manual: bool,
 }
 
 impl Occurrence {
-    /// A planned one.
     pub const fn planned(at: Timestamp) -> Self {
         Self { at, manual: false }
     }
 
-    /// Its name, unique within the cron: `20260131T120000Z` as planned, `20260131T120000.250Z` by request.
+    /// Its name, unique within the cron: `20260131T120000Z` if planned, `20260131T120000.250Z` if triggered.
     pub fn name(&self) -> String {
         let mut text = self.at.to_rfc3339();
         text.retain(|c| !matches!(c, '-' | ':'));
@@ -38,7 +37,7 @@ impl Occurrence {
     }
 }
 
-/// What each occurrence starts; the request itself lies beside it as JSON.
+/// What each occurrence starts. The request itself is a separate JSON payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     #[serde(rename = "t")]
@@ -50,26 +49,25 @@ pub enum Target {
     },
     #[serde(rename = "e")]
     Execution {
-        /// Of which workflow.
         #[serde(rename = "w")]
         workflow: WorkflowName,
     },
 }
 
-/// How the ids of a cron's runs are made: a text with `{occurrence}` in it.
+/// The template of the ids of a cron's runs: a text with `{occurrence}` in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct IdTemplate(String);
 
 impl IdTemplate {
-    /// Reads a template for runs of this sort. Whatever the occurrence, the id must be one.
+    /// Reads a template for runs of this kind. The result must be a valid id for every occurrence.
     pub fn parse(text: &str, target: &Target) -> Result<Self, PolicyError> {
         if !text.contains(PLACEHOLDER) {
-            let expected = format!("an id with {PLACEHOLDER} in it, so that every run has its own");
+            let expected = format!("an id that contains {PLACEHOLDER}, so that every run has its own id");
             return Err(PolicyError::new("id", expected, text));
         }
         if text.len() > TEMPLATE_MAX {
-            let expected = format!("a template of ids of at most {TEMPLATE_MAX} bytes");
+            let expected = format!("a template of at most {TEMPLATE_MAX} bytes");
             return Err(PolicyError::new("id", expected, text));
         }
         let template = Self(text.to_owned());
@@ -77,7 +75,7 @@ impl IdTemplate {
         Ok(template)
     }
 
-    /// The template of a cron that has none of its own: its id, a hyphen, the occurrence.
+    /// The template of a cron without one: its id, a hyphen, the occurrence.
     pub fn of(cron: &CronId) -> Self {
         Self(format!("{cron}-{PLACEHOLDER}"))
     }
@@ -91,7 +89,7 @@ impl IdTemplate {
         self.0.replace(PLACEHOLDER, &occurrence.name())
     }
 
-    /// Whether the longest id that can come of it is one.
+    /// Checks that the longest id made from it is valid.
     pub fn check(&self, target: &Target) -> Result<(), PolicyError> {
         let longest = self.0.replace(PLACEHOLDER, LONGEST_NAME);
         let checked = match target {
@@ -99,36 +97,35 @@ impl IdTemplate {
             Target::Execution { .. } => ExecutionId::parse(longest).map(|_| ()),
         };
         let refuse = |error: NameError| {
-            let of = format!("a template of ids, which with {} for the occurrence", LONGEST_NAME.len());
+            let of = format!("a template whose ids with an occurrence of {}", LONGEST_NAME.len());
             PolicyError::new("id", format!("{of} characters {error}"), &self.0)
         };
         checked.map_err(refuse)
     }
 }
 
-/// A run that is remembered.
+/// A run in a cron's record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     #[serde(flatten)]
     pub occurrence: Occurrence,
-    /// Where it stands.
     #[serde(rename = "s")]
     pub state: RunState,
 }
 
-/// Where a run stands, as far as its cron follows it.
+/// The state of a run, as far as its cron follows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunState {
-    /// To be started: written before it is, and so until that is known to have happened.
+    /// To be started. Written before the start, and kept until the start is known to have happened.
     #[serde(rename = "s")]
     Starting,
     /// Started, and not known to have ended.
     #[serde(rename = "o")]
     Open,
-    /// The same, and it is being stopped for one that comes after it.
+    /// As `Open`, but being stopped because of a later run.
     #[serde(rename = "x")]
     Stopping(Stop),
-    /// Started. Whether it has ended makes no difference any more.
+    /// Started. The cron no longer checks whether it has ended.
     #[serde(rename = "d")]
     Done,
     /// Never started.
@@ -139,13 +136,13 @@ pub enum RunState {
     Refused(String),
 }
 
-/// How a run is stopped for another.
+/// How a run is stopped because of a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
     /// It is asked to cancel.
     #[serde(rename = "c")]
     Cancel,
-    /// It is ended.
+    /// It is terminated.
     #[serde(rename = "t")]
     Terminate,
 }
@@ -156,10 +153,10 @@ pub enum Skip {
     /// An earlier run was open.
     #[serde(rename = "o")]
     Overlap,
-    /// Nobody saw it in time; others before it may have been missed with it.
+    /// It was found too late. Other occurrences before it may have been missed with it.
     #[serde(rename = "m")]
     Missed,
-    /// As many wait already as may.
+    /// The maximum number of occurrences waits already.
     #[serde(rename = "f")]
     Full,
     /// It waited when the cron was paused or changed.
@@ -176,7 +173,7 @@ impl RunState {
         }
     }
 
-    /// Whether it was started and its end is waited for.
+    /// Whether it was started and the cron waits for its end.
     pub const fn is_open(&self) -> bool {
         match self {
             Self::Open | Self::Stopping(_) => true,
@@ -184,7 +181,7 @@ impl RunState {
         }
     }
 
-    /// How it is being stopped.
+    /// How it is being stopped, if it is.
     pub const fn stop(&self) -> Option<Stop> {
         match self {
             Self::Stopping(stop) => Some(*stop),
@@ -194,7 +191,7 @@ impl RunState {
 }
 
 impl Skip {
-    /// The name that answers use.
+    /// The name in answers.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Overlap => "overlap",

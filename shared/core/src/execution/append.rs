@@ -1,4 +1,4 @@
-//! What a decision adds to a journal: counted against the limits, and moved into segments where the record is full.
+//! Adds entries to a journal: checks the limits, and moves entries into segments when the record is full.
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -6,10 +6,10 @@ use crate::execution::Execution;
 use crate::execution::journal::{Entry, Happened, SEGMENT_BYTES, Sealed, Segment, SegmentKey};
 use crate::limits;
 
-/// What a note says of a turn whose worker was lost, or let the time of an attempt pass.
+/// The kind of the note about a turn whose worker was lost, or didn't report the timeout of an attempt.
 pub(super) const TURN_LOST: &str = "turn_lost";
 
-/// Adds entries, within the limits. Their caller has to do with fewer, or to end the run.
+/// Adds entries within the limits. If this fails, the caller must send fewer, or end the run.
 pub(super) fn record(
     execution: &mut Execution,
     entries: &[Entry],
@@ -31,7 +31,7 @@ pub(super) fn record(
     Ok(())
 }
 
-/// Adds entries whatever the limits say: what ends something must always have room.
+/// Adds entries without checking the limits: what ends a run must always be recorded.
 pub(super) fn append(execution: &mut Execution, entries: &[Entry]) {
     for entry in entries {
         execution.open_steps = execution.open_steps.saturating_add_signed(opens(entry));
@@ -40,20 +40,20 @@ pub(super) fn append(execution: &mut Execution, entries: &[Entry]) {
     execution.journal.extend_from_slice(entries);
 }
 
-/// Adds something that only the timeline shows.
+/// Adds a note, which only the timeline shows.
 pub(super) fn note(execution: &mut Execution, kind: &str, context: &Context<'_>) {
     let what = Happened::Note { kind: kind.to_owned(), name: None };
     execution.journal.push(Entry { at: context.now, what });
 }
 
-/// How many entries the run's journal has.
+/// How many entries the run's journal has, those in segments included.
 pub(super) fn count(execution: &Execution) -> usize {
     let sealed = execution.sealed.map_or(0, |sealed| sealed.entries);
     usize::try_from(sealed).unwrap_or(usize::MAX).saturating_add(execution.journal.len())
 }
 
-/// By how many an entry changes the number of open remote steps and children. The end of an inline step names its
-/// attempts, that of a remote one doesn't: its task knows them.
+/// How an entry changes the number of open remote steps and children. The end of an inline step has its number of
+/// attempts. The end of a remote step has none, because its task counts them.
 const fn opens(entry: &Entry) -> i32 {
     match &entry.what {
         Happened::Remote { .. } | Happened::Child { .. } => 1,
@@ -72,7 +72,7 @@ const fn opens(entry: &Entry) -> i32 {
     }
 }
 
-/// By how many an entry changes the number of events that nobody has taken.
+/// How an entry changes the number of pending events.
 fn waits(entry: &Entry) -> i32 {
     match &entry.what {
         Happened::Event { .. } => 1,
@@ -92,8 +92,8 @@ fn waits(entry: &Entry) -> i32 {
     }
 }
 
-/// Moves all entries that the record holds into segments. Until the record that names them is written, nobody takes
-/// them for a part of the journal.
+/// Moves all entries of the record into segments. No reader takes these segments for part of the journal until the
+/// record that points to them is written.
 pub(super) fn seal(execution: &mut Execution, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
     let mut segments = Vec::new();
     for entries in segments_of(std::mem::take(&mut execution.journal)) {
@@ -114,12 +114,12 @@ pub(super) fn seal(execution: &mut Execution, context: &Context<'_>) -> Vec<(Seg
     segments
 }
 
-/// Entries in parts that an item can hold.
+/// Splits entries into groups that each fit into an item.
 fn segments_of(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
     let mut parts: Vec<Vec<Entry>> = Vec::new();
     let mut room = 0;
     for entry in entries {
-        // An entry always serialises: its maps have string keys.
+        // Serialising an entry can't fail: its maps have string keys.
         let bytes = serde_json::to_vec(&entry).map_or(0, |json| json.len() + 1);
         match parts.last_mut() {
             Some(part) if bytes <= room => part.push(entry),

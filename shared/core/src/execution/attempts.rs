@@ -1,7 +1,6 @@
-//! Attempts of inline steps that were written down before they run, with the instants by which they must be over.
+//! Attempts of inline steps that were recorded before they ran, with their timeouts.
 //!
-//! The journal has them too, but its part that does may be sealed, and what watches over them sees the control
-//! record alone.
+//! The journal has them too, but those entries may be in a segment, and the tick reads only the control record.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,45 +11,46 @@ use crate::execution::{Execution, ExecutionState, Turn};
 use crate::id::StepName;
 use crate::time::Timestamp;
 
-/// How long after an attempt's time is over its worker still has the first word: if it lives, it says so itself.
+/// How long the tick and the timers wait after an attempt's timeout, so that a live worker can record it first.
 pub const GRACE: Millis = Millis::from_secs(1);
-/// Most attempts that the record keeps, those whose time is over first. A worker that has more of them under way says
-/// all of them with each of its writes, so that the next one takes the place of one that has ended.
+/// Maximum number of attempts in the record: those with the earliest timeouts. A worker with more attempts in progress
+/// sends all of them with each of its writes, so that the next one takes the place of one that has ended.
 const KEPT: usize = 4;
 
-/// An attempt that is under way.
+/// An attempt in progress that has a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnderWay {
-    /// A digest of the step's name. Of two steps with the same one, one is found later.
+    /// A digest of the step's name. If two steps have the same digest, the record may lose one of them, whose timeout
+    /// is then found later.
     #[serde(rename = "s")]
     step: u32,
-    /// When its time is over.
+    /// When it times out.
     #[serde(rename = "u")]
     timeout_at: Timestamp,
 }
 
 impl UnderWay {
-    /// A step's attempt whose time is over then.
+    /// A step's attempt that times out then.
     pub fn of(step: &StepName, timeout_at: Timestamp) -> Self {
         Self { step: digest(step), timeout_at }
     }
 }
 
-/// Keeps all attempts that a turn says are under way.
+/// Replaces the record's list by the attempts that a turn reports as in progress.
 pub(super) fn list(execution: &mut Execution, under_way: &[UnderWay]) {
     let ExecutionState::Running(turn) = &mut execution.state else { return };
     turn.under_way = under_way.to_vec();
     keep_earliest(turn);
 }
 
-/// Keeps what a turn has brought of attempts: begun with a time limit, or over.
+/// Updates the list from a turn's entries: attempts that started with a timeout, or ended.
 pub(super) fn note(execution: &mut Execution, brought: &[Entry]) {
     let ExecutionState::Running(turn) = &mut execution.state else { return };
     for entry in brought {
         match &entry.what {
             Happened::Attempt { name, error, next_at, .. } => {
                 forget(turn, name);
-                // After a failure, that instant is the next one's beginning.
+                // After a failure, that instant is the start of the next attempt.
                 let timeout_at = next_at.filter(|_| error.is_none());
                 turn.under_way.extend(timeout_at.map(|timeout_at| UnderWay::of(name, timeout_at)));
             }
@@ -76,21 +76,21 @@ fn keep_earliest(turn: &mut Turn) {
     turn.under_way.truncate(KEPT);
 }
 
-/// Makes room in a record that has none: the first attempt is worth the most.
+/// Makes space in a record that has none. The attempt with the earliest timeout is kept.
 pub(super) fn keep_first(execution: &mut Execution) {
     if let ExecutionState::Running(turn) = &mut execution.state {
         turn.under_way.truncate(1);
     }
 }
 
-/// When somebody else has to see that the time of an attempt is over.
+/// When the tick must record that an attempt has timed out.
 pub(super) fn over_at(execution: &Execution) -> Option<Timestamp> {
     let first = execution.turn()?.under_way.iter().map(|attempt| attempt.timeout_at).min()?;
     Some(first.plus(GRACE))
 }
 
-/// Whether a turn has an attempt whose time is over and whose worker hasn't said so: it counts as lost, however long
-/// its lease. The next turn writes down what became of the step.
+/// Whether an attempt of the turn has timed out and its worker hasn't recorded that. Then the turn counts as lost,
+/// however long its lease. The next turn records the outcome of the attempt.
 pub(super) fn is_overdue(execution: &Execution, now: Timestamp) -> bool {
     over_at(execution).is_some_and(|at| at <= now)
 }
@@ -101,6 +101,6 @@ fn forget(turn: &mut Turn, name: &StepName) {
 }
 
 fn digest(name: &StepName) -> u32 {
-    // The lower half of it is as good as any.
+    // Any half of the digest would do.
     u32::try_from(fnv1a(name.as_str()) & u64::from(u32::MAX)).unwrap_or(0)
 }

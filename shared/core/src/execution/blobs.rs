@@ -1,4 +1,4 @@
-//! The items of their own that a record points to: how long each is kept.
+//! The blobs that a record points to, and their expiry.
 
 use crate::decision::Write;
 use crate::execution::journal::{Entry, Happened, StepOutcome};
@@ -6,14 +6,14 @@ use crate::execution::{Execution, ExecutionOutcome, ExecutionState};
 use crate::payload::{BlobRef, Payload};
 use crate::time::Timestamp;
 
-/// Every item that the record points to: its input and details, its result, and what its entries hold.
+/// Every blob that the record points to: in its input, details, result and journal entries.
 pub(super) fn blobs(execution: &Execution) -> impl Iterator<Item = &BlobRef> {
     let own = [execution.input.as_ref(), execution.details.as_ref(), execution.output()];
     let entries = execution.journal.iter().filter_map(Entry::payload);
     own.into_iter().flatten().chain(entries).filter_map(Payload::blob)
 }
 
-/// Has the record say that all of them are kept at least until then, and gives the writes that make it so.
+/// Extends the expiry of all blobs in the record to at least this instant. Returns the writes that extend the items.
 pub(super) fn keep_until(execution: &mut Execution, expires_at: Timestamp) -> Vec<Write> {
     let output = match &mut execution.state {
         ExecutionState::Closing(closed) | ExecutionState::Ended(closed) => match &mut closed.outcome {
@@ -39,7 +39,7 @@ pub(super) fn keep_until(execution: &mut Execution, expires_at: Timestamp) -> Ve
         .collect()
 }
 
-/// The payload that an entry holds, as [`Entry::payload`].
+/// The payload of an entry, as [`Entry::payload`].
 pub(super) const fn payload_mut(entry: &mut Entry) -> Option<&mut Payload> {
     match &mut entry.what {
         Happened::Step { outcome, .. } => match outcome {

@@ -1,4 +1,4 @@
-//! The end of a run: whatever brings it, it comes to this.
+//! The end of a run, whatever its cause.
 
 use crate::command::Context;
 use crate::duration::Millis;
@@ -8,7 +8,7 @@ use crate::execution::{
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::time::Timestamp;
 
-/// Ends the run if a deadline has passed. Returns the changed record, or `None` if there was nothing to end.
+/// Ends the run if a deadline has passed. Returns the changed record, or `None` if no deadline has passed.
 pub(super) fn expire(execution: &Execution, context: &Context<'_>) -> Option<Execution> {
     if execution.closed().is_some() {
         return None;
@@ -23,15 +23,15 @@ pub(super) fn expire(execution: &Execution, context: &Context<'_>) -> Option<Exe
     Some(after)
 }
 
-/// The deadline that has passed; of two, the execution's counts.
+/// The deadline that has passed. If both have, the execution's counts.
 pub(super) fn passed(execution: &Execution, now: Timestamp) -> Option<DeadlineKind> {
     [(DeadlineKind::Execution, execution.deadline_at), (DeadlineKind::Run, execution.run_deadline_at)]
         .into_iter()
         .find_map(|(kind, at)| at.is_some_and(|at| at <= now).then_some(kind))
 }
 
-/// Ends the execution with this outcome. A failure goes to the code that deals with failures first, if there is some
-/// and it isn't that which has come to its end.
+/// Ends the execution with this outcome. A failure first goes to the workflow's `on_failure` code, if there is some and
+/// it isn't this code that ends here.
 pub(super) fn conclude(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context<'_>) {
     let is_failure = match &outcome {
         ExecutionOutcome::Failed { .. } | ExecutionOutcome::TimedOut { .. } => true,
@@ -39,28 +39,27 @@ pub(super) fn conclude(execution: &mut Execution, outcome: ExecutionOutcome, con
     };
     match (execution.failing.take(), execution.on_failure) {
         (None, Some(budget)) if is_failure => deal_with(execution, outcome, budget, context),
-        // What it was to deal with stands, whatever else has gone wrong.
+        // The original failure stays the outcome, whatever else has failed since.
         (Some(failing), _) if is_failure => close(execution, failing.outcome, context),
         (_, _) => close(execution, outcome, context),
     }
 }
 
-/// Lets the workflow's own code deal with a failure. It begins afresh: what was asked of the code before, and how
-/// often that had come to nothing, is over.
+/// Makes a turn of the `on_failure` code pending. Requests to cancel and idle turns before it don't count for it.
 fn deal_with(execution: &mut Execution, outcome: ExecutionOutcome, budget: Millis, context: &Context<'_>) {
     execution.failing = Some(Failing { outcome, deadline_at: context.now.plus(budget) });
     execution.cancel_requested = false;
     await_turn(execution, context.now, context.now);
 }
 
-/// Makes the execution wait for a worker, who may begin from that instant on.
+/// Makes the next turn pending from that instant on, and resets `idle_turns` and `stuck`.
 pub(super) fn await_turn(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
     execution.idle_turns = 0;
     execution.stuck = None;
     give_back(execution, available_at, now);
 }
 
-/// The same for a turn that was given back: what is known of those before it stays.
+/// The same after a turn that was released or lost: `idle_turns` and `stuck` keep their values.
 pub(super) fn give_back(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
     execution.hinted_at = None;
     execution.parked = false;
@@ -69,8 +68,8 @@ pub(super) fn give_back(execution: &mut Execution, available_at: Timestamp, now:
     execution.state = ExecutionState::Pending(Ready { available_at, hint_later });
 }
 
-/// How many turns in a row have come to nothing, without one that was lost together with others: of several pieces of
-/// work in one process nobody knows which was the cause.
+/// How many turns in a row recorded nothing. A lost turn doesn't count if its process had other work in progress: then
+/// it is unknown which piece of work was the cause.
 pub(super) fn idle_turns(execution: &Execution) -> u32 {
     let is_shared_loss = execution.turn().is_some_and(|turn| turn.shared);
     execution.idle_turns.saturating_sub(u32::from(is_shared_loss))
@@ -86,14 +85,14 @@ fn close(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context
     execution.state = ExecutionState::Ended(Closed { outcome, ended_at: context.now, expires_at });
 }
 
-/// Whether something is left to be done once the outcome is settled: steps and children to be ended, a parent to be
-/// told. Parts have time enough, mostly.
+/// Whether work is left after the outcome is final: to end steps and children, to notify a parent, or to extend the
+/// expiry of items, which is rarely necessary.
 pub(super) fn leaves_something(execution: &Execution) -> bool {
     execution.open_steps > 0 || execution.parent.is_some() || retention::ends_too_early(execution)
 }
 
-/// When the lease of a turn that is taken or renewed now ends: never after a deadline, so that its message comes
-/// back in time to have that seen.
+/// When a lease ends that is granted or extended now. It never ends after a deadline, so that its message is received
+/// again in time for the deadline to be recorded.
 pub(super) fn lease_end(execution: &Execution, length: Millis, now: Timestamp) -> Timestamp {
     let full = now.plus(length);
     due::deadline_at(execution).map_or(full, |at| at.min(full))

@@ -1,4 +1,4 @@
-//! What can be asked of an execution. Commands carry everything random or read from outside.
+//! The commands on an execution. A command carries every random value and every value read from outside.
 
 use crate::command::Isolation;
 use crate::duration::Millis;
@@ -15,79 +15,80 @@ use crate::queue::QueueView;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 
-/// Why a worker gives its turn back undone.
+/// Why a worker releases a turn that it hasn't finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undone {
-    /// The code can't go on: it needs more time than a worker has, or brought something that can't be written. Often
-    /// enough in a row, that is poison.
+    /// The code can't continue: it needs more time than a worker has, or it produced a value that can't be stored. If
+    /// this happens too many times in a row, the execution counts as poisoned.
     ByCode,
-    /// The code panicked: this is shown. Often enough in a row, that is poison as well.
+    /// The code panicked with this failure, which operators can see. If this happens too many times in a row, the
+    /// execution counts as poisoned.
     Panicked(Failure),
-    /// The worker can't go on, or a service that it needs doesn't answer: that says nothing about the execution.
+    /// The worker can't continue, or a service that it needs doesn't respond. That doesn't count against the execution.
     ByWorker,
-    /// No worker of this sort can go on.
+    /// No worker with the same code can continue it.
     Stuck(Stuck),
 }
 
-/// Something asked of an execution.
+/// A command on an execution.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Make it.
+    /// Create it.
     Start(Box<Start>),
-    /// Take its next turn.
+    /// Start its next turn.
     StartTurn(StartTurn),
-    /// Write down what a turn has brought so far; the turn goes on.
+    /// Record the journal entries of a turn so far. The turn continues.
     Record(Record),
-    /// End the turn: nothing can be done until something happens.
+    /// End the turn: the code can't continue until something happens.
     Suspend(Suspend),
-    /// End the turn, and the run or the execution with it.
+    /// End the turn, and with it the run or the execution.
     Close(Close),
-    /// Say that the turn's worker is alive.
+    /// Extend the lease of a turn, because its worker is alive.
     Heartbeat {
-        /// The fence of the turn.
+        /// The lease of the turn.
         lease: LeaseId,
     },
-    /// Give the turn back undone: another worker goes on, from `after` now.
+    /// Release the turn before it is finished. Another worker may continue after a delay.
     Release {
-        /// The fence of the turn.
+        /// The lease of the turn.
         lease: LeaseId,
-        /// How long nobody shall try.
+        /// The delay before another worker may start a turn.
         after: Millis,
         undone: Undone,
     },
     SendEvent(SendEvent),
-    /// Clear the waiting events of a name.
+    /// Clear the pending events of a name.
     ClearEvents {
         name: EventName,
-        /// How many there are, by the whole journal.
+        /// How many there are, counted in the whole journal.
         count: u32,
-        /// The version of the record that this was counted in: with another one nothing is done, and the answer is
-        /// that none were thrown away.
+        /// The version of the record in which they were counted. If the record has another version, nothing is written,
+        /// and the reply says that 0 events were cleared.
         seen_version: u64,
     },
-    /// Ask it to end: its code stops at its next step. At once where no turn is under way.
+    /// Ask it to end: its code stops at its next step. If no turn is in progress, it ends at once.
     Cancel,
     /// End it at once, whatever its code is doing.
     Terminate,
-    /// Begin nothing new.
+    /// Start no further turns.
     Pause,
-    /// Go on.
+    /// Allow turns again after a pause, or after the execution was stuck.
     Resume,
-    /// Begin a new run with the same input and fresh deadlines, after it ended.
+    /// Start a new run with the same input and new deadlines, after the execution has ended.
     Restart(Rerun),
-    /// Have a failed step run again in the same run, after the execution failed by it.
+    /// Run a failed step again in the same run, after the execution failed because of it.
     RetryStep {
         name: StepName,
     },
-    /// What it left open at this end has been ended: it is closed for good.
+    /// Close it for good: the steps and children that it left open at this end have been ended.
     Finish(End),
-    /// Take note of how far somebody has come with what is more than one call can do.
+    /// Record the progress of work that takes more than one call.
     NoteProgress(NoteProgress),
-    /// Send its hint again, if it is parked: its queue was resumed.
+    /// Send its hint again if it is parked: its queue was resumed.
     Unpark,
-    /// See what has become due: the tick's look.
+    /// Handle everything that is due, as the tick does.
     Due(QueueView),
-    /// See what has become due: a timer's look, sent for this place in the due index.
+    /// Handle everything that is due, as a timer does that was sent for this due slot.
     Timer {
         /// See [`crate::timer::Timer::due_at`].
         due_at: Timestamp,
@@ -106,11 +107,11 @@ pub struct Start {
     /// Labels and memo, see [`crate::execution::Execution::details`].
     pub details: Option<Json>,
     pub timeouts: ExecutionTimeouts,
-    /// How long the code that runs after a failure has, where the caller knows that there is one.
+    /// How long the `on_failure` code may take, if the caller knows that the workflow has such code.
     pub on_failure: Option<Millis>,
-    /// Not before this long.
+    /// How long after the call the first turn may start.
     pub delay: Millis,
-    /// Whom it tells of its end.
+    /// The parent that is notified of its end.
     pub parent: Option<Parent>,
     /// The trace that it belongs to.
     pub trace: Option<TraceContext>,
@@ -118,76 +119,76 @@ pub struct Start {
     pub policy: StartPolicy,
     /// Digest of the request's content.
     pub fingerprint: Fingerprint,
-    /// Random keys for payloads that don't fit: the input's, then the details'.
+    /// Random keys for payloads that don't fit into the record: first the input's, then the details'.
     pub blob_ids: [BlobId; 2],
 }
 
 /// What happens to a start whose id is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StartPolicy {
-    /// The existing execution is the answer, whatever was asked for.
+    /// The reply names the existing execution, even if its request had other content.
     #[default]
     UseExisting,
-    /// It is refused, except to the call that made it.
+    /// The start is refused, except for the call that created the execution.
     Reject,
 }
 
 /// A request for a turn.
 #[derive(Clone, Debug)]
 pub struct StartTurn {
-    /// Random: the fence of the turn to come.
+    /// Random: the lease of the new turn.
     pub lease: LeaseId,
     pub worker: Option<WorkerName>,
-    /// For how long without a renewal.
+    /// How long the lease lasts without a heartbeat.
     pub length: Millis,
-    /// The incarnation that the hint which led to it was of.
+    /// The incarnation in the hint that led to this request.
     pub incarnation: Option<Incarnation>,
-    /// What else the taking process has under way.
+    /// Whether the worker's process has other work in progress.
     pub company: Isolation,
-    /// Whether its queue is paused: then no turn begins, and the execution is parked.
+    /// Whether its queue is paused. Then no turn starts, and the execution is parked.
     pub paused: bool,
-    /// What the workflow's code says, where the taking process has it.
+    /// What the workflow's code defines, if the worker has the code.
     pub terms: CodeTerms,
 }
 
-/// What a workflow's code says of its executions. Where the start said nothing, that counts from the first turn that
-/// is taken by a process with the code; what is a matter of time counts from the start all the same.
+/// What a workflow's code defines for its executions. It applies where the start request said nothing, from the first
+/// turn of a worker that has the code. Timeouts count from the start of the execution even then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodeTerms {
     /// How long an execution and each of its runs may take.
     pub timeouts: ExecutionTimeouts,
-    /// How long the code that runs after a failure has, if there is some.
+    /// How long the `on_failure` code may take, if the workflow has such code.
     pub on_failure: Option<Millis>,
 }
 
-/// What a turn has brought.
+/// The journal entries of a turn since its last write.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// The fence of the turn.
+    /// The lease of the turn.
     pub lease: LeaseId,
-    /// What happened, oldest first. Payloads that are too large for the record are pointers already.
+    /// Oldest first. Payloads that are too large for the record are already blobs.
     pub entries: Vec<Entry>,
-    /// How long the code that runs after a failure has, said with the first record of a run.
+    /// How long the `on_failure` code may take. Sent with the first record of a run.
     pub on_failure: Option<Millis>,
-    /// All attempts that are under way and have a time of their own, those that these entries begin included. Absent
-    /// from whoever doesn't know: then it is what the entries say of those that the record has.
+    /// All attempts in progress that have a timeout, including those that these entries start. `None` if the caller
+    /// doesn't know them: then the entries update the record's own list.
     pub under_way: Option<Vec<UnderWay>>,
 }
 
-/// The end of a turn that can't go on.
+/// The end of a turn that can't continue yet.
 #[derive(Clone, Debug)]
 pub struct Suspend {
-    /// The fence of the turn.
+    /// The lease of the turn.
     pub lease: LeaseId,
-    /// What happened since the last record.
+    /// Journal entries since the last record.
     pub entries: Vec<Entry>,
-    /// The version of the record that the turn last saw: if others have written since, the turn goes on.
+    /// The version of the record that the turn last saw. If the record has another version, the turn continues.
     pub seen_version: u64,
-    /// The wakes it last saw: likewise.
+    /// The wakes that the turn last saw. If the record has another count, the turn continues.
     pub seen_wakes: u64,
-    /// When it can go on by itself.
+    /// When the execution can continue by itself.
     pub until: Option<Timestamp>,
-    /// Whether remote steps or children are waited for.
+    /// Whether the code waits for remote steps or children.
     pub awaits_others: bool,
     /// See [`Record::on_failure`].
     pub on_failure: Option<Millis>,
@@ -196,9 +197,9 @@ pub struct Suspend {
 /// The end of a run.
 #[derive(Clone, Debug)]
 pub struct Close {
-    /// The fence of the turn.
+    /// The lease of the turn.
     pub lease: LeaseId,
-    /// What happened since the last record.
+    /// Journal entries since the last record.
     pub entries: Vec<Entry>,
     pub ending: Ending,
     /// See [`Record::on_failure`].
@@ -207,13 +208,13 @@ pub struct Close {
 
 #[derive(Clone, Debug)]
 pub enum Ending {
-    /// And the execution with it. A failure is dealt with first by the code there is for it, if there is some and
-    /// it isn't that which ends here.
+    /// The execution ends with the run. A failure first goes to the `on_failure` code, if the workflow has it and it
+    /// isn't this code that ends here.
     Outcome(ExecutionOutcome),
-    /// The execution goes on in a fresh run.
+    /// The execution continues in a new run.
     ContinueAsNew {
         input: Option<Payload>,
-        /// Events of this run that nobody has taken, all of them, oldest first: they wait in the next one.
+        /// All events of this run that no wait has taken, oldest first. They are pending in the next run.
         events: Vec<Entry>,
     },
 }
@@ -222,18 +223,18 @@ pub enum Ending {
 pub struct SendEvent {
     pub name: EventName,
     pub id: Option<EventId>,
-    /// What comes with it; a pointer where it is too large for the record.
+    /// A blob if it is too large for the record.
     pub payload: Option<Payload>,
-    /// Whether an event with this id is in the sealed part of the journal.
+    /// Whether a segment of the journal has an event with this id.
     pub known: bool,
-    /// How many segments that part had when it was looked at. With another number of them nothing is done, and the
-    /// answer is that nothing changed: it has to be looked at again.
+    /// How many segments the caller has searched for the id. If the record has another number, nothing is written and
+    /// the reply says that nothing changed: the caller must search again.
     pub seen_segments: u32,
-    /// The trace that it belongs to: the execution's own, if that has none yet.
+    /// The trace of the event. The execution takes it over if it has no trace yet.
     pub trace: Option<TraceContext>,
 }
 
-/// One of the ends of an execution, which may be reopened and end again.
+/// One end of an execution, which may be reopened and end again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     pub run: u32,
@@ -241,31 +242,31 @@ pub struct End {
 }
 
 impl End {
-    /// Where this execution has ended last, if it is closed.
+    /// The latest end of this execution, if it is closed.
     pub fn of(execution: &Execution) -> Option<Self> {
         Some(Self { run: execution.run, ended_at: execution.closed()?.ended_at })
     }
 }
 
-/// How far somebody has come who ends what an execution left open, or goes through its parts. Nothing changes where
-/// somebody else has come at least as far.
+/// The progress of a caller that ends the steps and children which an execution left open, or that extends the expiry
+/// of its blobs and segments. Nothing changes if another caller has come at least as far.
 #[derive(Clone, Copy, Debug)]
 pub struct NoteProgress {
     pub run: u32,
-    /// When the execution had closed, if it had: of another end nothing is said.
+    /// When the execution was closed, if it was. Progress of another end is ignored.
     pub ended_at: Option<Timestamp>,
     pub progress: Progress,
 }
 
-/// A new run of an execution that ended.
+/// A new run of an execution that has ended.
 #[derive(Clone, Debug)]
 pub struct Rerun {
-    /// Entries of the last run that the new one begins with: results that are kept.
+    /// Entries of the last run that the new run starts with: the results to keep.
     pub preserved: Vec<Entry>,
 }
 
 impl Command {
-    /// What a turn brings with it to be written down; nothing with any other command.
+    /// The journal entries that a turn's command carries. All other commands carry none.
     pub fn entries(&self) -> &[Entry] {
         match self {
             Self::Record(record) => &record.entries,

@@ -1,5 +1,5 @@
-//! The one entrance to every decision on an execution. It only dispatches: each command is decided in a file of
-//! its own.
+//! The only entry point of every decision on an execution. It only dispatches: each command is decided in a file of its
+//! own.
 
 mod cancel;
 mod clear_events;
@@ -30,8 +30,8 @@ use crate::execution::decision::Decision;
 
 /// Decides what a command does to an execution, or to the absence of one.
 pub fn decide(execution: Option<&Execution>, command: &Command, context: &Context<'_>) -> Decision {
-    // A record past its retention exists no more, whether or not the store has deleted it yet; except for the very
-    // call that made it, as with tasks.
+    // A record past its retention counts as deleted, even if the store hasn't deleted it yet. The one exception, as
+    // with tasks, is the call that created it.
     let is_own = |execution: &Execution| match command {
         Command::Start(start) => start.incarnation == execution.incarnation,
         Command::StartTurn(_)

@@ -1,84 +1,87 @@
-//! What an execution's commands are answered.
+//! The replies to an execution's commands.
 
 use crate::decision::DueReply;
 use crate::execution::Execution;
 use crate::time::Timestamp;
 
-/// All that follows from a command on an execution.
+/// Everything that follows from a command on an execution.
 pub type Decision = crate::decision::Decision<Execution, Reply>;
 
-/// A successful answer.
+/// The reply to a command that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// The execution exists now.
     Started {
-        /// Whether it had existed before.
+        /// Whether it existed before the call.
         existed: bool,
     },
-    /// What became of the wish for a turn.
+    /// The reply to a request for a turn.
     StartTurn(StartTurnReply),
-    /// Written down: the turn goes on.
+    /// The entries are recorded, and the turn continues.
     Recorded,
-    /// The turn is over, or has to go round again.
+    /// The turn is over, or it has to continue.
     Suspended(SuspendReply),
-    /// The run is over: what follows stands in the record.
+    /// The run is over. The record says what follows.
     Closed {
-        /// Whether it had been closed by this same turn before.
+        /// Whether this same turn had closed it before.
         duplicate: bool,
     },
     Renewed,
     /// The turn was given back.
     Released,
-    /// The event waits for the execution.
+    /// The event is pending in the journal.
     EventSent {
         /// Whether it had been sent before.
         duplicate: bool,
     },
-    /// So many events were thrown away.
+    /// How many events were cleared.
     EventsCleared(u32),
-    /// An operator's call was carried out, or there was nothing to be done any more.
+    /// An operator's call was carried out, or there was nothing left to change.
     Changed {
-        /// Whether it did.
+        /// Whether the call changed the record.
         changed: bool,
     },
-    /// It can't go on yet after its end: what it points to is to be kept for longer first.
+    /// It can't be reopened yet: the expiry of its blobs and segments must be extended first.
     ExpiresTooSoon,
-    /// What became of the wish to send a parked execution's hint.
+    /// The reply to a request for a parked execution's hint.
     Unparked {
         was_parked: bool,
     },
-    /// What a tick or timer did.
+    /// What the tick or timer did.
     Due(DueReply),
 }
 
-/// What became of the wish for a turn, and what the message that led to it is good for now.
+/// The reply to a request for a turn. It also says what to do with the message that led to the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartTurnReply {
-    /// The caller has it. Its message stays in flight until the turn ends.
+    /// The caller has the lease. Its message stays in flight until the turn ends.
     Started,
-    /// Somebody alive has it: nothing is lost by deleting the message, they see what has happened before they end.
+    /// Another live worker has the lease. The message can be deleted without loss: that worker sees everything that has
+    /// happened before its turn ends.
     Held,
-    /// It may not go on yet: the message is to be sent again with what remains.
+    /// The turn may not start yet. The message must be sent again with the remaining delay.
     Early {
-        /// When it may.
+        /// When the turn may start.
         available_at: Timestamp,
     },
-    /// Its last worker was lost, perhaps because of it: only a worker that has nothing else under way may have it.
+    /// Its last worker was lost, perhaps because of this execution. Only a worker with nothing else in progress may
+    /// start the turn.
     Suspect,
-    /// Its queue is paused. The message is to be deleted: another one is sent when the queue is resumed.
+    /// Its queue is paused. The message must be deleted: resuming the queue sends another one.
     Parked,
-    /// It is closed and what it left open is being ended: by whoever closed it and by the messages that go on with that.
-    /// Without a queue of timers, the hint that led here is such a message.
+    /// It is closed, and the steps and children that it left open are being ended: by the caller that closed it, and by
+    /// the messages that continue the close. If there is no timer queue, the hint that led to this request is such a
+    /// message.
     Closing,
-    /// Nothing will ever come of this message: it is to be deleted.
+    /// The message is no longer needed and must be deleted.
     Spent,
 }
 
-/// What became of a suspension.
+/// The result of a suspension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuspendReply {
     /// The turn is over.
     Suspended,
-    /// Something has happened meanwhile: the entries are written, and the turn goes on with the record as it is now.
+    /// Something has happened meanwhile. The entries are recorded, and the turn continues with the current record.
     GoOn,
 }

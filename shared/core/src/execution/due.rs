@@ -1,4 +1,4 @@
-//! When the tick has to look at an execution: early is harmless, late never happens.
+//! When the tick must read an execution: too early is harmless, and it is never too late.
 
 use crate::due::{Due, DueKind, START_LEAD, shard_of_name};
 use crate::due_slot::{self, HasDueSlot};
@@ -8,11 +8,11 @@ use crate::id::RecordId;
 use crate::limits::Limits;
 use crate::time::{Timestamp, earliest};
 
-/// What ended this long before an execution went to sleep may have been overlooked by its last turn; what ended before
-/// that was seen.
+/// The last turn may have missed the end of a step or child that came less than this before it was suspended. It saw
+/// all earlier ends.
 const OVERLOOKED: Millis = Millis::from_secs(60);
 
-/// The earliest instant at which something a user can see happens to this execution by itself.
+/// The earliest instant at which something that a user can see happens to this execution by itself.
 pub fn visible_at(execution: &Execution) -> Option<Timestamp> {
     earliest(instants(execution))
 }
@@ -22,13 +22,13 @@ pub fn deadline_at(execution: &Execution) -> Option<Timestamp> {
     earliest(deadlines(execution))
 }
 
-/// The deadlines that count, and the time of the first attempt that must be over by then.
+/// The deadlines that count, and the first timeout of an attempt.
 fn instants(execution: &Execution) -> [Option<Timestamp>; 3] {
     let [whole, run] = deadlines(execution);
     [whole, run, attempts::over_at(execution)]
 }
 
-/// The deadlines that count: while a failure is dealt with, only that of the code which deals with it.
+/// The deadlines that count: while the `on_failure` code runs, only its own.
 fn deadlines(execution: &Execution) -> [Option<Timestamp>; 2] {
     match (&execution.state, &execution.failing) {
         (ExecutionState::Closing(_) | ExecutionState::Ended(_), _) => [None; 2],
@@ -42,15 +42,15 @@ fn deadlines(execution: &Execution) -> [Option<Timestamp>; 2] {
     }
 }
 
-/// When somebody else has to see that the time of an attempt is over whose worker hasn't said so.
+/// When the tick must record the timeout of an attempt, if its worker hasn't.
 pub fn attempt_over_at(execution: &Execution) -> Option<Timestamp> {
     attempts::over_at(execution)
 }
 
-/// When the hint that was sent for this execution arrives, if one should be on its way or in its queue.
+/// When the hint of this execution arrives, if one should be in its queue or on its way to it.
 ///
-/// Those that tell of a remote step or child aren't among them: the execution looks for itself in the end. Neither is
-/// the message of a turn under way, which its worker holds.
+/// Hints that notify of a remote step's or child's end don't count, because the execution rechecks those by itself. The
+/// message of a turn in progress doesn't count either: it is in flight to the worker.
 pub fn hint_arrives_at(execution: &Execution) -> Option<Timestamp> {
     if execution.is_held() {
         return None;
@@ -68,31 +68,31 @@ pub fn hint_arrives_at(execution: &Execution) -> Option<Timestamp> {
 }
 
 impl Waiting {
-    /// Whether a hint was sent that neither its end nor the word of a step or child accounts for.
+    /// Whether an extra hint was sent: one other than for `until`, or for the end of a step or child.
     fn has_another_hint(&self, execution: &Execution) -> bool {
         let is_told = execution.wakes > self.seen_wakes && execution.hinted_at.is_some();
         self.stirred || is_told || self.has_rechecked(execution)
     }
 
-    /// Whether the tick has sent the hint for the look at what is waited for.
+    /// Whether the tick has sent the hint for the recheck.
     fn has_rechecked(&self, execution: &Execution) -> bool {
         self.recheck.is_some_and(|recheck| execution.hinted_at.is_some_and(|at| at >= recheck.at))
     }
 }
 
-/// When the tick has to send the hint for a look at what is waited for, unless something else wakes it before.
+/// When the tick must send the hint for the recheck, unless another hint wakes the execution before.
 pub(crate) fn recheck_at(execution: &Execution) -> Option<Timestamp> {
     let ExecutionState::Waiting(waiting) = &execution.state else { return None };
     if execution.is_held() || waiting.stirred || waiting.has_rechecked(execution) {
         return None;
     }
     let at = waiting.recheck?.at;
-    // The turn that another hint leads to before looks as well.
+    // A turn that another hint starts earlier rechecks too.
     waiting.until.filter(|_| !waiting.hint_later).is_none_or(|hint| hint > at).then_some(at)
 }
 
-/// Whether it was told that a step or child of its has ended, and no turn has begun since: the hint that came with the
-/// word may be lost.
+/// Whether it was notified that a step or child has ended, and no turn has started since. The hint that was sent with
+/// the notification may be lost.
 pub(crate) fn is_told(execution: &Execution) -> bool {
     match &execution.state {
         ExecutionState::Waiting(waiting) => {
@@ -109,8 +109,8 @@ pub(crate) fn is_told(execution: &Execution) -> bool {
     }
 }
 
-/// Whether an execution that waits for its steps and children can't have heard of one that ended at this instant:
-/// nobody has told it anything since it went to sleep, and the end wasn't long before.
+/// Whether a waiting execution may have missed the end of a step or child at this instant: it has received no
+/// notification since it was suspended, and the end came after the suspension or shortly before it.
 pub fn has_not_heard_of(execution: &Execution, ended_at: Timestamp) -> bool {
     match &execution.state {
         ExecutionState::Waiting(waiting) => {
@@ -126,7 +126,8 @@ pub fn has_not_heard_of(execution: &Execution, ended_at: Timestamp) -> bool {
     }
 }
 
-/// The place of an execution that is told of a step's or child's end, where it would look for itself much later only.
+/// The earlier due slot of an execution that is notified of a step's or child's end. `None` if its due slot is early
+/// enough already.
 pub fn slot_when_notified(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Due> {
     let ExecutionState::Waiting(waiting) = &execution.state else { return None };
     let at = now.plus(limits.backstop);
@@ -134,7 +135,7 @@ pub fn slot_when_notified(execution: &Execution, now: Timestamp, limits: &Limits
     (waiting.recheck.is_some() && !execution.is_held()).then_some(Due { at, kind: DueKind::Backstop, ..due })
 }
 
-/// Whether a turn may begin.
+/// Whether a turn may start.
 pub(crate) fn is_ready(waiting: &Waiting, execution: &Execution, now: Timestamp) -> bool {
     let has_come = |at: Timestamp| at <= now;
     waiting.stirred
@@ -143,7 +144,7 @@ pub(crate) fn is_ready(waiting: &Waiting, execution: &Execution, now: Timestamp)
         || waiting.recheck.is_some_and(|recheck| has_come(recheck.at))
 }
 
-/// When the record last needed a hint: the instant its backstop counts from.
+/// When the record last needed a hint: the instant from which its backstop counts.
 pub fn hint_needed_at(execution: &Execution) -> Option<Timestamp> {
     let needed_at = match &execution.state {
         ExecutionState::Pending(_) | ExecutionState::Waiting(_) => hint_arrives_at(execution)?,
@@ -155,38 +156,38 @@ pub fn hint_needed_at(execution: &Execution) -> Option<Timestamp> {
     Some(execution.hinted_at.map_or(needed_at, |at| at.max(needed_at)))
 }
 
-/// Since when the execution has been waiting for somebody to read its hint; `None` while it isn't.
+/// Since when the execution has been waiting for a worker to receive its hint. `None` if it isn't waiting for that.
 pub(crate) fn waits_since(execution: &Execution, now: Timestamp) -> Option<Timestamp> {
     let since = match &execution.state {
         ExecutionState::Pending(_) | ExecutionState::Waiting(_) => hint_arrives_at(execution)?,
         ExecutionState::Running(_) if execution.is_held() => return None,
         ExecutionState::Running(turn) => turn.lease_expires_at,
-        // A close goes on by itself, whatever becomes of the hints in its queue.
+        // A close continues by itself, whatever happens to the hints in its queue.
         ExecutionState::Closing(_) | ExecutionState::Ended(_) => return None,
     };
     (since <= now).then(|| execution.hinted_at.map_or(since, |at| at.max(since)))
 }
 
-/// Whether the record waits for somebody to read its hint, and has for so long that the hint may be lost.
+/// Whether the record has waited for a worker to receive its hint for so long that the hint may be lost.
 pub fn may_be_lost(execution: &Execution, now: Timestamp, limits: &Limits) -> bool {
     waits_since(execution, now).is_some_and(|since| now.since(since) >= limits.backstop)
 }
 
-/// Whether a look at the execution depends on its queue: only where its hint may be lost or was parked, and nothing has
-/// passed that ends the wait anyway.
+/// Whether the tick needs the state of the queue to decide. It does only if the hint may be lost or was parked, and no
+/// instant has passed that ends the wait anyway.
 pub fn asks_its_queue(execution: &Execution, now: Timestamp, limits: &Limits) -> bool {
     (execution.parked || may_be_lost(execution, now, limits))
         && visible_at(execution).is_none_or(|at| at > now)
 }
 
-/// The latest place in the index that this state allows. None for what nobody has to act on: an endless wait, and
-/// what an operator holds, where no deadline ends it and nothing beside the record has to be kept.
+/// The latest due slot that this state allows. `None` if the tick never has to act: for an endless wait, and for an
+/// execution that waits for an operator, if no deadline ends it and no blob or segment has to be kept longer.
 pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Due> {
     let shard = execution
         .due
         .map_or_else(|| shard_of_name(execution.id.as_str(), limits.due_shards), |due| due.shard);
     if execution.parked {
-        // Resuming its queue sends its hint; the tick is only there in case that fails.
+        // Resuming its queue sends its hint. The tick only acts if that fails.
         let own = Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard };
         return Some(due_slot::place(visible_at(execution), own, now));
     }
@@ -198,7 +199,7 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
     let start =
         starts_later(execution).map(|at| Due { at: at.minus(START_LEAD), kind: DueKind::Start, shard });
     let recheck = recheck_at(execution).map(|at| Due { at, kind: DueKind::Start, shard });
-    // Where that doesn't come off, it isn't tried again at once.
+    // If extending the expiry fails, the tick doesn't retry it at once.
     let keep = retention::look_at(execution, limits).map(|at| Due {
         at: at.max(now.plus(limits.backstop)),
         kind: DueKind::Backstop,
@@ -210,14 +211,14 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
     }
 }
 
-/// The instant whose hint the tick has to send.
+/// The instant for which the tick must send the hint.
 pub(crate) fn starts_later(execution: &Execution) -> Option<Timestamp> {
     if execution.is_held() {
         return None;
     }
     match &execution.state {
         ExecutionState::Pending(ready) => ready.hint_later.then_some(ready.available_at),
-        // Where another hint is on its way, the turn that it leads to sees to this.
+        // If another hint is on its way, the turn that it starts handles this instant too.
         ExecutionState::Waiting(waiting) => {
             waiting.until.filter(|_| waiting.hint_later && !waiting.has_another_hint(execution))
         }

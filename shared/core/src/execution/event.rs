@@ -1,6 +1,6 @@
-//! What happened to an execution in one committed write, for those who want to be told.
+//! The lifecycle events of an execution that follow from one committed write.
 //!
-//! As with tasks, events are derived from the record before and after the write, and carry names, numbers and
+//! As with tasks, events are derived from the record before and after the write. They carry names, numbers and
 //! instants, never payloads. The serialised names are a wire format.
 
 use serde::Serialize;
@@ -13,50 +13,50 @@ use crate::task::event::wire;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 
-/// Something that happened to an execution. No two events have the same execution, incarnation, version and type.
+/// A lifecycle event of an execution. No two events have the same execution, incarnation, version and type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExecutionEvent {
-    /// Version of the format, as of the events of tasks.
+    /// Version of the format: the same as for the events of tasks.
     pub v: u8,
-    /// What, with its own fields beside these.
+    /// The type of the event. Its own fields are serialised next to these.
     #[serde(flatten)]
     pub what: Change,
     pub execution_id: ExecutionId,
-    /// Tells it from earlier executions of the same id.
+    /// Distinguishes it from earlier executions with the same id.
     pub incarnation: Incarnation,
-    /// The record's version since this write.
+    /// The record's version after this write.
     pub version: u64,
     pub queue: QueueName,
     pub workflow: WorkflowName,
     /// Number of the run.
     pub run: u32,
-    /// The trace that it belongs to, as in a `traceparent` header, where traces are carried.
+    /// The trace that it belongs to, in the format of a `traceparent` header. Absent if traces aren't carried.
     #[serde(rename = "traceparent", serialize_with = "wire::trace", skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
     #[serde(serialize_with = "wire::instant")]
     pub at: Timestamp,
 }
 
-/// What happened.
+/// The type of an event, with its own fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type")]
 pub enum Change {
     /// It exists now.
     ExecutionStarted {
-        /// When it must have ended.
+        /// The deadline of all runs together.
         #[serde(serialize_with = "wire::maybe_instant", skip_serializing_if = "Option::is_none")]
         deadline_at: Option<Timestamp>,
-        /// When its first run must have ended.
+        /// The deadline of the first run.
         #[serde(serialize_with = "wire::maybe_instant", skip_serializing_if = "Option::is_none")]
         run_deadline_at: Option<Timestamp>,
     },
-    /// A further run was begun: it continued as new, or an operator had it run again.
+    /// A further run was started: by `continue_as_new`, or by an operator's restart or rerun.
     ExecutionRunStarted {
-        /// When that run must have ended.
+        /// The deadline of that run.
         #[serde(serialize_with = "wire::maybe_instant", skip_serializing_if = "Option::is_none")]
         run_deadline_at: Option<Timestamp>,
     },
-    /// It failed, and its own code deals with that before it closes.
+    /// It failed, and its `on_failure` code handles the failure before it closes.
     ExecutionFailing,
     /// It ended with a result.
     ExecutionCompleted,
@@ -64,30 +64,30 @@ pub enum Change {
     ExecutionFailed {
         /// The error's code.
         error_code: String,
-        /// The step whose failure it was.
+        /// The step that failed, if the error came from a step.
         #[serde(skip_serializing_if = "Option::is_none")]
         step: Option<String>,
     },
-    /// It ended because its time, or its run's, ran out.
+    /// It ended because its own deadline or that of its run passed.
     ExecutionTimedOut {
         kind: DeadlineKind,
-        /// The instant that it was set to.
+        /// The deadline that passed.
         #[serde(serialize_with = "wire::instant")]
         deadline_at: Timestamp,
-        /// How long after that instant it was enforced.
+        /// How long after the deadline the end was recorded.
         #[serde(rename = "lateness_ms")]
         lateness: Millis,
     },
     /// It ended on request.
     ExecutionCancelled {
-        /// Whether without asking its code.
+        /// Whether it was terminated: ended without asking its code.
         terminated: bool,
     },
-    /// No worker can go on with it.
+    /// No worker can continue it.
     ExecutionStuck,
-    /// An operator holds it.
+    /// An operator paused it.
     ExecutionPaused,
-    /// And lets it go on.
+    /// An operator resumed it.
     ExecutionResumed,
 }
 
@@ -107,7 +107,7 @@ impl Change {
         }
     }
 
-    /// The status that the execution ended in, if it ended.
+    /// The status in which the execution ended, if this event is its end.
     pub const fn ended_as(&self) -> Option<ExecutionStatus> {
         match self {
             Self::ExecutionCompleted => Some(ExecutionStatus::Completed),
@@ -131,7 +131,7 @@ impl ExecutionEvent {
     }
 }
 
-/// What happened in the write of `after` over `before`, in order; nothing for a turn that only goes on.
+/// The events of the write of `after` over `before`, in order. A write that only continues a turn has none.
 pub fn events(before: Option<&Execution>, after: &Execution, now: Timestamp) -> Vec<ExecutionEvent> {
     let mut changes = Vec::new();
     let (deadline_at, run_deadline_at) = (after.deadline_at, after.run_deadline_at);
@@ -181,7 +181,7 @@ fn ended(outcome: &ExecutionOutcome, after: &Execution, now: Timestamp) -> Chang
                 DeadlineKind::Execution => after.deadline_at,
                 DeadlineKind::Run => after.run_deadline_at,
             };
-            // What is enforced was set.
+            // A deadline that has passed is always set.
             let deadline_at = set_to.unwrap_or(now);
             Change::ExecutionTimedOut { kind: *kind, deadline_at, lateness: now.since(deadline_at) }
         }
@@ -189,7 +189,7 @@ fn ended(outcome: &ExecutionOutcome, after: &Execution, now: Timestamp) -> Chang
     }
 }
 
-/// Whether a write lets a worker begin a turn, and how long it could have begun before.
+/// If a write starts a turn: how long before it the turn could have been started.
 pub fn turn_started(before: Option<&Execution>, after: &Execution) -> Option<Millis> {
     let (before, turn) = (before?, after.turn()?);
     if before.turn().is_some_and(|held| held.lease == turn.lease) {

@@ -1,4 +1,5 @@
-//! Executions made by hand, for tests of what stores, reads and shows any record, whatever the rules would make of it.
+//! Executions built without commands, for tests of code that stores, reads and shows records. Some of them no sequence
+//! of commands could produce.
 
 use crate::due::{Due, DueKind};
 use crate::duration::Millis;
@@ -20,7 +21,7 @@ use crate::task::Failure;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 
-/// The execution `order-7`, which waits for a worker and has no field set that may be empty.
+/// The execution `order-7`. It is pending, and every field that may be empty is empty.
 pub fn pending(now: Timestamp) -> Execution {
     Execution {
         format: FORMAT,
@@ -61,7 +62,7 @@ pub fn pending(now: Timestamp) -> Execution {
     }
 }
 
-/// The same with every field set, most of them as large as they may be.
+/// The same execution with every field set, most of them to their maximum size.
 pub fn full(now: Timestamp) -> Execution {
     let error = Failure::new("e".repeat(64), "421 \"try\" ä".repeat(10));
     let outcome = ExecutionOutcome::Failed {
@@ -103,7 +104,7 @@ pub fn full(now: Timestamp) -> Execution {
     }
 }
 
-/// Each state that a record can be in, and each way to end.
+/// Every state of a record, and every outcome.
 pub fn every_state(now: Timestamp) -> Vec<ExecutionState> {
     let ended = |outcome| ExecutionState::Ended(Closed { outcome, ..closed(now) });
     let error = Failure::new("card_declined", "no");
@@ -121,7 +122,7 @@ pub fn every_state(now: Timestamp) -> Vec<ExecutionState> {
     ]
 }
 
-/// The state of one that has been taken at `now`, for a minute.
+/// The state after a turn was started at `now`, with a lease of one minute.
 pub fn running(now: Timestamp) -> ExecutionState {
     let step = name(StepName::parse("charge"));
     ExecutionState::Running(Turn {
@@ -135,7 +136,7 @@ pub fn running(now: Timestamp) -> ExecutionState {
     })
 }
 
-/// The state of one that waits since `now` and has seen so many wakes.
+/// The state of an execution that has been waiting since `now` and has seen this many wakes.
 pub fn waiting(now: Timestamp, seen_wakes: u64) -> ExecutionState {
     ExecutionState::Waiting(Waiting {
         since: now,
@@ -147,14 +148,14 @@ pub fn waiting(now: Timestamp, seen_wakes: u64) -> ExecutionState {
     })
 }
 
-/// An outcome whose retention ends a day and a millisecond after `now`.
+/// An outcome whose retention ends one day and one millisecond after `now`.
 pub fn closed(now: Timestamp) -> Closed {
     let outcome = ExecutionOutcome::Completed { output: Some(json("[1.0]")) };
     let expires_at = later(now, 86_400).plus(Millis::new(1));
     Closed { outcome, ended_at: later(now, 1), expires_at }
 }
 
-/// Each thing that can happen in a run, and each way that a step can end.
+/// Every kind of journal entry, and every outcome of a step.
 pub fn every_entry(now: Timestamp) -> Vec<Entry> {
     let step = |text: &str| name(StepName::parse(text));
     let event = |text: &str| name(EventName::parse(text));
@@ -205,7 +206,7 @@ pub fn every_entry(now: Timestamp) -> Vec<Entry> {
     others.into_iter().chain(ends).map(|what| Entry { at: now, what }).collect()
 }
 
-/// An execution that has this one as a step, in a fan-out.
+/// A parent that has this execution as a step in a fan-out.
 fn parent() -> Parent {
     Parent {
         execution: name(ExecutionId::parse("p".repeat(EXECUTION_ID_MAX))),
@@ -234,5 +235,5 @@ fn json(text: &str) -> Payload {
 }
 
 fn name<T>(parsed: Result<T, NameError>) -> T {
-    parsed.unwrap_or_else(|error| panic!("a name that {error}"))
+    parsed.unwrap_or_else(|error| panic!("invalid name: it {error}"))
 }

@@ -1,9 +1,9 @@
-//! What a run remembers, entry by entry. The latest entry of a name says where that step, sleep or wait stands.
+//! The journal of a run. The latest entry of a name is the state of that step, sleep or wait.
 //!
-//! The youngest entries lie in the control record, so that the fence and the result are one conditional write. When
-//! the record would grow past its budget, they are sealed: written into a segment, an immutable item that the next
-//! version of the record points to. Segments form a chain, each naming the one before it, so that a segment of a
-//! write that was refused is never taken for a part of the journal.
+//! The newest entries are in the control record, so that the fence and the result are one conditional write. When the
+//! record would exceed its budget, its entries are sealed: they are written into a segment, an immutable item that the
+//! next version of the record points to. Segments form a chain, in which each names the one before it. So a segment of
+//! a refused write is never read as part of the journal.
 
 use std::collections::BTreeMap;
 
@@ -16,55 +16,55 @@ use crate::parent::ParentClosePolicy;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
-/// Places of one join item: one write unit holds as many.
+/// Slots in one join item: as many as fit into one write unit.
 pub const JOIN_MAX: u16 = 100;
-/// The word of the note after what a rerun kept of the run before.
+/// The kind of the note that follows the entries which a rerun kept from the run before.
 pub const RESTARTED: &str = "restarted";
-/// The word of a note that names something which is remembered and which the code doesn't ask for.
+/// The kind of a note that names a journal entry which the code doesn't ask for.
 pub const DRIFT: &str = "drift";
-/// Most bytes of entries in a segment, as JSON.
+/// Maximum bytes of entries in a segment, as JSON.
 pub const SEGMENT_BYTES: usize = 256 * 1024;
 
-/// The sealed part of a journal.
+/// Which segments a journal has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sealed {
-    /// How many segments it has; the last one has this number.
+    /// How many segments there are; the last one has this number.
     #[serde(rename = "n")]
     pub segments: u32,
-    /// The mark of the last one, with its number its key.
+    /// The mark of the last one: with its number, this is its key.
     #[serde(rename = "l")]
     pub last: Nonce,
-    /// How many entries they hold together.
+    /// How many entries the segments have together.
     #[serde(rename = "c")]
     pub entries: u32,
 }
 
-/// Where a segment lies, within its execution's partition.
+/// The key of a segment within its execution's partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SegmentKey {
     pub incarnation: Incarnation,
     pub run: u32,
     /// Its number, from 1.
     pub number: u32,
-    /// The mark of the decision that wrote it: nobody else can have the key.
+    /// The nonce of the decision that wrote it: no other decision can write this key.
     pub mark: Nonce,
 }
 
-/// A sealed part of a journal.
+/// Journal entries in an item of their own, which never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
-    /// The mark of the one before it, of the same run; absent in the first.
+    /// The mark of the segment before it in the same run; absent in the first.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Nonce>,
-    /// Its entries, oldest first.
+    /// Oldest first.
     #[serde(rename = "e")]
     pub entries: Vec<Entry>,
 }
 
-/// What the names of steps begin with that undo others after a run's code has failed: `undo:refund`.
+/// The prefix of the names of steps that undo others after a run's code has failed: `undo:refund`.
 pub const UNDO_PREFIX: &str = "undo:";
 
-/// Something that happened in a run.
+/// A journal entry: something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     #[serde(rename = "t")]
@@ -73,66 +73,66 @@ pub struct Entry {
     pub what: Happened,
 }
 
-/// What happened.
+/// What a journal entry records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Happened {
-    /// An inline step's attempt that is remembered before it runs (`at_most_once`, `durable_timeout`), or that
-    /// failed and will be followed by another one.
+    /// An attempt of an inline step that is recorded before it runs (`at_most_once`, `durable_timeout`), or that failed
+    /// and will be retried.
     #[serde(rename = "a")]
     Attempt {
         #[serde(rename = "n")]
         name: StepName,
         #[serde(rename = "i")]
         attempt: u32,
-        /// When the step was first begun: its timeout over all attempts counts from here.
+        /// When the step first started: its timeout over all attempts counts from here.
         #[serde(rename = "f")]
         first_at: Timestamp,
-        /// What went wrong; absent before it runs.
+        /// The failure; absent if the attempt is recorded before it runs.
         #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
         error: Option<Failure>,
-        /// When the next attempt may begin; before it runs, when its own time is over.
+        /// After a failure: when the next attempt may start. Before the attempt runs: when it times out.
         #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
         next_at: Option<Timestamp>,
-        /// How far the one that failed, or one before it, said it had come, from 0 to 1.
+        /// The last progress that this failed attempt, or one before it, has reported: from 0 to 1.
         #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
         progress: Option<f64>,
     },
-    /// A remote step was begun: a task of its own, whose id follows from the execution, its run and this name.
+    /// A remote step was started: a task whose id follows from the execution, its run and this name.
     #[serde(rename = "r")]
     Remote {
         #[serde(rename = "n")]
         name: StepName,
     },
-    /// A child execution was begun.
+    /// A child execution was started.
     #[serde(rename = "k")]
     Child {
-        /// The step that stands for it.
+        /// The name under which the code waits for it.
         #[serde(rename = "n")]
         name: StepName,
         #[serde(rename = "e")]
         execution: ExecutionId,
-        /// What becomes of it when this execution closes.
+        /// What happens to the child when this execution closes.
         #[serde(rename = "p", default)]
         policy: ParentClosePolicy,
     },
-    /// A step, remote step or child has ended: its result, for good.
+    /// A step, remote step or child has ended. Its outcome is final.
     #[serde(rename = "s")]
     Step {
         #[serde(rename = "n")]
         name: StepName,
         #[serde(rename = "o")]
         outcome: StepOutcome,
-        /// Attempts it took.
+        /// How many attempts it took; absent for a remote step or child.
         #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
         attempts: Option<u32>,
     },
-    /// An operator has a step run again: what was remembered of it no longer counts.
+    /// An operator has a step run again: its earlier entries no longer count.
     #[serde(rename = "o")]
     Reopened {
         #[serde(rename = "n")]
         name: StepName,
     },
-    /// A value that was captured: the time, an id, whatever a closure gave.
+    /// A captured value: the time, an id, or the value of a closure.
     #[serde(rename = "c")]
     Captured {
         #[serde(rename = "n")]
@@ -140,44 +140,43 @@ pub enum Happened {
         #[serde(rename = "o")]
         value: Payload,
     },
-    /// A sleep was begun, or a wait with a timeout; its end is fixed here.
+    /// A sleep or a wait with a timeout was started. This entry fixes its end.
     #[serde(rename = "u")]
     Until {
-        /// The sleep's or wait's name.
+        /// The name of the sleep or wait.
         #[serde(rename = "n")]
         name: StepName,
         #[serde(rename = "u")]
         until: Timestamp,
     },
-    /// A sleep or a time limit has ended because its instant came.
+    /// A sleep or timeout has ended because its instant came.
     #[serde(rename = "f")]
     Fired {
-        /// The sleep's or time limit's name.
+        /// The name of the sleep or timeout.
         #[serde(rename = "n")]
         name: StepName,
     },
-    /// An event was offered.
+    /// An event was sent.
     #[serde(rename = "e")]
     Event {
         #[serde(rename = "n")]
         name: EventName,
         #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
         id: Option<EventId>,
-        /// What came with it.
         #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
         payload: Option<Payload>,
     },
-    /// A wait has ended: with the oldest event of a name that nobody had taken, or without.
+    /// A wait has ended: with the oldest event of a name that no wait had taken, or because it timed out.
     #[serde(rename = "w")]
     Waited {
-        /// The wait.
+        /// The name of the wait.
         #[serde(rename = "n")]
         name: StepName,
-        /// The event's name if one was taken; absent if the wait timed out.
+        /// The name of the event that was taken; absent if the wait timed out.
         #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
         event: Option<EventName>,
     },
-    /// All waiting events of a name were thrown away.
+    /// All pending events of a name were cleared.
     #[serde(rename = "d")]
     EventsCleared {
         #[serde(rename = "n")]
@@ -185,16 +184,16 @@ pub enum Happened {
         #[serde(rename = "c")]
         count: u32,
     },
-    /// The patches that the code had when the run first began: [`Happened`] of the first claim.
+    /// The patches that the code had when the run's first turn started.
     #[serde(rename = "p")]
     Patches {
         #[serde(rename = "n")]
         names: Vec<String>,
     },
-    /// Something that only the timeline shows: an operator's call, what was ended at the close.
+    /// A note that only the timeline shows: an operator's call, or a task or child that was ended at the close.
     #[serde(rename = "m")]
     Note {
-        /// A stable word: `cancel_requested`, `paused`, `resumed`, `task_cancelled`, `child_terminated`, ….
+        /// A stable name: `cancel_requested`, `paused`, `resumed`, `task_cancelled`, `child_terminated`, ….
         #[serde(rename = "k")]
         kind: String,
         /// The step it concerns.
@@ -205,13 +204,12 @@ pub enum Happened {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepOutcome {
-    /// With a result.
     #[serde(rename = "c")]
     Completed {
         #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
         output: Option<Payload>,
     },
-    /// With its own error, as JSON; not tried again.
+    /// With its own error, as JSON. It isn't retried.
     #[serde(rename = "f")]
     Failed {
         /// The error as the step's own type serialises it, or a [`Failure`].
@@ -224,15 +222,15 @@ pub enum StepOutcome {
         #[serde(rename = "x")]
         error: Payload,
     },
-    /// Its own time ran out.
+    /// Its own timeout passed.
     #[serde(rename = "t")]
     TimedOut,
-    /// Its execution's or run's time would run out before it could be tried again.
+    /// The deadline of the execution or run would pass before the next attempt could start.
     #[serde(rename = "d")]
     DeadlineExceeded,
     #[serde(rename = "z")]
     Cancelled,
-    /// It is not known how it ended: what its task or child had kept of that was deleted before anybody looked.
+    /// Its outcome is unknown: the record of its task or child was deleted before a turn read it.
     #[serde(rename = "e")]
     ResultExpired,
 }
@@ -261,16 +259,17 @@ impl StepOutcome {
     }
 }
 
-/// The shape in which a remote step of a workflow reports its error: any JSON in a [`Failure`]'s message is its own.
+/// The code of a [`Failure`] that carries a remote step's own error: its message is that error, as JSON.
 pub const TYPED_ERROR: &str = "step_error";
 
-/// First wait of an execution before it looks for itself at what it waits for; then four times as long.
+/// The first interval after which a waiting execution rechecks its remote steps and children. Each further interval is
+/// four times as long.
 pub const RECHECK_AFTER: Millis = Millis::from_secs(60);
-/// The longest that wait grows.
+/// The longest that this interval grows.
 pub const RECHECK_MAX: Millis = Millis::from_secs(3600);
 
-/// The events of a journal that nobody has taken, oldest first: each wait that ended with an event took the oldest
-/// of its name, and so did those who threw some away.
+/// The events of a journal that no wait has taken, oldest first. Each wait that ended with an event took the oldest one
+/// of its name. Clearing events took the oldest ones as well.
 pub fn pending_events(entries: &[Entry]) -> Vec<&Entry> {
     let mut taken: BTreeMap<&EventName, u32> = BTreeMap::new();
     for entry in entries {
@@ -303,8 +302,8 @@ pub fn pending_events(entries: &[Entry]) -> Vec<&Entry> {
 }
 
 impl Happened {
-    /// The name whose waiting ends with this: the code hears of these one at a time, in the order of the journal.
-    /// Not of a captured value that it has at once.
+    /// The name whose outcome this entry is. The code receives outcomes one at a time, in the order of the journal. A
+    /// captured value that the code has at once isn't one of them.
     pub fn outcome_of(&self) -> Option<&StepName> {
         match self {
             Self::Step { name, .. } | Self::Fired { name } | Self::Waited { name, .. } => Some(name),
@@ -323,7 +322,7 @@ impl Happened {
 }
 
 impl Entry {
-    /// The payload it holds, if any.
+    /// Its payload, if it has one.
     pub const fn payload(&self) -> Option<&Payload> {
         match &self.what {
             Happened::Step { outcome, .. } => outcome.payload(),
@@ -343,7 +342,7 @@ impl Entry {
     }
 }
 
-/// What a journal says of remote steps and children that were begun and haven't ended: the latest word counts.
+/// The remote steps and children of a journal that have started and haven't ended. The latest entry of a name counts.
 pub fn open_steps(entries: &[Entry]) -> Vec<&Entry> {
     let mut open: BTreeMap<&StepName, &Entry> = BTreeMap::new();
     for entry in entries {

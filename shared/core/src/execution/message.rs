@@ -1,4 +1,4 @@
-//! The message that tells workers of an execution whose next turn may begin. It is only a hint.
+//! The hint of an execution whose next turn may start.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,28 +7,27 @@ use crate::id::{ExecutionId, Incarnation};
 use crate::task::hint::HintError;
 use crate::time::Timestamp;
 
-/// A turn's hint. It carries no copy of the record: a turn reads it anyway.
+/// A turn's hint. It carries no copy of the record, because a turn reads the record anyway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnHint {
     /// Version of the format.
     pub v: u8,
-    /// What it is of.
+    /// The execution.
     pub turn: Turned,
 }
 
-/// Which execution a hint is of.
+/// The execution that a hint is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turned {
     pub id: ExecutionId,
-    /// Its incarnation: a hint says nothing of another one that has the id by now.
+    /// The execution's incarnation. The hint doesn't apply to another execution that has the id by now.
     pub inc: Incarnation,
-    /// When it was to arrive: whoever receives it knows that messages which were to arrive before have flowed.
+    /// When it was to arrive. Its receiver then knows that messages which were to arrive earlier have been received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
 }
 
 impl TurnHint {
-    /// The hint of this execution.
     pub fn of(execution: &Execution) -> Self {
         Self::to(execution.id.clone(), execution.incarnation)
     }
@@ -45,7 +44,7 @@ impl TurnHint {
         self
     }
 
-    /// Whether a message's body says that it is one, whatever its version.
+    /// Whether a message's body is a turn's hint, of any version.
     pub fn is_one(body: &str) -> bool {
         #[derive(Deserialize)]
         struct Marked {
@@ -55,7 +54,7 @@ impl TurnHint {
         serde_json::from_str::<Marked>(body).is_ok()
     }
 
-    /// Reads a message's body; an unknown version is refused before anything else is looked at.
+    /// Reads a message's body. An unknown version is refused before anything else is read.
     pub fn parse(body: &str) -> Result<Self, HintError> {
         #[derive(Deserialize)]
         struct Envelope {
@@ -77,7 +76,7 @@ impl TurnHint {
 mod tests {
     use super::*;
 
-    /// What deployed builds send each other.
+    /// The body that deployed builds send to each other.
     const GOLDEN: &str = r#"{"v":1,"turn":{"id":"order-7","inc":"BwcHBwcHBwc"}}"#;
 
     #[test]

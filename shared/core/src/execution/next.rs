@@ -1,41 +1,40 @@
-//! What happens next to an execution by itself, and when: the answer to "why is it still there?".
+//! What happens next to an execution by itself, and when. This answers why an execution is still open.
 
 use crate::execution::due::attempt_over_at;
 use crate::execution::{DeadlineKind, Execution, ExecutionState, Waiting};
 use crate::time::Timestamp;
 
-/// The next thing that happens if nobody does anything.
+/// What happens next if no caller acts on the execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
     pub what: NextStep,
-    /// When; absent where it is up to others.
+    /// When it happens; absent if that depends on others.
     pub at: Option<Timestamp>,
 }
 
-/// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// Its next turn may begin from then on.
+    /// Its next turn may start from then on.
     Available,
-    /// A worker has to take its next turn; no deadline limits the wait.
+    /// A worker has to start its next turn. No deadline limits that wait.
     Turn,
-    /// Its worker counts as lost from then on, and another may take it over.
+    /// Its worker counts as lost from then on, and another worker may take over.
     LeaseExpiry,
-    /// The time of an attempt at a step is over; should its worker not say so, another one takes it over.
+    /// An attempt of a step times out. If its worker doesn't report that, another worker takes over.
     StepTimeout,
-    /// A sleep ends, a wait times out, or a step is tried again.
+    /// A sleep ends, a wait times out, or a step is retried.
     WakeUp,
-    /// It looks whether the steps and children it waits for have ended, in case their word was lost.
+    /// It checks whether the steps and children that it waits for have ended, in case a notification was lost.
     Recheck,
-    /// Something that it waits for has to happen: an event, or the end of others.
+    /// It waits for an event, or for the end of a step or child.
     Others,
-    /// An operator has to let it go on.
+    /// An operator has to resume it.
     Operator,
     /// This deadline passes.
     Deadline(DeadlineKind),
-    /// The time for dealing with its failure is over.
+    /// The deadline of the `on_failure` code passes.
     FailureDeadline,
-    /// What it left open is ended.
+    /// The steps and children that it left open are ended.
     Closing,
     Deletion,
 }
@@ -61,7 +60,7 @@ impl NextStep {
     }
 }
 
-/// What happens next to this execution. Of two things at one instant, the one that takes precedence is named.
+/// What happens next to this execution. If several happen at one instant, the one that takes precedence is named.
 pub fn next(execution: &Execution, now: Timestamp) -> Next {
     let deadlines = deadlines(execution);
     let first_of = |own: &[Option<Next>], otherwise: NextStep| {
@@ -98,7 +97,7 @@ fn at(what: NextStep, at: Option<Timestamp>) -> Option<Next> {
     at.map(|at| Next { what, at: Some(at) })
 }
 
-/// The deadlines that count now: while a failure is dealt with, only the time for that.
+/// The deadlines that count now: while the `on_failure` code runs, only its own.
 fn deadlines(execution: &Execution) -> [Option<Next>; 2] {
     if let Some(failing) = &execution.failing {
         return [at(NextStep::FailureDeadline, Some(failing.deadline_at)), None];
@@ -109,7 +108,7 @@ fn deadlines(execution: &Execution) -> [Option<Next>; 2] {
     ]
 }
 
-/// Whether something has happened that a waiting execution may go on for.
+/// Whether something has happened that lets a waiting execution continue.
 fn is_woken(execution: &Execution, waiting: &Waiting, now: Timestamp) -> bool {
     waiting.stirred || execution.wakes > waiting.seen_wakes || waiting.until.is_some_and(|until| until <= now)
 }

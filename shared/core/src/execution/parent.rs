@@ -1,10 +1,10 @@
-//! Which execution is a parent's.
+//! Links a parent's reference to its execution.
 
 use crate::execution::Execution;
 use crate::parent::{Parent, ParentClosePolicy};
 
 impl Parent {
-    /// An execution, in the run that it is in now, as a parent that is told of each end by itself.
+    /// The reference to an execution in its current run. The parent is notified of each end separately.
     pub fn of(execution: &Execution) -> Self {
         Self {
             execution: execution.id.clone(),
@@ -15,13 +15,13 @@ impl Parent {
         }
     }
 
-    /// Whether the record that was found under the parent's id is the parent, and still open in the same run: only
-    /// then does anybody wait for what belongs to it.
+    /// Whether the record found under the parent's id is the parent and still open in the same run. Otherwise no code
+    /// waits for the parent's steps and children.
     pub fn is_open_in(&self, found: Option<&Execution>) -> bool {
         found.is_some_and(|execution| self.is(execution) && execution.closed().is_none())
     }
 
-    /// Whether this execution, in the run that it is in now, is the parent.
+    /// Whether this execution, in its current run, is the parent.
     pub fn is(&self, execution: &Execution) -> bool {
         self.execution == execution.id
             && self.incarnation == execution.incarnation

@@ -1,9 +1,10 @@
-//! What a run's code can be told without running anything again: where each name stands by the journal.
+//! The state of each name of a run, computed from the journal. The code gets results from here instead of running steps
+//! again.
 //!
-//! A turn runs the code from its top. Whatever has a name asks here: a step that has ended gives its result, a sleep
-//! its end, a wait the event it took. The code hears of them one at a time, in the order of the journal (`order`).
-//! What happens in the turn is added here too, and is collected until it is written. Nothing here runs, waits or
-//! reads a clock.
+//! A turn runs the code from its beginning. Each named operation asks here for its state: a step that has ended gives
+//! its result, a sleep its end, a wait the event that it took. The code receives these outcomes one at a time, in the
+//! order of the journal (`order`). New entries of the turn are added here too, and are collected until they are
+//! written. Nothing here runs code, waits or reads a clock.
 
 mod attempt;
 mod drift;
@@ -27,60 +28,61 @@ pub use events::FreeEvent;
 pub use merge::Merged;
 pub use standing::{Standing, Taken};
 
-/// Why a name can't be used.
+/// Why the code can't use a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
-    /// Something else of this run has it. Results are remembered by name, so each can mean one thing only.
+    /// Another operation of this run has the name. Results are stored by name, so each name can mean only one
+    /// operation.
     #[error(
         "the name {:?} is used twice in one run; give one of them another, or index it as in \"{name}[1]\"",
         .name.as_str()
     )]
     Taken { name: StepName },
-    /// The run has as many names as it may.
+    /// The run has the maximum number of names.
     #[error(transparent)]
     Limit(#[from] Reject),
 }
 
-/// Something that is near its limit.
+/// A value that is near its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Warning {
     pub limit: &'static str,
-    /// How much of it is used.
+    /// The current value.
     pub value: usize,
-    /// The most there can be.
+    /// The limit.
     pub maximum: usize,
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Clone, Debug)]
 pub struct Replay {
     standings: BTreeMap<StepName, Standing>,
-    /// Names that the code has used since the turn began.
+    /// Names that the code has used since the turn started.
     claimed: BTreeSet<StepName>,
     events: BTreeMap<EventName, events::Line>,
     order: order::Order,
     drift: drift::Drift,
     patches: Option<Vec<String>>,
-    /// Whether nobody but outsiders has written to the run's journal.
+    /// Whether the run's journal has no entries of its own code, only entries from outside.
     untouched: bool,
-    /// Steps that an operator has had run again, and how often that was.
+    /// Steps that an operator has had run again, and how many times.
     reopened: BTreeMap<StepName, u32>,
-    /// Remote steps that were begun in this run.
+    /// Remote steps that were started in this run.
     begun: BTreeSet<StepName>,
-    /// The widest fan-out since the turn began.
+    /// The largest fan-out since the turn started.
     widest: usize,
-    /// Entries that are stored.
+    /// How many entries are stored.
     stored: usize,
-    /// What has happened since the last write, oldest first.
+    /// Entries since the last write, oldest first.
     fresh: Vec<Entry>,
-    /// What is being written.
+    /// Entries that are being written.
     in_flight: Vec<Entry>,
     limits: Limits,
     warned: BTreeSet<&'static str>,
 }
 
 impl Replay {
-    /// A run with this journal, the sealed part first.
+    /// A run with this journal. The entries of its segments come first.
     pub fn new(journal: &[Entry], limits: &Limits) -> Self {
         let mut replay = Self {
             standings: BTreeMap::new(),
@@ -103,7 +105,7 @@ impl Replay {
         replay
     }
 
-    /// Takes a name for something of the code. Each can be taken once.
+    /// Claims a name for an operation of the code. Each name can be claimed once in a turn.
     pub fn claim(&mut self, name: &StepName) -> Result<(), ClaimError> {
         if self.claimed.contains(name) {
             return Err(ClaimError::Taken { name: name.clone() });
@@ -115,52 +117,52 @@ impl Replay {
         Ok(())
     }
 
-    /// Where a name stands.
+    /// The state of a name.
     pub fn standing(&self, name: &StepName) -> &Standing {
         self.standings.get(name).unwrap_or(&Standing::Fresh)
     }
 
-    /// Adds what has happened just now. It counts at once and is written with the next write.
+    /// Adds a new entry. It counts at once and is written with the next write.
     pub fn push(&mut self, at: Timestamp, what: Happened) {
         let entry = Entry { at, what };
         self.absorb(&entry);
         self.fresh.push(entry);
     }
 
-    /// Whether there is something to write.
+    /// Whether there are entries to write.
     pub fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
     }
 
-    /// What is to be written now. It counts as being written until [`Replay::merge`] is told of the outcome.
+    /// The entries to write now. They count as being written until [`Replay::merge`] gets the result of the write.
     pub fn take_fresh(&mut self) -> Vec<Entry> {
         let taken = std::mem::take(&mut self.fresh);
         self.in_flight.extend(taken.iter().cloned());
         taken
     }
 
-    /// What isn't known to be written: what is being written now, and what has happened since.
+    /// The entries that aren't known to be written: those being written now, and those added since.
     pub fn unwritten(&self) -> impl Iterator<Item = &Entry> {
         self.in_flight.iter().chain(&self.fresh)
     }
 
-    /// What was to be written wasn't: it is written next time.
+    /// The write failed: its entries are written with the next write.
     pub fn put_back(&mut self) {
         self.fresh.splice(0..0, self.in_flight.drain(..));
     }
 
-    /// Entries of the run, those not yet written included.
+    /// How many entries the run has, those not yet written included.
     pub fn entries(&self) -> usize {
         self.stored + self.in_flight.len() + self.fresh.len()
     }
 
-    /// Remote steps that were begun and haven't ended.
+    /// Remote steps that have started and haven't ended.
     pub fn open_remote(&self) -> Vec<StepName> {
         let open = self.standings.iter().filter(|(_, standing)| matches!(standing, Standing::Remote));
         open.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Children, and other executions that are waited for, that were begun and haven't ended.
+    /// Children and other executions that the code waits for and that haven't ended.
     pub fn open_children(&self) -> Vec<(StepName, ExecutionId)> {
         let open = self.standings.iter().filter_map(|(name, standing)| match standing {
             Standing::Child { execution, .. } => Some((name.clone(), execution.clone())),
@@ -177,28 +179,28 @@ impl Replay {
         open.collect()
     }
 
-    /// Refuses more open steps and children than there may be.
+    /// Refuses more open steps and children than the limit allows.
     pub fn check_open(&self, more: usize) -> Result<(), Reject> {
         limits::check("open_steps", self.open_count() + more, self.limits.open_steps)
     }
 
-    /// Refuses a larger fan-out than there may be.
+    /// Refuses a larger fan-out than the limit allows.
     pub fn check_fan_out(&mut self, steps: usize) -> Result<(), Reject> {
         self.widest = self.widest.max(steps);
         limits::check("fan_out", steps, self.limits.fan_out)
     }
 
-    /// The patches that the code had when the run began; `None` if none were noted.
+    /// The patches that the code had when the run started; `None` if none were recorded.
     pub fn patches(&self) -> Option<&[String]> {
         self.patches.as_deref()
     }
 
-    /// Whether this is the run's first claim, as far as anybody can tell: nothing of its own is written.
+    /// Whether this is the run's first turn, as far as the journal shows: it has no entries of the run's code.
     pub const fn is_untouched(&self) -> bool {
         self.untouched
     }
 
-    /// How often an operator has had a step of this run run again.
+    /// How many times an operator has had a step of this run run again.
     pub fn reopened(&self) -> u32 {
         self.reopened.values().sum()
     }
@@ -208,12 +210,13 @@ impl Replay {
         self.reopened.contains_key(name)
     }
 
-    /// Whether a step's result was there when the run began: kept from an earlier run, so that nobody will tell of it.
+    /// Whether a step's result was there when the run started: it was kept from an earlier run, so no notification of
+    /// it will arrive.
     pub fn was_kept(&self, name: &StepName) -> bool {
         matches!(self.standing(name), Standing::Ended { .. }) && !self.begun.contains(name)
     }
 
-    /// What has come near its limit since the last time: four fifths of it.
+    /// Values that have reached four fifths of their limit since the last call.
     pub fn warnings(&mut self) -> Vec<Warning> {
         let pending = self.events.values().map(events::Line::len).sum();
         let levels = [
@@ -232,7 +235,7 @@ impl Replay {
         self.standings.values().filter(|standing| standing.is_open()).count()
     }
 
-    /// What an entry says, from whomever it is.
+    /// Applies an entry to the state, whether the turn or another caller wrote it.
     fn absorb(&mut self, entry: &Entry) {
         if let Some(name) = entry.what.outcome_of() {
             self.order.add(name);

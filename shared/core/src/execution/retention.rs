@@ -1,11 +1,13 @@
-//! How long the parts of an execution are kept: payloads in items of their own, and segments of its journal.
+//! How long the blobs of an execution and the segments of its journal are kept.
 //!
-//! Each part has an end from the beginning, far enough away for most executions to be over by then, with their
-//! retention. So one that nothing points to, because a worker died or was refused, goes by itself, and so do all
-//! parts of an execution that has ended. Only what stays open for longer has its parts kept on, by the tick.
+//! Each of these items has an expiry from the start, which is late enough for most executions to have ended by then and
+//! for their retention to have passed. So the store deletes an item that no record points to, because a worker died or
+//! was refused, without further work, and it deletes all items of an execution that has ended. Only for an execution
+//! that stays open longer does the tick extend their expiry.
 //!
-//! What counts is [`Execution::kept`]: everything that the record points to is kept at least until then. What a
-//! pointer says of its item is only the least: an end is moved later, never earlier, and pointers in segments stay.
+//! The instant that counts is [`Execution::kept`]: every item that the record points to is kept at least until then.
+//! The expiry in a pointer is only a lower bound. An expiry is moved later, never earlier, and pointers inside segments
+//! aren't rewritten.
 
 use std::cmp::Ordering;
 
@@ -18,30 +20,31 @@ use crate::limits::{KEPT_FOR_PARENT, Limits};
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
-/// How long parts are kept at first for an execution that may stay open, its retention not counted.
+/// How long items are kept at first for an execution that may stay open, not counting its retention.
 const OPEN_FOR: Millis = Millis::from_days(60);
-/// They are kept on once an execution could stay open for no more than this.
+/// The expiry of items is extended once it allows the execution to stay open for no longer than this.
 const OPEN_FOR_LEAST: Millis = Millis::from_days(30);
-/// The same for one that has a parent, whose record is kept for longer.
+/// The same for an execution that has a parent, whose record is kept longer.
 const OPEN_FOR_LEAST_OF_CHILD: Millis = Millis::from_days(10);
-/// How long after its deadline an execution's parts are kept, its retention not counted: a deadline may be enforced
-/// late, and what deals with its failure takes time.
+/// How long after its deadline an execution's items are kept, not counting its retention: the deadline may be enforced
+/// late, and the `on_failure` code takes time.
 const AFTER_DEADLINE: Millis = Millis::from_days(7);
-/// They are kept on once it is less than this.
+/// The expiry of items is extended if they are kept for less than this after the deadline.
 const AFTER_DEADLINE_LEAST: Millis = Millis::from_days(1);
-/// How long before it is written into a journal a payload may have been written itself.
+/// How long before its journal entry a payload may have been written.
 const AHEAD: Millis = Millis::from_days(7);
 
-/// How far somebody has come who ends what an execution has left open, or goes through all that it points to.
+/// The progress of ending the steps and children that an execution left open, or of extending the expiry of all items
+/// that it points to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Open remote steps and children that have been ended, by their names in order.
+    /// How many open remote steps and children have been ended, in the order of their names.
     #[serde(rename = "s", default, skip_serializing_if = "is_zero")]
     pub steps: u32,
-    /// Entries of the journal whose parts are kept until `to`, oldest first.
+    /// How many journal entries have items that are kept until `to`, oldest first.
     #[serde(rename = "e", default, skip_serializing_if = "is_zero")]
     pub entries: u32,
-    /// Until when they are.
+    /// Until when these items are kept.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Timestamp>,
 }
@@ -51,13 +54,14 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Until when a payload is kept that is on its way into the journal of an execution.
+/// The expiry of a payload that is written before its journal entry.
 pub fn ahead_of_journal(now: Timestamp, limits: &Limits) -> Timestamp {
     now.plus(OPEN_FOR).plus(AHEAD).plus(limits.retention)
 }
 
-/// Until when the parts of an execution have to be kept that are not kept for long enough; `None` if they are, or
-/// there are none. One that has ended is taken to go on now. What somebody has begun is gone on with, if it is enough.
+/// If the items of an execution aren't kept long enough: until when they must be kept. `None` if they are, or if there
+/// are none. For an execution that has ended, the question is whether it could be reopened now. If a caller has started
+/// to extend them to an instant that is late enough, this is that instant.
 pub fn missing_time(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Timestamp> {
     let kept = execution.kept?;
     let (enough, to) = match &execution.state {
@@ -74,13 +78,13 @@ pub fn missing_time(execution: &Execution, now: Timestamp, limits: &Limits) -> O
     (kept < enough).then(|| begun.unwrap_or(to))
 }
 
-/// Whether parts aren't kept for as long as the record that has closed.
+/// Whether the items of a closed execution expire before its record.
 pub(super) fn ends_too_early(execution: &Execution) -> bool {
     let closed = execution.closed();
     closed.is_some_and(|closed| execution.kept.is_some_and(|kept| kept < closed.expires_at))
 }
 
-/// When the tick has to see to the parts of an open execution.
+/// When the tick must extend the expiry of an open execution's items.
 pub(super) fn look_at(execution: &Execution, limits: &Limits) -> Option<Timestamp> {
     let kept = execution.kept.filter(|_| execution.closed().is_none())?;
     let is_enough = |at: Timestamp| {
@@ -90,9 +94,9 @@ pub(super) fn look_at(execution: &Execution, limits: &Limits) -> Option<Timestam
     (!for_good).then(|| kept.minus(limits.retention).minus(open_for_least(execution)))
 }
 
-/// Until when parts are kept that are new now.
+/// The expiry of an item that is written now.
 pub(super) fn at_first(execution: &Execution, now: Timestamp, limits: &Limits) -> Timestamp {
-    // One that starts later has nothing to do before that.
+    // An execution with a delayed start does nothing before it.
     let from = match &execution.state {
         ExecutionState::Pending(ready) => ready.available_at.max(now),
         ExecutionState::Running(_)
@@ -103,12 +107,12 @@ pub(super) fn at_first(execution: &Execution, now: Timestamp, limits: &Limits) -
     until(execution, [from.plus(OPEN_FOR), now.plus(AFTER_DEADLINE)], AFTER_DEADLINE, limits)
 }
 
-/// Until when the parts of an open execution must be kept at least.
+/// Until when the items of an open execution must be kept at least.
 fn least(execution: &Execution, now: Timestamp, limits: &Limits) -> Timestamp {
     until(execution, [now.plus(open_for_least(execution)), now], AFTER_DEADLINE_LEAST, limits)
 }
 
-/// As long as that, but no longer than needed by a deadline, and never less than the second.
+/// `at_most`, but no longer than the deadline requires, and never less than `at_least`.
 fn until(
     execution: &Execution,
     [at_most, at_least]: [Timestamp; 2],
@@ -120,12 +124,13 @@ fn until(
     by.max(at_least.plus(more)).plus(limits.retention)
 }
 
-/// How much longer than its retention the record of one that has a parent is kept after its end.
+/// How much longer than its retention the record of a child is kept after its end.
 const fn for_parent(execution: &Execution) -> Millis {
     if execution.parent.is_some() { KEPT_FOR_PARENT } else { Millis::ZERO }
 }
 
-/// Parts are kept on once an execution could stay open for no more than this, its retention not counted.
+/// The expiry of items is extended once it allows the execution to stay open for no longer than this, not counting its
+/// retention.
 fn open_for_least(execution: &Execution) -> Millis {
     if execution.parent.is_some() {
         KEPT_FOR_PARENT.saturating_add(OPEN_FOR_LEAST_OF_CHILD)
@@ -134,12 +139,12 @@ fn open_for_least(execution: &Execution) -> Millis {
     }
 }
 
-/// The deadline that ends the execution, whatever the number of its runs.
+/// The deadline that ends the execution, however many runs it has.
 fn ends_by(execution: &Execution) -> Option<Timestamp> {
     execution.failing.as_ref().map_or(execution.deadline_at, |failing| Some(failing.deadline_at))
 }
 
-/// Has everything that the record points to kept as long as it says, what came to it included.
+/// Extends the expiry of every blob in the record to [`Execution::kept`], new ones included.
 pub(super) fn settle(execution: &mut Execution, now: Timestamp, limits: &Limits) -> Vec<Write> {
     if !has_parts(execution) {
         execution.kept = None;
@@ -150,13 +155,13 @@ pub(super) fn settle(execution: &mut Execution, now: Timestamp, limits: &Limits)
     blobs::keep_until(execution, kept)
 }
 
-/// Whether there is anything to be kept.
+/// Whether the execution has blobs or segments.
 fn has_parts(execution: &Execution) -> bool {
     execution.sealed.is_some() || blobs::blobs(execution).next().is_some()
 }
 
-/// Whether somebody has come further than is known. Of two who go through the same, the one behind has to stop: what
-/// it would do has been done, and its note would send others back.
+/// Whether this progress is further than the recorded one. Of two callers that do the same work, the one behind must
+/// stop: its work has been done, and its note would set the recorded progress back.
 pub(super) fn is_ahead(execution: &Execution, progress: Progress) -> bool {
     let before = execution.progress.unwrap_or_default();
     let parts = (progress.to, progress.entries).cmp(&(before.to, before.entries));
@@ -168,7 +173,7 @@ pub(super) fn is_ahead(execution: &Execution, progress: Progress) -> bool {
     }
 }
 
-/// Takes note of how far somebody has come.
+/// Records progress.
 pub(super) fn note(execution: &mut Execution, progress: Progress) {
     match progress
         .to
@@ -176,7 +181,7 @@ pub(super) fn note(execution: &mut Execution, progress: Progress) {
     {
         Some(to) => {
             execution.kept = execution.kept.map(|kept| kept.max(to));
-            // The items have been given theirs by the caller: there may be more of them than one commit takes.
+            // The caller has already extended the items: there may be more of them than one commit takes.
             blobs::keep_until(execution, to);
             execution.progress =
                 (progress.steps > 0).then_some(Progress { steps: progress.steps, ..Progress::default() });
@@ -185,7 +190,7 @@ pub(super) fn note(execution: &mut Execution, progress: Progress) {
     }
 }
 
-/// What a journal brings along into another run of the same execution is kept as long as all of it.
+/// An entry that is carried into another run of the same execution. Its blob is kept as long as the other items.
 pub(super) fn carried(mut entry: super::journal::Entry, kept: Option<Timestamp>) -> super::journal::Entry {
     if let (Some(kept), Some(Payload::Blob(at))) = (kept, blobs::payload_mut(&mut entry)) {
         at.expires_at = at.expires_at.max(kept);

@@ -1,5 +1,5 @@
-//! The byte budget of an execution's control record: what doesn't fit goes into segments, and what is only there to
-//! be read by people gives way.
+//! The byte budget of an execution's control record. Entries that don't fit move into segments. Fields that only people
+//! read are cut or dropped.
 
 use crate::command::Context;
 use crate::due::{Due, DueKind};
@@ -11,12 +11,12 @@ use crate::limits::{CONTROL_RECORD_BYTES, ERROR_BYTES, LEASE_RANGE};
 use crate::size;
 use crate::time::Timestamp;
 
-/// Wakes that are counted without a decision: room is kept for their digits.
+/// Wakes are counted without a decision: the budget reserves space for this many digits.
 const WAKES: u64 = 9_999_999_999;
-/// A worker's name that most records have room for; a longer one may have to go.
+/// The budget reserves space for a worker's name of this length. A longer one may be dropped.
 const WORKER: &str = "worker-with-a-name-of-32-letters";
 
-/// Makes the record keep its budget, and gives the segments that its journal went into for that.
+/// Reduces the record to its budget. Returns the segments that its entries were moved into.
 pub(super) fn fit(execution: &mut Execution, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
     cut_errors(execution, ERROR_BYTES);
     if fits(execution) {
@@ -39,13 +39,13 @@ pub(super) fn fit(execution: &mut Execution, context: &Context<'_>) -> Vec<(Segm
     segments
 }
 
-/// Whether the record stays within its budget, also once a worker has taken its next turn: taking one should cost
-/// no more than its own write.
+/// Whether the record is within its budget, and still is once a worker has started its next turn: to start a turn
+/// should cost no more than its own write.
 pub(super) fn fits(execution: &Execution) -> bool {
     size::of(&at_its_largest(execution)) <= CONTROL_RECORD_BYTES
 }
 
-/// Adds something that only the timeline shows, where the record has room for it: a note isn't worth a write of its own.
+/// Adds a note, which only the timeline shows, if the record has space for it: a note isn't worth a further write.
 pub(super) fn note_if_it_fits(execution: &mut Execution, kind: &str, context: &Context<'_>) {
     append::note(execution, kind, context);
     if !fits(execution) {
@@ -53,7 +53,7 @@ pub(super) fn note_if_it_fits(execution: &mut Execution, kind: &str, context: &C
     }
 }
 
-/// The record with all that comes to it by itself.
+/// The record at the largest size that it can reach without a decision, or by the start of a turn.
 fn at_its_largest(execution: &Execution) -> Execution {
     let instant = Timestamp::from_millis(9_999_999_999_999);
     let mut largest = execution.clone();
@@ -101,7 +101,7 @@ fn drop_step(execution: &mut Execution) {
     }
 }
 
-/// The outcome that the record holds: its own, or the one that is being dealt with.
+/// The outcome in the record: its own, or the failure that the `on_failure` code is handling.
 fn outcome(execution: &mut Execution) -> Option<&mut ExecutionOutcome> {
     match &mut execution.state {
         ExecutionState::Closing(closed) | ExecutionState::Ended(closed) => Some(&mut closed.outcome),

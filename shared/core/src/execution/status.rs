@@ -1,17 +1,17 @@
-//! Where an execution stands, in one word.
+//! The status of an execution.
 
 use std::fmt;
 
-/// An execution's state without its details.
+/// An execution's state without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExecutionStatus {
-    /// Waiting for a worker.
+    /// Its next turn may start, now or at a later instant.
     Pending,
-    /// A worker has it.
+    /// A worker has its lease.
     Running,
-    /// Nothing can be done until something happens.
+    /// It waits for an instant, an event, or the end of a remote step or child.
     Waiting,
-    /// Held by an operator.
+    /// Paused by an operator.
     Paused,
     Completed,
     Failed,
@@ -21,7 +21,7 @@ pub enum ExecutionStatus {
 }
 
 impl ExecutionStatus {
-    /// Every status, in the order of a life.
+    /// Every status, in the order of an execution's life.
     pub const ALL: [Self; 8] = [
         Self::Pending,
         Self::Running,
@@ -47,12 +47,12 @@ impl ExecutionStatus {
         }
     }
 
-    /// The status of this name.
+    /// The status with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == name)
     }
 
-    /// Whether the execution still goes on.
+    /// Whether the execution hasn't ended.
     pub const fn is_live(self) -> bool {
         match self {
             Self::Pending | Self::Running | Self::Waiting | Self::Paused => true,

@@ -1,4 +1,4 @@
-//! From a changed record to the decision that writes it.
+//! Turns a changed record into the decision that writes it.
 
 use crate::command::Context;
 use crate::decision::{Effect, NewPart, Write};
@@ -10,7 +10,7 @@ use crate::execution::{Execution, ExecutionState, Turn, closing, due, retention,
 use crate::id::LeaseId;
 use crate::time::Timestamp;
 
-/// The decision to write `after` over `before`, with the hint that an execution needs whose turn may begin.
+/// The decision to write `after` over `before`, with the hint if a turn may start.
 pub(super) fn update(
     before: &Execution,
     after: Execution,
@@ -30,11 +30,11 @@ pub(super) fn update_in_slot(
     after.version = before.version + 1;
     after.nonce = context.nonce;
     let mut writes = retention::settle(&mut after, context.now, context.limits);
-    // Before it is measured, because a closing record has a place in the index, and after, because a segment is
-    // something to be seen to.
+    // This is done before the record is measured, because a closing record has a due slot, and again after, because a
+    // new segment may have to be kept longer.
     leave_closing(before, &mut after);
     let sealed = size::fit(&mut after, context);
-    // What was sealed has time enough; the record now says how much.
+    // A new segment is kept long enough. The record now says until when.
     writes.extend(retention::settle(&mut after, context.now, context.limits));
     leave_closing(before, &mut after);
     let timer = due_slot::move_slot(before, &mut after, placement, context);
@@ -57,8 +57,8 @@ pub(super) fn update_in_slot(
     Decision { parts, writes, effects, ..Decision::of(after, outcome) }
 }
 
-/// An execution that ends and leaves something open isn't closed for good yet. One that had closed before has seen
-/// to it.
+/// An execution that ends with work left isn't closed for good yet. If it was already closed before this write, that
+/// work is done.
 fn leave_closing(before: &Execution, after: &mut Execution) {
     if let ExecutionState::Ended(closed) = &after.state
         && before.closed().is_none()
@@ -68,7 +68,7 @@ fn leave_closing(before: &Execution, after: &mut Execution) {
     }
 }
 
-/// Writes what was settled on the way, if anything was, and answers.
+/// Writes the record that a deadline has ended, if one has passed, and replies.
 pub(super) fn expired_or_unchanged(
     before: &Execution,
     settled: Option<Execution>,
@@ -85,20 +85,19 @@ const fn has_ended(execution: &Execution) -> bool {
     matches!(execution.state, ExecutionState::Ended(_))
 }
 
-/// When the hint arrives that this change makes necessary. One that is on its way already does as well, if it
-/// doesn't come later: another one each time somebody looks would fill the queue.
+/// When the hint must arrive that this change makes necessary. None is necessary if a hint that is under way arrives no
+/// later: otherwise each read of the record would add a hint to the queue.
 fn newly_arriving(before: &Execution, after: &Execution) -> Option<Timestamp> {
     let arrives_at = due::hint_arrives_at(after)?;
     due::hint_arrives_at(before).is_none_or(|known| known > arrives_at).then_some(arrives_at)
 }
 
-/// The effect of sending an execution's hint.
 pub(super) fn turn(execution: &Execution, at: Timestamp) -> Effect {
     Effect::Turn { queue: execution.queue.clone(), hint: TurnHint::of(execution), at }
 }
 
-/// The turn that this lease holds. A lease whose time ran out still holds while nobody has taken over: the work is
-/// done, and refusing it would only have it done again.
+/// The turn with this lease. An expired lease still counts while no other worker has taken over: the work is done, and
+/// a refusal would only repeat it.
 pub(super) fn held_by<'a>(execution: &'a Execution, lease: &LeaseId) -> Option<&'a Turn> {
     execution.turn().filter(|turn| turn.lease == *lease)
 }

@@ -1,6 +1,6 @@
-//! What a resumed queue owes to what was parked while it was paused: a walk over each shard of the due index, which
-//! sends the hints. The queue's record says which walks aren't done, and lies in the due index for as long as there are
-//! any. So the tick finds a walk whose message was lost, and a queue that owes nothing costs the tick nothing.
+//! The walks that send the hints of parked records after a queue was resumed, one walk over each shard of the due
+//! index. The queue's record lists the walks that aren't done, and has a due slot while there are any. So the tick
+//! finds a walk whose message was lost, and a queue without walks costs the tick nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::queue::QueueRecord;
 use crate::tick::SKEW_MAX;
 use crate::time::Timestamp;
 
-/// A walk that has noted nothing for this long counts as lost: a message goes on for a minute, and begins ten seconds
-/// after the resuming.
+/// A walk that has noted no progress for this long counts as lost. One message continues for a minute, and starts
+/// ten seconds after the resuming.
 pub const LOST_AFTER: Millis = Millis::from_secs(120);
 
 /// The walks of one resuming that aren't done.
@@ -22,10 +22,10 @@ pub struct Resuming {
     /// When the queue was resumed. Walks of an earlier resuming stop.
     #[serde(rename = "s")]
     pub since: Timestamp,
-    /// By shard. A shard that isn't here is done.
+    /// By shard. The walk over a shard that isn't in the map is done.
     #[serde(rename = "w")]
     pub walks: BTreeMap<u16, Walk>,
-    /// Where the queue's record lies in the due index.
+    /// The due slot of the queue's record.
     #[serde(rename = "d")]
     pub due: Due,
 }
@@ -33,23 +33,23 @@ pub struct Resuming {
 /// A walk over one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Walk {
-    /// When its message was sent, or it last noted how far it had come.
+    /// When its message was sent, or when it last noted its progress.
     #[serde(rename = "h")]
     pub heard_at: Timestamp,
-    /// The place up to which it is known to be done: the beginning if absent.
+    /// The instant in the due index up to which it is done; the beginning if absent.
     #[serde(default, rename = "f", skip_serializing_if = "Option::is_none")]
     pub from: Option<Timestamp>,
 }
 
 impl QueueRecord {
-    /// The record of the paused queue; `None` if it is paused already. What is parked stays so: the next resuming
-    /// walks anew.
+    /// The record of the paused queue; `None` if it is paused already. Parked records stay parked: the next resuming
+    /// starts new walks.
     pub fn pause(&self) -> Option<Self> {
         (!self.paused).then(|| Self { paused: true, resuming: None, ..self.clone() })
     }
 
-    /// The record of the resumed queue, which owes a walk over each of so many shards if anything was parked; `None` if
-    /// it is resumed already.
+    /// The record of the resumed queue. If records may be parked, it lists one walk over each of the `shards`.
+    /// `None` if the queue is resumed already.
     pub fn resume(&self, now: Timestamp, shards: u16) -> Option<Self> {
         let owes_unnoted = self.parked && self.resuming.is_none();
         if !self.paused && !owes_unnoted {
@@ -63,12 +63,12 @@ impl QueueRecord {
         Some(Self { paused: false, resuming, ..self.clone() })
     }
 
-    /// The record in which walks that count as lost begin again where they had come to, now; `None` if the record isn't
+    /// The record in which lost walks start again now, from their last noted progress; `None` if the record isn't
     /// due.
     pub fn restart_walks(&self, now: Timestamp) -> Option<Self> {
         let mut resuming = self.resuming.clone().filter(|resuming| resuming.due.at <= now)?;
         for walk in resuming.walks.values_mut() {
-            // What lies far ahead is from a clock that jumped back since.
+            // An instant far ahead is from a clock that has since jumped back.
             if walk.heard_at > now.plus(SKEW_MAX) || walk.heard_at.plus(LOST_AFTER) <= now {
                 walk.heard_at = now;
             }
@@ -78,13 +78,13 @@ impl QueueRecord {
         Some(Self { resuming: Some(resuming), ..self.clone() })
     }
 
-    /// How far a walk of this resuming is known to have come; `None` if there is nothing left for it to do.
+    /// The noted progress of a walk of this resuming; `None` if the walk is done.
     pub fn walk(&self, since: Timestamp, shard: u16) -> Option<&Walk> {
         let resuming = self.resuming.as_ref().filter(|resuming| resuming.since == since)?;
         resuming.walks.get(&shard)
     }
 
-    /// The record in which a walk has come to this place.
+    /// The record in which a walk has noted this progress.
     pub fn walked_to(
         &self,
         since: Timestamp,
@@ -99,7 +99,7 @@ impl QueueRecord {
         Some(after)
     }
 
-    /// The record in which a walk is done. After the last one nothing is parked any more.
+    /// The record in which a walk is done. After the last walk no record is parked any more.
     pub fn walked(&self, since: Timestamp, shard: u16) -> Option<Self> {
         self.walk(since, shard)?;
         let mut after = self.clone();

@@ -1,4 +1,4 @@
-//! The bounds that keep a policy small enough to be stored with its task.
+//! The bounds that keep a policy small enough to be stored in its task.
 
 use crate::duration::Millis;
 use crate::policy::PolicyError;
@@ -50,13 +50,13 @@ pub(super) fn check_codes(codes: &[String]) -> Result<(), PolicyError> {
     }
     let bytes: usize = codes.iter().map(String::len).sum();
     if bytes > MAX_CODES_BYTES {
-        let expected = format!("at most {MAX_CODES_BYTES} bytes of codes in all");
+        let expected = format!("at most {MAX_CODES_BYTES} bytes for all codes together");
         return Err(PolicyError::new("non_retryable", expected, &format!("{bytes} bytes")));
     }
     Ok(())
 }
 
-/// Without the characters that JSON escapes, a code takes as many bytes stored as it has.
+/// Without characters that JSON escapes, a code's stored size is its own size.
 fn is_code(code: &str) -> bool {
     let escaped = |c: char| c.is_control() || c == '"' || c == '\\';
     (1..=MAX_CODE_CHARS).contains(&code.chars().count()) && !code.contains(escaped)

@@ -1,4 +1,4 @@
-//! The short forms of policies, in words.
+//! The short text forms of policies.
 
 use crate::duration::{Millis, ZeroRule};
 use crate::policy::PolicyError;
@@ -10,7 +10,7 @@ use super::limits::check_delay;
 pub const SHORT_FORMS: &str = "none, fixed(retries, delay), exponential(retries, base), \
                                exponential(retries, base, max_delay)";
 
-/// The paths of its errors are empty: the parts of a text have no place of their own.
+/// The paths of its errors are empty: the parts of a text have no path.
 pub(super) fn short_form(text: &str) -> Result<RetryPolicy, PolicyError> {
     let unknown = || PolicyError::new("", SHORT_FORMS, text);
     if text.trim() == "none" {
@@ -35,13 +35,13 @@ pub(super) fn short_form(text: &str) -> Result<RetryPolicy, PolicyError> {
 }
 
 fn read_retries(text: &str) -> Result<u32, PolicyError> {
-    // One less than a u32 holds: the first attempt comes on top. A sign is refused, though Rust reads a plus.
+    // At most `u32::MAX - 1`, because the first attempt is added. Rust would accept a plus sign; this refuses it.
     let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let retries = digits.and_then(|digits| digits.parse().ok()).filter(|retries| *retries < u32::MAX);
     retries.ok_or_else(|| PolicyError::new("", "a whole number of retries", text))
 }
 
-/// Reads a delay and holds it to its limit here, where the caller's own words can be quoted.
+/// Reads a delay and checks its limit here, where the error can quote the caller's text.
 fn read_delay(text: &str, zero: ZeroRule) -> Result<Millis, PolicyError> {
     let delay = match zero {
         ZeroRule::Allow => Millis::parse_allowing_zero(text),

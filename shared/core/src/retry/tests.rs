@@ -16,7 +16,7 @@ fn delays(policy: &RetryPolicy, attempts: u32) -> Vec<u64> {
     (1..=attempts).map(|attempt| policy.delay_before_next(attempt, 7).as_u64()).collect()
 }
 
-/// A policy that takes as many bytes as the limits allow.
+/// A policy of the maximum size.
 fn largest() -> RetryPolicy {
     let codes = (0..MAX_CODES).map(|index| format!("{index}").repeat(MAX_CODES_BYTES / MAX_CODES));
     RetryPolicy {

@@ -1,4 +1,4 @@
-//! What can be asked of a task. Commands carry everything random or read from outside.
+//! The commands on a task. A command contains all random values and all data from outside that its decision needs.
 
 use crate::command::Isolation;
 use crate::duration::Millis;
@@ -12,36 +12,36 @@ use crate::time::Timestamp;
 use crate::timeout::Timeouts;
 use crate::trace::TraceContext;
 
-/// Something asked of a task.
+/// A command on a task.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Make it.
+    /// Create the task.
     Schedule(Box<Schedule>),
-    /// Take it to work on.
+    /// Grant a worker a lease on it.
     Claim(Claim),
-    /// Say that it is still being worked on.
+    /// Report that the worker is alive.
     Heartbeat(Heartbeat),
-    /// Report its result.
+    /// Report a result.
     Complete(Complete),
     /// Report that the attempt failed.
     Fail(Fail),
-    /// Give it back undone.
+    /// Return the task to its queue before it is done.
     Release {
         /// The fence of the attempt.
         lease: LeaseId,
     },
-    /// End it, or ask its worker to.
+    /// Cancel it, or ask its worker to stop.
     Cancel {
-        /// End it even while a worker has it.
+        /// Cancel it even while a worker has a lease on it.
         force: bool,
     },
-    /// Revive it after it ended: an operator's call.
+    /// Revive it after its end. Operators do this.
     Retry,
-    /// Send its hint again, if it is parked: its queue was resumed.
+    /// Send its hint again if it is parked, because its queue was resumed.
     Unpark,
-    /// See what has become due: the tick's look.
+    /// Handle whatever has become due, called by the tick.
     Due(QueueView),
-    /// See what has become due: a timer's look, sent for this place in the due index.
+    /// Handle whatever has become due, called by a timer that was sent for this due slot.
     Timer {
         /// See [`crate::timer::Timer::due_at`].
         due_at: Timestamp,
@@ -51,7 +51,7 @@ pub enum Command {
 /// A request for a new task.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Its id, chosen by the caller or at random.
+    /// Its id, chosen by the caller or random.
     pub id: TaskId,
     /// Random.
     pub incarnation: Incarnation,
@@ -65,20 +65,20 @@ pub struct Schedule {
     pub start: Start,
     /// Digest of the request's content.
     pub fingerprint: Fingerprint,
-    /// The idempotency key and what it is known to stand for.
+    /// The idempotency key, with its record.
     pub key: Option<Key>,
     /// The execution it is a remote step of.
     pub parent: Option<Parent>,
     /// The trace that it belongs to.
     pub trace: Option<TraceContext>,
-    /// Random keys for payloads that don't fit: the input's, then the labels'.
+    /// Random keys for payloads that don't fit into the record: the input's, then the labels'.
     pub blob_ids: [BlobId; 2],
 }
 
 /// From when a task may be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// After this long, which may be zero.
+    /// After this delay, which may be zero.
     After(Millis),
     /// From this instant, or at once if it has passed.
     At(Timestamp),
@@ -87,32 +87,32 @@ pub enum Start {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     pub digest: Fingerprint,
-    /// The record to be replaced, if one is left from an earlier task.
+    /// The key's record from an earlier task, which the write replaces.
     pub replaces: Option<KeyRecord>,
 }
 
-/// A request for work.
+/// A request for a lease.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// Random: the fence of the attempt to come.
+    /// Random. It becomes the fence of the attempt.
     pub lease: LeaseId,
     pub worker: Option<WorkerName>,
-    /// For how long without a heartbeat.
+    /// The length of the lease.
     pub length: Millis,
-    /// The hint that led to it; none for a claim by id.
+    /// The hint that led to the claim. None if the task is claimed by its id.
     pub hint: Option<HintedRecord>,
-    /// What else the claiming process has under way.
+    /// Whether the claiming process runs other attempts.
     pub company: Isolation,
-    /// Whether its queue is paused: then nothing is handed out, and the task is parked.
+    /// Whether the task's queue is paused. Then no lease is granted, and the task is parked.
     pub paused: bool,
 }
 
-/// Which record, and how old a copy of it, a hint holds.
+/// The identity and version of the record that a hint contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HintedRecord {
-    /// Its incarnation: a hint says nothing of another task that has its id by now.
+    /// Its incarnation. A hint for an earlier task with the same id is stale.
     pub incarnation: Incarnation,
-    /// Its version. If the task has become pending anew since, a newer hint is on its way.
+    /// Its version. If the task has become pending after it, a newer hint has been sent.
     pub version: u64,
 }
 
@@ -120,9 +120,9 @@ pub struct HintedRecord {
 pub struct Heartbeat {
     /// The fence of the attempt.
     pub lease: LeaseId,
-    /// How far it is, from 0 to 1.
+    /// Its progress, from 0 to 1.
     pub progress: Option<f64>,
-    /// Whether it renews the lease; otherwise it only reports progress.
+    /// Whether it extends the lease. Otherwise it only reports progress.
     pub renews: bool,
 }
 
@@ -131,7 +131,7 @@ pub struct Complete {
     /// The fence of the attempt.
     pub lease: LeaseId,
     pub output: Option<Json>,
-    /// Random key for a result that doesn't fit.
+    /// Random key for a result that doesn't fit into the record.
     pub blob_id: BlobId,
 }
 
@@ -140,8 +140,8 @@ pub struct Fail {
     /// The fence of the attempt.
     pub lease: LeaseId,
     pub error: Failure,
-    /// Whether trying again can help; the policy may still say no.
+    /// Whether a retry can help. The policy may still refuse one.
     pub retryable: bool,
-    /// Random key for a message that doesn't fit.
+    /// Random key for a message that doesn't fit into the record.
     pub blob_id: BlobId,
 }

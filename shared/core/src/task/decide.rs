@@ -1,4 +1,4 @@
-//! The one entrance to every decision. It only dispatches: each command is decided in a file of its own.
+//! The entry point of all decisions about tasks. It only dispatches: each command is decided in a file of its own.
 
 mod cancel;
 mod claim;
@@ -27,11 +27,11 @@ use crate::task::hint::Hint;
 use crate::task::transition;
 use crate::task::{Ending, Outcome, Running, State, Task};
 
-/// Decides what a command does to a task, or to the absence of one.
+/// Decides a command on a task, or on an id without a task.
 pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
-    // A record past its retention exists no more, whether or not the store has deleted it yet; except for the very
-    // call that made it, which may have hung for so long: it would make the task again, and nothing could tell the
-    // two apart.
+    // A record whose retention has passed counts as absent, even if the store hasn't deleted it yet. The exception
+    // is a delayed repetition of the call that created it: it would create a second task that can't be distinguished
+    // from the first.
     let is_own = |task: &Task| match command {
         Command::Schedule(schedule) => schedule.incarnation == task.incarnation,
         Command::Claim(_)
@@ -64,7 +64,7 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
     }
 }
 
-/// The decision to write `after` over `before`, with the hint that a pending task needs.
+/// The decision to replace `before` by `after`, with the hint that a pending task needs.
 fn update(before: &Task, after: Task, context: &Context<'_>, outcome: Result<Reply, Reject>) -> Decision {
     update_in_slot(before, after, SlotChange::KeepOrLower, context, outcome)
 }
@@ -82,8 +82,8 @@ fn update_in_slot(
         match &before.state {
             State::Pending(old) => {
                 pending.since_version = old.since_version;
-                // Nobody came in time, and no other hint was sent: were it waited for anew each time, a lost one would
-                // never be missed.
+                // `schedule_to_start` expired, and no new hint was sent. If the wait counted from the start again, a
+                // lost hint would never be found.
                 let is_waited_for = !old.hint_later && !before.parked && !pending.hint_later;
                 if is_waited_for && pending.available_at != old.available_at {
                     pending.unread_since = hint_unread_since(before);
@@ -108,10 +108,11 @@ fn update_in_slot(
     Decision { writes: vec![write], effects, ..Decision::of(after, outcome) }
 }
 
-/// The hint for a task that became pending by this decision, unless it starts too late for a queue to wait.
+/// The hint for a task that became pending by this decision, unless its start is further away than a queue can
+/// delay.
 ///
-/// One that was pending before has a hint already, wherever it is: it comes back to be told of a later start.
-/// Another one each time nobody came would fill the queue.
+/// A task that was pending before already has a hint, which is delayed again when it arrives before the later start.
+/// A new one after each expired `schedule_to_start` would fill the queue.
 fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
     let had_none = match &before.state {
         State::Pending(old) => old.hint_later || before.parked,
@@ -120,13 +121,12 @@ fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
     if had_none && waits_for_a_hint(after) { vec![dispatch(after)] } else { vec![] }
 }
 
-/// The word to the execution that a task is a remote step of, once it has ended.
+/// The notification to the execution that the task is a remote step of, if the task has ended.
 fn parent_notification(task: &Task) -> Option<Effect> {
     task.ended()?;
     task.parent.clone().map(Effect::NotifyParent)
 }
 
-/// The effect of sending a task's hint.
 fn dispatch(task: &Task) -> Effect {
     let at = match &task.state {
         State::Pending(pending) => pending.available_at,
@@ -136,20 +136,20 @@ fn dispatch(task: &Task) -> Effect {
     Effect::Dispatch { hint: Box::new(Hint::of(task)), at }
 }
 
-/// The standing of a lease that a worker shows.
+/// The status of a worker's lease.
 enum Standing<'a> {
-    /// It holds the task.
+    /// The lease is the task's current one.
     Holds(&'a Running),
-    /// It closed an attempt before: the call is a repetition.
+    /// The lease's attempt was closed before: the call is a repetition.
     Closed(Ending),
-    /// Whatever it was, it is over; this is why.
+    /// The lease has ended, for this reason.
     Refused(Reject),
 }
 
-/// What a worker's lease is worth against a record on which all that was due has been settled.
+/// The status of a worker's lease. All expired timeouts must have been recorded in `task`.
 ///
-/// A lease whose time ran out still holds while nobody has taken the task over: the work is done, and
-/// refusing it would only have it done again. Deadlines and timeouts are another matter: they were settled.
+/// An expired lease stays valid until another worker takes over the task: the work is done, and a refusal would only
+/// have it repeated. Passed deadlines and timeouts do end it.
 fn standing<'a>(task: &'a Task, lease: &LeaseId) -> Standing<'a> {
     if let Some(running) = task.running().filter(|running| running.lease == *lease) {
         return Standing::Holds(running);
@@ -171,8 +171,8 @@ fn standing<'a>(task: &'a Task, lease: &LeaseId) -> Standing<'a> {
     }
 }
 
-/// The same report again. If nobody has claimed the task since, its hint may have been lost between the commit
-/// and the send: this caller's repetition sends it again. So does it the word to a parent.
+/// A repeated report. If the task hasn't been claimed since, its hint may have been lost between the commit and the
+/// send, so it is sent again. The same is true of the notification to a parent.
 fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
     let mut decision = Decision::unchanged(task, Ok(Reply::Closed { duplicate: true }));
     let was_last = task.history.last().is_some_and(|past| past.lease.as_ref() == Some(lease));
@@ -183,7 +183,7 @@ fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
     decision
 }
 
-/// Whether a hint of this task should be on its way or in its queue.
+/// Whether a hint of this task should be in its queue or on the way to it.
 fn waits_for_a_hint(task: &Task) -> bool {
     match &task.state {
         State::Pending(pending) => !pending.hint_later && !task.parked,
@@ -191,7 +191,7 @@ fn waits_for_a_hint(task: &Task) -> bool {
     }
 }
 
-/// The refusal of a worker's call, together with whatever was settled on the way.
+/// The refusal of a worker's call, with the write that records expired timeouts.
 fn refuse_expired(before: &Task, settled: Option<Task>, reject: Reject, context: &Context<'_>) -> Decision {
     match settled {
         Some(after) => update(before, after, context, Err(reject)),
@@ -199,7 +199,7 @@ fn refuse_expired(before: &Task, settled: Option<Task>, reject: Reject, context:
     }
 }
 
-/// Whether a record, as it would be stored, stays within its byte budget.
+/// Whether the stored record stays within its byte budget.
 fn fits(task: &Task) -> bool {
     size::of(task) <= crate::limits::CONTROL_RECORD_BYTES
 }

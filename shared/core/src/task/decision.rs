@@ -1,10 +1,10 @@
-//! What a task's commands are answered.
+//! The answers to the commands on a task.
 
 use crate::decision::DueReply;
 use crate::task::Task;
 use crate::time::Timestamp;
 
-/// All that follows from a command on a task.
+/// The decision of a command on a task.
 pub type Decision = crate::decision::Decision<Task, Reply>;
 
 /// A successful answer.
@@ -15,45 +15,46 @@ pub enum Reply {
         /// Whether it had existed before.
         existed: bool,
     },
-    /// What became of a claim.
+    /// The result of a claim.
     Claim(ClaimReply),
     Renewed,
     /// The attempt is over.
     Closed {
-        /// Whether it had been closed by this same lease before.
+        /// Whether this lease had closed it before.
         duplicate: bool,
     },
-    /// The task has ended, or its worker is told that it should.
+    /// The task has ended, or its worker will be asked to stop.
     Cancel {
-        /// Whether that is new.
+        /// Whether this call changed the record.
         changed: bool,
     },
     /// The task is pending again.
     Revived,
-    /// What became of the wish to send a parked task's hint.
+    /// A parked task's hint was sent, if the task was parked.
     Unparked {
         was_parked: bool,
     },
-    /// What the tick did.
+    /// The result of a tick or timer.
     Due(DueReply),
 }
 
-/// What became of a claim, and what the message that led to it is good for now.
+/// The result of a claim, which decides what happens to the message that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimReply {
-    /// The caller has it. Its message stays in flight until the attempt ends.
+    /// The caller has the lease. The message stays in flight until the attempt ends.
     Claimed,
-    /// Somebody alive has it: the message is left alone, it comes back when their lease would be over.
+    /// Another worker has a valid lease. The message is left alone, and is delivered again when that lease would
+    /// have ended.
     Held,
-    /// It may not start yet: the message is to be sent again with what remains.
+    /// It may not start yet. The message is sent again with the remaining delay.
     Early {
-        /// When it may.
+        /// When it may start.
         available_at: Timestamp,
     },
-    /// Its last worker was lost, perhaps because of it: only a worker that has nothing else under way may have it.
+    /// Its last worker was lost, perhaps because of this task. Only a worker without other attempts may claim it.
     Suspect,
-    /// Its queue is paused. The message is to be deleted: another one is sent when the queue is resumed.
+    /// Its queue is paused. The message is deleted, and another one is sent when the queue is resumed.
     Parked,
-    /// Nothing will ever come of this message: it is to be deleted.
+    /// The message is stale and is deleted.
     Spent,
 }

@@ -1,4 +1,4 @@
-//! When the tick has to look at a record: early is harmless, late never happens.
+//! The due slots of tasks. A slot may be too early, but is never too late.
 
 use crate::due::{Due, DueKind, START_LEAD, shard_of_name};
 use crate::due_slot::{self, HasDueSlot};
@@ -8,7 +8,8 @@ use crate::limits::Limits;
 use crate::task::{State, Task};
 use crate::time::{Timestamp, earliest};
 
-/// How soon a hint is looked for that nobody has read for long, once the task waits anew.
+/// If a hint hasn't been received for a long time and the task starts to wait once more, the next probe comes this
+/// soon.
 const LOOK_SOON: Millis = Millis::from_secs(60);
 
 /// The shard of a new task.
@@ -16,12 +17,12 @@ pub fn shard_of(id: &TaskId, shards: u16) -> u16 {
     shard_of_name(id.as_str(), shards)
 }
 
-/// The earliest instant at which something a user can see happens to this task by itself.
+/// The earliest instant at which this task changes without a call, with an effect that users can see.
 pub fn visible_at(task: &Task) -> Option<Timestamp> {
     earliest(instants(task))
 }
 
-/// When the record last needed a hint: the instant its backstop counts from.
+/// When the record last needed a hint. Its backstop counts from this instant.
 pub fn hint_needed_at(task: &Task) -> Option<Timestamp> {
     match &task.state {
         State::Pending(pending) => Some(pending.available_at.max(task.hinted_at.unwrap_or(Timestamp::EPOCH))),
@@ -30,7 +31,7 @@ pub fn hint_needed_at(task: &Task) -> Option<Timestamp> {
     }
 }
 
-/// Since when the hint of a waiting task has been there to be read, also where the time to start has passed meanwhile.
+/// Since when the hint of a waiting task could be received. It stays the same when `schedule_to_start` expires.
 pub(crate) fn hint_unread_since(task: &Task) -> Option<Timestamp> {
     let needed_at = hint_needed_at(task)?;
     let unread_since = match &task.state {
@@ -66,7 +67,7 @@ impl HasDueSlot for Task {
     }
 }
 
-/// The instants of a task that its users can see, whichever comes first.
+/// The instants of a task whose effects users can see, in any order.
 fn instants(task: &Task) -> [Option<Timestamp>; 3] {
     match &task.state {
         State::Pending(pending) => [task.deadline_at, pending.schedule_to_start_at, None],
@@ -75,18 +76,18 @@ fn instants(task: &Task) -> [Option<Timestamp>; 3] {
     }
 }
 
-/// Whether the record waits for somebody to read its hint, and has for so long that the hint may be lost.
+/// Whether the record has waited for so long that its hint may be lost.
 pub fn may_be_lost(task: &Task, now: Timestamp, limits: &Limits) -> bool {
     waits_since(task, now).is_some_and(|since| now.since(since) >= limits.backstop)
 }
 
-/// Whether a look at the task depends on its queue: only where its hint may be lost or was parked, and nothing has passed
+/// Whether the tick must read the task's queue: the task's hint may be lost or was parked, and no timeout has passed
 /// that ends the wait anyway.
 pub fn asks_its_queue(task: &Task, now: Timestamp, limits: &Limits) -> bool {
     (task.parked || may_be_lost(task, now, limits)) && visible_at(task).is_none_or(|at| at > now)
 }
 
-/// Since when the task has been waiting for somebody to read its hint; `None` while it isn't.
+/// Since when the task has been waiting for its hint to be received. `None` if it isn't waiting.
 pub(crate) fn waits_since(task: &Task, now: Timestamp) -> Option<Timestamp> {
     let since = match &task.state {
         State::Pending(pending) if pending.hint_later || pending.available_at > now => return None,
@@ -97,20 +98,20 @@ pub(crate) fn waits_since(task: &Task, now: Timestamp) -> Option<Timestamp> {
     (since <= now).then(|| since.max(task.hinted_at.unwrap_or(since)))
 }
 
-/// The latest place in the index that this state allows.
+/// The latest due slot that the task's state allows.
 pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
     let shard = task.due.map_or_else(|| shard_of(&task.id, limits.due_shards), |due| due.shard);
     let own = match &task.state {
         State::Pending(pending) if pending.hint_later => {
             Due { at: pending.available_at.minus(START_LEAD), kind: DueKind::Start, shard }
         }
-        // Resuming its queue sends its hint; the tick is only there in case that fails.
+        // Resuming the queue sends the hint. The tick finds the record only if that fails.
         State::Pending(_) | State::Running(_) if task.parked => {
             Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard }
         }
         State::Pending(_) | State::Running(_) => {
             let needed_at = hint_needed_at(task)?;
-            // Nobody misses a hint before the start, and no tick finds its own work again at once.
+            // No hint is missing before the start, and the next tick must not find the record again at once.
             let soonest = needed_at.max(now.plus(LOOK_SOON));
             let missed_at = hint_unread_since(task)?.plus(limits.backstop).max(soonest);
             let at = needed_at.plus(limits.backstop).min(missed_at);
@@ -142,7 +143,7 @@ mod tests {
             assert_eq!(shard_of(id, 0), 0);
         }
         assert!(counts.iter().all(|count| (30..100).contains(count)), "{counts:?}");
-        // Stored records lie where this says: it must never change.
+        // Stored records are in these shards: the digest must never change.
         assert_eq!(shard_of(&ids[0], 16), 9);
         assert_eq!(shard_of(&ids[0], u16::MAX), 45_165);
     }

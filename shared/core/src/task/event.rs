@@ -1,8 +1,8 @@
-//! What happened to a task in one committed write, for those who want to be told.
+//! The lifecycle events of tasks: the changes that one committed write made.
 //!
-//! Events are derived from the record before and after the write, so there is one for each change however many
-//! tried to make it. They carry names, numbers and instants, never payloads: an error's code, but not its message.
-//! The serialised names are a wire format.
+//! Events are derived from the record before and after the write. So there is one event for each change, however
+//! many callers tried to make it. Events contain names, numbers and instants, never payloads: an error's code, but
+//! not its message. The serialised names are a wire format.
 
 mod derive;
 #[cfg(test)]
@@ -19,67 +19,67 @@ use crate::trace::TraceContext;
 
 pub use derive::events;
 
-/// The version of the format, `v` in every event. Another one means other fields.
+/// The version of the format, `v` in every event. Another version has other fields.
 pub const FORMAT: u8 = 1;
 
-/// Something that happened to a task. No two events have the same task, incarnation, version and type.
+/// A change of a task. No two events have the same task, incarnation, version and type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
     /// Version of the format, always [`FORMAT`].
     pub v: u8,
-    /// What, with its own fields beside these.
+    /// The type of the event, with its own fields.
     #[serde(flatten)]
     pub what: What,
     pub task_id: TaskId,
-    /// Tells it from earlier tasks of the same id.
+    /// Distinguishes it from earlier tasks with the same id.
     pub incarnation: Incarnation,
-    /// The record's version since this write; a later event has a later one.
+    /// The record's version after this write. Later events have later versions.
     pub version: u64,
     pub queue: QueueName,
-    /// What sort of work it is.
+    /// The kind of work.
     pub task_kind: TaskKind,
     /// Number of the attempt that the event is about; 0 before the first.
     pub attempt: u32,
-    /// The trace that it belongs to, as in a `traceparent` header, where traces are carried.
+    /// The trace that it belongs to, as in a `traceparent` header, if traces are kept.
     #[serde(rename = "traceparent", serialize_with = "wire::trace", skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
     #[serde(serialize_with = "wire::instant")]
     pub at: Timestamp,
 }
 
-/// What happened.
+/// The type of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type")]
 pub enum What {
-    /// The task exists now.
+    /// The task was created.
     TaskScheduled {
-        /// From when a worker may claim it; absent if none ever may.
+        /// From when a worker may claim it. Absent if the task never runs.
         #[serde(serialize_with = "wire::maybe_instant", skip_serializing_if = "Option::is_none")]
         available_at: Option<Timestamp>,
         /// When the whole task must have ended.
         #[serde(serialize_with = "wire::maybe_instant", skip_serializing_if = "Option::is_none")]
         deadline_at: Option<Timestamp>,
     },
-    /// A worker claimed it, perhaps after another one was lost.
+    /// A worker claimed it, perhaps after another worker was lost.
     TaskStarted {
         #[serde(skip_serializing_if = "Option::is_none")]
         worker: Option<WorkerName>,
-        /// How long it could have been claimed before: from `available_at`, or from the end of a lost lease.
+        /// How long it could have been claimed before this: from `available_at`, or from the end of a lost lease.
         #[serde(rename = "waited_ms")]
         waited: Millis,
     },
-    /// An attempt's time ran out, and the task didn't end by it: the next event says what became of the task.
+    /// An attempt timed out, and that timeout didn't end the task. The next event says what happened to the task.
     AttemptTimedOut {
         #[serde(flatten)]
         expiry: Expiry,
         #[serde(flatten)]
         attempt: EndedAttempt,
     },
-    /// An attempt is over without a result, and the task waits for another one.
+    /// An attempt ended without a result, and the task waits for another one.
     TaskRetrying {
         #[serde(flatten)]
         attempt: EndedAttempt,
-        /// The code of the error that its worker reported, if the record had room for it.
+        /// The code of the error that its worker reported, if the record had space for it.
         #[serde(skip_serializing_if = "Option::is_none")]
         error_code: Option<String>,
         /// From when the task may be claimed again.
@@ -88,7 +88,7 @@ pub enum What {
     },
     /// It ended with a result.
     TaskCompleted {
-        /// The attempt that brought it.
+        /// The attempt that returned the result.
         #[serde(flatten)]
         attempt: Option<EndedAttempt>,
     },
@@ -100,46 +100,46 @@ pub enum What {
         #[serde(flatten)]
         attempt: Option<EndedAttempt>,
     },
-    /// It ended because its time, or its last attempt's, ran out.
+    /// It ended because its deadline or a timeout of its last attempt passed.
     TaskTimedOut {
         #[serde(flatten)]
         expiry: Expiry,
         /// The attempt that ended with it, if one ran.
         #[serde(flatten)]
         attempt: Option<EndedAttempt>,
-        /// The code of the error that its worker reported, where that can't be retried in time.
+        /// The code of the error that its worker reported, if there was no time for a retry.
         #[serde(skip_serializing_if = "Option::is_none")]
         error_code: Option<String>,
     },
-    /// It ended on request, or by a timeout that isn't to count as an error.
+    /// It ended by a request, or by a timeout that doesn't count as an error.
     TaskCancelled {
-        /// The timeout, if it was one.
+        /// The timeout, if there was one.
         #[serde(flatten)]
         expiry: Option<Expiry>,
         /// The attempt that ended with it, if one ran.
         #[serde(flatten)]
         attempt: Option<EndedAttempt>,
     },
-    /// Its worker is to be told to stop.
+    /// A cancellation was requested. The worker is notified by its next heartbeat.
     TaskCancelRequested,
-    /// It was never to run.
+    /// It never runs.
     TaskSkipped,
-    /// An operator made it wait for a worker again after it had ended.
+    /// An operator revived it after its end. It waits for a worker again.
     TaskRevived,
 }
 
-/// A timeout that was enforced.
+/// An expired timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Expiry {
     #[serde(serialize_with = "wire::timeout")]
     pub kind: TimeoutKind,
-    /// The instant that it was set to.
+    /// The instant at which it expired.
     #[serde(serialize_with = "wire::instant")]
     pub deadline_at: Timestamp,
-    /// How long after that instant it was enforced.
+    /// How long after that instant it was recorded.
     #[serde(rename = "lateness_ms")]
     pub lateness: Millis,
-    /// Whether that instant is still to come: the task ended early because a retry could only start after it.
+    /// Whether that instant is in the future: the task ended early because a retry could only start after it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub doomed: bool,
 }
@@ -147,13 +147,13 @@ pub struct Expiry {
 /// An attempt that is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EndedAttempt {
-    /// How it ended, as the list of a task's attempts says it.
+    /// How it ended, as in the list of a task's attempts.
     #[serde(serialize_with = "wire::ending")]
     pub outcome: Ending,
-    /// When it was claimed; absent if nobody came in time.
+    /// When it was claimed. Absent if no worker claimed it in time.
     #[serde(serialize_with = "wire::maybe_instant", skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// Who had it.
+    /// The worker that ran it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerName>,
 }
@@ -199,7 +199,7 @@ impl What {
         }
     }
 
-    /// The timeout that was enforced, if one was.
+    /// The timeout that expired, if one did.
     pub const fn expiry(&self) -> Option<&Expiry> {
         match self {
             Self::AttemptTimedOut { expiry, .. } | Self::TaskTimedOut { expiry, .. } => Some(expiry),
@@ -233,7 +233,7 @@ impl What {
         }
     }
 
-    /// The attempt that is over.
+    /// The attempt that ended, if one did.
     pub const fn ended_attempt(&self) -> Option<&EndedAttempt> {
         match self {
             Self::AttemptTimedOut { attempt, .. } | Self::TaskRetrying { attempt, .. } => Some(attempt),
@@ -250,7 +250,7 @@ impl What {
     }
 }
 
-/// Full names and readable instants, where records have short ones.
+/// Serialises full names and readable instants. Records have short names.
 pub(crate) mod wire {
     #![expect(
         clippy::trivially_copy_pass_by_ref,

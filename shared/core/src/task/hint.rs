@@ -1,10 +1,10 @@
-//! The message that tells workers of a task. It is only a hint: the record in the table is the truth.
+//! The message that a task is ready for a worker. It is only a hint: the record in the table decides.
 
 use serde::{Deserialize, Serialize};
 
 use crate::task::{FORMAT, Task};
 
-/// A hint's body: the record as it stood, so that a claim needs no read.
+/// A hint's body: a copy of the record, so that a claim needs no read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hint {
     /// Version of the format.
@@ -19,27 +19,27 @@ impl From<serde_json::Error> for HintError {
     }
 }
 
-/// Why a message isn't a hint.
+/// Why a body isn't a hint.
 #[derive(Debug, thiserror::Error)]
 pub enum HintError {
-    /// Not JSON of this shape. The text of the error says where, not what: a body may hold anything.
+    /// Not JSON of this shape. The error's text gives the position, never the content, because a body may contain
+    /// anything.
     #[error("not a hint: {category:?} error at line {line} column {column}", category = .0.classify(), line = .0.line(), column = .0.column())]
     Malformed(serde_json::Error),
-    /// Written by another version.
+    /// Written in another version.
     #[error("a hint of format {found}, where this build reads {FORMAT}")]
     UnknownFormat {
-        /// The version it claims.
+        /// The version in the message.
         found: u64,
     },
 }
 
 impl Hint {
-    /// The hint of this record.
     pub fn of(task: &Task) -> Self {
         Self { v: FORMAT, task: task.clone() }
     }
 
-    /// Reads a message's body; an unknown version is refused before anything else is looked at.
+    /// Reads a message's body. An unknown version is refused before the rest is read.
     pub fn parse(body: &str) -> Result<Self, HintError> {
         #[derive(Deserialize)]
         struct Envelope {
@@ -70,7 +70,7 @@ mod tests {
     use crate::task::decide::tests::fixture::{BUSY, Scene, t, task};
     use crate::timeout::OnTimeout::{Cancel, Retry, Terminal};
 
-    /// Written once, and from then on what deployed builds send each other.
+    /// Written once. From then on, deployed builds send this to each other.
     const GOLDEN: &str = include_str!("../../golden/hint-v1.json");
 
     /// The hint of a record in which every field is set.

@@ -1,33 +1,33 @@
-//! What happens next to a task by itself, and when: the answer to "why is it still there?".
+//! What happens next to a task without a call, and when. It answers the question "why is it still there?".
 
 use crate::task::{State, Task};
 use crate::time::Timestamp;
 use crate::timeout::TimeoutKind;
 
-/// The next thing that happens if nobody does anything.
+/// The next event in a task's life if no call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
     pub what: NextStep,
-    /// When; absent where it is up to others.
+    /// The instant. Absent if the event depends on a worker.
     pub at: Option<Timestamp>,
 }
 
-/// What happens next.
+/// The kind of the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     /// It may be claimed from then on.
     Available,
-    /// A worker has to claim it; no timeout limits the wait.
+    /// A worker must claim it, and no timeout limits the wait.
     Claim,
-    /// Nobody claimed or finished it by then: this timeout fires.
+    /// This timeout expires if no worker has claimed or finished it by then.
     Timeout(TimeoutKind),
-    /// Its worker counts as lost from then on, and another may take it over.
+    /// Its worker counts as lost from then on, and another worker may take over.
     LeaseExpiry,
     Deletion,
 }
 
 impl NextStep {
-    /// The name that answers use.
+    /// The name in answers.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Available => "becomes_available",
@@ -42,7 +42,7 @@ impl NextStep {
     }
 }
 
-/// What happens next to this task. Of two things at one instant, the one that takes precedence is named.
+/// What happens next to this task. Of two events at the same instant, it returns the one that takes precedence.
 pub fn next(task: &Task, now: Timestamp) -> Next {
     let deadline = (NextStep::Timeout(TimeoutKind::ScheduleToClose), task.deadline_at);
     match &task.state {
@@ -67,7 +67,7 @@ pub fn next(task: &Task, now: Timestamp) -> Next {
 }
 
 fn first<const N: usize>(steps: [(NextStep, Option<Timestamp>); N]) -> Option<Next> {
-    // min_by_key keeps the first of equals, which is the one that takes precedence.
+    // `min_by_key` keeps the first of equal instants, which is the one that takes precedence.
     steps
         .into_iter()
         .filter_map(|(what, at)| at.map(|at| Next { what, at: Some(at) }))
@@ -81,7 +81,7 @@ mod tests {
     use crate::task::decide::tests::fixture::{Scene, t, task};
     use crate::timeout::OnTimeout::Retry;
 
-    /// What is said to come next at that time, and when.
+    /// Asserts the next event and its instant, at the time `now`.
     #[track_caller]
     fn says(scene: &Scene, now: &str, what: NextStep, at: Option<&str>) {
         assert_eq!(next(scene.record(), t(now)), Next { what, at: at.map(t) });

@@ -1,4 +1,4 @@
-//! The arrows of a task's life, used by all commands. Nothing here looks at a command.
+//! The state transitions of a task, which all commands share. This module doesn't know the commands.
 
 use crate::command::Context;
 use crate::duration::Millis;
@@ -10,7 +10,7 @@ use crate::task::{Ended, Ending, Outcome, PastAttempt, Pending, Running, State, 
 use crate::time::{Timestamp, earliest};
 use crate::timeout::{OnTimeout, TimeoutKind};
 
-/// Records every timeout that has passed. Returns the changed task, or `None` if there was nothing to record.
+/// Records the timeout that has passed. Returns the changed task, or `None` if no timeout has passed.
 pub(crate) fn expire(task: &Task, context: &Context<'_>) -> Option<Task> {
     let (kind, expired_at) = expired(task, context.now)?;
     let mut task = task.clone();
@@ -25,7 +25,7 @@ pub(crate) fn expire(task: &Task, context: &Context<'_>) -> Option<Task> {
     Some(task)
 }
 
-/// The timeout that has passed, by precedence, and the instant it was set to.
+/// The timeout that has passed, by precedence, and the instant at which it expired.
 fn expired(task: &Task, now: Timestamp) -> Option<(TimeoutKind, Timestamp)> {
     let (start, heartbeat, close) = match &task.state {
         State::Pending(pending) => (pending.schedule_to_start_at, None, None),
@@ -68,7 +68,7 @@ fn timeout_error(task: &Task, kind: TimeoutKind, expired_at: Timestamp) -> Failu
 }
 
 fn with_last_error(message: String, task: &Task) -> String {
-    // Attempts that were lost or given back have none: they don't hide the one before.
+    // Attempts that were lost or released have no error, so the last error before them counts.
     match task.history.iter().rev().find_map(|past| past.error.as_ref()) {
         Some(last) => with_error(&message, last),
         None => message,
@@ -80,9 +80,9 @@ fn with_error(message: &str, last: &Failure) -> String {
     format!("{message}; last error: {}{colon}{}", last.code, last.message)
 }
 
-/// Puts the current attempt into the past. Returns whether its worker was to be told of a cancellation.
+/// Moves the current attempt to the history. Returns whether a cancellation was requested of its worker.
 ///
-/// A pending task's attempt can end as well: nobody came in time. It counts like any other.
+/// If `schedule_to_start` expires, the attempt of a pending task ends too. It counts like any other.
 pub(crate) fn end_attempt(task: &mut Task, ending: Ending, error: Option<&Failure>, now: Timestamp) -> bool {
     let (past, cancelling) = match &task.state {
         State::Running(running) => (
@@ -98,7 +98,7 @@ pub(crate) fn end_attempt(task: &mut Task, ending: Ending, error: Option<&Failur
             running.cancel_requested,
         ),
         State::Pending(_) => {
-            // The deadline over all attempts is no attempt's fault: a waiting task just ends.
+            // The deadline over all attempts ends no attempt of a waiting task: only the task ends.
             if ending != Ending::TimedOut(TimeoutKind::ScheduleToStart) {
                 return false;
             }
@@ -122,7 +122,7 @@ pub(crate) fn end_attempt(task: &mut Task, ending: Ending, error: Option<&Failur
     task.history.drain(..surplus);
     match ending {
         Ending::Lost => {
-            // Of several attempts in one process nobody knows which was the cause.
+            // If several attempts ran in the process, the cause of the loss is unknown.
             task.losses += u32::from(!was_shared);
             task.attempt = task.attempt.saturating_sub(1);
         }
@@ -135,7 +135,7 @@ pub(crate) fn end_attempt(task: &mut Task, ending: Ending, error: Option<&Failur
     cancelling
 }
 
-/// Another attempt if the policy grants one and the deadline leaves room for it, else the end.
+/// Waits for another attempt if the policy and the deadline allow one. Otherwise ends the task.
 pub(crate) fn retry_or_finish(
     task: &mut Task,
     cancelling: bool,
@@ -161,7 +161,7 @@ pub(crate) fn retry_or_finish(
     }
 }
 
-/// The end of a task whose next attempt could only start when it is too late.
+/// The outcome of a task whose next attempt could only start after the deadline.
 fn doomed(task: &Task, error: &Failure, start: Timestamp, deadline: Timestamp) -> Outcome {
     let kind = TimeoutKind::ScheduleToClose;
     if on_timeout(task, kind) == OnTimeout::Cancel {
@@ -176,7 +176,7 @@ fn doomed(task: &Task, error: &Failure, start: Timestamp, deadline: Timestamp) -
     Outcome::TimedOut { kind, error: Failure::new("timed_out", with_error(&reason, error)) }
 }
 
-/// Makes the task wait for a worker from that instant on.
+/// Makes the task wait for a worker from `available_at` on.
 pub(crate) fn wait_from(task: &mut Task, available_at: Timestamp, now: Timestamp) {
     let available_at = available_at.max(now);
     task.hinted_at = None;
@@ -185,14 +185,15 @@ pub(crate) fn wait_from(task: &mut Task, available_at: Timestamp, now: Timestamp
         available_at,
         schedule_to_start_at: task.timeouts.schedule_to_start.map(|timeout| available_at.plus(timeout.after)),
         hint_later: available_at.since(now) > limits::QUEUE_DELAY_MAX,
-        // Whoever writes the record knows its version, and sets this.
+        // The writer of the record knows its version, and sets this.
         since_version: 0,
         unread_since: None,
     });
 }
 
-/// The same for a task that a worker gave back. No attempt was used, so the time in which a worker has to come goes
-/// on where the claim stopped it: otherwise a worker that claims and gives back would keep it from ever passing.
+/// As [`wait_from`], for a task that a worker released. No attempt was used, so `schedule_to_start` continues where
+/// the claim stopped it. Otherwise a worker that claims and releases the task repeatedly would keep it from
+/// expiring.
 pub(crate) fn wait_on(task: &mut Task, now: Timestamp) {
     let left = task.running().and_then(|running| running.start_left);
     wait_from(task, now, now);
@@ -201,7 +202,7 @@ pub(crate) fn wait_on(task: &mut Task, now: Timestamp) {
     }
 }
 
-/// Hands the task to a worker.
+/// Grants a worker the lease on the task.
 pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
     let start_left = match &task.state {
         State::Pending(pending) => pending.schedule_to_start_at.map(|at| at.since(now)),
@@ -226,7 +227,7 @@ pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
     });
 }
 
-/// When a lease taken or renewed now ends: never after the attempt's own end.
+/// When a lease granted or extended now ends: never after the attempt's own end.
 pub(crate) fn lease_end(
     now: Timestamp,
     length: Millis,
@@ -247,9 +248,9 @@ pub(crate) fn finish(task: &mut Task, outcome: Outcome, context: &Context<'_>) {
     });
 }
 
-/// Shortens what is only there to be read by people until the record keeps its byte budget.
+/// Cuts texts that only people read until the record is within its byte budget.
 ///
-/// The least that remains has room beside every task that scheduling accepts.
+/// The shortest form fits every task that scheduling accepts.
 pub(crate) fn fit(task: &mut Task) {
     cut_outcome(task, ERROR_BYTES);
     let steps: [fn(&mut Task); 13] = [
@@ -281,7 +282,7 @@ fn cut_history(task: &mut Task, bytes: usize) {
     }
 }
 
-/// The latest attempt stays: its lease may still be reported on.
+/// The latest attempt stays, because a worker may still report on its lease.
 fn drop_oldest(task: &mut Task) {
     if task.history.len() > 1 {
         task.history.remove(0);

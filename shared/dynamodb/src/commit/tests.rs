@@ -23,7 +23,7 @@ fn task() -> Task {
     Task { nonce: NONCE, ..pending() }
 }
 
-/// An update that leaves the place in the due index where it is.
+/// An update that doesn't change the due slot.
 fn update(before: &Task) -> Write {
     let after = Task { version: before.version + 1, nonce: Nonce::from_bytes([8; 8]), ..before.clone() };
     Write::UpdateTask { before: Box::new(before.clone()), after: Box::new(after), due_no_later_than: None }
@@ -42,7 +42,7 @@ fn created_with_key() -> Vec<Write> {
     vec![Write::PutKey { record, replaces: None }, created]
 }
 
-/// An item as it travels.
+/// An item in the JSON of a request.
 fn wire(item: &Item) -> Value {
     fn value(attribute: &aws_sdk_dynamodb::types::AttributeValue) -> Value {
         use aws_sdk_dynamodb::types::AttributeValue as A;
@@ -55,7 +55,7 @@ fn wire(item: &Item) -> Value {
                 json!({ "M": map })
             }
             A::L(list) => json!({ "L": list.iter().map(value).collect::<Vec<_>>() }),
-            other => panic!("no item of ours holds {other:?}"),
+            other => panic!("no item of Tickover has {other:?}"),
         }
     }
     item.iter()

@@ -4,7 +4,7 @@ use tickover_service::ports::{Store as _, StoreError};
 
 use crate::scripted::{Answer, store};
 
-/// What a read comes to that is refused with this code.
+/// The result of a read that is refused with this code.
 async fn refused(status: u16, code: &'static str) -> Result<(), StoreError> {
     let (store, _) = store([Answer::Refused(status, code, json!({"message": "a text that nobody reads"}))]);
     store.task(&TaskId::parse("t").unwrap()).await.map(drop)
@@ -25,7 +25,7 @@ async fn a_refusal_that_will_not_pass_says_what_to_do() {
         told.push(reason);
     }
     told.dedup();
-    assert_eq!(told.len(), 5, "each is told from all others: {told:?}");
+    assert_eq!(told.len(), 5, "each differs from all others: {told:?}");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A cron's record as an item, and back.
 //!
-//! As with tasks, an item is the record's own serialised form, except that the id lies in the key and the place in
-//! the due index in attributes of its own. All crons that aren't deleted are one list.
+//! As with tasks, an item is the record's own serialised form, except that the id is in the key, and the due slot has
+//! its own attributes. All crons that aren't deleted are in one list.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::cron::{Cron, FORMAT};
@@ -32,7 +32,7 @@ pub(crate) fn of_cron(record: &Cron) -> Result<Item, StoreError> {
     Ok(item)
 }
 
-/// Reads a cron. The format is checked before anything else is looked at.
+/// Reads a cron. The format is checked before anything else.
 pub(crate) fn to_cron(mut item: Item) -> Result<Cron, StoreError> {
     let id = string(&item, PK).and_then(key::cron_id);
     let id =
@@ -40,7 +40,7 @@ pub(crate) fn to_cron(mut item: Item) -> Result<Cron, StoreError> {
     check_format(&item, FORMAT, &format!("cron {id}"))?;
     let due = read_due(&item, &format!("cron {id}"))?;
     item.insert(field::ID.to_owned(), AttributeValue::S(id.to_string()));
-    // What serde has to say of a value it can't read quotes the value, and that may be a payload.
+    // Serde's message for a value that it can't read quotes the value, which may be a payload.
     let mut record: Cron =
         from_item(item).map_err(|_| corrupt(format!("the item of cron {id} isn't of its own format")))?;
     record.due = due;

@@ -1,8 +1,8 @@
 //! An execution's control record as an item, and back.
 //!
-//! As with tasks, an item is the record's own serialised form, the journal included: lists and numbers take fewer
-//! bytes in it than in a JSON text. What the keys say is left out: its id, its place in the due index, and, from its
-//! place in its workflow's list, the workflow's name and when it was started.
+//! As with tasks, an item is the record's own serialised form, including the journal: lists and numbers take fewer
+//! bytes in it than in a JSON text. The fields that the keys contain are left out: its id, its due slot, and, in the
+//! key of its workflow's list, the workflow's name and when it was started.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::execution::{Execution, ExecutionState, FORMAT};
@@ -15,7 +15,7 @@ use crate::item::{Item, check_format, corrupt, due_attributes, millis, number, r
 use crate::key::{self, Key};
 use crate::page::list::{List, workflow_in};
 
-/// The fields of an execution that its item has elsewhere.
+/// The fields of an execution that are elsewhere in its item.
 const KNOWN: [&str; 4] = [field::ID, field::DUE, own::WORKFLOW, own::CREATED_AT];
 
 pub(crate) fn of_execution(execution: &Execution) -> Result<Item, StoreError> {
@@ -30,7 +30,7 @@ pub(crate) fn of_execution(execution: &Execution) -> Result<Item, StoreError> {
     Ok(item)
 }
 
-/// What an execution's item has instead of the fields that lie in its keys.
+/// The attributes of an execution's item for the fields that are in its keys.
 fn added(execution: &Execution) -> Item {
     let mut item = Item::new();
     let list = List::Executions(&execution.workflow).key_of(execution.id.as_str());
@@ -45,7 +45,7 @@ fn added(execution: &Execution) -> Item {
     item
 }
 
-/// As [`crate::item::changes`]. The count of wakes is left out: others add to it without a decision.
+/// As [`crate::item::changes`]. The count of wakes is left out: other writers add to it without a decision.
 pub(crate) fn changes(before: &Execution, after: &Execution) -> Result<(Item, Item), StoreError> {
     let [id, due, workflow, created_at] = KNOWN;
     let difference = record::difference(before, after, &[id, due, workflow, created_at, own::WAKES])
@@ -53,7 +53,7 @@ pub(crate) fn changes(before: &Execution, after: &Execution) -> Result<(Item, It
     Ok(difference.between(added(before), added(after)))
 }
 
-/// When the record may be deleted: not while what it left open is being ended.
+/// When the record may be deleted: not while its open steps and children are being ended.
 fn expires_at(execution: &Execution) -> Option<Timestamp> {
     match &execution.state {
         ExecutionState::Ended(ended) => Some(ended.expires_at),
@@ -64,7 +64,7 @@ fn expires_at(execution: &Execution) -> Option<Timestamp> {
     }
 }
 
-/// Reads an execution. The format is checked before anything else is looked at.
+/// Reads an execution. The format is checked before anything else.
 pub(crate) fn to_execution(mut item: Item) -> Result<Execution, StoreError> {
     let id = string(&item, PK).and_then(key::execution_id);
     let id =
@@ -78,7 +78,7 @@ pub(crate) fn to_execution(mut item: Item) -> Result<Execution, StoreError> {
     item.insert(field::ID.to_owned(), AttributeValue::S(id.to_string()));
     item.insert(own::WORKFLOW.to_owned(), AttributeValue::S(workflow));
     item.insert(own::CREATED_AT.to_owned(), AttributeValue::N(created_at.to_string()));
-    // What serde has to say of a value it can't read quotes the value, and that may be a payload.
+    // Serde's message for a value that it can't read quotes the value, which may be a payload.
     let mut execution: Execution = from_item(item)
         .map_err(|_| corrupt(format!("the item of execution {id} isn't of its own format")))?;
     execution.due = due;

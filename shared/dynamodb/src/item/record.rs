@@ -1,5 +1,5 @@
-//! Records as attributes, and back: by way of `serde_json`'s values, so that a record's type has one way of being
-//! written and one of being read. Each further one would be in every function's archive.
+//! Records as attributes, and back: through `serde_json`'s values, so that each record's type is serialised in one way
+//! only. A second way would add code to every function's archive.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
@@ -8,44 +8,45 @@ use serde_json::{Map, Number, Value};
 
 use crate::item::Item;
 
-/// A record that isn't made of fields, or attributes that aren't the record's. Doesn't say more: serde would quote
-/// values, and those may be of a payload.
+/// A record that isn't a struct, or attributes that don't fit the record. Has no details: serde would quote values,
+/// which may be payloads.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unfit;
 
-/// A record's item: each field an attribute.
+/// A record's item: each field is an attribute.
 pub(crate) fn to_item<T: Serialize>(record: &T) -> Result<Item, Unfit> {
     Ok(fields(record)?.into_iter().map(|(name, value)| (name, attribute(value))).collect())
 }
 
-/// The record that an item is of. Attributes that it doesn't know are left aside, whatever they are: bytes and sets,
-/// which no record is made of, are a later build's or an operator's.
+/// The record of an item. Unknown attributes are ignored, whatever their type: bytes and sets, which no record has,
+/// come from a later build or an operator.
 pub(crate) fn from_item<T: DeserializeOwned>(mut item: Item) -> Result<T, Unfit> {
     item.retain(|_, attribute| !is_foreign(attribute));
     serde_json::from_value(object(item)?).map_err(|_| Unfit)
 }
 
-/// What became of a record's fields.
+/// The differences between two versions of a record.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Difference {
-    /// Those with another value, with that.
+    /// The fields with another value, with the new value.
     pub(crate) changed: Item,
-    /// Those that are gone.
+    /// The fields that were removed.
     pub(crate) gone: Vec<String>,
 }
 
 impl Difference {
-    /// Both versions' attributes where they may differ, `old` and `new` being those beside the record's own.
+    /// The attributes of both versions that may differ. `old` and `new` are the attributes that aren't fields of the
+    /// record.
     pub(crate) fn between(self, mut old: Item, mut new: Item) -> (Item, Item) {
-        // Whatever it was: it is there no longer.
+        // The old value doesn't matter: the attribute is removed.
         old.extend(self.gone.into_iter().map(|name| (name, AttributeValue::Null(true))));
         new.extend(self.changed);
         (old, new)
     }
 }
 
-/// The difference between two versions of a record, `ignored` fields aside. Most of a record stays as it is: only what
-/// doesn't is made into attributes.
+/// The difference between two versions of a record, without the `ignored` fields. Most fields stay the same: only the
+/// others are turned into attributes.
 pub(crate) fn difference<T: Serialize>(before: &T, after: &T, ignored: &[&str]) -> Result<Difference, Unfit> {
     let (mut old, mut new) = (fields(before)?, fields(after)?);
     for name in ignored {
@@ -101,7 +102,7 @@ fn object(item: Item) -> Result<Value, Unfit> {
     Ok(Value::Object(fields))
 }
 
-/// A number as it is, if 64 bits hold it: whole if it's written so.
+/// A number that fits 64 bits; an integer if it is written as one.
 fn number(text: &str) -> Option<Number> {
     let unsigned = text.parse::<u64>().ok().map(Number::from);
     let whole = unsigned.or_else(|| text.parse::<i64>().ok().map(Number::from));
@@ -176,7 +177,7 @@ mod tests {
         let mut item = to_item(&record).unwrap();
         assert_eq!(item["greatest"], AttributeValue::N("18446744073709551615".to_owned()));
         assert_eq!(item["nothing"], AttributeValue::Null(true));
-        // As the database writes them back.
+        // As DynamoDB returns them.
         item.insert("large".to_owned(), AttributeValue::N(format!("1{}", "0".repeat(30))));
         item.insert("round".to_owned(), AttributeValue::N("2".to_owned()));
         item.insert("unknown".to_owned(), AttributeValue::S("x".to_owned()));

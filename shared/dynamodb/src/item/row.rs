@@ -1,4 +1,4 @@
-//! The items beside tasks: queues, idempotency keys, payloads. One struct a row.
+//! The items beside tasks, executions and crons: queues, idempotency keys, payloads. One struct for each kind of row.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use crate::item::{Item, check_format, corrupt, due_attributes, read_due, seconds
 use crate::key::{self, Key};
 use crate::page::list::List;
 
-/// Version of the rows' formats. Readers refuse another one and never rewrite it.
+/// Version of the rows' formats. Readers refuse any other version and never rewrite the row.
 const FORMAT: u8 = 1;
 
-/// A queue's row. Its place in the list index never changes, so writing it again costs nothing there. In the due index
-/// it lies only while it owes walks.
+/// A queue's row. Its entry in the list index never changes, so rewriting the row costs nothing there. It is in the due
+/// index only while it has unfinished walks.
 #[derive(Serialize, Deserialize)]
 struct QueueRow {
     pk: String,
@@ -45,14 +45,14 @@ struct QueueRow {
     list_at: i64,
 }
 
-/// The walks that a queue owes. Their place in the due index lies in attributes of its own.
+/// The unfinished walks of a queue. Their due slot has its own attributes.
 #[derive(Serialize, Deserialize)]
 struct ResumingRow {
     since: Timestamp,
     walks: Vec<WalkRow>,
 }
 
-/// A walk over a shard. Names are short, because there are as many as shards.
+/// A walk over a shard. Field names are short, because there are as many walks as shards.
 #[derive(Serialize, Deserialize)]
 struct WalkRow {
     s: u16,
@@ -186,7 +186,7 @@ pub(crate) fn to_key(digest: &Fingerprint, item: Item) -> Result<KeyRecord, Stor
     })
 }
 
-/// The item of a payload. Built by hand: its body is large, and a mapper would copy it several times.
+/// The item of a payload. Built manually: its body is large, and a serialiser would copy it several times.
 pub(crate) fn of_blob(at: &BlobRef, body: &Json) -> Item {
     let mut item = Key::blob(&at.id).attributes();
     item.insert(attribute::FORMAT.to_owned(), AttributeValue::N(FORMAT.to_string()));

@@ -60,7 +60,7 @@ pub(crate) fn pending() -> Task {
     decided(None, &Command::Schedule(Box::new(schedule())), NOW)
 }
 
-/// A task that has ended badly.
+/// A failed task.
 fn dead() -> Task {
     let Command::Claim(claim) = claim(0) else { unreachable!("it is one") };
     let running = decided(Some(&pending()), &Command::Claim(claim.clone()), NOW);
@@ -137,7 +137,7 @@ fn a_number_is_read_to_its_last_bit() {
     assert_eq!(to_task(of_task(&task).unwrap()).unwrap(), task);
 }
 
-/// The size of an item by the rule that `DynamoDB` bills by.
+/// The size of an item by `DynamoDB`'s billing rule.
 pub(crate) fn item_bytes(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + value_bytes(value)).sum()
 }
@@ -151,11 +151,11 @@ fn value_bytes(value: &AttributeValue) -> usize {
         AttributeValue::M(map) => {
             3 + map.iter().map(|(name, field)| 1 + name.len() + value_bytes(field)).sum::<usize>()
         }
-        other => panic!("no record holds {other:?}"),
+        other => panic!("no record has {other:?}"),
     }
 }
 
-/// Everything that can be asked for, each as large as it may be.
+/// A schedule with every field, each as large as allowed.
 fn largest(on_timeout: OnTimeout) -> Schedule {
     let attempt = Some(AttemptTimeout { after: SPAN_MAX, on_timeout });
     let year = |ms| Millis::new(SPAN_MAX.as_u64() - ms);
@@ -185,13 +185,13 @@ fn largest(on_timeout: OnTimeout) -> Schedule {
     }
 }
 
-/// The same as a step of an execution: those have ids of that length, and neither labels nor keys.
+/// The same as a step of an execution: steps have ids of that length, and neither labels nor keys.
 fn largest_step(on_timeout: OnTimeout) -> Schedule {
     let id = TaskId::parse("s".repeat(24)).unwrap();
     Schedule { id, parent: Some(parent()), labels: None, key: None, ..largest(on_timeout) }
 }
 
-/// The execution that has it as a step, in a fan-out.
+/// The execution of that step, in a fan-out.
 fn parent() -> Parent {
     let label = Nonce::from_bytes([0xff; 8]);
     Parent {
@@ -203,7 +203,7 @@ fn parent() -> Parent {
     }
 }
 
-/// The claim of that attempt: no two have one fence.
+/// The claim of that attempt: each has its own fence.
 fn claim(attempt: u8) -> Command {
     let worker = WorkerName::parse("w".repeat(WORKER_MAX)).ok();
     let length = Millis::from_secs(12 * 3_600);
@@ -221,7 +221,7 @@ fn lease_of(attempt: u8) -> LeaseId {
     LeaseId::from_bytes([0xff - attempt; 16])
 }
 
-/// The task that asks for everything at once.
+/// The task with every field.
 fn largest_task(largest: Schedule) -> Task {
     let limits = Limits::default();
     let context = Context { now: NOW, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits };
@@ -230,7 +230,7 @@ fn largest_task(largest: Schedule) -> Task {
     decision.outcome.unwrap().0
 }
 
-/// The states of a life: failed attempts, one that runs, and every end of it.
+/// The states of a life: failed attempts, one that runs, and every outcome.
 fn life(scheduled: Task) -> Vec<Task> {
     let mut states = vec![scheduled];
     let mut now = NOW;
@@ -291,7 +291,7 @@ fn a_record_with_every_limit_at_its_maximum_is_one_write_unit() {
         for task in &states {
             largest_bytes = largest_bytes.max(held_bytes(task));
         }
-        // The life came to all of this.
+        // The life had all of these states.
         let statuses: Vec<Status> = states.iter().map(Task::status).collect();
         for status in [Status::Pending, Status::Running, Status::Completed, Status::Failed, Status::TimedOut]
         {
@@ -316,13 +316,12 @@ fn an_update_writes_what_differs_between_the_whole_items() {
     }
 }
 
-/// An update's expression and its placeholders.
 pub(crate) fn written((before, after): (Item, Item)) -> (Option<String>, Placeholders) {
     let mut with = Placeholders::default();
     (difference(&before, after, &mut with), with)
 }
 
-/// The size of a task's item, which must be within one write unit and within what the rules reckoned with.
+/// The size of a task's item, which must be within one write unit and within the size that the rules calculate.
 fn held_bytes(task: &Task) -> usize {
     let item = of_task(task).unwrap();
     let (bytes, reckoned, status) = (item_bytes(&item), size::of(task), task.status());

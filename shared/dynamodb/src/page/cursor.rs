@@ -1,4 +1,4 @@
-//! Where a listing goes on: opaque to callers, but checked like anything that comes from outside.
+//! Where a listing continues: opaque to callers, but checked like any input from outside.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64::Engine as _;
@@ -12,20 +12,17 @@ use crate::item::{Item, number, shard_value, string};
 use crate::key::Key;
 use crate::page::list::Place;
 
-/// Longest partition key of ours, with room to spare.
+/// The longest partition key of Tickover, with a margin.
 const PK_MAX: usize = 256;
 
-/// What goes from one item to the next, with the item's key as its place.
+/// A query or scan over items, whose position is the last item's key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Walk {
-    /// Over a shard of the due index.
-    Due {
-        shard: u16,
-    },
+    Due { shard: u16 },
     Table,
 }
 
-/// The place behind the last entry of a walk's page.
+/// The position after the last entry of a walk's page.
 #[derive(Debug, Serialize, Deserialize)]
 struct Step {
     pk: String,
@@ -35,14 +32,14 @@ struct Step {
     at: Option<i64>,
 }
 
-/// What a cursor holds: the name of the listing that it is good for, and the place in it.
+/// The content of a cursor: the name of its listing, and the position in it.
 #[derive(Serialize, Deserialize)]
 struct Cursor<P> {
     of: String,
     behind: P,
 }
 
-/// The cursor behind this entry.
+/// The cursor after this entry.
 pub(crate) fn encode(walk: Walk, entry: &Item) -> Option<String> {
     let at = match walk {
         Walk::Due { .. } => Some(number(entry, DUE_AT)?),
@@ -52,7 +49,7 @@ pub(crate) fn encode(walk: Walk, entry: &Item) -> Option<String> {
     pack(&name(walk), behind)
 }
 
-/// The key to start behind. The index's own part of it is made from the listing, not taken from the cursor.
+/// The key after which to start. The index's own part of it comes from the listing, not from the cursor.
 pub(crate) fn decode(walk: Walk, cursor: &str) -> Result<Item, StoreError> {
     let Step { pk, sk, at } = unpack(&name(walk), cursor)?;
     if !is_key(&pk) || sk.is_empty() {
@@ -70,12 +67,12 @@ pub(crate) fn decode(walk: Walk, cursor: &str) -> Result<Item, StoreError> {
     Ok(start)
 }
 
-/// The cursor behind this place of a list.
+/// The cursor after this position of a list.
 pub(crate) fn encode_place(list: &str, behind: &Place) -> Option<String> {
     pack(list, behind)
 }
 
-/// The place in a list to go on behind.
+/// The position in a list after which to continue.
 pub(crate) fn decode_place(list: &str, cursor: &str) -> Result<Place, StoreError> {
     let place: Place = unpack(list, cursor)?;
     if is_key(&place.pk) { Ok(place) } else { Err(StoreError::BadCursor) }

@@ -1,8 +1,8 @@
-//! The lists of the list index: the keys that each is spread over, and how they are read as one list again.
+//! The lists of the list index: the keys over which each list is spread, and how they are read as one list.
 //!
 //! One key of an index takes 1,000 write units a second, and an index that is throttled refuses the write of the record
-//! itself. So each list is spread over [`KEYS`] keys by its records' ids. The number is part of the stored format and no
-//! setting: a record's key follows from its id alone, and every reader knows all keys there can be.
+//! itself. So each list is spread over [`KEYS`] keys by its records' ids. The number is part of the stored format and
+//! no setting: a record's key follows from its id alone, and every reader knows all possible keys.
 
 mod lane;
 
@@ -23,29 +23,30 @@ use crate::page::cursor;
 use crate::store::DynamoStore;
 use lane::Lane;
 
-/// The keys of the index that each list is spread over: room for 32,000 failures a second, or starts of one workflow.
+/// The number of index keys over which each list is spread: enough for 32,000 failures a second, or starts of one
+/// workflow.
 pub(crate) const KEYS: u16 = 32;
-/// Of those, how many are read at once.
+/// How many of them are read at the same time.
 const AT_ONCE: usize = 8;
 
-/// What comes before a workflow's name in the name of its list.
+/// The prefix of a workflow's name in the name of its list.
 const WORKFLOW: &str = "wf#";
 
 /// Records that operators list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum List<'a> {
-    /// Tasks that failed or timed out, the latest first.
+    /// Tasks that failed or timed out, latest first.
     Dead,
-    /// A workflow's executions, the latest started first.
+    /// A workflow's executions, latest start first.
     Executions(&'a WorkflowName),
-    /// Crons, the earliest made first.
+    /// Crons, in the order of their creation.
     Crons,
     /// Queues that have a record, in no order.
     Queues,
 }
 
-/// A record's place in a list. No two records have the same, so it says exactly how far a reader has come, whichever
-/// key of the index the record lies under.
+/// A record's position in a list. No two records have the same position, so it says exactly how far a reader has come,
+/// whichever key of the index the record has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Place {
     /// The instant that the list is sorted by, in milliseconds.
@@ -55,7 +56,7 @@ pub(crate) struct Place {
 }
 
 impl List<'_> {
-    /// The name that cursors know it by.
+    /// The list's name in cursors.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Dead => "dead".to_owned(),
@@ -85,7 +86,7 @@ impl List<'_> {
         }
     }
 
-    /// How two places follow each other in this list.
+    /// Compares two positions in the order of this list.
     fn compare(self, one: &Place, other: &Place) -> Ordering {
         let ascending = one.cmp(other);
         if self.is_latest_first() { ascending.reverse() } else { ascending }
@@ -98,17 +99,17 @@ impl Place {
     }
 }
 
-/// The workflow whose list this key of the index belongs to.
+/// The workflow of this key of the index.
 pub(crate) fn workflow_in(key: &str) -> Option<&str> {
     let (workflow, _) = key.strip_prefix(WORKFLOW)?.rsplit_once('#')?;
     Some(workflow)
 }
 
 impl DynamoStore {
-    /// The partition keys of a list's next records in order, and the cursor behind the last of them.
+    /// The partition keys of a list's next records in order, and the cursor after the last of them.
     ///
-    /// A page costs one query of each of the list's keys. Each is asked for little more than its share, and only one
-    /// that turns out to hold more of the page is asked again.
+    /// A page costs one query for each of the list's keys. Each query asks for little more than its share, and only a
+    /// key that has more records of the page is queried again.
     pub(crate) async fn listed(
         &self,
         list: List<'_>,
@@ -135,14 +136,13 @@ impl DynamoStore {
         Ok((found.into_iter().map(|place| place.pk).collect(), next))
     }
 
-    /// The partition keys of all records of a list, in no order.
     pub(crate) async fn all_listed(&self, list: List<'_>) -> Result<Vec<String>, StoreError> {
         let pages = list.keys().map(|key| self.all_pages(self.list_query(&key)));
         let pages: Vec<Vec<Item>> = stream::iter(pages).buffer_unordered(AT_ONCE).try_collect().await?;
         Ok(pages.iter().flatten().filter_map(|item| string(item, PK).map(str::to_owned)).collect())
     }
 
-    /// Sees to it that each lane knows its first record, or that it has none.
+    /// Fills each lane until it has its next record, or has ended.
     async fn fill(
         &self,
         lanes: &mut [Lane],

@@ -1,4 +1,4 @@
-//! Writes of control records: tasks and executions under the same conditions.
+//! Writes of control records: tasks and executions with the same conditions.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::due::Due;
@@ -14,7 +14,7 @@ use crate::item::execution;
 use crate::item::{self, Item, due_attributes, millis};
 use crate::key::Key;
 
-/// What a write's conditions ask of the record that was decided on.
+/// The fields for a write's conditions, from the record that was decided on.
 pub(super) struct Decided {
     key: Key,
     incarnation: Incarnation,
@@ -38,9 +38,9 @@ impl From<&Execution> for Decided {
 }
 
 /// - `attribute_not_exists(pk)`: there is no record of this id;
-/// - `OR st.e.x <= :now`: or its retention has passed, so that for readers there is none. The record's own
-///   instant is compared, not `ttl`: that is rounded up to seconds, and for the rest of a second the id would
-///   be neither readable nor free. The path leads nowhere in a record that hasn't ended, and then this is false.
+/// - `OR st.e.x <= :now`: or its retention has passed, so that for readers there is none. The record's own instant is
+///   compared, not `ttl`: that is rounded up to seconds, and for the rest of a second the id would be neither readable
+///   nor free. A record that hasn't ended lacks this path, and then the clause is false.
 pub(super) fn create(item: Item, now: Timestamp) -> Statement {
     let mut with = Placeholders::default();
     let condition = format!(
@@ -64,7 +64,7 @@ pub(super) fn update_task(
     Ok(update(before.into(), changed, latest, None))
 }
 
-/// As [`update`] says. The count of wakes is never written: others add to it without a decision.
+/// See [`update`]. The count of wakes is never written: other writers add to it without a decision.
 pub(super) fn update_execution(
     before: &Execution,
     after: &Execution,
@@ -75,28 +75,28 @@ pub(super) fn update_execution(
     Ok(update(before.into(), changed, latest, wakes))
 }
 
-/// What an update makes of a record.
+/// What an update changes in a record.
 struct Changed {
-    /// Its attributes before and after, as far as they may differ.
+    /// Its attributes before and after, if they may differ.
     items: (Item, Item),
-    /// Its new place in the due index.
+    /// Its new due slot.
     due: Option<Due>,
 }
 
-/// Writes only the attributes that differ, so the due index is left alone, and costs nothing, unless the place
-/// in it changes.
+/// Writes only the attributes that differ, so the due index isn't written, and costs nothing, unless the due slot
+/// changes.
 ///
 /// - `inc = :incarnation`: it is still the same record, not a later one of the same id;
-/// - `AND ver = :before`: nobody has decided anything since the record that this was decided on (I2);
-/// - `AND v = :format`: and no newer build has rewritten it in a form that this one doesn't know;
-/// - `AND due_at <= :latest`, where given: a tick may have moved it later meanwhile, which leaves the version
-///   as it is; then the instant that this write creates would be found too late (I4);
-/// - `AND wak = :wakes`, where given: nobody has woken the execution that this puts to sleep.
+/// - `AND ver = :before`: there was no decision since the record that this was decided on (I2);
+/// - `AND v = :format`: and no newer build has rewritten it in a format that this one doesn't know;
+/// - `AND due_at <= :latest`, where given: a tick may have moved it later meanwhile, which leaves the version as it is;
+///   then the instant that this write creates would be found too late (I4);
+/// - `AND wak = :wakes`, where given: the execution that this write suspends wasn't woken meanwhile.
 fn update(decided: Decided, changed: Changed, latest: Option<Timestamp>, wakes: Option<u64>) -> Statement {
     let mut with = Placeholders::default();
     let Changed { items: (mut old, after), due } = changed;
     if decided.due != due {
-        // The place as it was decided on may not be the one in the table: what comes is written whole.
+        // The due slot in the table may not be the one that was decided on, so the new one is written as a whole.
         if let (Some(from), Some(_)) = (decided.due, due) {
             for (name, _) in due_attributes(from) {
                 old.remove(name);
@@ -122,16 +122,16 @@ fn update(decided: Decided, changed: Changed, latest: Option<Timestamp>, wakes: 
     Statement::update(decided.key, expression, condition, with)
 }
 
-/// Writes the place in the due index alone: no version and no nonce, so hints of the record stay good.
+/// Writes the due slot alone: no version and no nonce, so hints of the record stay valid.
 ///
 /// - `inc = :incarnation AND v = :format`: as for an update;
-/// - `AND ver = :version`: nobody has decided anything since. Most decisions leave the place as it is, and one of
-///   them may have made an instant that comes before the place this would move it to (I4);
-/// - `AND due_at = :old_at AND due_kind = :old_kind`: and it still lies where it was found. A record that has
-///   ended lies nowhere, so it isn't woken.
+/// - `AND ver = :version`: there was no decision since. Most decisions leave the due slot as it is, and one of them may
+///   have made an instant that comes before the due slot to which this would move it (I4);
+/// - `AND due_at = :old_at AND due_kind = :old_kind`: and its due slot is unchanged. A record that has ended has no due
+///   slot, so it doesn't get one.
 pub(super) fn rearm(decided: &Decided, to: Due) -> Result<Statement, StoreError> {
     let Some(from) = decided.due else {
-        // What lies nowhere can't still lie where it was found.
+        // A record without a due slot can't have an unchanged one.
         return Err(StoreError::Conflict { current: None });
     };
     let mut with = Placeholders::default();
@@ -153,11 +153,12 @@ pub(super) fn rearm(decided: &Decided, to: Due) -> Result<Statement, StoreError>
     Ok(Statement::update(decided.key.clone(), expression, condition, with))
 }
 
-/// Adds one to the count of wakes. It changes neither version nor nonce: many callers can do it at once, and no decision
-/// conflicts with it. Repeated after a lost answer it counts twice, which has no other effect than counting once.
+/// Adds one to the count of wakes. It changes neither version nor nonce: many callers can do it at once, and no
+/// decision conflicts with it. Repeated after a lost answer it counts twice, which has no other effect than counting
+/// once.
 ///
 /// - `inc = :incarnation AND v = :format`: as for an update;
-/// - `AND attribute_not_exists(st.c) AND attribute_not_exists(st.e)`: it is neither closing nor has it ended.
+/// - `AND attribute_not_exists(st.c) AND attribute_not_exists(st.e)`: it is neither closing nor ended.
 pub(super) fn wake(id: &ExecutionId, incarnation: Incarnation) -> Statement {
     let mut with = Placeholders::default();
     let condition = format!(

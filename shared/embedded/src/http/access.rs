@@ -1,8 +1,9 @@
-//! Who may call: programs, and pages that come from this server. Pages of other sites may not.
+//! Which callers are allowed: programs, and pages that come from this server, but not pages of other sites.
 //!
-//! A browser sends a page's requests to any address, this machine's included, and a site can make its own name stand
-//! for 127.0.0.1 after its page was loaded. `Host` tells the second, `Origin` and `Sec-Fetch-Site` the first. That a
-//! body is declared as JSON, which the routes ask for, keeps out forms of browsers that send neither.
+//! A browser sends a page's requests to any address, also of this machine. After its page was loaded, a site can also
+//! resolve its own name to 127.0.0.1 (DNS rebinding). `Origin` and `Sec-Fetch-Site` reveal the first case, `Host` the
+//! second. The routes require that a body is declared as JSON: that excludes HTML forms of browsers that send neither
+//! header.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -24,11 +25,11 @@ const FOREIGN_HOST: &str = "the Host header must name this machine as localhost 
 const FOREIGN_ORIGIN: &str = "a page of another site may not call this server: Origin and Sec-Fetch-Site, which \
                               browsers send, must be its own";
 
-/// A name or an address by which callers may know this server, beside the loopback ones.
+/// A name or an address of this server that callers may use, beside the loopback ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostName(String);
 
-/// Why a text is no host's name.
+/// Why a text isn't a host's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a host's name or address; it has no scheme, no port and no path")]
 pub struct HostNameError {
@@ -56,7 +57,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// A host in its one spelling: lower case, addresses without brackets, names without the root's dot.
+/// A host in normal form: lower case, addresses without brackets, names without the final dot.
 fn normal(host: &str) -> String {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     match bare.parse::<IpAddr>() {
@@ -65,10 +66,10 @@ fn normal(host: &str) -> String {
     }
 }
 
-/// Refuses a request that comes from a page of another site, or may come from one.
+/// Rejects a request that comes, or may come, from a page of another site.
 pub(super) fn check(parts: &Parts, allowed: &[HostName]) -> Result<(), Problem> {
     let host = single(&parts.headers, &HOST).and_then(|host| host.parse::<Authority>().ok());
-    // A request for a proxy names a host in its target as well.
+    // A request in the form for proxies also names a host in its target.
     let target = parts.uri.authority();
     let is_ours = |host: &Authority| is_allowed(host, allowed);
     let Some(host) = host.filter(|host| is_ours(host) && target.is_none_or(is_ours)) else {
@@ -85,21 +86,21 @@ pub(super) fn check(parts: &Parts, allowed: &[HostName]) -> Result<(), Problem> 
     if !site.iter().all(|site| site == "same-origin" || site == "none") {
         return Err(foreign());
     }
-    // Only pages of other sites ask beforehand whether they may.
+    // Only pages of other sites send a CORS preflight.
     if parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return Err(foreign());
     }
     Ok(())
 }
 
-/// A header that is there once, as text.
+/// The text of a header that occurs exactly once.
 fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let first = values.next().filter(|_| values.next().is_none());
     first.map(HeaderValue::to_str)?.ok()
 }
 
-/// Host and port of an origin; none of `null`.
+/// Host and port of an origin. `null` has none.
 fn authority_of(origin: &str) -> Option<&str> {
     origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
 }

@@ -1,4 +1,4 @@
-//! A request's body: for how long it is waited for, and how much memory all of them may take together.
+//! A request's body: how long the server waits for it, and how much memory all bodies may use together.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,21 +14,22 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use super::connection::{Connection, Phase};
 
-/// Bodies up to this size wait for nobody: as many as there may be connections take less than the large ones do.
+/// Bodies up to this size don't wait for memory: with the most connections, they use less than the large bodies do.
 const SMALL_BYTES: usize = 64 * 1024;
-/// What the memory for large bodies is counted in: a semaphore counts no further than 32 bits everywhere.
+/// The unit in which the memory for large bodies is counted: in bytes, the count could exceed a semaphore's maximum
+/// where it has 32 bits.
 const UNIT_BYTES: usize = 1024;
 
-/// The memory that large bodies may take together.
+/// The memory that large bodies may use together.
 pub(super) struct Memory(Semaphore);
 
 impl Memory {
     pub(super) fn new(bytes: usize) -> Self {
-        // Room for one body at least, or none would ever be read.
+        // At least enough for one body: with less, no body could be read.
         Self(Semaphore::new(bytes.max(BODY_BYTES_MAX).div_ceil(UNIT_BYTES)))
     }
 
-    /// Waits until a body of this size may be read. Of one that doesn't say its size, the largest is assumed.
+    /// Waits until a body of this size may be read. If the size is unknown, the largest size is assumed.
     pub(super) async fn reserve(
         &self,
         size: &SizeHint,
@@ -38,7 +39,7 @@ impl Memory {
         if bytes <= SMALL_BYTES {
             return Ok(None);
         }
-        // What is beyond the largest body is read, but not kept.
+        // Bytes beyond the largest body are read but not kept.
         let units = bytes.min(BODY_BYTES_MAX).div_ceil(UNIT_BYTES);
         let permit = self.0.acquire_many(u32::try_from(units).unwrap_or(u32::MAX));
         match timeout_at(until, permit).await {
@@ -53,13 +54,13 @@ fn busy() -> Problem {
     Problem::new(503, "unavailable", "Unavailable", detail).later()
 }
 
-/// The refusal of a request whose body didn't come in time.
+/// The answer to a request whose body didn't arrive in time.
 pub(super) fn too_slow() -> Problem {
     let detail = "the request's body was not sent in time; nothing of it took effect";
     Problem::new(408, "request_timeout", "Request timeout", detail)
 }
 
-/// A body that ends with an error when its time is over.
+/// A body that ends with an error when its timeout passes.
 pub(super) struct Timed {
     inner: Incoming,
     over: Pin<Box<Sleep>>,
@@ -68,7 +69,7 @@ pub(super) struct Timed {
 }
 
 impl Timed {
-    /// Puts the bound around a request's body. The flag is set when it was passed.
+    /// Adds the timeout to a request's body. The flag is set when the timeout has passed.
     pub(super) fn request(
         request: Request<Incoming>,
         until: Instant,
@@ -90,7 +91,7 @@ impl HttpBody for Timed {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        // Before its bytes: one that is sent drop by drop always has some.
+        // Checked before the bytes: a body that is sent in small pieces always has some.
         if self.over.as_mut().poll(context).is_ready() {
             self.late.store(true, Ordering::Relaxed);
             return Poll::Ready(Some(Err("the body took too long".into())));
@@ -110,7 +111,7 @@ impl HttpBody for Timed {
 }
 
 impl Drop for Timed {
-    /// It was read, or isn't of interest: from here on the answer is waited for.
+    /// The body was read or is ignored: from here on the request is being answered.
     fn drop(&mut self) {
         self.connection.enter(Phase::Answering);
     }

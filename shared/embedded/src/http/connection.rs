@@ -1,4 +1,5 @@
-//! What one connection is doing, and since when: what bounds its silence, and what may be closed for another one.
+//! The state of one connection and since when: it decides the timeout, and which connection may be closed for a new
+//! one.
 
 use std::io;
 use std::pin::Pin;
@@ -12,25 +13,25 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Bounds;
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing of a request has come since the last answer, or since it was opened.
+    /// No byte of a request has arrived since the last answer, or since the connection was opened.
     Idle,
-    /// A part of a request's head has come.
+    /// A part of a request's head has arrived.
     Head,
-    /// A request's head has come, its body not yet.
+    /// A request's head has arrived, but not its whole body.
     Body,
-    /// A request is being answered, which may take as long as a long poll waits.
+    /// A request is being answered. A long poll may take as long as it waits.
     Answering,
 }
 
-/// A connection as others see it.
+/// A connection, as other tasks see it.
 #[derive(Debug)]
 pub(super) struct Connection {
     phase: watch::Sender<(Phase, Instant)>,
     unwanted: Notify,
-    /// Told when there may be one connection less, or one more that can be closed.
+    /// Notified when there may be one connection less, or one more that can be closed.
     room: Arc<Notify>,
 }
 
@@ -40,7 +41,7 @@ impl Connection {
         Self { phase, unwanted: Notify::new(), room }
     }
 
-    /// What it is doing, and since when.
+    /// Its phase, and since when.
     pub(super) fn phase(&self) -> (Phase, Instant) {
         *self.phase.borrow()
     }
@@ -52,19 +53,20 @@ impl Connection {
         }
     }
 
-    /// Bytes have come.
+    /// Bytes have arrived.
     fn heard(&self) {
         if self.phase().0 == Phase::Idle {
             self.enter(Phase::Head);
         }
     }
 
-    /// Asks for its end, for the sake of others.
+    /// Asks the connection to close, to make space for others.
     pub(super) fn close(&self) {
         self.unwanted.notify_one();
     }
 
-    /// Resolves when it is to be closed, because it has been silent for too long or others need its place.
+    /// Resolves when it must be closed, because its timeout has passed or because a new connection needs its space.
+    /// Returns the reason.
     pub(super) async fn is_over(&self, bounds: &Bounds) -> &'static str {
         let silent = async {
             let mut phases = self.phase.subscribe();
@@ -73,7 +75,7 @@ impl Connection {
                 let bound = match phase {
                     Phase::Idle => Some(bounds.idle),
                     Phase::Head => Some(bounds.head),
-                    // A body that takes too long is answered, by whoever reads it.
+                    // The reader of a body answers when the body takes too long.
                     Phase::Body | Phase::Answering => None,
                 };
                 let over = async {
@@ -84,19 +86,19 @@ impl Connection {
                 };
                 tokio::select! {
                     () = over => return,
-                    // The sender lives as long as this borrow of it.
+                    // The sender exists for as long as this borrow of it.
                     _ = phases.changed() => {}
                 }
             }
         };
         tokio::select! {
             () = silent => "silent for too long",
-            () = self.unwanted.notified() => "closed to make room",
+            () = self.unwanted.notified() => "closed to make space",
         }
     }
 }
 
-/// A socket that tells its connection when bytes come.
+/// A socket that notifies its connection when bytes arrive.
 pub(super) struct Heard {
     pub(super) stream: TcpStream,
     pub(super) connection: Arc<Connection>,

@@ -1,4 +1,4 @@
-//! Connections from their beginning to their end.
+//! Accepts, serves and closes connections.
 
 use std::convert::Infallible;
 use std::io;
@@ -29,7 +29,7 @@ use super::{Bounds, HostName, access};
 
 /// Largest head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// After the system had no file left for a connection.
+/// The wait after the system had no open file left for a connection.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 
 /// What all connections share.
@@ -40,7 +40,7 @@ struct Server {
     memory: Memory,
 }
 
-/// Serves the router until told to stop, then until the requests under way are answered.
+/// Serves the router until it is asked to stop, then until the running requests are answered.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -60,7 +60,7 @@ pub(crate) async fn serve(
                 Ok((stream, _)) => {
                     open.spawn(Arc::clone(&server).hold(stream, permits.take(), stopped.clone()));
                 }
-                // The caller hung up in between.
+                // The caller closed the connection before it was accepted.
                 Err(error) if is_about_the_caller(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "no connection accepted; one that is idle is closed");
@@ -73,7 +73,7 @@ pub(crate) async fn serve(
     };
     tokio::select! {
         () = accept => {}
-        // The sender lives until this call has ended.
+        // The sender exists until this call has ended.
         _ = stopping.wait_for(|stopping| *stopping) => {}
     }
     drop(listener);
@@ -88,7 +88,7 @@ fn is_about_the_caller(error: &io::Error) -> bool {
 impl Server {
     /// Answers a connection's requests until either side closes it.
     async fn hold(self: Arc<Self>, stream: TcpStream, place: Permit, mut stopping: watch::Receiver<bool>) {
-        // Answers are written whole: waiting for more only makes them late.
+        // Answers are written whole: waiting for more data would only delay them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection's answers may be delayed");
         }
@@ -102,7 +102,7 @@ impl Server {
             tokio::select! {
                 ended = served.as_mut() => {
                     if let Err(error) = ended {
-                        tracing::debug!(%error, "a connection broke off");
+                        tracing::debug!(%error, "a connection failed");
                     }
                     return;
                 }
@@ -130,7 +130,7 @@ impl Server {
             return Err(problem);
         }
         let until = Instant::now() + self.bounds.body;
-        // Until the answer: the body is in memory for as long as it is worked on.
+        // Until the answer: the body stays in memory while the request is handled.
         let _reserved = self.memory.reserve(&body.size_hint(), until).await?;
         let (request, late) = Timed::request(Request::from_parts(parts, body), until, &place.connection);
         let routed = self.router.clone().oneshot(request.map(Body::new)).await;
@@ -139,7 +139,7 @@ impl Server {
     }
 }
 
-/// An answer after which nothing more is read: what is left of the body would have to be.
+/// An answer after which the connection closes: otherwise the rest of the body would have to be read.
 fn last(problem: Problem) -> Response {
     let mut response = problem.into_response();
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -1,4 +1,4 @@
-//! How many connections there may be, and which of them is closed for a new one.
+//! How many connections there may be, and which one is closed for a new one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,11 +8,11 @@ use tokio::sync::Notify;
 
 use super::connection::{Connection, Phase};
 
-/// Most connections, however many files the process may open.
+/// Most connections, even if the process may open more files.
 const CONNECTIONS_MAX: usize = 1_024;
-/// Open files that are left to the store, to outgoing connections and to the program around this one.
+/// Open files kept for the store, for outgoing connections and for the rest of the program.
 const FILES_KEPT: usize = 40;
-/// Fewest connections: a page and a few workers.
+/// Fewest connections: enough for a page and a few workers.
 const CONNECTIONS_MIN: usize = 8;
 
 pub(super) struct Permits {
@@ -21,7 +21,7 @@ pub(super) struct Permits {
     room: Arc<Notify>,
 }
 
-/// A connection's place: it is free again when this is dropped.
+/// The permit of one connection. Dropping it makes space for another one.
 pub(super) struct Permit {
     permits: Arc<Permits>,
     number: u64,
@@ -34,7 +34,7 @@ impl Permits {
         Self { maximum, taken: Mutex::default(), room: Arc::default() }
     }
 
-    /// Resolves when there is room for one more, for which another one may have to go.
+    /// Resolves when there is space for one more connection. If there is none, it closes another one.
     pub(super) async fn room(&self) {
         while self.count() >= self.maximum {
             self.close_one();
@@ -42,7 +42,7 @@ impl Permits {
         }
     }
 
-    /// Closes the connection that has kept its next step to itself for longest. What is being answered stays.
+    /// Closes the connection that has been in its phase for longest. Connections that are being answered stay open.
     pub(super) fn close_one(&self) {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let silent = taken.1.values().filter(|connection| connection.phase().0 != Phase::Answering);
@@ -72,7 +72,7 @@ impl Drop for Permit {
     }
 }
 
-/// As many as leave some open files to others.
+/// As many connections as leave `FILES_KEPT` open files.
 fn by_open_files() -> usize {
     let soft = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     let files = usize::try_from(soft).unwrap_or(usize::MAX);

@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-/// A server on this machine whose certificate nobody but itself has issued.
+/// A server on this machine with a self-signed certificate.
 struct Server {
     endpoint: String,
     certificate: String,
@@ -39,7 +39,7 @@ impl Server {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // Who doesn't trust us hangs up.
+                    // A client that doesn't trust the certificate closes the connection.
                     if let Ok(mut stream) = acceptor.accept(stream).await {
                         let mut request = [0; 16 * 1024];
                         assert!(stream.read(&mut request).await.unwrap() > 0, "nothing was asked");
@@ -70,7 +70,7 @@ impl Server {
     }
 }
 
-/// An answer of a server by whose time this machine is 30 s ahead.
+/// An answer of a server whose clock is 30 s behind this machine's.
 fn answer() -> String {
     let date = DateTime::from_secs(SystemClock.now().as_millis().div_euclid(1_000) - 30);
     let date = date.fmt(Format::HttpDate).unwrap();
@@ -143,7 +143,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A proxy for one connection. Returns its address, and later how it was asked.
+/// A proxy for one connection. Returns its address, and a handle for the request that it got.
 async fn proxy() -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Attributes of steps that say what can't be.
+//! Attributes of steps with invalid options.
 
 #[tickover::step(retries = "fixed(3, 2s)")]
 async fn unknown_key() -> tickover::Result<()> {

@@ -1,4 +1,4 @@
-//! Types that don't fit: the compiler's own words, at the user's own text.
+//! Types that don't fit: the compiler's own errors, at the user's source.
 
 use serde::{Deserialize, Serialize};
 use tickover::prelude::*;

@@ -1,4 +1,4 @@
-//! Attributes of workflows that say what can't be.
+//! Attributes of workflows with invalid options.
 
 #[tickover::workflow(retry = "fixed(3, 2s)")]
 async fn unknown_key(ctx: tickover::Ctx) -> tickover::Result<()> {

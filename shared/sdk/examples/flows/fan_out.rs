@@ -1,4 +1,4 @@
-//! Many things at once: a picture in several sizes, of which some can't be made.
+//! Many steps at once: one picture in several sizes. Some sizes fail.
 
 use tickover::prelude::*;
 
@@ -21,7 +21,7 @@ pub(crate) async fn index(heights: Vec<u32>) -> Result<String> {
     Ok(format!("{heights:?}"))
 }
 
-/// All sizes, and an index of those that could be made.
+/// All sizes, and an index of those that succeeded.
 #[tickover::workflow("gallery", timeout = "1h")]
 pub(crate) async fn gallery(ctx: Ctx, widths: Vec<u32>) -> Result<String> {
     let settled = ctx.join_all_settled("size", widths.into_iter().map(resize)).await;

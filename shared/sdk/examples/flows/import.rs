@@ -1,25 +1,25 @@
-//! A long list, page by page: each page is a child of its own, and each run of the parent does one, so that nothing
-//! ever grows.
+//! A long import, page by page. Each page is a child, and each run of the parent imports one page, so that no journal
+//! grows.
 
 use serde::{Deserialize, Serialize};
 use tickover::prelude::*;
 
 use crate::outside;
 
-/// Where an import stands.
+/// The progress of an import.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Import {
     /// Its name.
     pub(crate) name: String,
     /// The next page.
     pub(crate) page: u32,
-    /// How many there are.
+    /// The number of pages.
     pub(crate) pages: u32,
-    /// What has been imported.
+    /// The rows imported so far.
     pub(crate) rows: u32,
 }
 
-/// Reads a page: how many rows it has.
+/// Reads a page and returns its number of rows.
 #[tickover::step]
 pub(crate) async fn read_page(page: u32) -> Result<u32> {
     outside::call().await;
@@ -33,14 +33,14 @@ pub(crate) async fn write_rows(rows: u32) -> Result<u32> {
     Ok(rows)
 }
 
-/// One page.
+/// Imports one page.
 #[tickover::workflow("import-page", timeout = "1h")]
 pub(crate) async fn import_page(ctx: Ctx, page: u32) -> Result<u32> {
     let rows = ctx.step(read_page(page)).await?;
     Ok(ctx.step(write_rows(rows)).await?)
 }
 
-/// All pages: how many rows there were.
+/// Imports all pages and returns the number of rows.
 #[tickover::workflow("import", timeout = "30d")]
 pub(crate) async fn import(ctx: Ctx, input: Import) -> Result<u32> {
     let Import { name, page, pages, rows } = input;

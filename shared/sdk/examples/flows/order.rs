@@ -1,27 +1,27 @@
-//! An order: paid here, its labels printed by whoever has a printer, shipped when the warehouse says so.
+//! An order: a payment, labels from a worker with a printer, and an event from the warehouse when it is shipped.
 
 use serde::{Deserialize, Serialize};
 use tickover::prelude::*;
 
 use crate::outside;
 
-/// What is to be sent.
+/// An order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// Its number.
     pub(crate) number: u32,
-    /// What is in each box.
+    /// The content of each box.
     pub(crate) boxes: Vec<String>,
 }
 
-/// What the bank says.
+/// The bank's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Charge {
     /// The bank's own number.
     pub(crate) reference: String,
 }
 
-/// Why there is no money.
+/// Why the payment failed.
 #[derive(Debug, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PaymentError {
@@ -30,14 +30,14 @@ pub(crate) enum PaymentError {
     Busy,
 }
 
-/// What the warehouse says.
+/// The warehouse's event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Shipment {
     /// Who brings it.
     pub(crate) carrier: String,
 }
 
-/// What the customer gets.
+/// The receipt for the customer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Receipt {
     /// The payment.
@@ -57,7 +57,7 @@ pub(crate) async fn charge(order: Order) -> Result<Charge, PaymentError> {
     Ok(Charge { reference: format!("charge-{}", order.number) })
 }
 
-/// Prints a label: a step that runs wherever there is a printer.
+/// Prints a label: a remote step, for a worker with a printer.
 #[tickover::step("print-label", remote)]
 pub(crate) async fn print_label(content: String) -> Result<String> {
     outside::call().await;

@@ -1,5 +1,4 @@
-//! The outside world of the examples. It remembers how often each step has asked something of it, which is what a
-//! bank or a printer would see.
+//! The outside world of the examples, such as a bank or a printer. It counts the calls of each step.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,14 +10,14 @@ thread_local! {
     static CALLS: RefCell<BTreeMap<Call, u32>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// What a step is known by outside: its name, and the key that is the same for all its attempts.
+/// Identifies a step to the outside: its name, and the key that is the same for all its attempts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Call {
     pub(crate) step: String,
     pub(crate) key: String,
 }
 
-/// The step that is running asks something of the outside, which answers at once. Which of its attempts it is.
+/// Counts a call of the running step. Answers at once with the number of the attempt.
 pub(crate) fn call() -> Ready<u32> {
     let Some(info) = step_info() else { return ready(0) };
     let call = Call { step: info.name, key: info.idempotency_key };
@@ -26,7 +25,7 @@ pub(crate) fn call() -> Ready<u32> {
     ready(info.attempt)
 }
 
-/// How often each step has asked since this was last called.
+/// The number of calls of each step since the last call of this function.
 pub(crate) fn take() -> BTreeMap<Call, u32> {
     CALLS.with_borrow_mut(std::mem::take)
 }

@@ -1,11 +1,11 @@
-//! Somebody is asked, reminded, and asked no more: sleeps, and an event that comes or doesn't.
+//! A survey with reminders: sleeps, and a wait for an event with a timeout.
 
 use serde::{Deserialize, Serialize};
 use tickover::prelude::*;
 
 use crate::outside;
 
-/// What came of it.
+/// The result of the survey.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Asked {
     /// The answer, if there was one.
@@ -22,7 +22,7 @@ pub(crate) async fn send_mail(text: String) -> Result<()> {
     Ok(())
 }
 
-/// Asks, waits three days, and asks again a day later, three times at most.
+/// Sends the question up to three times. After each mail it waits three days for an answer, and then one more day.
 #[tickover::workflow("survey", timeout = "60d")]
 pub(crate) async fn survey(ctx: Ctx, question: String) -> Result<Asked> {
     for mails in 1..=3 {

@@ -1,11 +1,11 @@
-//! A trip: what was booked is given back when something after it fails.
+//! A trip: the flight is cancelled if the hotel can't be booked.
 
 use serde::{Deserialize, Serialize};
 use tickover::prelude::*;
 
 use crate::outside;
 
-/// Where to.
+/// A trip.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Trip {
     /// The place.
@@ -14,12 +14,12 @@ pub(crate) struct Trip {
     pub(crate) has_room: bool,
 }
 
-/// What came of it.
+/// The result of the booking.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Booked {
     /// Flight and hotel.
     Both(String, String),
-    /// Nothing: the flight was given back.
+    /// Nothing: the flight was cancelled.
     Nothing(String),
 }
 
@@ -40,14 +40,14 @@ pub(crate) async fn book_hotel(trip: Trip) -> Result<String, Failure> {
     Ok(format!("hotel in {}", trip.to))
 }
 
-/// Gives the flight back.
+/// Cancels the flight.
 #[tickover::step]
 pub(crate) async fn cancel_flight(trip: Trip) -> Result<String> {
     outside::call().await;
     Ok(format!("flight to {} cancelled", trip.to))
 }
 
-/// Both, or neither.
+/// Books both, or neither.
 #[tickover::workflow("trip", timeout = "1d", on_failure = give_back, on_failure_timeout = "1h")]
 pub(crate) async fn book(ctx: Ctx, trip: Trip) -> Result<Booked> {
     let flight = ctx.step(book_flight(trip.clone())).await?;

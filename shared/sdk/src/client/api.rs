@@ -19,12 +19,11 @@ use tickover_wire::request::StartRequest;
 use super::ClientError;
 use super::call::{Call, Route, Transport, body_of};
 
-/// The calls of the HTTP API, one method each, with the API's own requests and answers
-/// ([`wire`](crate::client::wire)). For tools, and for workers that this crate doesn't run. Programs that start
-/// executions or schedule tasks are shorter with the methods of [`Client`](crate::Client) and of its handles, which
-/// are made of these.
+/// The calls of the HTTP API, one method each, with the API's own requests and answers ([`wire`](crate::client::wire)).
+/// For tools, and for workers that this crate doesn't run. Programs that start executions or schedule tasks are shorter
+/// with the methods of [`Client`](crate::Client) and of its handles, which make these calls.
 ///
-/// A call is sent again, a few times, where its answer doesn't come and sending it twice is the same as sending it once.
+/// If the answer to an idempotent call is lost, the call is repeated a few times.
 #[derive(Clone)]
 pub struct Api {
     transport: Arc<dyn Transport>,
@@ -36,12 +35,12 @@ impl Api {
         Self { transport: Arc::new(transport) }
     }
 
-    /// Where the calls go, for people.
+    /// The target of the calls, for people.
     pub(super) fn place(&self) -> String {
         self.transport.place()
     }
 
-    /// Whether the system answers, and what it couldn't read when it began.
+    /// Whether the system answers, and which records it couldn't read when it started.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {

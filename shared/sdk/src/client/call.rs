@@ -1,4 +1,4 @@
-//! A call of the API, and the way it goes: over HTTP, or straight to the service.
+//! A call of the API, and its transport: over HTTP, or directly to the service.
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -9,16 +9,16 @@ use tickover_wire::request::pairs;
 
 use super::ClientError;
 
-/// What carries calls to the system.
+/// Sends calls to the system.
 #[async_trait]
 pub(super) trait Transport: Send + Sync {
-    /// Where they go, for people.
+    /// The target of the calls, for people.
     fn place(&self) -> String;
 
-    /// Sends a call, and again where that does no harm and its answer doesn't come. Gives the answer's body.
+    /// Sends a call and returns the body of the answer. If the answer is lost, an idempotent call is sent again.
     async fn send(&self, call: Call<'_>) -> Result<Vec<u8>, ClientError>;
 
-    /// The writes that start an execution. The body is that of [`Route::Start`].
+    /// Returns the writes that start an execution. The body is that of [`Route::Start`].
     async fn prepare(&self, body: &str) -> Result<Prepared<ExecutionId>, ClientError>;
 
     /// Sends the hints of work that was prepared.
@@ -28,7 +28,6 @@ pub(super) trait Transport: Send + Sync {
     async fn sleep(&self, span: Millis);
 }
 
-/// A call.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     pub(super) route: Route<'a>,
@@ -37,14 +36,13 @@ pub(super) struct Call<'a> {
     /// JSON; empty without one.
     pub(super) body: String,
     /// How long the system may wait before it answers.
-    #[cfg_attr(not(feature = "client-http"), expect(dead_code, reason = "a network has to be told"))]
+    #[cfg_attr(not(feature = "client-http"), expect(dead_code, reason = "only HTTP needs a timeout"))]
     pub(super) wait: Millis,
-    /// Whether sending it twice is the same as sending it once.
+    /// Whether the call is idempotent.
     #[cfg_attr(not(feature = "client-http"), expect(dead_code, reason = "only networks lose answers"))]
     pub(super) is_repeatable: bool,
 }
 
-/// What is called.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Route<'a> {
     Health,
@@ -102,7 +100,7 @@ impl<'a> Call<'a> {
         Self { query: pairs(query), ..Self::read(route) }
     }
 
-    /// A call that changes something and needs no more than its address.
+    /// A call that changes something and needs only its path.
     pub(super) fn change(route: Route<'a>) -> Self {
         Self { body: "{}".to_owned(), is_repeatable: false, ..Self::read(route) }
     }
@@ -112,12 +110,12 @@ impl<'a> Call<'a> {
         Ok(Self { body: body_of(body)?, ..Self::change(route) })
     }
 
-    /// The same, where sending it twice may be the same as sending it once.
+    /// The same, idempotent or not.
     pub(super) fn repeatable(self, is_repeatable: bool) -> Self {
         Self { is_repeatable, ..self }
     }
 
-    /// The same, which the system may answer so much later.
+    /// The same, for which the system may wait this long before it answers.
     pub(super) fn wait(self, wait: Millis) -> Self {
         Self { wait, ..self }
     }

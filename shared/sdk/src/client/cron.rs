@@ -1,4 +1,4 @@
-//! A cron, and what can be done to it.
+//! A cron, and its calls.
 
 mod define;
 mod list;
@@ -27,8 +27,8 @@ impl CronHandle {
         &self.id
     }
 
-    /// Makes it, to start this task or execution each time. The same again finds it; where there is another one of its
-    /// id, it is refused with `id_conflict`.
+    /// Creates the cron. Each occurrence starts this task or execution. If the same cron exists, the call returns it.
+    /// If another cron has this id, the call is refused with `id_conflict`.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -45,7 +45,7 @@ impl CronHandle {
         DefineCron::new(self.clone(), work.into(), false)
     }
 
-    /// Makes it, or makes it what is asked for now. What it has started goes on.
+    /// Creates the cron, or replaces its definition. Runs that it has started continue.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;
@@ -61,7 +61,7 @@ impl CronHandle {
         DefineCron::new(self.clone(), work.into(), true)
     }
 
-    /// What comes next, and where its last runs stand.
+    /// The state of the cron: its next occurrence, and its last runs.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -75,18 +75,19 @@ impl CronHandle {
         Ok(self.client.api.cron(&self.id).await?.cron)
     }
 
-    /// Starts nothing more by plan until it is resumed; what would have started is not made up for.
+    /// Starts no planned occurrences until the cron is resumed. Occurrences that pass in the meantime are not started
+    /// later.
     pub async fn pause(&self) -> Result<CronDescription, ClientError> {
         Ok(self.client.api.pause_cron(&self.id).await?.cron)
     }
 
-    /// Goes on with the next occurrence.
+    /// Continues with the next occurrence.
     pub async fn resume(&self) -> Result<CronDescription, ClientError> {
         Ok(self.client.api.resume_cron(&self.id).await?.cron)
     }
 
-    /// Starts a run now, beside whatever is open, and gives the id of its task or execution. It doesn't count as a
-    /// planned one.
+    /// Starts a run now, even if other runs are open, and returns the id of its task or execution. It doesn't count as
+    /// a planned run.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -99,7 +100,7 @@ impl CronHandle {
         Ok(self.client.api.trigger_cron(&self.id).await?.run)
     }
 
-    /// Forgets it. What it has started is left alone.
+    /// Deletes the cron. Runs that it has started continue.
     pub async fn delete(&self) -> Result<(), ClientError> {
         self.client.api.delete_cron(&self.id).await.map(|_| ())
     }

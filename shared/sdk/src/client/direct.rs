@@ -1,4 +1,4 @@
-//! The way of calls straight to a service in the program's own process: into the same operations as over HTTP.
+//! The transport to a service in the same process. It calls the same operations as the HTTP server.
 
 use async_trait::async_trait;
 use tickover_api::calls::{self, executions};
@@ -11,7 +11,7 @@ use tickover_service::{Service, ServiceError};
 use super::ClientError;
 use super::call::{Call, Route, Transport};
 
-/// A client without a network.
+/// A transport without a network.
 pub(super) struct Direct {
     service: Service,
 }

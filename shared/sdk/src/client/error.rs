@@ -8,45 +8,46 @@ use tickover_wire::read::Unreadable;
 
 use crate::error::{Cause, Failure};
 
-/// Statuses of HTTP that tell to come again, beside those of servers' failures.
+/// HTTP statuses that ask for a retry, in addition to those from 500.
 const BUSY: [u16; 2] = [408, 429];
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// What was asked for can't be asked.
+    /// The request is invalid and wasn't sent.
     #[error("{field}: {problem}")]
     Invalid {
-        /// Which part of it.
+        /// The part that is wrong.
         field: String,
         /// What is wrong with it.
         problem: String,
     },
-    /// The system refuses the call, by its rules, or can't serve it now. [`ClientError::is_transient`] tells them apart.
+    /// The system refuses the call by its rules, or can't serve it now. [`ClientError::is_transient`] distinguishes the
+    /// two.
     #[error("{}: {}", .0.code, .0.detail)]
     Refused(
         /// The system's answer: the code, which is stable, such as `not_found`; the detail, for people; the field that is
         /// wrong; and after how many seconds to repeat the call.
         Box<Problem>,
     ),
-    /// No answer, or only a part of it: whether the call was done isn't known. The same call may work later.
+    /// No answer, or only a part of it. It isn't known whether the call had an effect. The same call may succeed later.
     #[error("no answer from {place}: {reason}")]
     Unavailable {
-        /// Where the call went.
+        /// The target of the call.
         place: String,
-        /// For people.
+        /// Why, for people.
         reason: String,
     },
-    /// An answer that can't be understood: something else may be at that address.
+    /// An answer that can't be read: the address may belong to another service.
     #[error("an answer that can't be read (is it a Tickover endpoint?): {reason}")]
     Unreadable {
-        /// For people.
+        /// Why, for people.
         reason: String,
     },
-    /// This client can't do that: it needs one that reaches the service directly.
+    /// The call needs a client that reaches the service directly.
     #[error("{what} needs a client that reaches the service directly, not over HTTP")]
     NotOverHttp {
-        /// What was asked for.
+        /// The call.
         what: &'static str,
     },
 }
@@ -62,7 +63,7 @@ impl ClientError {
         Self::Refused(Box::new(Problem { code, detail, ..Problem::default() }))
     }
 
-    /// A word that this build doesn't know.
+    /// A value that this version doesn't know.
     pub(super) fn unknown(what: &str, word: &str) -> Self {
         Self::Unreadable { reason: format!("an unknown {what}: {word}") }
     }
@@ -76,7 +77,7 @@ impl ClientError {
         }
     }
 
-    /// What the system answered, if it did.
+    /// The system's answer, if it refused the call.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused(problem) => Some(problem),
@@ -92,16 +93,16 @@ impl ClientError {
         Some(Millis::from_secs(self.problem()?.retry_after?.into()))
     }
 
-    /// Whether there is nothing of this id, or nothing any more.
+    /// Whether no record with this id exists, or exists any longer.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some("not_found")
     }
 
-    /// Whether the same call may be answered well later.
+    /// Whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unavailable { .. } => true,
-            // A record that can't be read stays like that.
+            // A retry doesn't repair a corrupt record.
             Self::Refused(problem) if problem.code == "corrupt_record" => false,
             Self::Refused(problem) => problem.status >= 500 || BUSY.contains(&problem.status),
             Self::Invalid { .. } | Self::Unreadable { .. } | Self::NotOverHttp { .. } => false,
@@ -118,16 +119,16 @@ impl From<Unreadable> for ClientError {
 /// Why an execution has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionError {
-    /// It failed: by a step, or by itself.
+    /// It failed because of a step, or because of its own code.
     #[error("the execution failed: {0}")]
     Failed(Cause),
     /// A deadline passed.
     #[error("the execution timed out: the deadline of {} passed", of(*.0))]
     TimedOut(DeadlineKind),
-    /// Somebody ended it.
+    /// It was cancelled or terminated.
     #[error("the execution was {}", if *.terminated { "terminated" } else { "cancelled" })]
     Cancelled {
-        /// Whether it was ended without asking its code.
+        /// Whether it was terminated: ended at once, while cancelling lets its code stop.
         terminated: bool,
     },
     /// Its result doesn't fit the type that it is read as.
@@ -138,7 +139,7 @@ pub enum ExecutionError {
         /// Where and why it doesn't fit.
         problem: String,
     },
-    /// Not known: the call for it failed.
+    /// The call for the result failed.
     #[error(transparent)]
     Client(#[from] ClientError),
 }
@@ -170,21 +171,21 @@ pub enum TaskError {
     /// It failed with an error that isn't retried, or with no attempts left.
     #[error("the task failed: {0}")]
     Failed(Failure),
-    /// A timeout was over.
+    /// A timeout passed.
     #[error("the task timed out: {error}")]
     TimedOut {
-        /// Which.
+        /// Which timeout.
         kind: TimeoutKind,
-        /// Why, with the last error if there was one.
+        /// The reason, with the last attempt's error if there was one.
         error: Failure,
     },
-    /// Somebody ended it, or a timeout that isn't to count as an error.
+    /// It was cancelled, or a timeout passed that doesn't count as an error.
     #[error("the task was cancelled")]
     Cancelled {
         /// The timeout, if it was one.
         timeout: Option<TimeoutKind>,
     },
-    /// It was never to run: its retry policy gives it no attempt.
+    /// It never ran: its retry policy allows no attempt.
     #[error("the task was skipped: its retry policy gives it no attempt")]
     Skipped,
     /// Its result doesn't fit the type that it is read as.
@@ -195,7 +196,7 @@ pub enum TaskError {
         /// Where and why it doesn't fit.
         problem: String,
     },
-    /// Not known: the call for it failed.
+    /// The call for the result failed.
     #[error(transparent)]
     Client(#[from] ClientError),
 }

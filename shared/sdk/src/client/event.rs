@@ -1,4 +1,4 @@
-//! Events as they are offered.
+//! Sends events.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -30,7 +30,7 @@ impl SendEvent {
         Self { client, execution, event }
     }
 
-    /// With an id of its own: offering it twice is offering it once.
+    /// Sets an id. An event with this id is stored once, however often it is sent.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         if let Ok((_, event)) = &mut self.event {
             match EventId::parse(id) {

@@ -1,4 +1,4 @@
-//! An execution, and what can be done to it.
+//! An execution, and its calls.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -24,21 +24,22 @@ pub struct Handle<O> {
     _reads: Reads<O>,
 }
 
-/// What became of a request to end an execution or a task.
+/// The outcome of a request to end an execution or a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It has ended by it.
+    /// The request ended it.
     Now,
-    /// An execution's code is stopped at its next step; a task's worker is told with its next heartbeat.
+    /// It will end: an execution's code stops at its next step, and a task's worker is notified with its next
+    /// heartbeat.
     Requested,
     /// It had ended before.
     Before,
 }
 
-/// Which results of the last run a rerun begins with.
+/// Which results of the last run a rerun keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rerun {
-    /// Those of all steps that completed, except of these.
+    /// Those of all steps that completed, except for these steps.
     Steps(Vec<String>),
     /// Those of all steps that completed: only what failed runs again.
     Failed,
@@ -56,7 +57,7 @@ impl<O> Handle<O> {
         &self.id
     }
 
-    /// Waits until it has ended, however long that takes, and gives its result, or why there is none.
+    /// Waits until it has ended, without a limit. Returns its result, or the reason why it has none.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -79,7 +80,7 @@ impl<O> Handle<O> {
         }
     }
 
-    /// How it stands now.
+    /// Its current state.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -92,8 +93,7 @@ impl<O> Handle<O> {
         Ok(self.client.api.execution(&self.id, Millis::ZERO).await?.execution)
     }
 
-    /// What happened to it, in the order of time: its beginning, the last run's steps, sleeps, waits and events, and its
-    /// end.
+    /// What happened to it, in order of time: its start, the last run's steps, sleeps, waits and events, and its end.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -107,7 +107,7 @@ impl<O> Handle<O> {
         Ok(self.client.api.timeline(&self.id).await?.entries)
     }
 
-    /// Sends it an event, which waits until its code takes it. Nothing is sent before it is awaited.
+    /// Sends an event to it when the returned value is awaited. The event waits until the execution's code takes it.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -141,7 +141,7 @@ impl<O> Handle<O> {
         }
     }
 
-    /// Clears the waiting events of a name, and gives how many there were.
+    /// Clears the waiting events of a name, and returns their number.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -154,7 +154,7 @@ impl<O> Handle<O> {
         Ok(self.client.api.clear_events(&self.id, &name).await?.cleared)
     }
 
-    /// Asks it to end: its code is stopped at its next step.
+    /// Asks it to end: its code stops at its next step.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -184,7 +184,7 @@ impl<O> Handle<O> {
         self.client.api.terminate(&self.id).await?.outcome.try_into()
     }
 
-    /// Lets it begin nothing new; its deadlines keep running. Whether that changed anything.
+    /// Pauses it: it starts no new work, and its deadlines keep running. Returns whether the call changed its state.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -198,7 +198,7 @@ impl<O> Handle<O> {
         Ok(self.client.api.pause(&self.id).await?.changed)
     }
 
-    /// Lets it go on. Whether that changed anything.
+    /// Continues it if it is paused or stuck. Returns whether the call changed its state.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -210,7 +210,7 @@ impl<O> Handle<O> {
         Ok(self.client.api.resume(&self.id).await?.changed)
     }
 
-    /// Begins a new run after it ended, with the same input and fresh deadlines.
+    /// Starts a new run after it has ended, with the same input and new deadlines.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -222,7 +222,7 @@ impl<O> Handle<O> {
         Ok(self.client.api.restart(&self.id).await?.execution)
     }
 
-    /// The same, beginning with results of the last run.
+    /// Starts a new run like [`restart`](Self::restart), but keeps results of the last run.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -244,7 +244,7 @@ impl<O> Handle<O> {
         Ok(self.client.api.rerun(&self.id, &request).await?.execution)
     }
 
-    /// Has a step run again in the same run, after the execution failed by it.
+    /// Runs a step again in the same run, after the execution failed because of it.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {

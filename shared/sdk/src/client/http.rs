@@ -1,6 +1,6 @@
-//! The way of calls over HTTP.
+//! The transport over HTTP.
 //!
-//! A call that can be sent twice without harm is sent again, a few times, where its answer doesn't come.
+//! If the answer to an idempotent call is lost, the call is repeated a few times.
 
 mod route;
 
@@ -19,14 +19,15 @@ use super::api::Api;
 use super::call::{Call, Transport};
 use super::{Client, ClientError};
 
-/// How long an answer may take, a long poll's wait apart: above the 30 s that an HTTP API on AWS allows.
+/// How long an answer may take, in addition to a long poll's wait. It is more than the 30 s that an HTTP API on AWS
+/// allows.
 const ANSWER_BOUND: Duration = Duration::from_secs(35);
 const CONNECT_BOUND: Duration = Duration::from_secs(5);
-/// Times a call is sent.
+/// How often a call is sent at most.
 const TRIES: u32 = 4;
-/// The pause after the first of them.
+/// The pause after the first try.
 const TRY_PAUSE: Millis = Millis::new(200);
-/// Characters of a foreign answer that an error repeats.
+/// Characters that an error quotes from an answer that isn't Tickover's.
 const EXCERPT_CHARS: usize = 200;
 
 /// An endpoint of the HTTP API.
@@ -34,10 +35,10 @@ const EXCERPT_CHARS: usize = 200;
 pub struct Http {
     sender: reqwest::Client,
     endpoint: Url,
-    /// In each call.
+    /// Sent with each call.
     headers: HeaderMap,
     tries: u32,
-    /// After the first try; then twice as long each time.
+    /// The pause after the first try. It doubles each time.
     pause: Millis,
 }
 
@@ -46,13 +47,13 @@ impl Http {
     pub fn new(url: &str) -> Result<Self, ClientError> {
         let http = reqwest::Client::builder().timeout(ANSWER_BOUND).connect_timeout(CONNECT_BOUND);
         let endpoint = endpoint(url)?;
-        // A proxy that the environment names would look for the server on its own machine.
+        // A proxy from the environment would look for the server on the proxy's own machine.
         let http = if is_loopback(&endpoint) { http.no_proxy() } else { http };
         let sender = http.build().map_err(|error| ClientError::invalid("url", chain(&error)))?;
         Ok(Self::of(endpoint, sender))
     }
 
-    /// With this header in each call, such as the token that a gateway in front of the API asks for.
+    /// Sends this header with each call, such as the token that a gateway in front of the API requires.
     ///
     /// ```
     /// # fn example(token: &str) -> Result<(), tickover::client::ClientError> {
@@ -68,23 +69,23 @@ impl Http {
         let name = HeaderName::from_bytes(name.as_bytes())
             .map_err(|problem| ClientError::invalid("header", format_args!("{name:?}: {problem}")))?;
         let mut value = HeaderValue::from_str(value)
-            // What it holds may be a secret.
+            // The value may be a secret, so the error doesn't have it.
             .map_err(|problem| ClientError::invalid("header", format_args!("{name}: {problem}")))?;
         value.set_sensitive(true);
         self.headers.insert(name, value);
         Ok(self)
     }
 
-    /// How often a call is sent at most, where its answer doesn't come and sending it twice does no harm: four times
-    /// unless set. With 1, each call is sent once, and the caller repeats what it wants repeated.
+    /// Sets how often an idempotent call is sent at most if its answer is lost: 4 by default. With 1, each call is sent
+    /// once, and the caller decides what to repeat.
     #[must_use]
     pub const fn tries(mut self, tries: u32) -> Self {
         self.tries = tries;
         self
     }
 
-    /// An endpoint that is called with an HTTP client of the caller's own: one that brings the headers that a gateway
-    /// in front of the API asks for. Its timeouts have to leave room for long polls of 20 seconds.
+    /// An endpoint that is called with the caller's own HTTP client, for example one that adds the headers for a
+    /// gateway. Its timeouts must allow long polls of 20 seconds.
     pub fn with(url: &str, sender: reqwest::Client) -> Result<Self, ClientError> {
         Ok(Self::of(endpoint(url)?, sender))
     }
@@ -98,10 +99,10 @@ impl Http {
         Self { sender, endpoint, headers: HeaderMap::new(), tries: TRIES, pause: TRY_PAUSE }
     }
 
-    /// An address whose path is made of these.
+    /// The endpoint's address with these path segments added.
     fn address(&self, path: &[&str]) -> Url {
         let mut url = self.endpoint.clone();
-        // Only an address without a host can't take a path, and those are refused.
+        // Only an address without a host has no path, and `endpoint` refuses those.
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(path);
         }
@@ -114,7 +115,7 @@ impl Http {
         if !call.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&call.query);
         }
-        // An answer that comes just after it was given up would have claimed tasks for nobody.
+        // If the answer to a claim came just after the timeout, its tasks would have no worker.
         let bound = ANSWER_BOUND + Duration::from(call.wait);
         let mut request = self.sender.request(method, url).headers(self.headers.clone()).timeout(bound);
         if !call.body.is_empty() {
@@ -186,7 +187,7 @@ fn is_loopback(endpoint: &Url) -> bool {
 /// The error that an answer with this status and body means.
 fn refused(status: StatusCode, retry_after: Option<u16>, body: &[u8]) -> ClientError {
     let mut problem = read::answer::<Problem>(body).unwrap_or_else(|_| {
-        // A gateway's or a proxy's own page.
+        // The page of a gateway or a proxy.
         let text: String = String::from_utf8_lossy(body).trim().chars().take(EXCERPT_CHARS).collect();
         Problem { code: format!("http_{}", status.as_u16()).into(), detail: text, ..Problem::default() }
     });
@@ -201,7 +202,7 @@ fn refused(status: StatusCode, retry_after: Option<u16>, body: &[u8]) -> ClientE
     ClientError::Refused(Box::new(problem))
 }
 
-/// The header's form in seconds. Its other form, a date, is of no use without a common clock.
+/// The header's form in seconds. Its other form, a date, needs synchronised clocks.
 fn retry_after(headers: &HeaderMap) -> Option<u16> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
 }

@@ -12,11 +12,11 @@ use tickover_wire::request::{ExecutionsQuery, Statuses};
 use super::request::page;
 use super::{Client, ClientError};
 
-/// Executions of a page unless something else is asked for.
+/// The default number of records on a page.
 pub(super) const LIMIT_DEFAULT: usize = 50;
 
-/// A page of a list that is asked for when it is awaited.
-#[must_use = "nothing is asked before it is awaited"]
+/// A page of a list. Awaiting it makes the call.
+#[must_use = "no call is made before it is awaited"]
 #[derive(Debug)]
 pub struct ListExecutions {
     client: Client,
@@ -31,19 +31,19 @@ impl ListExecutions {
         Self { client, workflow, statuses: vec![], limit: LIMIT_DEFAULT, cursor: None }
     }
 
-    /// Only those in this state, or in another one that is named as well.
+    /// Only executions with this status. Further calls add more statuses.
     pub fn status(mut self, status: ExecutionStatus) -> Self {
         self.statuses.push(status);
         self
     }
 
-    /// At most so many: 1 to 500, 50 by default.
+    /// The number of executions on the page, at most: 1 to 500, 50 by default.
     pub const fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// From where an earlier page ended.
+    /// Starts where an earlier page ended: the `cursor` of its answer.
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.cursor = Some(cursor.into());
         self

@@ -14,15 +14,15 @@ use crate::error::{Cause, Failure};
 /// How an execution ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// With a result, as JSON. Absent where the answer left it out because it is large, or there is none.
+    /// With a result, as JSON. `None` if the answer left it out because it is large, or if there is no result.
     Completed(Option<Json>),
     /// With an error.
     Failed(Cause),
-    /// Too late.
+    /// A deadline passed.
     TimedOut(DeadlineKind),
-    /// On request.
+    /// It was cancelled or terminated.
     Cancelled {
-        /// Whether it was ended without asking its code.
+        /// Whether it was terminated: ended at once, while cancelling lets its code stop.
         terminated: bool,
     },
 }
@@ -45,7 +45,7 @@ impl Outcome {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unreadable`] where the system is newer than this crate and has ended it in a way of its own.
+    /// [`ClientError::Unreadable`] if the system is newer than this crate, and this crate doesn't know the outcome.
     pub fn of(execution: &Description) -> Result<Option<Self>, ClientError> {
         let cause = execution.cause.as_ref();
         Ok(match known("status", &execution.status)? {
@@ -91,17 +91,17 @@ pub(super) fn read<O: DeserializeOwned>(output: &Json) -> Result<O, (&'static st
     codec::decode(output).map_err(|error| (std::any::type_name::<O>(), error.to_string()))
 }
 
-/// A word that this build knows.
+/// The value of a word, if this version knows it.
 pub(super) fn known<T: Words>(what: &str, word: &Said<T>) -> Result<T, ClientError> {
     word.known().ok_or_else(|| ClientError::unknown(what, word.as_str()))
 }
 
-/// An answer's error, or one of this code where it has none.
+/// An answer's error, or an error with this code if the answer has none.
 pub(super) fn failure(error: Option<&ErrorView>, code: &str) -> Failure {
     error.map_or_else(|| Failure::new(code, ""), |error| Failure::new(&*error.code, &*error.message))
 }
 
-/// What stands for nothing.
+/// The JSON value `null`.
 pub(crate) fn null() -> Json {
     Json::from(RawValue::NULL.to_owned())
 }

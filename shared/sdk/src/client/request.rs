@@ -1,4 +1,4 @@
-//! Requests of the HTTP API, as the builders put them together. A cron keeps what it starts in this form.
+//! Builds requests of the HTTP API. A cron stores its task or execution in this form.
 
 use serde::Serialize;
 use tickover_core::duration::{Millis, ZeroRule};
@@ -14,8 +14,9 @@ use super::ClientError;
 use crate::codec;
 use crate::options::IntoMillis;
 
-/// A task with these timeouts, as far as options of a task can come to them: they say one thing for all timeouts, but
-/// that one of the scope "per attempt", in the place of one over all attempts, is final.
+/// A task with these timeouts, which come from a task's options. `on_timeout` applies to all timeouts of an attempt.
+/// The exception is a final timeout of each attempt without a timeout for the whole task: it becomes a `timeout` with
+/// the scope "per attempt".
 pub(super) fn with_timeouts(task: ScheduleRequest, timeouts: &Timeouts) -> ScheduleRequest {
     let after = |timeout: Option<AttemptTimeout>| timeout.map(|timeout| timeout.after.into());
     let whole = timeouts.schedule_to_close;
@@ -37,7 +38,7 @@ pub(super) fn with_timeouts(task: ScheduleRequest, timeouts: &Timeouts) -> Sched
     }
 }
 
-/// A length of time, unless there is none.
+/// A length of time, or `None` for zero.
 pub(super) fn unless_zero<S: From<Millis>>(span: Millis) -> Option<S> {
     (!span.is_zero()).then(|| span.into())
 }
@@ -52,7 +53,7 @@ pub(super) fn payload(field: &str, value: &(impl Serialize + ?Sized)) -> Result<
     written(field, value).map(Verbatim)
 }
 
-/// Adds a label. The last of a name counts.
+/// Adds a label. Of two labels with one name, the last one counts.
 pub(super) fn add_label(labels: &mut Option<Labels>, name: String, value: String) {
     labels.get_or_insert_default().0.insert(name, value);
 }
@@ -70,7 +71,7 @@ pub(super) fn span<S: From<Millis>>(
     Ok(span.into())
 }
 
-/// Entries of a page, as many as there may be.
+/// The number of records on a page, if it is allowed.
 pub(super) fn page(limit: usize) -> Result<PageLimit, ClientError> {
     let (least, most) = (PageLimit::LEAST, PageLimit::MOST);
     if (least..=most).contains(&limit) {
@@ -80,7 +81,7 @@ pub(super) fn page(limit: usize) -> Result<PageLimit, ClientError> {
     Err(ClientError::invalid("limit", problem))
 }
 
-/// An id nobody chose. It is chosen here, so that a call whose answer was lost can be sent again.
+/// A random id, for a caller that gives none. The client chooses it so that it can repeat a call whose answer was lost.
 pub(super) fn random_id() -> String {
     let mut bytes = [0; 16];
     SystemIds.fill(&mut bytes);

@@ -1,22 +1,22 @@
-//! How long whoever waits for a result goes on asking.
+//! How often a wait for a result repeats a call that fails.
 
 use tickover_core::duration::Millis;
 
 use super::{Client, ClientError};
 
-/// Times in a row that a call for the result may fail for reasons that pass.
+/// How often in a row the call may fail with a transient error.
 const FAILURES_MAX: u32 = 8;
-/// The pause after the first of those; then twice as long each time.
+/// The pause after the first failure. It doubles each time.
 const FAILURE_PAUSE: Millis = Millis::new(250);
 
-/// What is left of it.
+/// The failures so far, in a row.
 #[derive(Default)]
 pub(super) struct Retries {
     failures: u32,
 }
 
 impl Retries {
-    /// Returns after a while if a failure may pass. Otherwise, or once there were too many, it is the answer.
+    /// Waits after a transient failure. Any other failure, or one too many, is returned.
     pub(super) async fn bear(&mut self, error: ClientError, client: &Client) -> Result<(), ClientError> {
         if !error.is_transient() || self.failures >= FAILURES_MAX {
             return Err(error);

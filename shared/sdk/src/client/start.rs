@@ -1,4 +1,4 @@
-//! A start, put together and then sent.
+//! Builds and sends the start of an execution.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -18,9 +18,9 @@ use super::{Client, ClientError, Handle, Reads};
 use crate::options::IntoMillis;
 use crate::workflow::Workflow;
 
-/// A start that is sent when it is awaited; then it is a [`Handle`].
+/// A start that is sent when it is awaited. The await returns a [`Handle`].
 ///
-/// Whatever can't be used among what it is given comes out as the error of that await.
+/// If an argument is invalid, the await returns the error.
 #[must_use = "nothing is started before it is awaited"]
 pub struct StartExecution<O> {
     client: Client,
@@ -33,7 +33,7 @@ impl<O> StartExecution<O> {
         let options = workflow.options();
         let mut start = Self::named(client, workflow.name(), options.queue, input);
         start.change(|request| {
-            // Said at the start already: it counts even if no worker ever takes the execution in time.
+            // The start has the timeouts, so that they apply even if no worker starts the first turn in time.
             let CodeTerms { timeouts, on_failure } = options.terms(workflow.failure_handler().is_some());
             request.execution_timeout = timeouts.execution.map(Into::into);
             request.run_timeout = timeouts.run.map(Into::into);
@@ -48,7 +48,7 @@ impl<O> StartExecution<O> {
         Self { client, request, _reads: PhantomData }
     }
 
-    /// Under this id: starting it again is finding it. Random otherwise.
+    /// Sets the id. A second start with this id returns the first execution. Random by default.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.change(|request| {
             request.id = Some(ExecutionId::parse(id).map_err(|problem| ClientError::invalid("id", problem))?);
@@ -57,7 +57,7 @@ impl<O> StartExecution<O> {
         self
     }
 
-    /// On this queue, instead of the workflow's own.
+    /// Sets the queue, instead of the workflow's own.
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.change(|request| {
             request.queue = Some(queue_name(queue)?);
@@ -66,7 +66,7 @@ impl<O> StartExecution<O> {
         self
     }
 
-    /// With this label, for people and their tools to find it by.
+    /// Adds a label, for people and tools to find the execution by.
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.change(|request| {
             request::add_label(&mut request.labels, name.into(), value.into());
@@ -75,7 +75,7 @@ impl<O> StartExecution<O> {
         self
     }
 
-    /// With whatever its starter wants to find again with it.
+    /// Adds a memo: any value that is stored with the execution, for its caller.
     pub fn memo(mut self, memo: impl Serialize) -> Self {
         self.change(|request| {
             request.memo = Some(payload("memo", &memo)?);
@@ -84,7 +84,7 @@ impl<O> StartExecution<O> {
         self
     }
 
-    /// Not before this long: `"1h 30m"`, or a duration.
+    /// Delays the first turn by this long: `"1h 30m"`, or a duration.
     pub fn delay(mut self, delay: impl IntoMillis) -> Self {
         self.change(|request| {
             request.delay = request::unless_zero(request::span("delay", delay, ZeroRule::Allow)?);
@@ -93,7 +93,7 @@ impl<O> StartExecution<O> {
         self
     }
 
-    /// All its runs together may take this long, instead of what the workflow says; at least one second.
+    /// Sets the time limit of all its runs together, instead of the workflow's own; at least one second.
     pub fn execution_timeout(mut self, timeout: impl IntoMillis) -> Self {
         self.change(|request| {
             request.execution_timeout = Some(request::span("execution_timeout", timeout, ZeroRule::Reject)?);
@@ -102,7 +102,7 @@ impl<O> StartExecution<O> {
         self
     }
 
-    /// Each of its runs may take this long, instead of what the workflow says; at least one second.
+    /// Sets the time limit of each run, instead of the workflow's own; at least one second.
     pub fn run_timeout(mut self, timeout: impl IntoMillis) -> Self {
         self.change(|request| {
             request.run_timeout = Some(request::span("run_timeout", timeout, ZeroRule::Reject)?);
@@ -111,7 +111,7 @@ impl<O> StartExecution<O> {
         self
     }
 
-    /// Refused with `id_conflict` if the id is taken; otherwise whatever has the id is the answer.
+    /// Refuses the start with `id_conflict` if an execution has this id. By default, the start returns that execution.
     pub fn reject_duplicate(mut self) -> Self {
         self.change(|request| {
             request.policy = Some(Word(StartPolicy::Reject));
@@ -120,8 +120,8 @@ impl<O> StartExecution<O> {
         self
     }
 
-    /// The writes that start it, to be committed in one transaction with the caller's own, and the rest to be
-    /// announced with [`Client::announce`] after that. Only for a client that reaches the service directly.
+    /// Returns the writes that start the execution. The caller commits them in one transaction with its own writes, and
+    /// then calls [`Client::announce`]. Only for a client that reaches the service directly.
     pub async fn prepare(self) -> Result<Prepared<ExecutionId>, ClientError> {
         let client = self.client.clone();
         client.api.prepare(&self.finished()?).await
@@ -131,7 +131,7 @@ impl<O> StartExecution<O> {
         self.request
     }
 
-    /// The first problem stands.
+    /// Keeps the first problem.
     fn change(&mut self, change: impl FnOnce(&mut StartRequest) -> Result<(), ClientError>) {
         if let Ok(request) = &mut self.request
             && let Err(problem) = change(request)

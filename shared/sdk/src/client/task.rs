@@ -1,4 +1,4 @@
-//! A task, and what can be done to it.
+//! A task, and its calls.
 
 mod list;
 mod outcome;
@@ -18,9 +18,9 @@ pub use schedule::ScheduleTask;
 use super::retries::Retries;
 use super::{Client, ClientError, Ended, Reads, TaskDescription, TaskError};
 
-/// The pause after the first look at a task that hasn't ended; then twice as long each time.
+/// The pause after the first call for a task that hasn't ended. It doubles each time.
 const LOOK_AFTER: Millis = Millis::new(100);
-/// The longest that grows.
+/// The longest pause.
 const LOOK_AFTER_MAX: Millis = Millis::from_secs(5);
 
 /// A task whose result is read as `O`. Cheap to clone; dropping it changes nothing.
@@ -40,10 +40,10 @@ impl<O> TaskHandle<O> {
         &self.id
     }
 
-    /// Waits until it has ended, however long that takes, and gives its result, or why there is none. A task without a
+    /// Waits until it has ended, without a limit. Returns its result, or the reason why it has none. A task without a
     /// result has `null`.
     ///
-    /// It looks again and again, after 100 ms at first and every five seconds in the end: each look is a call.
+    /// It polls: first after 100 ms, later every five seconds. Each poll is a call.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -71,7 +71,7 @@ impl<O> TaskHandle<O> {
         }
     }
 
-    /// How it stands now, with its payloads, and what happens to it next by itself.
+    /// Its current state, with its payloads, and what happens next without another call.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -84,7 +84,7 @@ impl<O> TaskHandle<O> {
         Ok(self.client.api.task(&self.id).await?.task)
     }
 
-    /// Asks it to end. One that waits has ended with the answer.
+    /// Asks it to end. A task that no worker has leased ends at once.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -101,14 +101,13 @@ impl<O> TaskHandle<O> {
         self.client.api.cancel_task(&self.id, false).await?.outcome.try_into()
     }
 
-    /// Ends it at once, even while a worker has it: what that reports is refused.
+    /// Ends it at once, even while a worker has leased it. The worker's report is then refused.
     pub async fn terminate(&self) -> Result<Ended, ClientError> {
         self.client.api.cancel_task(&self.id, true).await?.outcome.try_into()
     }
 
-    /// Gives it another life after it ended without a result. Its old deadline is gone; its timeout then counts for
-    /// each attempt. Refused with `not_terminal` where it hadn't ended, and with `already_terminal` where it has a
-    /// result.
+    /// Retries it after it ended without a result. Its old deadline is cleared, and its timeout then applies to each
+    /// attempt. Refused with `not_terminal` if it hasn't ended, and with `already_terminal` if it has a result.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! Values that are taken once and stay the same in every replay of the run.
+//! Values that are computed once and stay the same in every replay of the run.
 
 use std::marker::PhantomData;
 
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::turn::need::Need;
 use crate::turn::state::State;
 
-/// The first look at a name: whether there is a value, or one is to be taken.
+/// A captured value: it is read from the journal, or computed if the journal has none.
 pub(super) struct Remembered<T> {
     text: String,
     name: Option<StepName>,
@@ -26,11 +26,11 @@ pub(super) struct Remembered<T> {
     _value: PhantomData<fn() -> T>,
 }
 
-/// What a first look found.
+/// What the journal has under a name.
 pub(super) enum Found {
-    /// There is a value, or it is being kept.
+    /// There is a value, or it is being stored.
     Known,
-    /// One is to be taken.
+    /// There is no value: the closure has to be called.
     Missing,
     /// The name can't be used.
     Refused(Error),
@@ -43,7 +43,7 @@ impl<T> Remembered<T> {
         Self { text, name: None, value: None, _value: PhantomData }
     }
 
-    /// Takes the name and looks whether it has a value.
+    /// Claims the name, and checks whether the journal has a value for it.
     pub(super) fn find(&mut self, state: &mut State) -> Found {
         if self.name.is_some() {
             return Found::Known;
@@ -64,7 +64,7 @@ impl<T> Remembered<T> {
 }
 
 impl<T: Serialize> Remembered<T> {
-    /// Gives it the value that was taken.
+    /// Sets the value that the closure returned.
     pub(super) fn take(&mut self, value: &T) -> Result<(), Error> {
         let json = codec::encode(value).map_err(|error| invalid(&self.text, &error.to_string()))?;
         self.value = Some(json);

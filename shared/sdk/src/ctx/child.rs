@@ -1,4 +1,4 @@
-//! Other executions: children that are started and waited for, and those that somebody else started.
+//! Other executions: children that this execution starts and waits for, and executions that it only waits for.
 
 use std::fmt;
 use std::fmt::Display;
@@ -29,7 +29,7 @@ use crate::turn::need::Need;
 use crate::turn::state::{ClaimProblem, Shared, State};
 use crate::workflow::Workflow;
 
-/// A child execution to be: awaiting it starts it once and gives its result.
+/// A child execution that isn't started yet. Awaiting it starts it once and returns its result.
 #[must_use = "a child is started when it is awaited"]
 pub struct Child<O>(Awaited<ChildOperation<O>>);
 
@@ -59,7 +59,7 @@ impl<O: Stored> Child<O> {
         Self(Awaited::new(shared, operation))
     }
 
-    /// Says what happens to the child if it is still open when this execution closes. By default it goes on.
+    /// Sets what happens to the child if it is still open when this execution closes. By default it continues.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -93,8 +93,8 @@ impl<O: Stored> Child<O> {
 }
 
 impl<O: Stored> Child<O> {
-    /// Starts the child and doesn't wait for its end. The await is over once the start is stored, or has failed. The
-    /// child's result can be awaited later, or never.
+    /// Starts the child without waiting for its end. The future is ready when the start is stored or has failed. The
+    /// result can be awaited later, or not at all.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -128,14 +128,14 @@ impl<O: Stored> Future for StartChild<O> {
     }
 }
 
-/// A child that was started. It goes on whether its result is waited for or not.
+/// A child that was started. It continues even if its result is never awaited.
 pub struct StartedChild<O> {
     shared: Arc<Shared>,
     child: ChildOperation<O>,
 }
 
 impl<O: Stored> StartedChild<O> {
-    /// Its execution's id.
+    /// The id of its execution.
     pub fn id(&self) -> &str {
         &self.child.id
     }
@@ -160,21 +160,21 @@ impl<O: Stored> Future for Child<O> {
     }
 }
 
-/// What the name of a child begins with.
+/// Prefix of a child's name.
 const STARTED: &str = "child:";
-/// What stands before that where only the child's start is waited for.
+/// Prefix before [`STARTED`] where only the child's start is awaited.
 const START: &str = "start:";
-/// What the name of an execution begins with that somebody else started.
+/// Prefix of the name of an execution that this one didn't start.
 const FOUND: &str = "execution:";
 
-/// Whether the execution that this name stands for was started as a child here.
+/// Whether this execution started the one with this name as its child.
 pub(crate) fn is_ours(name: &StepName, id: &ExecutionId) -> bool {
     let before = name.as_str().strip_suffix(id.as_str());
-    // The code that deals with a failure has a prefix of its own before that.
+    // The failure handler's names have another prefix before that.
     before.is_some_and(|before| before.ends_with(STARTED))
 }
 
-/// Another execution's end.
+/// A wait for the end of another execution.
 pub(super) struct ChildOperation<O> {
     what: What,
     id: String,
@@ -184,7 +184,7 @@ pub(super) struct ChildOperation<O> {
 
 #[derive(Clone)]
 enum What {
-    /// Started by this one.
+    /// This execution starts it.
     Started {
         workflow: &'static str,
         queue: String,
@@ -193,9 +193,9 @@ enum What {
         on_failure: Option<Millis>,
         policy: ParentClosePolicy,
     },
-    /// The same, and it is known to have been.
+    /// This execution has started it, and the journal says so.
     Begun,
-    /// Started by somebody else.
+    /// This execution doesn't start it.
     Found,
 }
 
@@ -211,7 +211,7 @@ impl<O> ChildOperation<O> {
         Self { what: What::Found, id, name: None, _output: PhantomData }
     }
 
-    /// What stands for it in the journal.
+    /// Its name in the journal, without the failure handler's prefix.
     fn text(&self) -> String {
         match &self.what {
             What::Started { .. } | What::Begun => format!("{STARTED}{}", self.id),
@@ -219,7 +219,7 @@ impl<O> ChildOperation<O> {
         }
     }
 
-    /// The same, to be waited for.
+    /// The same child, now started, to wait for its result.
     fn again(&self) -> Self {
         Self { what: What::Begun, ..self.clone() }
     }
@@ -230,7 +230,7 @@ impl<O> ChildOperation<O> {
 
     fn start(&self, state: &State) -> Result<StartRequest, StepError<Failure>> {
         let What::Started { workflow, queue, input, timeouts, on_failure, policy } = &self.what else {
-            return Err(self.invalid("it isn't ours to start"));
+            return Err(self.invalid("this execution doesn't start it"));
         };
         let id =
             ExecutionId::parse(self.id.as_str()).map_err(|error| self.invalid(format!("the id {error}")))?;
@@ -255,7 +255,7 @@ impl<O> ChildOperation<O> {
         })
     }
 
-    /// Its name, which is taken once.
+    /// Its name. The first call claims it.
     fn claimed(&mut self, state: &mut State) -> Result<StepName, Look<StepError<Failure>>> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
@@ -267,14 +267,14 @@ impl<O> ChildOperation<O> {
         }
     }
 
-    /// What it needs where nothing is known of it.
+    /// What it needs if the journal has nothing about it.
     fn first(&self, state: &mut State, now: Timestamp, name: StepName) -> Result<Need, StepError<Failure>> {
         match &self.what {
             What::Started { policy, .. } => {
                 let policy = *policy;
                 Ok(Need::Child { name, start: Box::new(self.start(state)?), policy, started: None })
             }
-            What::Begun => Err(self.invalid("its start isn't known")),
+            What::Begun => Err(self.invalid("the journal has no start of it")),
             What::Found => {
                 let id = ExecutionId::parse(self.id.as_str());
                 let execution = id.map_err(|error| self.invalid(format!("the id {error}")))?;
@@ -287,7 +287,7 @@ impl<O> ChildOperation<O> {
     }
 }
 
-/// A look now and then: the longer it has been waited for, the more seldom.
+/// A periodic probe of another execution. The interval is a quarter of the time waited so far, between 2 s and 300 s.
 pub(crate) fn elsewhere(name: StepName, since: Timestamp, now: Timestamp) -> Need {
     const SOONEST: Millis = Millis::from_secs(2);
     const LATEST: Millis = Millis::from_secs(300);
@@ -311,7 +311,7 @@ impl<O: Stored> Operation for ChildOperation<O> {
                 What::Found => elsewhere(name, *since, now),
             }),
             Standing::Fresh => self.first(state, now, name),
-            other => Err(self.invalid(format!("the run remembers {} of that name", other.kind()))),
+            other => Err(self.invalid(format!("the journal has {} of that name", other.kind()))),
         };
         match need {
             Ok(need) => Look::Needs(need),
@@ -321,16 +321,16 @@ impl<O: Stored> Operation for ChildOperation<O> {
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
         let Standing::Ended { outcome, attempts } = state.replay.standing(self.name.as_ref()?).clone() else {
-            return Some(Err(self.invalid("how it ended isn't known")));
+            return Some(Err(self.invalid("the journal has no outcome of it")));
         };
         read_outcome(state, &self.text(), &outcome, attempts.unwrap_or(1))
     }
 }
 
-/// A child's start.
+/// A wait for a child's start.
 pub(super) struct StartOperation<O> {
     child: ChildOperation<O>,
-    /// Of the start and of the child.
+    /// The names of the start and of the child.
     names: Option<(StepName, StepName)>,
 }
 
@@ -361,7 +361,7 @@ impl<O: Stored> Operation for StartOperation<O> {
             Ok(Need::Child { name, start: request, policy, .. }) => {
                 Look::Needs(Need::Child { name, start: request, policy, started: Some(start) })
             }
-            Ok(_) => Look::Ready(Err(self.child.invalid("it isn't ours to start"))),
+            Ok(_) => Look::Ready(Err(self.child.invalid("this execution doesn't start it"))),
             Err(error) => Look::Ready(Err(error)),
         }
     }
@@ -370,10 +370,10 @@ impl<O: Stored> Operation for StartOperation<O> {
         let (_, child) = self.names.as_ref()?;
         let text = self.child.text();
         match state.replay.standing(child).clone() {
-            // It couldn't be started: one that was has no attempts.
+            // The start failed: only the entry of a failed start has a number of attempts.
             Standing::Ended { outcome, attempts: Some(attempts) } => {
                 let ended: Result<O, _> = read_outcome(state, &text, &outcome, attempts)?;
-                Some(ended.and_then(|_| Err(self.child.invalid("it was never started"))))
+                Some(ended.and_then(|_| Err(self.child.invalid("it wasn't started"))))
             }
             _ => Some(Ok(self.child.again())),
         }

@@ -1,4 +1,4 @@
-//! Many steps at once: all of them, the first to end, the first to succeed.
+//! Many steps in parallel: wait for all, for the first to end, or for the first to succeed.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,16 +25,17 @@ use crate::turn::state::Shared;
 /// A step's outcome.
 type Outcome<T, E> = Result<T, StepError<E>>;
 
-/// Steps that run side by side, each named after a label and its index: `label[0]`, `label[1]`, ….
+/// Steps that run in parallel, each named after a label and its index: `label[0]`, `label[1]`, ….
 pub(super) struct Steps<T, E> {
     shared: Arc<Shared>,
     label: String,
-    /// Those that haven't begun, with their indexes.
+    /// Steps that haven't started, with their indexes.
     members: VecDeque<(usize, StepOperation<T, E>)>,
-    /// Those that haven't ended. Each is polled only when it has, however many there are.
+    /// Steps that have started and haven't ended. A step is polled only when its waker was called, however many there
+    /// are.
     running: FuturesUnordered<Member<T, E>>,
     outcomes: Vec<Option<Outcome<T, E>>>,
-    /// The indexes of those that have ended, the first to end first.
+    /// The indexes of the steps that have ended, in the order of their ends.
     ended: Vec<usize>,
     is_checked: bool,
 }
@@ -69,8 +70,8 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         Self { shared, label, members, running, outcomes, ended: vec![], is_checked: false }
     }
 
-    /// Remote steps that are all waited for tell of their ends together; not those whose results are kept from an
-    /// earlier run, as nobody would tell of them.
+    /// Puts the remote steps into joins, so that the execution is woken only after all of them have ended. A step whose
+    /// result was kept from an earlier run is left out: it has no task that would mark its slot.
     fn told_together(mut self) -> Self {
         let state = self.shared.lock();
         let tells = |index: usize, member: &StepOperation<T, E>| {
@@ -96,8 +97,8 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         self
     }
 
-    /// Polls those that haven't ended. Whether all have now; `None` if there are more than there may be, for which
-    /// the run ends.
+    /// Polls the steps that haven't ended. Returns whether all have ended, or `None` if there are more steps than the
+    /// limit allows: then the run fails.
     fn poll_all(&mut self, context: &mut Context<'_>) -> Option<bool> {
         if !self.may_begin() {
             return None;
@@ -109,7 +110,7 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         Some(self.ended.len() == self.outcomes.len())
     }
 
-    /// Begins those that come next, as long as fewer than so many run.
+    /// Starts the next steps, as long as fewer than `at_once` are running.
     fn begin(&mut self, at_once: usize) {
         while self.running.len() < at_once
             && let Some((index, member)) = self.members.pop_front()
@@ -125,7 +126,8 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         }
     }
 
-    /// With so many at once, whether the next to end failed; nothing, if all have ended.
+    /// Runs at most `at_once` steps and waits for the next one to end. Returns whether it failed, or `None` if all have
+    /// ended.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>, at_once: usize) -> Poll<Option<bool>> {
         if !self.may_begin() {
             return Poll::Pending;
@@ -139,17 +141,16 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         })
     }
 
-    /// How many there are.
     pub(super) const fn count(&self) -> usize {
         self.outcomes.len()
     }
 
-    /// Ends the run: the steps can't be run as they are wanted.
+    /// Fails the run because the options of these steps can't be used.
     pub(super) fn refuse(&self, problem: &str) {
         self.shared.lock().fail(Error::new("invalid_step", format!("{}: {problem}", self.label)));
     }
 
-    /// Ends those that run, and begins no other: too many have failed.
+    /// Ends the running steps and starts no more: too many have failed.
     pub(super) fn give_up(&mut self) -> TooManyFailed<E> {
         self.members.clear();
         let running = std::mem::take(&mut self.running);
@@ -160,7 +161,7 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         TooManyFailed { label, of, completed: ended.len() - failed.len(), failed }
     }
 
-    /// Whether it may have so many steps. If not, the run ends.
+    /// Checks the limit of the number of steps. If there are too many, the run fails.
     fn may_begin(&mut self) -> bool {
         if self.is_checked {
             return true;
@@ -192,7 +193,7 @@ fn slot(label: Nonce, item: usize, place: usize, of: usize) -> Option<Slot> {
     Some(Slot { label, item: number(item)?, place: number(place)?, of: number(of)? })
 }
 
-/// All of some steps, each with its outcome.
+/// Waits for all steps and returns the outcome of each.
 pub(super) struct JoinAll<T, E>(Steps<T, E>);
 
 impl<T: Stored, E: Stored + Display> JoinAll<T, E> {
@@ -214,26 +215,26 @@ impl<T: Stored, E: Stored + Display> Future for JoinAll<T, E> {
     }
 }
 
-/// How each of some steps ended.
+/// The outcomes of several steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled<T, E> {
-    /// By index.
+    /// The outcomes, by index.
     pub outcomes: Vec<Result<T, StepError<E>>>,
 }
 
 impl<T, E> Settled<T, E> {
-    /// The results of those that completed, with their indexes.
+    /// The results of the steps that completed, with their indexes.
     pub fn completed(&self) -> impl Iterator<Item = (usize, &T)> {
         self.by_index().filter_map(|(index, outcome)| Some((index, outcome.as_ref().ok()?)))
     }
 
-    /// Why others failed, with their indexes; not those that were cancelled.
+    /// The errors of the steps that failed, with their indexes. Cancelled steps aren't included.
     pub fn failed(&self) -> impl Iterator<Item = (usize, &StepError<E>)> {
         let errors = self.by_index().filter_map(|(index, outcome)| Some((index, outcome.as_ref().err()?)));
         errors.filter(|(_, error)| !matches!(error, StepError::Cancelled { .. }))
     }
 
-    /// The indexes of those that were cancelled.
+    /// The indexes of the steps that were cancelled.
     pub fn cancelled(&self) -> impl Iterator<Item = usize> {
         self.by_index()
             .filter(|(_, outcome)| matches!(outcome, Err(StepError::Cancelled { .. })))
@@ -245,10 +246,10 @@ impl<T, E> Settled<T, E> {
     }
 }
 
-/// No step of a race succeeded.
+/// No step succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllTasksFailed<E> {
-    /// Why, by index.
+    /// The errors, by index.
     pub errors: Vec<StepError<E>>,
 }
 
@@ -264,12 +265,12 @@ impl<E: Display> fmt::Display for AllTasksFailed<E> {
 
 impl<E: Display + fmt::Debug> std::error::Error for AllTasksFailed<E> {}
 
-/// What a race is for.
+/// Which step wins a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Goal {
-    /// The first step to end, however.
+    /// The first step that ends, with a result or an error.
     End,
-    /// The first one with a result.
+    /// The first step that succeeds.
     Success,
 }
 
@@ -277,11 +278,11 @@ enum Goal {
 struct Race<T, E> {
     steps: Steps<T, E>,
     goal: Goal,
-    /// Whether the losers are ended.
+    /// Whether the other steps are ended when one has won.
     cancelling: bool,
 }
 
-/// What a race came to: its winner, or that there can be none.
+/// The result of a race: its winner, or the errors if no step succeeded.
 enum Raced<T, E> {
     Won(usize, Outcome<T, E>),
     Nobody(Vec<StepError<E>>),
@@ -305,7 +306,7 @@ impl<T: Stored, E: Stored + Display> Race<T, E> {
         Poll::Ready(Raced::Nobody(self.steps.take().into_iter().filter_map(Result::err).collect()))
     }
 
-    /// The first to end with what the race is for.
+    /// The first step that meets the goal.
     fn winner(&mut self) -> Option<(usize, Outcome<T, E>)> {
         let wins = |index: &usize| match (self.goal, self.steps.outcomes.get(*index)) {
             (Goal::End, _) => true,
@@ -316,11 +317,11 @@ impl<T: Stored, E: Stored + Display> Race<T, E> {
     }
 }
 
-/// The first of some steps to end.
+/// Waits for the first of several steps to end; see [`Ctx::select`](crate::Ctx::select).
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Select<T, E>(Race<T, E>);
 
-/// The first of some steps that has a result.
+/// Waits for the first of several steps to succeed; see [`Ctx::select_ok`](crate::Ctx::select_ok).
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct SelectOk<T, E>(Race<T, E>);
 
@@ -329,8 +330,8 @@ impl<T: Stored, E: Stored + Display> Select<T, E> {
         Self(Race { steps, goal: Goal::End, cancelling: false })
     }
 
-    /// Ends the others once one has ended. Without it, remote steps that lose go on by themselves; those that run
-    /// in place end either way.
+    /// Ends the other steps when one has ended. Without this call, the other remote steps continue. The other inline
+    /// steps are ended in either case.
     pub fn cancelling(mut self) -> Self {
         self.0.cancelling = true;
         self
@@ -342,8 +343,8 @@ impl<T: Stored, E: Stored + Display> SelectOk<T, E> {
         Self(Race { steps, goal: Goal::Success, cancelling: false })
     }
 
-    /// Ends the others once one has a result. Without it, remote steps that lose go on by themselves; those that
-    /// run in place end either way.
+    /// Ends the other steps when one has succeeded. Without this call, the other remote steps continue. The other
+    /// inline steps are ended in either case.
     pub fn cancelling(mut self) -> Self {
         self.0.cancelling = true;
         self

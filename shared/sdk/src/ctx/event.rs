@@ -1,7 +1,7 @@
-//! Events: waited for, looked at, counted, thrown away.
+//! Events: wait for them, peek at them, count them, clear them.
 //!
-//! What the code learns about events is remembered, since later replays of the run know of later events. Waits and
-//! looks need no names of their own: they are numbered by their event.
+//! Each answer that the code gets about events is stored in the journal, because a later replay would see other events.
+//! Waits, peeks and counts have no names of their own: they are named after their event and numbered.
 
 use serde::de::DeserializeOwned;
 use std::any::type_name;
@@ -23,42 +23,43 @@ use crate::options::IntoMillis;
 use crate::turn::need::Need;
 use crate::turn::state::State;
 
-/// How long an event is waited for.
+/// How long to wait for an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Within(Option<Result<Millis, DurationError>>);
 
-/// At most so long: `within("7d")`.
+/// Waits at most this long: `within("7d")`.
 pub fn within(span: impl IntoMillis) -> Within {
     Within(Some(span.into_millis(ZeroRule::Allow)))
 }
 
-/// Until the event comes, the execution is cancelled, or its deadline passes.
+/// Waits until the event arrives, the execution is cancelled, or its deadline passes.
 pub const fn forever() -> Within {
     Within(None)
 }
 
-/// Why a wait brought no event.
+/// Why a wait returned no event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// None came in time.
+    /// No event arrived in time.
     #[error("no event `{event}` came within {waited}")]
     Timeout {
         /// The event's name.
         event: String,
-        /// How long it was waited for.
+        /// How long the wait was.
         waited: Millis,
     },
-    /// One came that isn't what the code expects. It is taken: the next wait sees the next one.
+    /// An event arrived whose payload doesn't fit the type that the code expects. It is taken: the next wait returns
+    /// the next event.
     #[error("event `{event}` doesn't fit `{type_name}`: {problem}")]
     Unreadable {
         /// The event's name.
         event: String,
         /// The type that the code expects.
         type_name: String,
-        /// Where and why it doesn't fit.
+        /// The field that doesn't fit, and why.
         problem: String,
     },
-    /// It can't be waited for as it is written.
+    /// The name or the duration of the wait isn't valid.
     #[error("event {event:?} can't be waited for: {problem}")]
     Invalid {
         /// The event's name.
@@ -69,7 +70,7 @@ pub enum EventError {
 }
 
 impl EventError {
-    /// Whether none came in time.
+    /// Whether no event arrived in time.
     pub const fn is_timeout(&self) -> bool {
         match self {
             Self::Timeout { .. } => true,
@@ -78,7 +79,7 @@ impl EventError {
     }
 }
 
-/// The name of the use of an event with this number.
+/// The name of the next operation of this kind on an event: numbered from the second one on.
 fn numbered(state: &mut State, what: &str, event: &str) -> String {
     let text = format!("{what}:{event}");
     match state.count(&text) {
@@ -159,14 +160,14 @@ impl<T: DeserializeOwned> Operation for Wait<T> {
     }
 }
 
-/// What is asked about the events of a name.
+/// An operation on all events of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
     Count,
     ClearEvents,
 }
 
-/// How many events there are, or were before they were thrown away.
+/// The number of events of a name; for [`Question::ClearEvents`], the number before they were deleted.
 pub(super) struct Counted {
     pub(super) event: String,
     pub(super) question: Question,
@@ -182,7 +183,7 @@ impl Operation for Counted {
         };
         let what = match self.question {
             Question::Count => "count",
-            Question::ClearEvents => "drain", // A part of stored names: it stays as it is.
+            Question::ClearEvents => "drain", // Part of names that are stored: it must not change.
         };
         let text = numbered(state, what, &self.event);
         let name = match claim(state, &text) {
@@ -206,13 +207,13 @@ impl Operation for Counted {
         read(state, name.as_str(), &payload).map_or(Look::Over, |count| Look::Ready(Ok(count)))
     }
 
-    /// It is known at once.
+    /// The first poll has returned the result.
     fn end(&mut self, _: &mut State) -> Option<Self::Output> {
         None
     }
 }
 
-/// A look at the oldest event of a name, which stays.
+/// Reads the oldest event of a name and leaves it in place.
 pub(super) struct Peek<T> {
     event: String,
     name: Option<StepName>,
@@ -244,7 +245,8 @@ impl<T: DeserializeOwned> Operation for Peek<T> {
         self.name = Some(name.clone());
         let seen = match state.replay.standing(&name) {
             Standing::Captured(payload) => payload.clone(),
-            // That there was none is remembered as a wait that brought nothing: a payload can be anything.
+            // A peek that found no event is stored as a wait without an event, because a captured payload can have any
+            // value.
             Standing::Waited(_) => return Look::Ready(Ok(None)),
             Standing::Fresh => {
                 let Some(seen) = state.replay.next_event(&event) else {

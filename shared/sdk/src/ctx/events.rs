@@ -1,4 +1,4 @@
-//! A workflow's way to events: its own, and others'.
+//! What a workflow can do with events: receive its own, and send events to other executions.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -12,7 +12,7 @@ use crate::error::{Failure, Result};
 use crate::step::StepError;
 
 impl Ctx {
-    /// Waits for an event of this name and takes it: the oldest that nobody has taken.
+    /// Waits for an event of this name and takes the oldest one that isn't taken yet.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -34,7 +34,7 @@ impl Ctx {
         Awaited::new(&self.shared, Wait::new(event.into(), within)).boxed()
     }
 
-    /// Looks at the event that the next wait of its name would take, and leaves it there.
+    /// Returns the event that the next wait of this name would take, and leaves it there.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -51,7 +51,7 @@ impl Ctx {
         Awaited::new(&self.shared, Peek::new(event.into())).boxed()
     }
 
-    /// How many events of this name nobody has taken.
+    /// The number of events of this name that aren't taken yet.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -67,7 +67,7 @@ impl Ctx {
         Awaited::new(&self.shared, counted).boxed()
     }
 
-    /// Throws away all events of this name that nobody has taken: how many there were.
+    /// Deletes all events of this name that aren't taken yet. Returns how many there were.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -82,10 +82,11 @@ impl Ctx {
         Awaited::new(&self.shared, counted).boxed()
     }
 
-    /// Sends an event to another execution, as a step of this name: once, whatever dies meanwhile.
+    /// Sends an event to another execution, as a step of this name. The event is stored exactly once, even if a worker
+    /// is lost meanwhile.
     ///
-    /// An execution that doesn't exist or has ended is an error, [`StepError::Failed`] with the code that the HTTP API
-    /// answers.
+    /// If the execution doesn't exist or has ended, the error is [`StepError::Failed`] with the code that the HTTP API
+    /// returns.
     ///
     /// ```
     /// # use tickover::prelude::*;

@@ -1,4 +1,4 @@
-//! What a workflow's code can ask about its run at any time.
+//! What a workflow's code can read about its run at any time.
 
 use tickover_core::duration::Millis;
 
@@ -6,8 +6,8 @@ use super::Ctx;
 use crate::error::Error;
 
 impl Ctx {
-    /// Whether this run began with code that has this patch: for changes that open runs must not see. The workflow's
-    /// `patches` must name it; otherwise the run fails with `unknown_patch`. See
+    /// Whether this run started with code that has this patch. Use it for changes that open runs must not see. The
+    /// workflow's `patches` must name the patch; otherwise the run fails with `unknown_patch`. See
     /// [versions](crate::guide::versions#patches).
     ///
     /// ```
@@ -31,7 +31,7 @@ impl Ctx {
         state.replay.patches().is_some_and(|names| names.iter().any(|known| known == name))
     }
 
-    /// How much time is left until the deadline of the run or the execution, or the end of the invocation, whichever is
+    /// The time left until the deadline of the run or of the execution, or the end of the invocation, whichever is
     /// first. `None` if there is none of them.
     ///
     /// ```
@@ -76,7 +76,7 @@ impl Ctx {
         self.shared.lock().facts.trace.map(|trace| trace.traceparent())
     }
 
-    /// Which run of the execution this is, from 1.
+    /// The number of this run in the execution, from 1.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -90,8 +90,8 @@ impl Ctx {
         self.shared.lock().facts.run
     }
 
-    /// Whether somebody asked to cancel the execution, as far as this turn knows. Then no new step starts anyway. Ask
-    /// it in code between steps that takes long itself, and return early.
+    /// Whether a cancellation of the execution was requested, as far as this turn knows. In that case no new step
+    /// starts. Check it in code between steps that takes long, and return early.
     ///
     /// ```
     /// # use tickover::prelude::*;

@@ -1,4 +1,4 @@
-//! One step for each of many items, so many at once, with failures up to a bound.
+//! One step for each of many items, with a limit on how many run at once and how many may fail.
 
 use std::fmt;
 use std::fmt::Display;
@@ -12,11 +12,11 @@ use super::step::Stored;
 use crate::step::{Step, StepError};
 use crate::turn::state::Shared;
 
-/// How many may fail.
+/// How many steps may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tolerance {
     Count(usize),
-    /// Of all of them.
+    /// A percentage of all steps.
     Percent(usize),
 }
 
@@ -36,7 +36,7 @@ impl Tolerance {
     }
 }
 
-/// A step for each of many items, see [`Ctx::map`](crate::Ctx::map). Nothing runs before it is awaited.
+/// A step for each of many items; see [`Ctx::map`](crate::Ctx::map). Nothing runs before it is awaited.
 #[must_use = "it does nothing unless it is awaited"]
 pub struct Map<T, E> {
     shared: Arc<Shared>,
@@ -52,7 +52,8 @@ impl<T, E> Map<T, E> {
         Self { shared: Arc::clone(shared), label, steps, at_once: usize::MAX, tolerance }
     }
 
-    /// At most so many at once; all of them without this. Steps begin in the order of their items.
+    /// Runs at most this many steps at once. Without this call, all run at once. Steps start in the order of their
+    /// items.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -69,8 +70,8 @@ impl<T, E> Map<T, E> {
         self
     }
 
-    /// Goes on as long as no more than so many have failed: a number such as `"3"`, or a share of all such as `"10%"`.
-    /// None may fail without this.
+    /// Continues as long as no more than this many steps have failed: a number such as `"3"`, or a share of all steps
+    /// such as `"10%"`. Without this call, none may fail.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -89,16 +90,16 @@ impl<T, E> Map<T, E> {
     }
 }
 
-/// More of a map's steps failed than it tolerates.
+/// More steps of a map failed than it tolerates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooManyFailed<E> {
     /// The map's label.
     pub label: String,
-    /// How many items there are.
+    /// The number of items.
     pub of: usize,
-    /// How many steps had a result by then.
+    /// The number of steps that had succeeded by then.
     pub completed: usize,
-    /// Why others failed, by index, in the order in which they did.
+    /// The errors of the failed steps with their indexes, in the order of their ends.
     pub failed: Vec<(usize, StepError<E>)>,
 }
 
@@ -125,21 +126,21 @@ impl<T: Stored, E: Stored + Display> IntoFuture for Map<T, E> {
             Err(text) => {
                 Err(format!("tolerate: expected a number or a share such as \"10%\", found {text:?}"))
             }
-            Ok(_) if at_once == 0 => Err("concurrency: with none at once nothing would ever run".to_owned()),
+            Ok(_) if at_once == 0 => Err("concurrency: it must be at least 1".to_owned()),
             Ok(tolerance) => Ok(tolerance),
         };
         Mapping { steps: Steps::new(&shared, label, steps), at_once, tolerance, failed: 0 }
     }
 }
 
-/// A [`Map`] that is awaited.
+/// A [`Map`] that is being awaited.
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Mapping<T, E> {
     steps: Steps<T, E>,
     at_once: usize,
-    /// What is wrong with the options ends the run.
+    /// An error here fails the run when the future is polled.
     tolerance: Result<Tolerance, String>,
-    /// How many have failed.
+    /// How many steps have failed.
     failed: usize,
 }
 

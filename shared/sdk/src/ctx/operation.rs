@@ -1,4 +1,4 @@
-//! The one future behind all that a context offers: it says what it needs, and is told when that has ended.
+//! The future behind everything that a context offers: it says what it needs, and is woken when that has ended.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,31 +9,32 @@ use tickover_core::time::Timestamp;
 use crate::turn::need::{Need, Stage};
 use crate::turn::state::{Shared, State};
 
-/// Something that a workflow's code can wait for. Both calls are made under the lock: nothing of the user's runs in
-/// them but the reading of values.
+/// Something that a workflow's code can wait for. Both methods are called under the lock. The only user code that runs
+/// in them is the deserialisation of values.
 pub(crate) trait Operation {
-    /// What it comes to.
+    /// The result.
     type Output;
 
-    /// The first poll: what has to happen. If that is in the journal already, the code is told in its turn.
+    /// The first poll: returns what has to happen. If the journal has the outcome already, it is delivered to the code
+    /// in the journal's order.
     fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output>;
 
-    /// It has happened: what it comes to. `None` if the run ends for it.
+    /// What was needed has happened: returns the result. `None` if the run ends because of it.
     fn end(&mut self, state: &mut State) -> Option<Self::Output>;
 }
 
-/// What a first poll comes to.
+/// The result of a first poll.
 pub(crate) enum Look<T> {
-    /// It is known at once, and would be in each replay: a small value that was captured, a call that can't be made.
+    /// The result is known at once, and would be in each replay: a small captured value, or an invalid call.
     Ready(T),
-    /// It needs this.
+    /// Something has to happen first.
     Needs(Need),
-    /// The run ends for it.
+    /// The run ends because of it.
     Over,
 }
 
 impl<T> Look<T> {
-    /// The same with what is ready turned into something else.
+    /// Converts the result, if there is one.
     pub(crate) fn map<U>(self, turn: impl FnOnce(T) -> U) -> Look<U> {
         match self {
             Self::Ready(value) => Look::Ready(turn(value)),
@@ -58,20 +59,20 @@ impl<O> Awaited<O> {
 }
 
 impl<O> Awaited<O> {
-    /// What its turn shares with it.
+    /// The state that the turn shares with it.
     pub(crate) const fn turn(&self) -> &Arc<Shared> {
         &self.shared
     }
 }
 
 impl<O: Clone> Awaited<O> {
-    /// The operation, which nothing waits for any more.
+    /// A copy of the operation, without its wait.
     pub(crate) fn operation(&self) -> O {
         self.operation.clone()
     }
 }
 
-/// Nothing in it is ever pinned.
+/// No field is pinned.
 impl<O> Unpin for Awaited<O> {}
 
 impl<O: Operation> Future for Awaited<O> {
@@ -115,7 +116,7 @@ impl<O> Drop for Awaited<O> {
             }
             dropped
         };
-        // A body that nobody waits for any more doesn't run on.
+        // An inline attempt whose future was dropped is stopped.
         if let Some(Need::Inline(inline)) = dropped
             && let Stage::Running(handle) = inline.stage
         {

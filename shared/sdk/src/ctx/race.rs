@@ -1,4 +1,4 @@
-//! Futures of any type side by side: the first to end, or both.
+//! Futures of any type in parallel: wait for the first to end, or for both.
 
 use std::future::{Future, IntoFuture, pending};
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use super::{Ctx, Error};
 use crate::error::Failure;
 use crate::step::StepError;
 
-/// What the first of two futures to end came to.
+/// The output of the first of two futures to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Either<A, B> {
-    /// The first one ended first.
+    /// The first future ended first.
     Left(A),
-    /// The second one did.
+    /// The second future ended first.
     Right(B),
 }
 
 impl Ctx {
-    /// Waits for whichever of two futures of this context ends first, and ends what the other one waits for. Children
-    /// that lose go on.
+    /// Waits for the first of two futures of this context to end. Then it ends the step or wait behind the other
+    /// future. A child that loses continues.
     ///
-    /// The timeline shows under this name which one won. Which one that is is the same in every replay, as it is with
-    /// `tokio::select!` and others' combinators over futures of the context.
+    /// The timeline shows under this name which future won. The winner is the same in every replay. This is also true
+    /// of `tokio::select!` and other combinators over futures of the context.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -70,8 +70,8 @@ impl Ctx {
         .boxed()
     }
 
-    /// Waits for the first of many futures of one type to end: its index, from 0, and what it came to. For the rest it
-    /// is [`Ctx::race`]. That there are none fails the execution.
+    /// Waits for the first of many futures of one type to end. Returns its index, from 0, and its output. Otherwise it
+    /// works like [`Ctx::race`]. Without any future, the execution fails.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -106,7 +106,7 @@ impl Ctx {
         .boxed()
     }
 
-    /// Waits for two futures of this context, of any types, that go on side by side. For more there is `tokio::join!`.
+    /// Waits for two futures of this context, of any types, that run in parallel. For more futures use `tokio::join!`.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -128,7 +128,8 @@ impl Ctx {
         future::join(first.into_future(), second.into_future())
     }
 
-    /// Starts children side by side and waits for all of them. If some fail, the error is that of the first by index.
+    /// Starts children in parallel and waits for all of them. If some fail, returns the error of the failed child with
+    /// the lowest index.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -153,7 +154,7 @@ impl Ctx {
         future::join_all(children).map(|ended| ended.into_iter().collect()).boxed()
     }
 
-    /// Ends those that lost, and notes who won.
+    /// Ends what the losers wait for, and records the winner's index.
     async fn decided<F>(&self, name: String, winner: usize, losers: F) {
         self.shared.drop_ending(true, losers);
         if let Err(error) = self.capture(name, move || winner).await {

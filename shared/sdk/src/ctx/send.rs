@@ -1,4 +1,4 @@
-//! Events for other executions.
+//! Sends events to other executions.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::error::Failure;
 use crate::step::{Step, step};
 use crate::turn::state::Shared;
 
-/// How often it is tried where the system doesn't answer.
+/// The retry policy if the service doesn't answer.
 const RETRY: &str = "exponential(6, 1s)";
 
-/// What sending comes to: refused for good, or tried again.
+/// The result of sending: `Ok(Err(…))` is final, `Err(…)` is retried.
 type Sent = Result<Result<(), Failure>, Failure>;
 
-/// A step that offers an event. The event's id follows from the run and the step's name, so that it is there once,
-/// however often it is tried.
+/// A step that sends an event. The event's id is derived from the run and the step's name. So the event is stored once,
+/// however often sending is retried.
 pub(super) fn send(
     shared: &Arc<Shared>,
     name: String,

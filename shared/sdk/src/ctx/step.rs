@@ -1,4 +1,4 @@
-//! Steps as a workflow's code waits for them, and what is made of their stored outcomes.
+//! Steps as futures of a workflow's code, and the conversion of their stored outcomes.
 
 use std::any::type_name;
 use std::fmt::Display;
@@ -28,15 +28,15 @@ use crate::step::{MISSING_STATE, Run, States, Step, StepError};
 use crate::turn::need::{Attempted, Inline, Need, Runner, Stage};
 use crate::turn::state::{ClaimProblem, Shared, State, Verdict};
 
-/// What a step's result and error have to be able to do.
+/// The bounds on a step's result and error type.
 pub trait Stored: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Stored for T {}
 
-/// A step that is waited for.
+/// A step that the code waits for.
 pub(crate) struct StepOperation<T, E> {
     pub(crate) step: Step<T, E>,
-    /// Its place in a join.
+    /// Its slot in a join.
     pub(crate) slot: crate::turn::state::Place,
     name: Option<StepName>,
 }
@@ -47,18 +47,18 @@ impl<T, E> StepOperation<T, E> {
     }
 }
 
-/// What is said of a step that something else than a workflow's own code awaits.
-const NO_WORKFLOW: &str = "only a workflow's own code can await a step, and not what runs beside it, as by \
-     `tokio::spawn`, nor another step: there, call what the step's function calls";
+/// The error of a step that is awaited outside of a workflow's own code.
+const NO_WORKFLOW: &str = "only a workflow's own code can await a step; a spawned task (`tokio::spawn`) or \
+     another step can't: there, call the code that the step's function calls";
 
-/// `charge(order).await` is `ctx.step(charge(order)).await` with the context of the workflow whose code it is in.
-/// Anywhere else it is an error, [`StepError::Invalid`], that says so.
+/// `charge(order).await` is the same as `ctx.step(charge(order)).await` with the context of the workflow that awaits
+/// it. Outside of a workflow's code it returns the error [`StepError::Invalid`], which says so.
 impl<T: Stored, E: Stored + Display> IntoFuture for Step<T, E> {
     type Output = Result<T, StepError<E>>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        // Whose code it is in shows when it is polled.
+        // The workflow is known only when the future is polled.
         let awaited = async move {
             match Shared::polled() {
                 Some(shared) => Awaited::new(&shared, StepOperation::new(self)).await,
@@ -96,7 +96,7 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
                 }
             }
             other @ (Standing::Captured(_) | Standing::Until(_) | Standing::Fired | Standing::Waited(_)) => {
-                Err(self.step.invalid(format!("the run remembers {} of that name", other.kind())))
+                Err(self.step.invalid(format!("the journal has {} of that name", other.kind())))
             }
         };
         match need {
@@ -108,9 +108,10 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
         let name = self.name.clone()?;
         let Standing::Ended { outcome, attempts } = state.replay.standing(&name).clone() else {
-            return Some(Err(self.step.invalid("how it ended isn't known")));
+            return Some(Err(self.step.invalid("the journal has no outcome of it")));
         };
-        // What was counted elsewhere was all that the policy allows, or it wouldn't be exhausted.
+        // The journal has no number of attempts for a remote step. An exhausted step has used all attempts of its
+        // policy.
         let all = || match self.step.options.retry.max_attempts {
             MaxAttempts::Limited(limit) => limit.get(),
             MaxAttempts::Skip | MaxAttempts::Unlimited => 1,
@@ -134,7 +135,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
         }
     }
 
-    /// Why it can't begin on this worker: it asks for a state that there is none of.
+    /// The error if this worker lacks a state that the step asks for.
     fn missing_state(&self, state: &State) -> Option<task::Failure> {
         let facts = &state.facts;
         if facts.mocks.contains_key(&self.step.kind) {
@@ -148,12 +149,12 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
         let runner = match (state.facts.mocks.get(&self.step.kind), &self.step.run) {
             (Some(mock), _) => mocked(mock.clone(), self.step.input()?),
             (None, Some(run)) => erased(Arc::clone(run), state.facts.states.clone()),
-            (None, None) => return Err(self.step.invalid("its code isn't here: it runs remotely only")),
+            (None, None) => return Err(self.step.invalid("this worker lacks its code: run it remotely")),
         };
         let options = &self.step.options;
         if options.heartbeat.is_some() {
             return Err(self.step.invalid(
-                "heartbeat: a step that runs in place has none; run it remotely with `.remote()`, or limit its \
+                "heartbeat: an inline step has no heartbeat; run it remotely with `.remote()`, or limit its \
                  attempts with `attempt_timeout`",
             ));
         }
@@ -198,7 +199,7 @@ fn policy_of(options: &StepOptions) -> StepPolicy {
     }
 }
 
-/// A remote step's timeouts, capped by what its run and execution have left.
+/// A remote step's timeouts, limited by the time that its run and execution have left.
 fn timeouts_of(options: &StepOptions, left: Option<Millis>) -> Timeouts {
     let whole = [options.all_attempts(), left].into_iter().flatten().min();
     Timeouts {
@@ -209,14 +210,14 @@ fn timeouts_of(options: &StepOptions, left: Option<Millis>) -> Timeouts {
     }
 }
 
-/// A step's code without its types.
+/// A step's code with JSON instead of its types.
 fn erased<T: Stored, E: Stored + Display>(run: Run<T, E>, states: States) -> Runner {
     Arc::new(move |info| {
         let (run, states) = (Arc::clone(&run), states.clone());
         info.scope(async move {
             let attempt = match run(&states) {
                 Ok(attempt) => attempt,
-                // Only one that didn't say that it asks for it.
+                // Only a handler that doesn't list this state in `states()` gets here.
                 Err(missing) => return unwritable(MISSING_STATE, &missing.to_string()),
             };
             match attempt.await {
@@ -239,7 +240,7 @@ fn erased<T: Stored, E: Stored + Display>(run: Run<T, E>, states: States) -> Run
     })
 }
 
-/// Other code in a step's place.
+/// A mock that runs instead of a step's code.
 fn mocked(mock: ErasedStep, input: Json) -> Runner {
     Arc::new(move |info| {
         let run = mock.run(&input, &States::default());
@@ -260,7 +261,7 @@ fn unwritable(code: &str, message: &str) -> Attempted {
     Attempted::Unwritable(task::Failure::new(code, message))
 }
 
-/// What a stored outcome is to the code. `None` if it can't be read: then the execution waits for an operator.
+/// Converts a stored outcome to the step's types. `None` if it can't be read: then the execution waits for an operator.
 pub(crate) fn read_outcome<T: Stored, E: Stored>(
     state: &mut State,
     step: &str,
@@ -289,18 +290,18 @@ pub(crate) fn read_outcome<T: Stored, E: Stored>(
     Some(Err(error))
 }
 
-/// The payload that stands for none.
+/// The payload of a result that has none: `null`.
 pub(crate) fn nothing() -> Payload {
     Payload::Inline(Json::parse("null").unwrap_or_else(|| Json::string("")))
 }
 
-/// Reads a stored value. One that doesn't fit ends the turn: the execution waits for an operator.
+/// Reads a stored value. If it doesn't fit its type, the turn ends and the execution waits for an operator.
 pub(crate) fn read<T: DeserializeOwned>(state: &mut State, name: &str, payload: &Payload) -> Option<T> {
     let text = text_of::<T>(state, name, payload)?;
     codec::decode(&text).map_err(|error| unreadable::<T>(state, name, &error.to_string())).ok()
 }
 
-/// A stored value's text, which is read before the code is told of the value.
+/// A stored value's text. The turn reads it before it delivers the value to the code.
 pub(super) fn text_of<T>(state: &mut State, name: &str, payload: &Payload) -> Option<Json> {
     let text = state.text(payload);
     if text.is_none() {
@@ -318,8 +319,8 @@ fn unreadable<T>(state: &mut State, name: &str, problem: &str) {
     state.verdict.get_or_insert(Verdict::Unreadable(error.failure().into()));
 }
 
-/// Reads a stored error: of the step's own type, or the failure that it is where it isn't of that type: a panic, a
-/// worker lost too often, a worker that knows nothing of types.
+/// Reads a stored error of the step's own type. If it isn't of that type, returns it as a failure: a panic, a worker
+/// that was lost too often, a worker that doesn't know the type.
 fn read_error<E: Stored>(state: &mut State, name: &str, payload: &Payload) -> Option<Result<E, Failure>> {
     let text = text_of::<E>(state, name, payload)?;
     let problem = match codec::decode::<E>(&text) {
@@ -330,7 +331,7 @@ fn read_error<E: Stored>(state: &mut State, name: &str, payload: &Payload) -> Op
         unreadable::<E>(state, name, &problem.to_string());
         return None;
     };
-    // Workers in other languages name a variant by its code, or send it as their message.
+    // Workers in other languages send an enum's variant as the code, or the whole error as the message.
     let guesses = [Json::string(&failure.code)].into_iter().chain(Json::parse(failure.message.as_str()));
     let own = guesses.map(|guess| codec::decode::<E>(&guess)).find_map(Result::ok);
     Some(own.ok_or(failure))

@@ -1,4 +1,4 @@
-//! Sleeping, and what happens in time or not at all.
+//! Sleeps and timeouts.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Operation for Sleep {
     }
 }
 
-/// Takes a name for something whose errors are plain ones.
+/// Claims a name for an operation whose error type is [`Error`].
 pub(super) fn claim(state: &mut State, text: &str) -> Result<StepName, Look<Error>> {
     state.claim(text).map_err(|problem| match problem {
         ClaimProblem::Refused(problem) => Look::Ready(invalid(text, &problem)),
@@ -72,26 +72,27 @@ pub(super) fn invalid(text: &str, problem: &str) -> Error {
 }
 
 pub(super) fn other_kind(text: &str, standing: &Standing) -> Error {
-    invalid(text, &format!("the run remembers {} of that name", standing.kind()))
+    invalid(text, &format!("the journal has {} of that name", standing.kind()))
 }
 
-/// It took too long.
+/// The timeout passed before the future ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` took longer than {after}")]
 pub struct Elapsed {
     /// The timeout's name in the run.
     pub name: String,
-    /// How long there was.
+    /// The length of the timeout.
     pub after: Millis,
 }
 
-/// A future of the context with a time limit. Which of them ends first is the same in every replay of the run.
+/// A future of the context with a timeout. Whether the future or the timeout ends first is the same in every replay of
+/// the run.
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Timeout<F> {
     shared: Arc<Shared>,
     text: String,
     after: Result<Millis, DurationError>,
-    /// Both, until one of them has ended.
+    /// The future and its timeout, until one of them has ended.
     race: Option<(Pin<Box<F>>, Awaited<Sleep>)>,
 }
 
@@ -128,7 +129,7 @@ impl<F: Future> Future for Timeout<F> {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(error)) => this.fail(error),
             Poll::Ready(Ok(())) => {
-                // What it waited for is ended: nobody will look at it.
+                // The step or wait behind the future is ended: its outcome isn't needed any more.
                 this.shared.drop_ending(true, this.race.take());
                 Poll::Ready(Err(Elapsed { name: this.text.clone(), after }))
             }

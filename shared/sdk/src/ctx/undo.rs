@@ -1,4 +1,4 @@
-//! What takes back what a workflow has done, should it fail: sagas.
+//! Steps that undo what a workflow has done if it fails: sagas.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
@@ -18,33 +18,33 @@ use crate::step::Step;
 use crate::turn::need::Need;
 use crate::turn::state::{Shared, State};
 
-/// Whether a name is that of a step that undoes another one.
+/// Whether a name is that of an undo step.
 pub(crate) fn is_undoing(name: &StepName) -> bool {
     name.as_str().starts_with(UNDO_PREFIX)
 }
 
-/// A step to run if the code fails. What is left of it once it has run is why it couldn't.
+/// A step to run if the code fails. It returns why it failed, if it did.
 pub(crate) type Undoing = Box<dyn FnOnce(&Arc<Shared>) -> BoxFuture<'static, Result<(), Failure>> + Send>;
 
-/// Something that is undone if the workflow fails; see [`Ctx::on_undo`].
+/// An undo step that is registered; see [`Ctx::on_undo`].
 pub struct Undo {
     shared: Arc<Shared>,
     number: usize,
 }
 
 impl Ctx {
-    /// Runs this step, as `undo:name`, if the workflow's code fails: what was registered last first. Call it before what
-    /// is to be undone, or after it, as the step can bear it.
+    /// Registers a step that runs, as `undo:name`, if the workflow's code fails. The step that was registered last runs
+    /// first. Call this before or after the work that the step undoes, depending on what the undo step can handle.
     ///
-    /// Each has a name of its own; one that is in use, or can't be a step's, fails the execution at once. Remote steps that
-    /// still run when the code fails are ended before.
+    /// Each undo step needs its own name. If the name is in use, or isn't a valid step name, the execution fails at
+    /// once. When the code fails, its remote steps that still run are ended before the first undo step.
     ///
-    /// The undoing steps are steps like others: remembered, retried by their policy, gone on with by another worker. One
-    /// that fails for good doesn't keep the others from running, and the execution fails with the error of its code
-    /// either way; `on_failure` runs after them. They run where the code returns an error, and not where somebody
-    /// cancels the execution or where its own or its run's deadline ends it, after which no code runs: limit what may take long by
-    /// [`Ctx::timeout`]. An operator can have one that failed tried again (`retry_step`); what was undone isn't built on: such
-    /// an execution is restarted, or run again with all its steps.
+    /// Undo steps are like other steps: their results are stored, they are retried by their policies, and another
+    /// worker can continue them. If one fails for good, the others still run, and the execution fails with the error of
+    /// its code in any case. `on_failure` runs after them. Undo steps run when the code returns an error. They don't
+    /// run when the execution is cancelled or when the deadline of the execution or of the run passes, because no code
+    /// runs after that: limit slow work with [`Ctx::timeout`]. An operator can have a failed undo step retried
+    /// (`retry_step`). A run that was undone can't continue: restart the execution, or rerun it with all its steps.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -81,7 +81,7 @@ impl Ctx {
         };
         let mut state = self.shared.lock();
         let is_taken = state.undoing.iter().any(|(taken, undoing)| *taken == name && undoing.is_some());
-        // Found out when it is to run, it would be left out.
+        // Checked now, because an invalid step would be skipped when the code fails.
         if let Some(problem) = problem.or_else(|| is_taken.then(|| "the name is in use".to_owned())) {
             state.fail(Error::new("invalid_step", format!("`{name}` can't be used: {problem}")));
         }
@@ -90,7 +90,7 @@ impl Ctx {
         Undo { shared: Arc::clone(&self.shared), number }
     }
 
-    /// Runs what was registered, the last first, once what the code had begun elsewhere is ended.
+    /// Ends the remote steps that still run, then runs the undo steps, in reverse order of registration.
     pub(crate) async fn undo(&self) {
         if self.shared.lock().undoing.iter().all(|(_, undoing)| undoing.is_none()) {
             return;
@@ -104,14 +104,14 @@ impl Ctx {
             if let Err(failure) = undoing(&self.shared).await {
                 tracing::warn!(
                     { field::EXECUTION_ID } = %self.shared.lock().facts.execution, { field::ERROR_CODE } = failure.code,
-                    "a step that was to undo another one failed itself"
+                    "an undo step failed"
                 );
             }
         }
     }
 }
 
-/// A remote step that nobody waits for any more, until it has ended.
+/// Waits for the end of a remote step whose result isn't needed.
 struct Ended(StepName);
 
 impl Operation for Ended {
@@ -127,10 +127,10 @@ impl Operation for Ended {
 }
 
 impl Undo {
-    /// It isn't undone any more.
+    /// Unregisters the undo step.
     pub fn forget(self) {
         let undoing = self.shared.lock().undoing.get_mut(self.number).and_then(|(_, undoing)| undoing.take());
-        // Not under the lock: what is in it is the user's.
+        // The lock isn't held here: the step's captured values are the user's.
         drop(undoing);
     }
 }

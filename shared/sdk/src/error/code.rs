@@ -1,4 +1,4 @@
-//! The code of a typed error: how retry policies and people in front of a timeline tell one from another.
+//! The code of a typed error, by which retry policies and people distinguish errors.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde::ser::{self, Impossible, SerializeStruct, Serializer};
 use tickover_core::limits::ERROR_CODE_MAX;
 
-/// An error's code: the name of an enum's variant as serde writes it, or the first of a struct's fields `code`,
-/// `kind` and `type`, which are what enums are tagged with inside. `None` for whatever else, and for names that
-/// are too long to be codes.
+/// An error's code: the name of an enum's variant as serde writes it, or the first of a struct's fields `code`, `kind`
+/// and `type`, which are common tags of internally tagged enums. `None` for other values, and for names that are too
+/// long for a code.
 pub(super) fn code_of(error: &impl Serialize) -> Option<String> {
     let code = match error.serialize(Probe) {
         Ok(()) => None,
@@ -17,10 +17,10 @@ pub(super) fn code_of(error: &impl Serialize) -> Option<String> {
     code.filter(|code| (1..=ERROR_CODE_MAX).contains(&code.len()) && !code.contains(char::is_control))
 }
 
-/// Looks at the outermost layer of a value. What it finds travels as the error, which ends the look at once.
+/// Reads the outermost layer of a value. What it finds is returned as an error, which ends the serialisation at once.
 struct Probe;
 
-/// What was found; `None` when there is no code.
+/// The code that was found; `None` if there is none.
 #[derive(Debug)]
 struct Found(Option<String>);
 
@@ -42,7 +42,7 @@ fn found<T>(code: &str) -> Result<T, Found> {
     Err(Found(Some(code.to_owned())))
 }
 
-/// A struct's fields: one that may be a code is looked into.
+/// Reads the fields of a struct that may contain the code.
 struct Fields;
 
 const CODE_FIELDS: [&str; 3] = ["code", "kind", "type"];
@@ -165,7 +165,7 @@ impl Serializer for Probe {
 
     no_compounds!();
 
-    /// A text at the top is a message, not a code.
+    /// A text at the top level is a message, not a code.
     fn serialize_str(self, _: &str) -> Result<(), Found> {
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Serializer for Probe {
     }
 }
 
-/// Reads the field that holds a code: text, or a variant without data.
+/// Reads the field that contains a code: a text, or a variant without data.
 struct Text;
 
 impl Serializer for Text {

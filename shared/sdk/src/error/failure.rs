@@ -9,21 +9,21 @@ use tickover_core::task;
 /// The code of errors that have none of their own.
 pub const DEFAULT_CODE: &str = "error";
 
-/// An error as it is stored and sent between workers of any language. Steps that have no error type of their
-/// own fail with it; every [`std::error::Error`] becomes one by `?`.
+/// An error as it is stored and sent between workers of any language. It is the error of steps that have no error type
+/// of their own. `?` converts every [`std::error::Error`] into it.
 ///
-/// Written as `{"code": …, "message": …}`.
+/// Serialised as `{"code": …, "message": …}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What sort of error: compared with a retry policy's `non_retryable`.
+    /// What kind of error it is: compared with a retry policy's `non_retryable`.
     pub code: String,
-    /// For people.
+    /// The message, for people.
     #[serde(default)]
     pub message: String,
 }
 
 impl Failure {
-    /// An error with this code and message.
+    /// Creates an error with this code and message.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into() }
     }
@@ -39,7 +39,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The code is [`DEFAULT_CODE`]; the message has the error's own sources behind it.
+/// The code is [`DEFAULT_CODE`]. The message includes the error's own sources.
 impl<E: StdError> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::new(DEFAULT_CODE, with_sources(&error))
@@ -52,7 +52,7 @@ impl From<Failure> for task::Failure {
     }
 }
 
-/// An error's text, followed by those of its sources that it doesn't repeat itself.
+/// An error's text, followed by the texts of its sources that it doesn't contain itself.
 pub(super) fn with_sources(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

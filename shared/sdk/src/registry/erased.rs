@@ -1,4 +1,4 @@
-//! Workflows and steps without their types: JSON in, JSON out.
+//! Workflows and steps without their types: input and output are JSON.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ type RunOnFailure =
     dyn Fn(Ctx, &Json, Cause) -> BoxFuture<'static, Result<Option<Json>, Error>> + Send + Sync;
 type RunStep = dyn Fn(&Json, &States) -> BoxFuture<'static, Result<Json, StepFailed>> + Send + Sync;
 
-/// A workflow that takes and gives JSON.
+/// A workflow whose input and output are JSON.
 #[derive(Clone)]
 pub struct ErasedWorkflow {
-    /// The name that executions are started by.
+    /// The name of the workflow.
     pub name: &'static str,
-    /// How it is run.
+    /// Its options.
     pub options: WorkflowOptions,
     body: Arc<RunBody>,
     on_failure: Option<Arc<RunOnFailure>>,
@@ -58,18 +58,18 @@ impl ErasedWorkflow {
         Self { name, options: workflow.options(), body: Arc::new(run), on_failure }
     }
 
-    /// What it says of its executions.
+    /// The terms of its executions.
     pub(crate) fn terms(&self) -> CodeTerms {
         self.options.terms(self.has_on_failure())
     }
 
-    /// Runs the body. An input that doesn't fit its type is an error with the path of the bad field, under the
-    /// code `invalid_input`.
+    /// Runs the body. An input that doesn't fit its type is an error with the code `invalid_input`. It names the path
+    /// of the invalid field.
     pub fn run(&self, ctx: Ctx, input: &Json) -> BoxFuture<'static, Result<Json, Error>> {
         (self.body)(ctx, input)
     }
 
-    /// Runs what the workflow has for its failure; `None` when it has nothing.
+    /// Runs the workflow's `on_failure`. `None` if it has none.
     pub fn on_failure(
         &self,
         ctx: Ctx,
@@ -79,7 +79,7 @@ impl ErasedWorkflow {
         self.on_failure.as_ref().map(|handler| handler(ctx, input, cause))
     }
 
-    /// Whether the workflow has something for its failure.
+    /// Whether the workflow has an `on_failure`.
     pub fn has_on_failure(&self) -> bool {
         self.on_failure.is_some()
     }
@@ -108,27 +108,27 @@ impl fmt::Debug for ErasedWorkflow {
     }
 }
 
-/// A step that takes and gives JSON.
+/// A step whose input and output are JSON.
 #[derive(Clone)]
 pub struct ErasedStep {
-    /// The kind of the tasks it runs.
+    /// The kind of its tasks.
     pub kind: &'static str,
-    /// How it is run where a workflow says nothing else.
+    /// The options that apply unless a workflow sets others.
     pub options: StepOptions,
     /// The types of the states that it asks for.
     pub(crate) states: Vec<StateType>,
     run: Arc<RunStep>,
 }
 
-/// Why an attempt of a step failed, as it is sent to whoever waits for the step.
+/// Why an attempt of a step failed, as it is reported to the workflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepFailed {
     /// Code and message.
     pub failure: Failure,
-    /// Whether another attempt could do better: the step's own policy doesn't list the code as final.
+    /// Whether the step's own policy allows a retry: it doesn't list the code as final.
     pub retryable: bool,
-    /// The step's own error as JSON, for those who know its type; `None` when there is none or it can't be
-    /// written.
+    /// The step's own error as JSON, for workflows that know its type. `None` if there is none or it can't be
+    /// serialised.
     pub error: Option<Json>,
 }
 
@@ -145,8 +145,9 @@ impl ErasedStep {
         Self { kind: S::NAME, options: S::options(), states: vec![], run: Arc::new(run) }
     }
 
-    /// One attempt. An input that doesn't fit its type is a failure that isn't retried, with the path of the
-    /// bad field, under the code `invalid_input`. A state that is missing is one under `missing_state`, which is.
+    /// Runs one attempt. An input that doesn't fit its type is a failure with the code `invalid_input`, which isn't
+    /// retried. It names the path of the invalid field. A missing state is a failure with the code `missing_state`,
+    /// which is retried.
     pub fn run(&self, input: &Json, states: &States) -> BoxFuture<'static, Result<Json, StepFailed>> {
         (self.run)(input, states)
     }
@@ -160,7 +161,7 @@ fn run_step<S: StepHandler>(
     let refused = |refused: StepFailed| futures::future::ready(Err(refused)).boxed();
     let attempt = match codec::decode::<S::Input>(input).map(|input| run(input, states)) {
         Ok(Ok(attempt)) => attempt,
-        // Another worker may have it.
+        // Another worker may have the state.
         Ok(Err(missing)) => {
             let message = format!("step `{}`: {missing}", S::NAME);
             let retryable = StepFailed { retryable: true, ..StepFailed::terminal(MISSING_STATE, message) };
@@ -188,8 +189,8 @@ fn run_step<S: StepHandler>(
 }
 
 impl StepFailed {
-    /// As the step's task reports it. An error that says more than code and message travels whole, under the
-    /// code by which those who wait for the step know that the message is JSON.
+    /// The failure that the step's task reports. An error with more than a code and a message is sent as JSON in the
+    /// message, under the code `TYPED_ERROR`, so that its readers know that.
     pub fn into_task_failure(self) -> task::Failure {
         let plain = codec::encode(&self.failure).ok();
         match self.error {

@@ -1,4 +1,4 @@
-//! A worker that polls its queues on AWS: in a container, on a machine, on a laptop.
+//! A worker that polls its queues on AWS: in a container, on a server, on a laptop.
 
 use tickover_core::id::QueueName;
 
@@ -7,7 +7,7 @@ use super::stop::asked_to_stop;
 use crate::registry::Registry;
 use crate::worker::{Worker, WorkerSettings};
 
-/// Works until told to stop.
+/// Runs until the process is asked to stop.
 pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<(), ServeError> {
     let app = tickover_lambda::boot::app()
         .await
@@ -20,15 +20,15 @@ pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<
         .filter(|queue| !app.config.queues.contains_key(*queue))
         .map(QueueName::as_str)
         .collect();
-    // Nobody would ever take what is sent there, and nothing else would say so.
+    // A queue without a URL would never be polled, and no other check would report it.
     if !unknown.is_empty() {
-        let problem = format!("TICKOVER_QUEUES has no URL for what work is taken from: {}", names(unknown));
+        let problem = format!("TICKOVER_QUEUES has no URL for the worker's queues {}", names(unknown));
         return Err(ServeError::Environment { problem });
     }
-    tracing::info!(queues = names(queues.map(QueueName::as_str).collect()), "work is taken");
+    tracing::info!(queues = names(queues.map(QueueName::as_str).collect()), "the worker polls its queues");
     worker.announce().await;
     worker.run(asked_to_stop()).await;
-    tracing::info!("stopped as told");
+    tracing::info!("the worker has stopped");
     app.metrics.flush();
     Ok(())
 }

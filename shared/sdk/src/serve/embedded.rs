@@ -14,10 +14,10 @@ use super::stop::asked_to_stop;
 use crate::registry::Registry;
 use crate::worker::{Worker, WorkerSettings};
 
-/// Where it listens if nobody says otherwise: the same as `tickover dev`.
+/// The default address, the same as for `tickover dev`.
 const LISTEN: &str = "127.0.0.1:7070";
 
-/// Works until told to stop.
+/// Runs until the process is asked to stop.
 pub(super) async fn run(
     registry: Registry,
     settings: WorkerSettings,
@@ -35,7 +35,7 @@ pub(super) async fn run(
     system.work(asked_to_stop()).await
 }
 
-/// All that is needed, in this process.
+/// The local system, its HTTP listener and its worker.
 struct System {
     local: Local,
     listener: TcpListener,
@@ -120,7 +120,7 @@ mod tests {
         let surroundings = Surroundings { listen, ..Surroundings::default() };
         let system = System::open(registry, WorkerSettings::default(), surroundings).await.unwrap();
         let service = system.local.service().clone();
-        // Whoever starts it doesn't know its queue.
+        // The caller doesn't know the workflow's queue.
         let mut request = StartRequest::new(
             WorkflowName::parse("greeting").unwrap(),
             QueueName::parse(tickover::DEFAULT_QUEUE).unwrap(),

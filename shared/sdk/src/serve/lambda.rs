@@ -1,8 +1,9 @@
-//! A worker inside Lambda: each message of a batch is a turn or a remote step, and those that can't be dealt with
-//! now go back to their queue alone. If the process dies, nobody knows by which of them: each is then done alone.
+//! A worker inside Lambda. Each message of a batch is a turn or a remote step. A message that can't be processed now
+//! goes back to its queue, without the others of its batch. If the process dies, it isn't known which message caused
+//! the death: each of them is then processed alone.
 //!
-//! Leases last as long as the invocation, so nothing is renewed but what asks for heartbeats. Nothing is begun for
-//! which there is too little time left.
+//! Leases last as long as the invocation. So the worker sends heartbeats only for tasks with a heartbeat timeout. It
+//! starts no work for which too little time is left.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,15 +28,15 @@ use crate::turn::{TurnEnd, TurnSettings};
 use crate::worker::{Worker, WorkerSettings};
 
 const EXPECTED: &str = "a batch of messages from a queue of workflows or remote steps";
-/// What writing down where everything stands gets at the end of an invocation.
+/// Time at the end of an invocation that is reserved for recording the state of all work.
 const MARGIN: Millis = Millis::from_secs(2);
-/// Less than this isn't worth beginning with.
+/// No work starts if less time than this is left.
 const WORTH_STARTING: Millis = Millis::from_secs(1);
-/// A message that has been received more often is dealt with alone and before the others of its batch: those may take
-/// all the time there is, each time.
+/// A message that was received more often than this is processed alone and before the others of its batch. Otherwise
+/// the others could use the whole time of each invocation.
 const PUT_OFF_MAX: u32 = 3;
 
-/// Answers events until the sandbox ends.
+/// Handles events until the Lambda sandbox ends.
 pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<(), ServeError> {
     let app = tickover_lambda::prepare()
         .await
@@ -48,7 +49,7 @@ pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<
         let worker = Arc::clone(&worker);
         if !announced.swap(true, Ordering::Relaxed) {
             let worker = Arc::clone(&worker);
-            // Beside the first work, which doesn't wait for it, neither to begin nor to end.
+            // It runs in parallel with the first work, which doesn't wait for it.
             tokio::spawn(async move { worker.announce().await });
         }
         async move { handle(&app, &worker, at_once, invocation).await }
@@ -82,17 +83,18 @@ async fn handle(
 struct Shift<'a> {
     app: &'a App,
     worker: &'a Worker,
-    /// When nothing more is to be done.
+    /// When all work must have stopped.
     limit_at: Timestamp,
     /// When Lambda ends the process.
     deadline_at: Timestamp,
-    /// What may have killed another worker.
+    /// Messages that may have killed another worker.
     suspects: Mutex<Vec<SqsMessage>>,
 }
 
 impl Shift<'_> {
-    /// Does what the messages ask for, and names those that have to come back. What may have killed another worker is
-    /// done alone, one after the other: last, unless it has been put off often.
+    /// Processes the messages, and returns the ids of those that must be delivered again. Messages that were received
+    /// often come first, each of them alone. Messages that may have killed another worker come last, each of them
+    /// alone.
     async fn work(&self, messages: Vec<SqsMessage>, at_once: usize) -> Vec<String> {
         let is_single = at_once == 1 || messages.len() == 1;
         let company = if is_single { Isolation::Alone } else { Isolation::Shared };
@@ -105,7 +107,7 @@ impl Shift<'_> {
         failed
     }
 
-    /// One message. An error sends it back to its queue.
+    /// Processes one message. An error sends it back to its queue.
     async fn take(&self, message: SqsMessage, company: Isolation) -> Result<(), Problem> {
         let now = self.app.service.now();
         if self.limit_at.since(now) < WORTH_STARTING {
@@ -127,7 +129,7 @@ impl Shift<'_> {
         Ok(())
     }
 
-    /// A turn. Whether it has to be done alone, and nothing was done.
+    /// Runs a turn. `true` if it must run alone, and nothing was done.
     async fn turn(
         &self,
         message: Delivered<'_>,
@@ -146,7 +148,7 @@ impl Shift<'_> {
         }
     }
 
-    /// A remote step. Whether it has to be done alone, and nothing was done.
+    /// Runs a remote step. `true` if it must run alone, and nothing was done.
     async fn task(
         &self,
         message: Delivered<'_>,
@@ -154,10 +156,10 @@ impl Shift<'_> {
         company: Isolation,
     ) -> Result<bool, Problem> {
         let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
-        // Given back after a claim, it would be here again at once, and so for ever.
+        // If this worker claimed and released the task, its message would come back at once, and again without end.
         if !self.worker.knows(hint.task.kind.as_str()) {
             let kind = &hint.task.kind;
-            tracing::warn!({ field::TASK_ID } = %hint.task.id, %kind, "no step of this kind here; left to others");
+            tracing::warn!({ field::TASK_ID } = %hint.task.id, %kind, "this worker has no step of this kind");
             self.app.service.leave_to_others(message).await?;
             return Ok(false);
         }
@@ -171,7 +173,7 @@ impl Shift<'_> {
         match select(attempt, limit).await {
             Either::Left((true, _)) => Ok(false),
             Either::Left((false, _)) => Err(not_now("the attempt was lost")),
-            // The other messages have their answer; this one's lease runs out.
+            // The other messages are answered now. The lease of this one expires.
             Either::Right(_) => Err(not_now("the attempt takes longer than this invocation")),
         }
     }
@@ -181,7 +183,7 @@ fn not_now(reason: &str) -> Problem {
     tickover_service::ServiceError::Unavailable { reason: reason.to_owned() }.into()
 }
 
-/// A short invocation keeps half of its time.
+/// A short invocation reserves at most half of its time.
 fn stop_at(now: Timestamp, deadline_at: Timestamp) -> Timestamp {
     let half = Millis::new(deadline_at.since(now).as_u64() / 2);
     deadline_at.minus(MARGIN.min(half))

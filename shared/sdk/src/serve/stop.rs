@@ -1,10 +1,10 @@
-//! When the process is told to stop.
+//! When the process is asked to stop.
 #![cfg_attr(
     not(any(feature = "aws", feature = "embedded")),
-    expect(dead_code, reason = "only workers that poll are told to stop")
+    expect(dead_code, reason = "only workers that poll are asked to stop")
 )]
 
-/// Resolves on Ctrl-C, or when the system asks the process to end.
+/// Resolves on Ctrl-C or SIGTERM.
 #[cfg(unix)]
 pub(super) async fn asked_to_stop() {
     use tokio::signal::unix::{SignalKind, signal};

@@ -1,4 +1,4 @@
-//! A step as a type: what lets a worker offer it to workflows that run elsewhere.
+//! A step as a type, so that a worker can run it for workflows on other workers.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::state::{MissingState, StateType, States};
 use crate::options::StepOptions;
 
-/// An attempt that may begin, or the state that it can't do without.
+/// An attempt that can start, or the state that the worker lacks.
 pub type Attempt<T, E> = Result<BoxFuture<'static, Result<T, E>>, MissingState>;
 
 /// The code of a step, by type. `#[tickover::step]` implements it for a type that has the function's name.
@@ -18,19 +18,19 @@ pub type Attempt<T, E> = Result<BoxFuture<'static, Result<T, E>>, MissingState>;
     note = "a step is a function with the attribute `#[tickover::step]`"
 )]
 pub trait StepHandler: 'static {
-    /// The name that workflows and tasks know it by.
+    /// The step's name, which is also the kind of its tasks.
     const NAME: &'static str;
 
-    /// The argument: the only one as itself, several as a tuple, none as `()`. Cloned for each attempt.
+    /// The argument: one argument as itself, several as a tuple, none as `()`. Cloned for each attempt.
     type Input: Clone + Serialize + DeserializeOwned + Send + Sync + 'static;
 
-    /// What it results in.
+    /// The type of its result.
     type Output: Serialize + DeserializeOwned + Send + 'static;
 
-    /// What it fails with.
+    /// The type of its error.
     type Error: Serialize + DeserializeOwned + Display + Send + 'static;
 
-    /// How it is run where a workflow says nothing else.
+    /// The options that apply unless a workflow sets others.
     fn options() -> StepOptions;
 
     /// The types of the states that it asks for.
@@ -38,24 +38,24 @@ pub trait StepHandler: 'static {
         vec![]
     }
 
-    /// One attempt, with what the worker has for its steps.
+    /// Runs one attempt with the states of the worker.
     ///
     /// # Errors
     ///
-    /// That a state is missing which it asks for.
+    /// Fails if the worker lacks a state that the step asks for.
     fn run(input: Self::Input, states: &States) -> Attempt<Self::Output, Self::Error>;
 }
 
-/// A result, whatever it is called: how the attributes find the types in an alias such as `Result<T>`.
+/// A result under any name: the attributes use it to find the types in an alias such as `Result<T>`.
 #[diagnostic::on_unimplemented(
     message = "a step or workflow returns a `Result`, not `{Self}`",
     label = "write `Result<{Self}>` here"
 )]
 #[doc(hidden)]
 pub trait Fallible {
-    /// What is in `Ok`.
+    /// The type in `Ok`.
     type Output;
-    /// What is in `Err`.
+    /// The type in `Err`.
     type Error;
 }
 

@@ -1,4 +1,4 @@
-//! What a running step can ask about itself.
+//! What a running step can read about itself.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,41 +9,41 @@ tokio::task_local! {
     static INFO: StepInfo;
 }
 
-/// The attempt that is running.
+/// The running attempt.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StepInfo {
-    /// The same for all attempts of this step in this run and different from every other step's: for outside
-    /// services that take such a key, so that an attempt that is repeated has one effect.
+    /// The key is the same for all attempts of this step in this run, and different for every other step. Pass it to
+    /// services that accept an idempotency key, so that a repeated attempt has one effect.
     pub idempotency_key: String,
-    /// Counts from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// The step's name in the run.
     pub name: String,
-    /// The trace that the work belongs to, as in a `traceparent` header: for calls to others, and for spans of one's
-    /// own. `None` where traces aren't carried, or nobody named one.
+    /// The trace that the work belongs to, as in a `traceparent` header: for calls to other services and for your own
+    /// spans. `None` if traces aren't carried, or if the start named none.
     pub traceparent: Option<String>,
-    /// How far an earlier attempt said it had come, from 0 to 1; see [`StepInfo::heartbeat`].
+    /// The last progress that an earlier attempt reported, from 0 to 1; see [`StepInfo::heartbeat`].
     pub progress: Option<f64>,
     pub(crate) pulse: Pulse,
 }
 
-/// What an attempt says of how far it has come, and who listens.
+/// The progress that an attempt reports, with its receivers.
 #[derive(Clone, Debug)]
 pub(crate) struct Pulse(Arc<watch::Sender<Option<f64>>>);
 
-/// What is known of the step that calls this. `None` outside of a step, and in what a step has spawned.
+/// Information about the step that calls this function. `None` outside of a step, and in tasks that a step has spawned.
 pub fn step_info() -> Option<StepInfo> {
     INFO.try_with(Clone::clone).ok()
 }
 
 impl StepInfo {
-    /// Says how far the step has come, from 0 to 1; what lies outside counts as the nearer of the two. The next attempt
-    /// finds it in [`StepInfo::progress`], and can go on from there.
+    /// Reports the step's progress, from 0 to 1. Values outside this range are set to 0 or 1. The next attempt finds it
+    /// in [`StepInfo::progress`] and can continue from there.
     ///
-    /// A remote step's worker sends it along with its signs of life, at most every ten seconds, and people see it where
-    /// they look at the step's task. Of a step in place it is written down with the attempt's failure: what an attempt
-    /// said that was lost with its worker is lost as well.
+    /// A remote step's worker sends the progress with its heartbeats, at most every ten seconds, and it is shown with
+    /// the step's task. The progress of an inline step is stored when its attempt fails. If the worker is lost, the
+    /// progress of that attempt is lost too.
     ///
     /// ```
     /// use tickover::prelude::*;
@@ -66,19 +66,19 @@ impl StepInfo {
         }
     }
 
-    /// Runs an attempt that is told this about itself.
+    /// Runs an attempt for which [`step_info`] returns this.
     pub(crate) async fn scope<F: Future>(self, attempt: F) -> F::Output {
         INFO.scope(self, attempt).await
     }
 }
 
 impl Pulse {
-    /// What was told last.
+    /// The last reported progress.
     pub(crate) fn told(&self) -> Option<f64> {
         *self.0.borrow()
     }
 
-    /// Hears of what is told from now on.
+    /// A receiver of later reports.
     pub(crate) fn listen(&self) -> watch::Receiver<Option<f64>> {
         self.0.subscribe()
     }

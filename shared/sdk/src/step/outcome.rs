@@ -1,4 +1,4 @@
-//! The three ways a step ends: well, with an error of its own, or by the framework's word.
+//! How a step ends: with a result, with its own error, or by the framework.
 
 use std::fmt;
 
@@ -6,72 +6,72 @@ use serde::Serialize;
 
 use crate::error::{Failure, failure_of};
 
-/// Why a step has no result. `E` is the step's own error; everything else is the framework's.
+/// Why a step has no result. `E` is the step's own error. All other variants come from the framework.
 ///
-/// `?` turns it into an [`Error`](crate::Error) that remembers the step.
+/// `?` converts it into an [`Error`](crate::Error) that has the step's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepError<E> {
-    /// The step failed with an error of its own that isn't retried.
+    /// The step failed with its own error, which isn't retried.
     Failed {
         /// The step's name in the run.
         step: String,
-        /// What it says.
+        /// The step's error.
         error: E,
     },
-    /// The step failed as often as its policy lets it, the last time with an error of its own.
+    /// The step used all attempts of its policy. The last one failed with the step's own error.
     RetryExhausted {
         /// The step's name in the run.
         step: String,
-        /// How many attempts there were, the first included.
+        /// The number of attempts, including the first.
         attempts: u32,
-        /// What the last one says.
+        /// The error of the last attempt.
         last_error: E,
     },
-    /// The step's time was over: its `timeout`, which is final, or that of its last attempt. A timeout of an attempt
-    /// (`attempt_timeout`, `heartbeat`) is the last where none is left or `on_timeout` is `terminal`. There is no
-    /// error of the step's own then, so it isn't [`StepError::RetryExhausted`], also where earlier attempts failed.
+    /// The step timed out: its `timeout` passed, which is final, or its last attempt timed out. A timeout of an attempt
+    /// (`attempt_timeout`, `heartbeat`) is the last one if no attempt is left or if `on_timeout` is `terminal`. There
+    /// is no error of the step's own in this case, so it isn't [`StepError::RetryExhausted`], even if earlier attempts
+    /// failed.
     TimedOut {
         /// The step's name in the run.
         step: String,
     },
-    /// The deadline of the run or the execution leaves no time for it.
+    /// The deadline of the run or of the execution leaves no time for the step.
     DeadlineExceeded {
         /// The step's name in the run.
         step: String,
     },
-    /// It was cancelled: by an operator, because it lost a race, or by an attempt's timeout whose `on_timeout` is
-    /// `cancel`.
+    /// The step was cancelled: by an operator, because it lost a race, or by an attempt's timeout with `on_timeout =
+    /// "cancel"`.
     Cancelled {
         /// The step's name in the run.
         step: String,
     },
-    /// How it ended is not known: it ended, nobody looked for longer than results are kept, and its result was deleted.
-    /// It may have done its work. `retry_step` of [`Handle`](crate::client::Handle) has it run again.
+    /// The step has ended, but its result isn't known: the workflow didn't read it within the retention time, and it
+    /// was deleted. The step may have done its work. `retry_step` of [`Handle`](crate::client::Handle) runs it again.
     ResultExpired {
         /// The step's name in the run.
         step: String,
     },
-    /// It failed with something that is no error of its own type: a panic, a worker that was lost too often or
-    /// knows nothing of types, a result that can't be written.
+    /// The step failed, but not with an error of its own type: a panic, a worker that was lost too often or doesn't
+    /// know the type, or a result that can't be serialised.
     Broken {
         /// The step's name in the run.
         step: String,
-        /// How many attempts there were, the first included.
+        /// The number of attempts, including the first.
         attempts: u32,
         /// What went wrong.
         failure: Failure,
     },
-    /// Its stored result no longer fits the type that the code expects.
+    /// Its stored result doesn't fit the type that the code expects.
     Unreadable {
         /// The step's name in the run.
         step: String,
         /// The type that the code expects.
         type_name: String,
-        /// Where and why it doesn't fit.
+        /// The field that doesn't fit, and why.
         problem: String,
     },
-    /// It can't be run as it is written: an option that can't be used, a name used twice, an argument that
-    /// can't be sent.
+    /// The step can't be run: an invalid option, a name that is used twice, or an argument that can't be serialised.
     Invalid {
         /// The step's name in the run.
         step: String,
@@ -96,12 +96,12 @@ impl<E> StepError<E> {
         }
     }
 
-    /// Whether it is the step's own error, which no retry would have changed.
+    /// Whether it is the step's own error, which isn't retried.
     pub fn is_business(&self) -> bool {
         self.business().is_some()
     }
 
-    /// Whether it was tried more than once, as often as its policy lets it.
+    /// Whether there were several attempts and none is left.
     pub fn is_exhausted(&self) -> bool {
         match self {
             Self::RetryExhausted { .. } => true,
@@ -116,7 +116,7 @@ impl<E> StepError<E> {
         }
     }
 
-    /// The step's own error; `None` when the framework ended it, retries that are exhausted included.
+    /// The step's own error. `None` if the framework ended the step, or if its retries are exhausted.
     pub fn business(&self) -> Option<&E> {
         match self {
             Self::Failed { error, .. } => Some(error),
@@ -131,7 +131,7 @@ impl<E> StepError<E> {
         }
     }
 
-    /// The step's own error, or this error again when the framework ended it.
+    /// The step's own error, or `self` if [`StepError::business`] is `None`.
     pub fn into_business(self) -> Result<E, Self> {
         match self {
             Self::Failed { error, .. } => Ok(error),
@@ -146,7 +146,7 @@ impl<E> StepError<E> {
         }
     }
 
-    /// The same with the step's own error turned into another.
+    /// Converts the step's own error.
     pub fn map<F>(self, turn: impl FnOnce(E) -> F) -> StepError<F> {
         match self {
             Self::Failed { step, error } => StepError::Failed { step, error: turn(error) },
@@ -167,8 +167,7 @@ impl<E> StepError<E> {
 }
 
 impl<E: fmt::Display + Serialize> StepError<E> {
-    /// Code and message, without the step's name. The step's own error keeps its code, also when it is the
-    /// last of many.
+    /// Code and message. The step's own error keeps its code, also after several attempts.
     pub fn failure(&self) -> Failure {
         let code = match self {
             Self::Failed { error, .. } | Self::RetryExhausted { last_error: error, .. } => {
@@ -200,9 +199,9 @@ impl<E: fmt::Display> fmt::Display for StepError<E> {
             }
             Self::Cancelled { .. } => formatter.write_str("was cancelled"),
             Self::ResultExpired { .. } => {
-                formatter.write_str("has ended, but its result was deleted before anybody looked at it")
+                formatter.write_str("has ended, but its result was deleted before the workflow read it")
             }
-            Self::Broken { failure, .. } => write!(formatter, "broke off: {failure}"),
+            Self::Broken { failure, .. } => write!(formatter, "ended abnormally: {failure}"),
             Self::Unreadable { type_name, problem, .. } => {
                 write!(formatter, "has a stored result that doesn't fit `{type_name}`: {problem}")
             }
@@ -211,16 +210,16 @@ impl<E: fmt::Display> fmt::Display for StepError<E> {
     }
 }
 
-/// What can be done with a step's outcome besides `?`. Only the step's own errors are ever replaced: a timeout
-/// or a cancellation isn't an answer.
+/// Methods for a step's outcome, in addition to `?`. They replace only the step's own error: a timeout or a
+/// cancellation is passed on.
 pub trait StepResult<T, E>: Sized {
-    /// This value in place of the step's own error.
+    /// Replaces the step's own error with this value.
     fn or_value(self, fallback: T) -> Result<T, StepError<E>>;
 
-    /// What the closure makes of the step's own error.
+    /// Replaces the step's own error with the closure's value.
     fn or_else_value(self, fallback: impl FnOnce(E) -> T) -> Result<T, StepError<E>>;
 
-    /// The step's own answer, good or bad, apart from what the framework says.
+    /// Separates the step's own result or error from the framework's error.
     fn answer(self) -> Result<Result<T, E>, StepError<E>>;
 }
 

@@ -1,4 +1,5 @@
-//! What steps get from their worker beside their arguments: connections, clients, settings.
+//! States: the values that steps get from their worker in addition to their arguments, such as connections, clients and
+//! settings.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
@@ -11,24 +12,22 @@ use super::StepHandler;
 #[derive(Clone, Default)]
 pub struct States(Arc<HashMap<StateType, Arc<dyn Any + Send + Sync>>>);
 
-/// A type of which a step needs a value.
+/// A type that a step asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct StateType {
     id: TypeId,
     name: &'static str,
 }
 
-/// A step's worker wasn't given a value of a type that the step needs.
+/// The worker lacks a state that a step asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "it needs a state of the type `{0}` that its worker wasn't given: add `.state(…)` where the worker is put together"
-)]
+#[error("it needs a state of the type `{0}` that its worker wasn't given: add `.state(…)` to the worker")]
 pub struct MissingState(StateType);
 
-/// The code of a step's failure, or of the reason why an execution is stuck, for want of a state.
+/// The code of a failed step, or of an execution that is stuck, because a state is missing.
 pub(crate) const MISSING_STATE: &str = "missing_state";
 
-/// A step of this program that asks for states: what a worker checks before it begins.
+/// A step of this program that asks for states. Workers check these before they start.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct LinkedStep {
@@ -43,19 +42,19 @@ impl States {
     ///
     /// # Errors
     ///
-    /// That there is none.
+    /// Fails if there is no such value.
     pub fn get<T: Send + Sync + 'static>(&self) -> Result<Arc<T>, MissingState> {
         let wanted = StateType::of::<T>();
         let found = self.0.get(&wanted).cloned().and_then(|value| value.downcast().ok());
         found.ok_or(MissingState(wanted))
     }
 
-    /// Adds a value; whether it is the first of its type.
+    /// Adds a value. Returns whether it is the first of its type.
     pub(crate) fn add<T: Send + Sync + 'static>(&mut self, value: T) -> bool {
         Arc::make_mut(&mut self.0).insert(StateType::of::<T>(), Arc::new(value)).is_none()
     }
 
-    /// Whether there is a value of a type.
+    /// Fails if there is no value of this type.
     pub(crate) fn check(&self, wanted: StateType) -> Result<(), MissingState> {
         if self.0.contains_key(&wanted) { Ok(()) } else { Err(MissingState(wanted)) }
     }
@@ -68,14 +67,14 @@ impl fmt::Debug for States {
 }
 
 impl StateType {
-    /// The type as it is asked for.
+    /// The state type for `T`.
     #[must_use]
     pub fn of<T: 'static>() -> Self {
         Self { id: TypeId::of::<T>(), name: type_name::<T>() }
     }
 }
 
-/// By the type itself: its name may not be the only one of its kind.
+/// Compares the types: two types can have the same name.
 impl PartialEq for StateType {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
@@ -97,7 +96,7 @@ impl fmt::Display for StateType {
 }
 
 impl LinkedStep {
-    /// The step of this type.
+    /// The entry of this handler.
     #[must_use]
     pub const fn of<H: StepHandler>() -> Self {
         Self { name: H::NAME, states: H::states }

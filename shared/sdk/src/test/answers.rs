@@ -1,4 +1,4 @@
-//! Remote steps that the test answers itself, beforehand or while they wait.
+//! Remote steps that the test answers itself, in advance or while they wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,8 +40,8 @@ impl Answers {
 }
 
 impl TestEnv {
-    /// Answers the remote steps of a kind that wait now, and all later ones. If no step of this kind waits, that is an
-    /// error that names the kinds that wait. For steps to come, use [`Self::answer`].
+    /// Answers the remote steps of a kind that wait now, and all later ones. If no step of this kind waits, this is an
+    /// error that names the kinds that wait. To answer later steps only, use [`Self::answer`].
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -78,7 +78,7 @@ impl TestEnv {
         Ok(())
     }
 
-    /// The kinds of the remote steps that wait because nobody answers them.
+    /// The kinds of the remote steps that wait because they have no answer.
     ///
     /// ```
     /// # use tickover::prelude::*;

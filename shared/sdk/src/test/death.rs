@@ -1,4 +1,4 @@
-//! What stood in the table when the system died.
+//! The state of the table when the system died.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tickover_service::ports::Store as _;
 use super::system::World;
 use crate::registry::Registry;
 
-/// Executions that are looked at after a death, of each workflow.
+/// Executions of each workflow that are read after a death.
 const LOOKED_AT: usize = 100;
 
 /// A death of the system.
@@ -20,15 +20,15 @@ const LOOKED_AT: usize = 100;
 pub struct Death {
     /// The number of the last write before it.
     pub after_write: u64,
-    /// The idempotency keys of all steps that had ended by then, of each execution's last run: none of them may run
+    /// The idempotency keys of all steps of each execution's last run that had ended. None of these steps may run
     /// again.
     pub completed: Vec<String>,
 }
 
-/// Who is told of a death.
+/// The closure that is called after a death.
 pub(super) type Mourner = Arc<dyn Fn(&Death) + Send + Sync>;
 
-/// What is told of the steps that had ended.
+/// The idempotency keys of the steps that had ended.
 pub(super) async fn completed(world: &World, registry: &Registry) -> Vec<String> {
     let service = world.outside();
     let mut keys = Vec::new();
@@ -51,10 +51,10 @@ pub(super) async fn completed(world: &World, registry: &Registry) -> Vec<String>
     keys
 }
 
-/// The key of the step whose end an entry is.
+/// The key of a step, if the entry is its end.
 fn ended(execution: &Execution, entry: &Entry) -> Option<String> {
     let Happened::Step { name, attempts, .. } = &entry.what else { return None };
-    // The end of a remote step has no count of its own.
+    // The end of a remote step has no number of attempts.
     Some(match attempts {
         Some(_) => format!("{}:{}:{}:{name}", execution.id, execution.incarnation, execution.run),
         None => remote_id(execution, name).to_string(),

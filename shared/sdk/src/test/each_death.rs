@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::TestEnv;
 
-/// Runs a story in a new system without a death, and then once for each write, with a death after that write. All of
-/// them must return the same value, which this function returns.
+/// Runs a story in a new system without a death. Then it runs the story once for each write, with a death after that
+/// write. All runs must return the same value, which this function returns.
 ///
 /// ```
 /// # use tickover::prelude::*;

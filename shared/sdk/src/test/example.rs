@@ -1,4 +1,4 @@
-//! What the examples in the documentation are run with.
+//! Runs the examples of the documentation.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::workflow::Workflow;
 ///
 /// # Panics
 /// If it has no result.
-#[expect(clippy::expect_used, reason = "an example that fails is to say so")]
+#[expect(clippy::expect_used, reason = "an example that fails must panic")]
 pub fn outcome<I: Serialize, O>(workflows: impl Register, start: &Workflow<I, O>, input: I) -> O
 where
     O: serde::de::DeserializeOwned + Send + 'static,

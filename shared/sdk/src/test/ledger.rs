@@ -1,4 +1,4 @@
-//! What the system has written so far, and at which of its writes it dies.
+//! Counts the system's writes, and ends its life after one of them.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,15 +10,15 @@ use tickover_core::decision::Write;
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     writes: AtomicU64,
-    /// Those that brought something new: not those by which an execution only goes to sleep again.
+    /// Commits that changed an outcome or the journal: not those by which an execution only starts to wait again.
     news: AtomicU64,
-    /// The number of the write after which it dies; 0 for none.
+    /// The number of the write after which the system dies; 0 for none.
     fatal: AtomicU64,
     deaths: AtomicU64,
     life: Mutex<Arc<Life>>,
 }
 
-/// A system from its start to its death. Nothing that is asked of the outside after that is ever answered.
+/// The time from a system's start to its death. Calls to the store and the queues after that never return.
 #[derive(Debug, Default)]
 pub(super) struct Life {
     over: AtomicBool,
@@ -29,7 +29,7 @@ impl Life {
         self.over.load(Ordering::SeqCst)
     }
 
-    /// Returns while it lasts, and never after.
+    /// Returns at once during the life, and never after it.
     pub(super) async fn goes_on(&self) {
         if self.is_over() {
             pending::<()>().await;
@@ -59,14 +59,14 @@ impl Ledger {
         Arc::clone(&self.current())
     }
 
-    /// Begins another one.
+    /// Starts a new life.
     pub(super) fn begin_life(&self) -> Arc<Life> {
         let life = Arc::<Life>::default();
         *self.current() = Arc::clone(&life);
         life
     }
 
-    /// Notes what was committed.
+    /// Counts a commit.
     pub(super) fn committed(&self, writes: &[Write]) {
         if writes.iter().any(is_news) {
             self.news.fetch_add(1, Ordering::SeqCst);
@@ -74,7 +74,7 @@ impl Ledger {
         self.written();
     }
 
-    /// Notes a write. The system that runs now dies of the fatal one, whoever made it.
+    /// Counts a write. The current system dies after the fatal one, also if the test made it.
     pub(super) fn written(&self) {
         let number = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
         if number == self.fatal.load(Ordering::SeqCst) {
@@ -93,7 +93,7 @@ impl Ledger {
     }
 }
 
-/// Whether something has come of it. A record that is only put to sleep again, or told of once more, is no news.
+/// Whether a write is news. A record that only starts to wait again, or only gets a new hint, isn't news.
 fn is_news(write: &Write) -> bool {
     if let Write::UpdateExecution { before, after, .. } = write {
         return before.journal != after.journal

@@ -1,5 +1,5 @@
-//! The store and the queue as a system that may die sees them. Writes are counted; once the life is over, no call is
-//! ever answered, so that whoever made it never goes on.
+//! The store and the queue of a system that may die. They count writes. When the life is over, no call returns, so that
+//! the caller never continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ use tickover_service::ports::{
 
 use super::ledger::{Ledger, Life};
 
-/// The store of a life, or, without one, of whoever calls from outside.
+/// The store of a life, or without one, of the test itself.
 pub(super) struct Counted {
     pub(super) inner: Arc<MemoryStore>,
     pub(super) ledger: Arc<Ledger>,
@@ -39,7 +39,7 @@ impl Counted {
         }
     }
 
-    /// Notes a write that was done. If the life ends by it, its caller never hears of it.
+    /// Counts a write. If the life ends with it, the call doesn't return.
     async fn wrote<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         if result.is_ok() {
             self.ledger.written();
@@ -248,7 +248,7 @@ impl Queue for Mortal {
     }
 }
 
-/// Ids that are the same in every run of a test, so that the same thing happens in it each time.
+/// Ids that are the same in every run of a test, so that the test is deterministic.
 #[derive(Debug, Default)]
 pub(super) struct Repeatable(AtomicU64);
 

@@ -57,8 +57,8 @@ impl<'e, O> Run<'e, O> {
         &self.handle
     }
 
-    /// Lets time pass until the execution has ended, and returns its result. If nothing can happen any more that would
-    /// end it, that is an error that says what it waits for and shows the timeline.
+    /// Lets time pass until the execution has ended, and returns its result. If nothing is left that could end it, this
+    /// is an error that says what it waits for and shows the timeline.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -81,7 +81,7 @@ impl<'e, O> Run<'e, O> {
         self.handle.result().await
     }
 
-    /// Sends it an event. The code takes it once the test waits for something or lets time pass.
+    /// Sends an event to it. The code takes it once the test waits for something or lets time pass.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -100,7 +100,7 @@ impl<'e, O> Run<'e, O> {
         self.env.run(self.handle.send_event(event, payload).into_future()).await?
     }
 
-    /// What happened to it so far, one line each, with the time since the run began.
+    /// What happened to it so far, one line for each entry, with the time since the run started.
     ///
     /// ```
     /// # use tickover::prelude::*;

@@ -1,4 +1,4 @@
-//! What a test's system consists of, said before it begins: workflows, steps, states, other code for steps.
+//! The parts of a test's system, set before it starts: workflows, steps, states, mocks of steps.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl TestEnv {
         self
     }
 
-    /// Adds a worker for a step that workflows run remotely. Steps in place need none.
+    /// Adds a worker for a step that workflows run remotely. Inline steps don't need it.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -88,8 +88,8 @@ impl TestEnv {
         self
     }
 
-    /// Runs other code in a step's place, wherever the step would run: in place, or remotely without a worker for it.
-    /// The step's retries and timeouts still count.
+    /// Replaces the code of a step, inline or remote. A mocked remote step needs no worker. The step's retries and
+    /// timeouts still apply.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -121,7 +121,7 @@ impl TestEnv {
         self
     }
 
-    /// Answers remote steps of a kind that no code of this crate serves. Without an answer such a step waits; see
+    /// Answers the remote steps of a kind that this crate has no code for. Without an answer such a step waits; see
     /// [`Self::unanswered`]. An `Err` is a failed attempt.
     ///
     /// ```
@@ -151,7 +151,7 @@ impl TestEnv {
     }
 
     /// Sets a timeout in real time for code that waits for something outside of the test: a thread, a file, a server.
-    /// Before each leap, the clock of the test waits up to this long for such code. Zero by default.
+    /// Before each jump, the clock of the test waits up to this long for such code. Zero by default.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -177,8 +177,8 @@ impl TestEnv {
         self
     }
 
-    /// Calls this closure after each death of the system and before a new system goes on: to compare later what the
-    /// outside had seen by then.
+    /// Calls this closure after each death of the system, before a new system continues. Use it to check the effects on
+    /// the outside world so far.
     ///
     /// ```
     /// # use std::sync::atomic::{AtomicUsize, Ordering};

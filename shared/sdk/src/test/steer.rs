@@ -1,4 +1,4 @@
-//! The lives of a system in a test: when it dies, what code goes on, and what was written.
+//! Controls the lives of a test's system: when it dies, and which code continues.
 
 use tickover_core::id::ExecutionId;
 
@@ -7,8 +7,8 @@ use crate::client::ClientError;
 use crate::registry::Register;
 
 impl TestEnv {
-    /// Kills the system right after this write, counted from 1: after the commit, and before anything else. A new system
-    /// goes on. Writes of the test itself count as well.
+    /// Kills the system right after this write, counted from 1: after the commit, and before anything else. A new
+    /// system continues. Writes of the test itself count too.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -27,7 +27,8 @@ impl TestEnv {
         self.world.ledger.die_after(write);
     }
 
-    /// Kills the system now: worker, timers and tick. A new system goes on, once the dead worker's leases have expired.
+    /// Kills the system now: worker, timers and tick. A new system continues after the dead worker's leases have
+    /// expired.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -47,8 +48,8 @@ impl TestEnv {
         self.world.ledger.end_life();
     }
 
-    /// Replaces workflows by others of the same names, as a deployment does: the system dies, and a new system with the
-    /// new code goes on.
+    /// Replaces workflows with others of the same names, as a deployment does: the system dies, and a new system with
+    /// the new code continues.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -79,7 +80,7 @@ impl TestEnv {
         Ok(())
     }
 
-    /// How many writes the store has seen so far: to know where to kill the system.
+    /// The number of writes so far, to choose a write after which to kill the system.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -111,7 +112,7 @@ impl TestEnv {
         self.world.ledger.deaths()
     }
 
-    /// What happened to an execution so far, one line each.
+    /// What happened to an execution so far, one line for each entry.
     ///
     /// ```
     /// # use tickover::prelude::*;

@@ -1,5 +1,5 @@
-//! The whole system in one place: a worker for every queue, the tick, and the timers. Nothing in it waits by itself:
-//! whoever holds it polls it, and moves the clock when nothing in it can go on.
+//! The whole system of a test: a worker for every queue, the tick, and the timers. It has no threads and no real clock.
+//! The test polls its jobs, and moves the clock when no job can continue.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,14 +27,14 @@ use super::work::{self, Hands};
 use crate::registry::{Register, Registry, RegistryError};
 use crate::worker::{Worker, WorkerSettings};
 
-/// How long a worker counts as alive without a sign of life.
+/// How long a lease lasts without a heartbeat.
 pub(super) const LEASE: Millis = Millis::from_secs(60);
-/// How often there is a tick.
+/// The time between two ticks.
 const MINUTE: Millis = Millis::from_secs(60);
-/// How long a message stays hidden that nobody here can do anything with.
+/// The visibility timeout of a message whose kind of task has no code and no answer.
 const HELD: Millis = Millis::from_secs(12 * 3_600);
 
-/// What outlives every death.
+/// The parts that survive each death of the system.
 pub(super) struct World {
     pub(super) clock: Arc<ManualClock>,
     pub(super) store: Arc<MemoryStore>,
@@ -42,13 +42,13 @@ pub(super) struct World {
     pub(super) ids: Arc<Repeatable>,
     pub(super) ledger: Arc<Ledger>,
     pub(super) answers: Arc<Answers>,
-    /// Who is told of each death.
+    /// Called after each death.
     pub(super) mourner: Mutex<Option<Mourner>>,
-    /// Tasks that nobody here knows what to do with, each with the message that told of it.
+    /// Tasks whose kind has no code and no answer, each with its hidden message.
     held: Mutex<BTreeMap<TaskId, Held>>,
 }
 
-/// A task that waits for somebody who knows its kind.
+/// A task that waits for an answer to its kind.
 pub(super) struct Held {
     pub(super) kind: String,
     queue: QueueName,
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// The service as those see it who never die: the test itself.
+    /// The service that the test itself calls. It never dies.
     pub(super) fn outside(&self) -> Service {
         let store = Counted { inner: Arc::clone(&self.store), ledger: Arc::clone(&self.ledger), life: None };
         self.service(store, self.queue.clone())
@@ -99,7 +99,7 @@ impl World {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the messages of held tasks seen again whose kind is known by now.
+    /// Makes the messages of waiting tasks visible again whose kind has an answer now.
     pub(super) async fn let_go(&self, kind: &str) {
         let free: Vec<Held> = {
             let mut held = self.held();
@@ -108,13 +108,13 @@ impl World {
             ids.iter().filter_map(|id| held.remove(id)).collect()
         };
         for Held { queue, receipt, .. } in free {
-            // One that is stale was seen again already.
+            // A stale receipt means that the message was delivered again already.
             let _ = self.queue.change_visibility(&queue, &receipt, Millis::ZERO).await;
         }
     }
 }
 
-/// A system from its start to its death, and the next one after that.
+/// A system, which is replaced by a new one after each death.
 pub(super) struct System {
     world: Arc<World>,
     registry: Registry,
@@ -124,13 +124,12 @@ pub(super) struct System {
     ticked_at: Timestamp,
 }
 
-/// Something under way.
 struct Job {
     future: BoxFuture<'static, ()>,
     bell: Arc<Bell>,
 }
 
-/// Tells that one job can go on.
+/// Wakes one job.
 struct Bell {
     rung: AtomicBool,
     progress: Arc<Progress>,
@@ -147,7 +146,7 @@ impl Wake for Bell {
     }
 }
 
-/// Tells that something in the system, or in what is waited for beside it, can go on.
+/// Records that a job of the system, or the test's own future, was woken.
 #[derive(Default)]
 pub(super) struct Progress {
     made: AtomicBool,
@@ -172,14 +171,14 @@ impl Wake for Progress {
 }
 
 impl System {
-    /// Something among what it is given that nobody can work with is an error.
+    /// Fails if the workflows and steps have an error.
     pub(super) fn new(world: Arc<World>, registry: Registry) -> Result<Self, RegistryError> {
         let life = world.ledger.life();
         let (hands, ticked_at) = (world.hands(&life, &registry)?, world.clock.now());
         Ok(Self { world, registry, hands, life, jobs: vec![], ticked_at })
     }
 
-    /// Other code for workflows: it is what the next life begins with.
+    /// Replaces the code of workflows. The next life starts with it.
     pub(super) fn deploy(&mut self, workflows: impl Register) -> Result<(), RegistryError> {
         let registry = self.registry.clone().replacing(workflows);
         registry.check()?;
@@ -187,10 +186,10 @@ impl System {
         Ok(())
     }
 
-    /// Takes what has arrived, and lets everything go on that can: whether anything did.
+    /// Receives messages, and polls every job that was woken. Returns whether any job ran.
     pub(super) async fn go_on(&mut self, progress: &Arc<Progress>) -> bool {
         self.pick_up(progress).await;
-        // One at a time: what comes after a death in the same round belongs to the next life.
+        // One job at a time: after a death, the other jobs of this round aren't polled.
         let mut jobs = std::mem::take(&mut self.jobs);
         let mut went_on = false;
         jobs.retain_mut(|job| {
@@ -208,7 +207,7 @@ impl System {
         went_on
     }
 
-    /// Whatever was under way is dropped, and never polled again.
+    /// Replaces the system after its death. Its jobs are dropped.
     async fn begin_again(&mut self) {
         self.jobs.clear();
         let mourner = self.world.mourner.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -217,7 +216,7 @@ impl System {
             mourner(&Death { after_write: self.world.ledger.writes(), completed });
         }
         self.life = self.world.ledger.begin_life();
-        // The registry has been checked.
+        // The registry has been checked, so this doesn't fail.
         if let Ok(hands) = self.world.hands(&self.life, &self.registry) {
             self.hands = hands;
         }
@@ -237,7 +236,7 @@ impl System {
         }
     }
 
-    /// What a message leads to.
+    /// The job for a message, if there is code for it.
     async fn job(&self, queue: &QueueName, message: Received) -> Option<BoxFuture<'static, ()>> {
         let hands = self.hands.clone();
         if *queue == QueueName::timers() {
@@ -266,13 +265,13 @@ impl System {
         self.jobs.push(Job { future, bell });
     }
 
-    /// Whether somebody is at work.
+    /// Whether any job is open.
     pub(super) fn is_at_work(&self) -> bool {
         !self.jobs.is_empty()
     }
 
-    /// Whether nobody is at work and nobody will be before time passes: lost work that will be found again counts
-    /// as work, what is to begin later doesn't.
+    /// Whether no job is open, and none will start before time passes. Lost work that will be recovered counts as open.
+    /// Work that starts later doesn't.
     pub(super) async fn is_idle(&self) -> bool {
         if !self.jobs.is_empty() {
             return false;
@@ -285,7 +284,7 @@ impl System {
         in_flight <= held
     }
 
-    /// The next instant at which something happens, though nothing can now.
+    /// The next instant at which something happens, if no job can run now.
     pub(super) async fn next_instant(&self) -> Option<Timestamp> {
         let now = self.world.clock.now();
         let next = earliest([
@@ -296,7 +295,7 @@ impl System {
         next.map(|at| at.max(now))
     }
 
-    /// The next tick that finds something to do. Those before it are left out: they would only look.
+    /// The next tick that finds a due record. Ticks before it would do nothing and are skipped.
     async fn next_tick(&self) -> Option<Timestamp> {
         let mut first: Option<Timestamp> = None;
         for shard in 0..self.hands.service.limits().due_shards.max(1) {
@@ -304,14 +303,14 @@ impl System {
             let page = self.world.store.due(range, 1, None).await.ok()?;
             first = earliest([first, page.items.first().map(|entry| entry.due_at)]);
         }
-        // The minutes that were left out had their ticks: only one that is still to come counts.
+        // Skipped minutes count as done, so only a future tick is possible.
         let now = self.world.clock.now();
         let coming = if minute(now) == now { now } else { minute(now).plus(MINUTE) };
         let next = minute(self.ticked_at).plus(MINUTE).max(coming);
         first.map(|due| minute(due.minus(SLOT_END)).plus(MINUTE).max(next))
     }
 
-    /// Begins the tick, if one is due now.
+    /// Starts the tick, if one is due now.
     pub(super) async fn tick(&mut self, progress: &Arc<Progress>) {
         let now = self.world.clock.now();
         if now > self.ticked_at && self.next_tick().await.is_some_and(|at| at <= now) {
@@ -321,14 +320,14 @@ impl System {
     }
 }
 
-/// The minute that an instant lies in.
+/// The start of the minute of an instant.
 fn minute(at: Timestamp) -> Timestamp {
     let length = i64::try_from(MINUTE.as_u64()).unwrap_or(1);
     Timestamp::from_millis(at.as_millis().div_euclid(length) * length)
 }
 
 impl Job {
-    /// Whether it can go on. Asked once, it counts as told.
+    /// Whether it was woken since the last call.
     fn is_woken(&self) -> bool {
         self.bell.rung.swap(false, Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! What happened to an execution, one line each, for whoever reads a test's output.
+//! The timeline of an execution as text, one line for each entry, for the output of a test.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What the system does with each message, and at each tick.
+//! The jobs of the system: one for each message and each tick.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::client::null;
 use crate::turn::TurnSettings;
 use crate::worker::Worker;
 
-/// How long a tick and a sweep begin new work.
+/// How long a tick or a timer starts new work.
 const TICK_LENGTH: Millis = Millis::from_secs(50);
 
-/// What all of a system's work is done with.
+/// The parts that a system's jobs need.
 #[derive(Clone)]
 pub(super) struct Hands {
     pub(super) service: Service,
@@ -40,7 +40,7 @@ pub(super) async fn tick(service: Service, minute: Timestamp) {
     }
 }
 
-/// A message of the queue of timers. One that fails comes back.
+/// A message of the timer queue. If it fails, it is delivered again.
 pub(super) async fn timer(service: Service, message: Received) {
     match service.fire(&message.body, service.now().plus(TICK_LENGTH)).await {
         Ok(_) => service.done_with(&QueueName::timers(), &message.receipt).await,
@@ -56,12 +56,12 @@ pub(super) async fn turn(hands: Hands, queue: QueueName, message: Received) {
             hands.worker.turn(taken, &TurnSettings::default()).await;
         }
         Ok(None) => hands.service.done_with(&queue, &message.receipt).await,
-        // It comes back.
-        Err(error) => tracing::warn!(%error, "a turn wasn't taken"),
+        // The message is delivered again.
+        Err(error) => tracing::warn!(%error, "a turn wasn't started"),
     }
 }
 
-/// The hint of a task whose kind somebody here knows.
+/// The hint of a task whose kind has code or an answer.
 pub(super) async fn task(hands: Hands, id: TaskId, queue: QueueName, message: Received) {
     match hands.service.claim_by_id(&id, &request()).await {
         Ok(Some(claimed)) => {
@@ -76,9 +76,9 @@ pub(super) async fn task(hands: Hands, id: TaskId, queue: QueueName, message: Re
         Err(ServiceError::Rejected(Reject::NotFound | Reject::AlreadyTerminal { .. })) => {
             hands.service.done_with(&queue, &message.receipt).await;
         }
-        // Somebody has it, or it may not begin yet: its message comes back.
+        // Another worker has leased it, or it may not start yet: its message is delivered again.
         Ok(None) => {}
-        Err(error) => tracing::warn!(%error, "a task wasn't taken"),
+        Err(error) => tracing::warn!(%error, "a task wasn't claimed"),
     }
 }
 

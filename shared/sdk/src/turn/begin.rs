@@ -1,4 +1,4 @@
-//! Remote steps and children: begun together, looked at together, and ended when nobody waits for them any more.
+//! Remote steps and children: started in one call, read in one call, and ended when the code no longer waits for them.
 
 use futures::StreamExt as _;
 use futures::future::join_all;
@@ -16,21 +16,21 @@ use super::need::Need;
 use crate::ctx::is_ours;
 use crate::error::Error;
 
-/// What was begun.
+/// The remote steps and children that were started.
 pub(super) struct Begun {
     remote: Result<Vec<StepName>, Error>,
     children: Vec<Started>,
 }
 
-/// What has ended.
+/// The outcomes of remote steps and other executions that have ended.
 pub(super) struct Looked {
-    /// The first to end first.
+    /// In the order of their ends.
     outcomes: Vec<(StepName, EndedStep)>,
-    /// Wakes that had come before the look.
+    /// The record's number of wakes before the read.
     wakes: u64,
 }
 
-/// A child to be started.
+/// A child that has to be started.
 struct ToStart {
     name: StepName,
     start: Box<StartRequest>,
@@ -38,7 +38,7 @@ struct ToStart {
     started: Option<StepName>,
 }
 
-/// A child that was started, or couldn't be.
+/// A child that was started, or whose start was refused.
 struct Started {
     name: StepName,
     execution: ExecutionId,
@@ -48,7 +48,7 @@ struct Started {
 }
 
 impl Driver {
-    /// Begins all remote steps and children that the code needs, in one go.
+    /// Starts all remote steps and children that the code needs, in one job.
     pub(super) fn begin_others(&mut self) {
         let (mut steps, mut children) = (Vec::new(), Vec::new());
         {
@@ -113,9 +113,10 @@ impl Driver {
         }
     }
 
-    /// Ends what the turn has begun and couldn't write down, if nobody goes on with it.
+    /// Ends the remote steps and children that the turn has started but couldn't record, if the run is over. If it
+    /// isn't, its next turn starts the same ones.
     pub(super) async fn give_up_begun(&mut self) {
-        // What is being begun is known only once that is done.
+        // The names of steps that are being started are known only when that job is done.
         while self.busy.beginning {
             match self.jobs.next().await {
                 Some(Done::Begun(begun)) => {
@@ -139,12 +140,12 @@ impl Driver {
         }
         let begun: Vec<Entry> = self.shared.lock().replay.unwritten().cloned().collect();
         if let Err(error) = self.service.leave_begun(&self.record, &begun).await {
-            // Whoever is about to start it finds out as well.
-            tracing::debug!({ field::EXECUTION_ID } = %self.record.id, %error, "what was begun is left");
+            // A claim of such a task checks its parent too, and ends it.
+            tracing::debug!({ field::EXECUTION_ID } = %self.record.id, %error, "started steps weren't ended");
         }
     }
 
-    /// Ends remote steps that nobody waits for any more. A child is never ended by that.
+    /// Ends remote steps that the code no longer waits for. Children are never ended here.
     pub(super) fn end_losers(&mut self) {
         if self.busy.beginning {
             return;
@@ -175,14 +176,14 @@ impl Driver {
         }
     }
 
-    /// Begins to look how others have ended.
+    /// Starts a job that reads the outcomes of remote steps and other executions.
     pub(super) fn look(&mut self) {
         self.busy.looking = true;
         let looking = self.looking();
         self.jobs.push(Box::pin(async move { Done::Looked(looking.await) }));
     }
 
-    /// Looks how others have ended, if any are open.
+    /// Reads the outcomes of remote steps and other executions now, if that is requested.
     pub(super) async fn look_now(&mut self) -> Result<(), Halt> {
         if std::mem::take(&mut self.shared.lock().look) {
             let looked = self.looking().await?;
@@ -207,7 +208,7 @@ impl Driver {
                 outcomes.extend(service.child_outcomes(&record, &ours).await?);
                 outcomes.extend(service.other_outcomes(&others).await?);
             }
-            // The code hears of them in this order.
+            // They are delivered to the code in this order.
             outcomes.sort_by_key(|(_, ended)| ended.ended_at);
             Ok(Looked { outcomes, wakes })
         }
@@ -225,7 +226,7 @@ impl Driver {
     }
 }
 
-/// Has the tasks run again of steps that an operator wants to run again: what failed before is no answer.
+/// Retries the tasks of steps that an operator has reopened. A failure from before isn't their outcome.
 async fn revive(service: &Service, record: &Execution, names: &[StepName]) -> Result<(), ServiceError> {
     if names.is_empty() {
         return Ok(());
@@ -269,7 +270,7 @@ async fn start(
     let start = StartRequest { trace: record.trace, ..*start };
     let result = match service.start(start).await {
         Ok(started) if !started.existed => Ok(()),
-        // Ours, begun before a worker was lost, or somebody else's.
+        // This run's own child, started before a worker was lost, or an execution that another caller started.
         Ok(started) => {
             let ours = started.execution.parent.as_ref().is_some_and(|parent| {
                 parent.execution == record.id

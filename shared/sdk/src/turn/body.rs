@@ -1,4 +1,5 @@
-//! The body of a workflow: when it is polled, what it hears of, and what it waits for that isn't its context's.
+//! The body of a workflow: when it is polled, which outcomes are delivered to it, and how long it may wait for a future
+//! that isn't of its context.
 
 use std::panic::AssertUnwindSafe;
 use std::task::{Context, Poll};
@@ -11,46 +12,46 @@ use super::deliver::Delivered;
 use super::drive::{Done, Driver, Halt};
 use super::panics;
 
-/// Whether the code rests, and what it rests for.
+/// What the driver knows about the code since the last delivery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rest {
-    /// Whether it has to be polled: it has heard of something, or hasn't run yet.
+    /// Whether it must be polled: an outcome was delivered to it, or it hasn't run yet.
     is_stirred: bool,
-    /// How often it has woken itself since it last heard of something.
+    /// How often it has woken itself since the last delivery.
     restless: u32,
-    /// Whether it was polled once more without anything having happened, to see what it still waits for.
+    /// Whether it was polled once more without a new outcome, to see what it still waits for.
     is_confirmed: bool,
-    /// Whether nobody waits any longer for what isn't its context's.
+    /// Whether the turn has stopped waiting for futures that aren't of the context.
     ignores_foreign: bool,
 }
 
-/// How often code may wake itself before it hears of the next outcome all the same.
+/// How often code may wake itself before the next outcome is delivered in any case.
 const RESTLESS_MAX: u32 = 1_000;
 
-/// What follows a poll of the code.
+/// What the driver does after a poll of the code.
 pub(super) enum Progress {
-    /// Another poll.
+    /// It polls again.
     Again,
-    /// Nothing before a result is read.
+    /// It waits until a result is read.
     Reads,
-    /// Nothing by itself: it has heard of all that has ended.
+    /// It starts what the code needs: all known outcomes were delivered.
     Rests,
 }
 
 impl Rest {
-    /// Of code that has to be polled.
+    /// The state of code that has to be polled.
     pub(super) fn stirred() -> Self {
         Self { is_stirred: true, ..Self::default() }
     }
 }
 
 impl Driver {
-    /// Whether the code is to be polled, or told of something.
+    /// Whether the code may still be polled: it hasn't ended, and no cancellation is requested.
     pub(super) const fn is_heeded(&self) -> bool {
         self.body.is_some() && !self.record.cancel_requested
     }
 
-    /// Polls the code, if there is a reason to.
+    /// Polls the code, if an outcome was delivered or its waker was called.
     pub(super) fn poll_body(&mut self) -> Result<(), Halt> {
         if !self.is_heeded() || !(self.rest.is_stirred || self.bell.has_rung()) {
             return Ok(());
@@ -84,7 +85,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Brings the code on by what has happened: it hears of one outcome at a time, and of the next once it rests.
+    /// Delivers the next outcome to the code. Outcomes are delivered one at a time, each when the code no longer wakes
+    /// itself.
     pub(super) fn progress(&mut self, now: Timestamp) -> Progress {
         if !self.is_heeded() {
             self.settled_at = now;
@@ -117,7 +119,7 @@ impl Driver {
                     return Progress::Again;
                 }
                 if self.keeps_waker() && !self.rest.is_confirmed {
-                    // What has ended may still keep the waker of the poll in which it did.
+                    // A future that has ended may still keep the waker of its last poll.
                     self.rest = Rest { is_stirred: true, is_confirmed: true, ..self.rest };
                     return Progress::Again;
                 }
@@ -126,7 +128,7 @@ impl Driver {
         }
     }
 
-    /// Reads results of which the code is to hear.
+    /// Starts reading large results that are to be delivered.
     pub(super) fn read(&mut self, payloads: Vec<Payload>) {
         for payload in payloads {
             if !payload.blob().is_some_and(|blob| self.reading.insert(blob.id)) {
@@ -140,13 +142,13 @@ impl Driver {
         }
     }
 
-    /// Whether somebody keeps the body's waker who isn't an executor within the code: at most as many of those as
-    /// poll the context's futures are taken for that.
+    /// Whether a future that isn't of the context keeps the body's waker. Executors within the code keep it too: their
+    /// number is at most the number of the context's futures that they poll.
     pub(super) fn keeps_waker(&self) -> bool {
         self.bell.kept() > self.shared.lock().inner_count()
     }
 
-    /// Whether the code waits for something that isn't its context's.
+    /// Whether the code waits for a future that isn't of its context.
     pub(super) fn awaits_foreign(&self) -> bool {
         if !self.is_heeded() {
             return false;
@@ -155,12 +157,13 @@ impl Driver {
             || !self.rest.ignores_foreign && (self.bell.has_rung() || self.keeps_waker())
     }
 
-    /// Whether nothing that the code waits for is its context's.
+    /// Whether the code waits for no future of its context.
     pub(super) fn awaits_nothing_known(&self) -> bool {
         self.shared.lock().open().next().is_none()
     }
 
-    /// How long what isn't the context's is waited for: not for long where something else brings the code on.
+    /// How long the turn waits for a future that isn't of the context: at most
+    /// [`TurnSettings::in_place`](super::TurnSettings::in_place) if the code also waits for its context.
     pub(super) fn foreign_wait_max(&self) -> Millis {
         let foreign_wait_max = self.settings.foreign_wait_max;
         if self.awaits_nothing_known() {

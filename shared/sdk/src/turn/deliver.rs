@@ -1,13 +1,14 @@
-//! What the code hears of: one outcome at a time, in the order of the journal, and the next one once it rests.
+//! Delivers outcomes to the code: one at a time, in the order of the journal, each when the code is at rest.
 //!
-//! Code that waits for several things goes on with whichever ends first, so the order in which it hears of their ends
-//! is a part of what has happened. All that a future of the context waits for ends with an entry, a sleep's end and an
-//! event's arrival too; nothing is ready when it is first polled but values that were captured and are small.
+//! Code that waits for several futures continues with the first that ends. So the order in which outcomes are delivered
+//! must be the same in every replay. Every future of the context ends with a journal entry, also a sleep or a wait for
+//! an event. No future is ready at its first poll, except for small captured values.
 //!
-//! Code may also look elsewhere when it is told, as `select!` does with its other branches while it runs one. What it
-//! was told of is there when it looks again. Of several, only one is, until the code has come to rest: `select!` looks
-//! at its branches in random order, and would take another one in each replay. That is the first in the journal; if the
-//! code looks at others and not at that, as with `now_or_never`, another one's turn comes.
+//! When an outcome is delivered, the code may be polling another future, as `select!` does while it runs one of its
+//! branches. The outcome stays available for the next poll of its future. If there are several such outcomes, only one
+//! of them is available until the code is at rest: `select!` polls its branches in random order, and would take another
+//! one in each replay. The available outcome is the first one in the journal. If the code polls others of them and not
+//! this one, as with `now_or_never`, another one becomes available.
 
 use tickover_core::execution::journal::Happened;
 use tickover_core::id::StepName;
@@ -17,27 +18,27 @@ use tickover_core::time::Timestamp;
 use super::need::{Need, Rank, Waiting};
 use super::state::{Due, State};
 
-/// Large results that are read at once, of those that the code hears of next.
+/// How many large results are read at once, ahead of their delivery.
 const READ_AHEAD: usize = 32;
 
-/// What the code is told.
+/// The result of a delivery.
 pub(super) enum Delivered {
-    /// That something which it waits for has ended. Who polls it has been woken.
+    /// An outcome was delivered. The future that polls it was woken.
     Something,
-    /// Nothing before these are read.
+    /// The next outcome needs these payloads, which have to be read first.
     NotYet(Vec<Payload>),
-    /// Nothing: it has heard of all that has ended.
+    /// There is no further outcome.
     Nothing,
 }
 
 impl State {
-    /// Tells the code of the next outcome that it waits for. It has to be at rest.
+    /// Delivers the next outcome that the code waits for. The code has to be at rest.
     pub(super) fn deliver(&mut self) -> Delivered {
         self.told = None;
         while let Some((place, number)) =
             self.asked.first_key_value().map(|(place, number)| (*place, *number))
         {
-            // It may have been set aside once more.
+            // The code may have stopped polling it again.
             if self.is_watched(number) {
                 return self.tell(number);
             }
@@ -62,7 +63,7 @@ impl State {
         };
         let (name, ended) = (need.name().clone(), *ended);
         self.stand_back();
-        // What else it waits for that has ended it is told of next, or it could take either.
+        // The available outcome must be read too, because the code could take either.
         let due = self.heard.first_key_value().map(|(_, due)| *due).filter(|_| ended.is_none());
         for next in due.and_then(|due| self.name_of(due)).iter().chain([&name]) {
             if self.unread(next).is_some() {
@@ -89,7 +90,7 @@ impl State {
         self.needs.get(&number).map(|waiting| waiting.need.name().clone())
     }
 
-    /// What was due stands back behind the others if the code has looked at one of them and not at that.
+    /// Moves the available outcome behind the others, if the code has polled one of them and not this one.
     fn stand_back(&mut self) {
         let Due { number, is_looked_past } = self.due;
         let due = number.and_then(|number| self.needs.get_mut(&number));
@@ -103,12 +104,12 @@ impl State {
         self.due.is_looked_past = false;
     }
 
-    /// What has to be read before the code can be told of this outcome.
+    /// The payload that has to be read before this outcome can be delivered.
     fn unread(&self, name: &StepName) -> Option<&Payload> {
         self.replay.standing(name).payload().filter(|payload| self.text(payload).is_none())
     }
 
-    /// What has to be read for this outcome, and for those that come after it.
+    /// The payloads that have to be read for this outcome, and for those after it.
     fn to_read(&self, name: &StepName) -> Vec<Payload> {
         let ahead = self.replay.outcomes_ahead().filter(|ahead| *ahead != name);
         let waited = ahead.filter(|ahead| self.numbers.contains_key(*ahead));
@@ -117,8 +118,8 @@ impl State {
         unread.cloned().collect()
     }
 
-    /// Writes down which sleep, time limit or wait ends now, whichever came first: its instant has passed, or there
-    /// is an event for it. Whether there was one.
+    /// Records the end of the sleep, timeout or wait that ends first: its instant has passed, or its event has arrived.
+    /// Returns whether there was one.
     pub(super) fn settle(&mut self, now: Timestamp) -> bool {
         let next = self.open().filter_map(|need| self.end_of(need, now)).min_by_key(|(at, _)| *at);
         let Some((_, what)) = next else { return false };
@@ -126,7 +127,7 @@ impl State {
         true
     }
 
-    /// Since when something has been over that ends by itself, and what is to be written of it.
+    /// The instant at which a sleep or wait has ended, and its journal entry. `None` if it hasn't ended.
     fn end_of(&self, need: &Need, now: Timestamp) -> Option<(Timestamp, Happened)> {
         match need {
             Need::Timer { name, until } => {
@@ -134,7 +135,7 @@ impl State {
             }
             Need::Event { name, event, until } => {
                 let waited = |event| Happened::Waited { name: name.clone(), event };
-                // An event that was offered too late is another wait's.
+                // An event that was sent too late is left for another wait.
                 let in_time = |sent_at: Timestamp| until.is_none_or(|until| sent_at < until);
                 let offered = self.replay.next_event(event).map(|event| event.sent_at);
                 match offered.filter(|at| in_time(*at)) {
@@ -151,7 +152,7 @@ impl State {
         }
     }
 
-    /// Writes down until when the code sleeps or waits, where that isn't known yet.
+    /// Records until when the code sleeps or waits, if the journal doesn't have it yet.
     pub(super) fn note_instants(&mut self, now: Timestamp) {
         let instants = self.open().filter_map(|need| match need {
             Need::Timer { name, until } | Need::Event { name, until: Some(until), .. } => {

@@ -1,4 +1,4 @@
-//! The driver's loop: poll the code, begin what it needs, wait until something has happened, look again.
+//! The driver's loop: poll the code, start what it needs, wait until something has happened, repeat.
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -35,63 +35,63 @@ use crate::ctx::step::nothing;
 use crate::error::Error;
 use crate::registry::{ErasedWorkflow, Registry};
 
-/// What the code comes to: a result; for the code after a failure, perhaps none.
+/// The workflow's code as a future. Its output is the result; `None` only from `on_failure`.
 pub(super) type Body = BoxFuture<'static, Result<Option<Json>, Error>>;
 
-/// A turn under way.
+/// A running turn.
 pub(super) struct Driver {
     pub(super) service: Service,
     pub(super) settings: TurnSettings,
     pub(super) lease: LeaseId,
     pub(super) receipt: Option<String>,
-    /// The record as it was last seen.
+    /// The latest known version of the record.
     pub(super) record: Execution,
-    /// Wakes that had come when others' outcomes were last looked at.
+    /// The record's number of wakes at the last read of others' outcomes.
     pub(super) seen_wakes: u64,
     pub(super) shared: Arc<Shared>,
     pub(super) workflow: ErasedWorkflow,
     pub(super) jobs: FuturesUnordered<BoxFuture<'static, Done>>,
     pub(super) busy: Busy,
-    /// Whether the code keeps waiting for something that isn't its context's, and since when.
+    /// Since when the code has waited for a future that isn't of its context.
     pub(super) foreign_since: Option<Timestamp>,
-    /// Whether an inline step has to wait for a fresh invocation.
+    /// Whether an inline step has to wait for another invocation.
     pub(super) is_tight: bool,
-    /// Whether anything was run in this turn.
+    /// Whether this turn has started any step or child.
     pub(super) has_worked: bool,
-    /// Until when instants have been settled: they are no news any more.
+    /// Instants up to this one were handled.
     pub(super) settled_at: Timestamp,
     /// Large results that are being read.
     pub(super) reading: HashSet<BlobId>,
     pub(super) rest: Rest,
-    /// Whether the code has come to where it goes on, by all that is remembered.
+    /// Whether the replay is complete: the code has received all outcomes in the journal.
     pub(super) is_through: bool,
     pub(super) bell: Bell,
     pub(super) body: Option<Body>,
-    /// What the code came to: what is under way is still waited for.
+    /// The output of the code. The turn still waits for the jobs that run.
     pub(super) answer: Option<Result<Option<Json>, Error>>,
 }
 
-/// What of the driver's own is under way, of which there is one at a time.
+/// The driver's own jobs that run, at most one of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Busy {
-    /// A write to the record.
+    /// A write of the record.
     pub(super) writing: bool,
-    /// Remote steps and children are being begun, or ended.
+    /// Remote steps and children are being started or ended.
     pub(super) beginning: bool,
-    /// Others' outcomes are being looked at.
+    /// The outcomes of remote steps and other executions are being read.
     pub(super) looking: bool,
-    /// When the lease may be renewed again after it couldn't be.
+    /// The earliest instant of the next heartbeat.
     pub(super) renew_after: Option<Timestamp>,
 }
 
-/// Something that was under way and is done.
+/// A job that is done.
 pub(super) enum Done {
     Attempt(Box<AttemptEnd>),
-    /// It was dropped.
+    /// The attempt was stopped.
     Aborted,
     Stored(Result<Box<Execution>, ServiceError>),
     Renewed(Result<Box<Execution>, ServiceError>),
-    /// The whole journal, as the record had it that was last seen.
+    /// The whole journal of the latest known record.
     Reread(Result<Vec<Entry>, ServiceError>),
     Begun(Result<Begun, ServiceError>),
     Ended(Result<Vec<tickover_core::id::StepName>, ServiceError>),
@@ -100,18 +100,18 @@ pub(super) enum Done {
     Kept(u64, tickover_core::id::StepName, Json, Result<Payload, ServiceError>),
 }
 
-/// Why a turn stops short.
+/// Why a turn ends early.
 pub(super) enum Halt {
-    /// Another worker has the execution.
+    /// Another worker has the lease.
     Lost,
-    /// The service can't do what is needed.
+    /// The service failed.
     Broken(ServiceError),
-    /// The code panicked: what it said, and where.
+    /// The code panicked: its message and position.
     Panicked(String),
-    /// The code can't go on here, for a reason that passes only if somebody does something: it waits for what isn't
-    /// durable, or needs what the worker wasn't given.
+    /// The code can't continue on this worker until somebody changes something: it awaits something that isn't durable,
+    /// or it needs a state that the worker lacks.
     Stuck(task::Failure),
-    /// The run is larger than it may be.
+    /// The run exceeds a limit.
     Limit(Reject),
 }
 
@@ -126,7 +126,7 @@ impl From<ServiceError> for Halt {
 }
 
 impl Driver {
-    /// A driver for this turn, if the workflow is known here.
+    /// Creates a driver, if the worker knows the workflow.
     pub(super) fn new(
         service: &Service,
         registry: &Registry,
@@ -174,7 +174,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// The run's first claim says which patches its code has.
+    /// Records the patches of the code in the first turn of the run.
     fn note_patches(&mut self) {
         let (now, patches) = (self.service.now(), self.workflow.options.patches);
         let mut state = self.shared.lock();
@@ -199,7 +199,7 @@ impl Driver {
     }
 
     async fn go(&mut self) -> Result<TurnEnd, Halt> {
-        // What has ended meanwhile is known before the code looks.
+        // The outcomes since the last turn are read before the code runs.
         self.look_now().await?;
         loop {
             let now = self.service.now();
@@ -228,7 +228,7 @@ impl Driver {
             match self.progress(now) {
                 Progress::Again => {
                     if self.bell.has_rung() {
-                        // The code may wake itself again and again.
+                        // The code may wake itself repeatedly.
                         make_way().await;
                     }
                     continue;
@@ -256,7 +256,7 @@ impl Driver {
         }
     }
 
-    /// Nothing is under way and nothing can begin: the turn ends, unless something has happened meanwhile.
+    /// No job runs and none can start: suspends the turn, unless something has happened meanwhile.
     async fn idle(&mut self, now: Timestamp) -> Result<Option<TurnEnd>, Halt> {
         if self.record.cancel_requested {
             let outcome = ExecutionOutcome::Cancelled { terminated: false };
@@ -268,8 +268,7 @@ impl Driver {
         self.suspend(now).await
     }
 
-    /// Waits for the next thing to happen: something under way is done, the code is woken, or an instant comes.
-    /// What is done at the same time is taken together.
+    /// Waits until a job is done, the code is woken, or an instant passes. Returns all jobs that are done.
     async fn wait(&mut self) -> Vec<Done> {
         let until = self.next_instant();
         let clock = Arc::clone(self.service.clock());
@@ -292,7 +291,7 @@ impl Driver {
         .await
     }
 
-    /// The next instant at which there is something to do, whatever else happens.
+    /// The next instant at which the driver has something to do.
     fn next_instant(&self) -> Option<Timestamp> {
         let foreign_wait_max = self.foreign_since.map(|since| since.plus(self.foreign_wait_max()));
         let state = self.shared.lock();
@@ -308,7 +307,7 @@ impl Driver {
         earliest(own.into_iter().chain(needs.filter(|at| *at > self.settled_at).map(Some)))
     }
 
-    /// When the code can go on by itself, at the earliest.
+    /// The earliest instant at which the code can continue without a message.
     pub(super) fn until(&self, now: Timestamp) -> Option<Timestamp> {
         if self.is_tight {
             return Some(now);
@@ -316,7 +315,7 @@ impl Driver {
         self.shared.lock().open().filter_map(Need::instant).filter(|at| *at > self.settled_at).min()
     }
 
-    /// Takes note of all of it, also where one of them ends the turn: what was begun has to be known then.
+    /// Applies all of them, even if one ends the turn: steps that were started must be known then.
     fn apply_all(&mut self, happened: Vec<Done>) -> Result<(), Halt> {
         let applied: Vec<_> = happened.into_iter().map(|done| self.apply(done)).collect();
         applied.into_iter().collect()
@@ -399,12 +398,12 @@ impl Driver {
         }
     }
 
-    /// Whether the code has come to its end.
+    /// Whether the code has ended.
     pub(super) const fn has_answer(&self) -> bool {
         self.answer.is_some()
     }
 
-    /// Waits for what of the driver's own is under way, and for nothing else: instants may pass meanwhile.
+    /// Waits for all jobs, and for nothing else. Instants may pass meanwhile.
     pub(super) async fn settle_jobs(&mut self) -> Result<(), Halt> {
         while let Some(done) = self.jobs.next().await {
             self.apply(done)?;
@@ -439,7 +438,7 @@ fn null() -> Json {
     }
 }
 
-/// Lets others go on for a moment.
+/// Yields to other tasks once.
 async fn make_way() {
     let mut made = false;
     poll_fn(|context| {
@@ -452,7 +451,7 @@ async fn make_way() {
     .await;
 }
 
-/// How a run ends whose deadline has passed.
+/// How a run ends when its deadline has passed.
 fn timed_out(record: &Execution, kind: DeadlineKind) -> Ending {
     match &record.failing {
         Some(failing) => Ending::Outcome(failing.outcome.clone()),

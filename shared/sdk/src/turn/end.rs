@@ -1,4 +1,4 @@
-//! The ends of a turn: suspended, closed, given back, parked, lost.
+//! The ends of a turn: suspended, closed, released, parked, lost.
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -17,19 +17,19 @@ use super::drive::{Driver, Halt};
 use super::need::Need;
 use crate::error::{Cause, Error, Failure};
 
-/// How soon a turn is tried again that went wrong; twice as long each time.
+/// The delay before the first retry of a turn that failed. It doubles with each retry.
 const SOON: Millis = Millis::from_secs(1);
-/// The longest that wait grows for a workflow that no worker knows.
+/// The upper bound of that delay.
 const PATIENT: Millis = Millis::from_secs(600);
 
-/// A turn of a workflow that isn't known here.
+/// A turn of a workflow that this worker doesn't know.
 pub(super) struct Unknown {
     pub(super) record: Execution,
     pub(super) lease: LeaseId,
 }
 
 impl Unknown {
-    /// Gives it back for a worker that knows it, after ever longer pauses.
+    /// Releases it for a worker that knows the workflow. The delay doubles each time.
     pub(super) async fn release(self, service: &Service) -> TurnEnd {
         let tries = match &self.record.stuck {
             Some(Stuck::UnknownWorkflow { tries }) => tries.saturating_add(1),
@@ -38,20 +38,20 @@ impl Unknown {
         let after = SOON.saturating_mul(1 << tries.min(10)).min(PATIENT);
         tracing::warn!(
             { field::EXECUTION_ID } = %self.record.id, workflow = %self.record.workflow, tries,
-            "no worker here knows the workflow"
+            "this worker doesn't know the workflow"
         );
         let undone = Undone::Stuck(Stuck::UnknownWorkflow { tries });
         match service.release_turn(&self.record, self.lease, after, undone).await {
             Ok(()) => TurnEnd::Released,
             Err(error) => {
-                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "turn not given back");
+                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "can't release the turn");
                 TurnEnd::Lost
             }
         }
     }
 }
 
-/// What the code after a failure is told of it.
+/// The cause that `on_failure` gets.
 pub(super) fn cause_of(outcome: &ExecutionOutcome) -> Cause {
     match outcome {
         ExecutionOutcome::Failed { error, step: Some(name), retries_exhausted } => Cause::Step {
@@ -83,7 +83,7 @@ fn failed(error: &Error) -> ExecutionOutcome {
 }
 
 impl Driver {
-    /// Ends the turn until something happens; `None` if something has, and it goes on.
+    /// Suspends the turn. Returns `None` if something has happened meanwhile, and the turn continues.
     pub(super) async fn suspend(&mut self, now: Timestamp) -> Result<Option<TurnEnd>, Halt> {
         self.note_retries();
         let until = self.until(now);
@@ -114,12 +114,12 @@ impl Driver {
         }
     }
 
-    /// The invocation is about to end: another one goes on at once.
+    /// The invocation is about to end: releases the turn, so that another invocation continues at once.
     pub(super) async fn break_off(&mut self) -> Result<TurnEnd, Halt> {
         self.stop_steps();
         self.settle_jobs().await?;
         self.is_tight = true;
-        // An attempt that isn't written down would never have been.
+        // An attempt without a journal entry would be forgotten.
         self.note_retries();
         let now = self.service.now();
         let has_fresh = self.shared.lock().replay.has_fresh();
@@ -129,7 +129,7 @@ impl Driver {
         Ok(self.release(Millis::ZERO, Undone::ByCode).await)
     }
 
-    /// Ends the run with what the code came to.
+    /// Ends the run with the output of the code.
     pub(super) async fn close_with(&mut self, answer: Result<Option<Json>, Error>) -> Result<TurnEnd, Halt> {
         let failing = self.record.failing.as_ref().map(|failing| failing.outcome.clone());
         let outcome = match (answer, failing) {
@@ -170,9 +170,9 @@ impl Driver {
         Ok(TurnEnd::Closed)
     }
 
-    /// What is remembered doesn't fit the code: the execution waits for an operator, with all that it has.
+    /// The journal doesn't fit the code: the execution waits for an operator, and all entries are kept.
     pub(super) async fn park(&mut self, failure: task::Failure) -> Result<TurnEnd, Halt> {
-        // Its message may quote the result.
+        // The failure's message may quote the result, so it isn't logged.
         tracing::error!(
             { field::EXECUTION_ID } = %self.record.id, { field::ERROR_CODE } = failure.code,
             "what is remembered doesn't fit the code; the execution waits for an operator"
@@ -181,7 +181,7 @@ impl Driver {
         Ok(self.release(Millis::ZERO, Undone::Stuck(Stuck::Unreadable(failure))).await)
     }
 
-    /// Writes what has happened before the turn is given back.
+    /// Writes the new journal entries before the turn is released.
     async fn keep_fresh(&mut self) -> Result<(), Halt> {
         self.note_retries();
         let entries = self.shared.lock().replay.take_fresh();
@@ -196,13 +196,13 @@ impl Driver {
         match self.service.release_turn(&self.record, self.lease, after, undone).await {
             Ok(()) => TurnEnd::Released,
             Err(error) => {
-                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "turn not given back");
+                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "can't release the turn");
                 TurnEnd::Lost
             }
         }
     }
 
-    /// A turn that can't go on here.
+    /// Ends a turn that can't continue on this worker.
     pub(super) async fn halt(&mut self, halt: Halt) -> TurnEnd {
         let id = self.record.id.clone();
         self.stop_steps();
@@ -212,11 +212,11 @@ impl Driver {
                 TurnEnd::Lost
             }
             Halt::Broken(error) => {
-                tracing::warn!({ field::EXECUTION_ID } = %id, %error, "turn broken off");
+                tracing::warn!({ field::EXECUTION_ID } = %id, %error, "the turn stopped because of an error");
                 self.release(SOON, error.undone()).await
             }
             Halt::Limit(reject) => self.end_by_limit(&reject).await,
-            // What it says may hold parts of a payload, so the log doesn't repeat it.
+            // The message may contain parts of a payload, so it isn't logged.
             Halt::Panicked(text) => {
                 tracing::error!({ field::EXECUTION_ID } = %id, "the workflow's code panicked");
                 self.stop(Undone::Panicked(task::Failure::new("panic", text))).await
@@ -232,7 +232,7 @@ impl Driver {
         }
     }
 
-    /// Gives back a turn whose code can't go on, with all that it has. It is tried again, after ever longer pauses.
+    /// Writes the new journal entries and releases a turn whose code can't continue. It is retried with growing delays.
     async fn stop(&mut self, undone: Undone) -> TurnEnd {
         let tries = match &undone {
             Undone::Stuck(Stuck::Code { tries, .. }) => *tries,
@@ -252,7 +252,7 @@ impl Driver {
         self.release(after, undone).await
     }
 
-    /// A run that is larger than it may be fails with all that it has.
+    /// Fails a run that exceeds a limit. Its new entries are written.
     async fn end_by_limit(&mut self, reject: &Reject) -> TurnEnd {
         self.jobs.clear();
         self.shared.lock().replay.put_back();
@@ -265,7 +265,7 @@ impl Driver {
         }
     }
 
-    /// What is said of code that awaits something else than its context.
+    /// The failure of code that awaits a future that isn't of its context.
     pub(super) fn foreign_wait(&self) -> task::Failure {
         let place = match self.shared.lock().last_heard() {
             Some(name) => format!("after `{name}`"),

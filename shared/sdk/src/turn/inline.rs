@@ -1,4 +1,4 @@
-//! Inline steps: an attempt runs beside the code, in its time, and what comes of it.
+//! Inline steps: runs an attempt in parallel to the code, with its timeouts, and applies the result.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -23,21 +23,21 @@ use crate::codec;
 use crate::error::Failure;
 use crate::step::{Pulse, StepInfo};
 
-/// Longest message of an error that the journal keeps beside the error itself.
+/// The maximum length of an error's message in the journal, in bytes. The error itself is stored in full.
 const MESSAGE_MAX: usize = 200;
 
-/// An attempt that is over.
+/// An attempt that has ended.
 pub(super) struct AttemptEnd {
     number: u64,
     name: StepName,
     attempt: u32,
     first_at: Timestamp,
-    /// How far it said it had come.
+    /// The progress that it reported.
     progress: Option<f64>,
     how: How,
 }
 
-/// How it went.
+/// How it ended.
 enum How {
     Done(Option<Payload>, Json),
     Failed {
@@ -46,14 +46,14 @@ enum How {
         failure: task::Failure,
         is_final: bool,
     },
-    /// Its time was over at this instant.
+    /// It timed out at this instant.
     TimedOut(Timestamp),
-    /// The run, the execution or the invocation ends: the driver sees to it.
+    /// The run, the execution or the invocation ends. The driver handles that.
     OutOfTime,
     Broken(ServiceError),
 }
 
-/// What an attempt is given.
+/// What an attempt needs to run.
 struct Attempt {
     service: Service,
     runner: Runner,
@@ -83,10 +83,10 @@ impl Attempt {
             }
         };
         let attempted = match (ran, timeout_at) {
-            // The deadline behind the timeout wins where both come at once.
+            // If the timeout and the deadline are at the same instant, the deadline wins.
             (None, Some(at)) if timeout_at == until && stop_at != until => return How::TimedOut(at),
             (None, _) => return How::OutOfTime,
-            // It kept its thread busy, so that nobody could stop it in time: what comes too late isn't taken.
+            // It blocked its thread, so the timeout couldn't stop it. A result after the timeout is discarded.
             (Some(_), Some(at)) if at <= clock.now() => return How::TimedOut(at),
             (Some(Ok(attempted)), _) => attempted,
             (Some(Err(panic)), _) => {
@@ -116,7 +116,7 @@ impl Attempt {
 }
 
 impl How {
-    /// A failure that no other attempt would change.
+    /// A failure that isn't retried.
     fn refused(failure: &task::Failure) -> Self {
         let failure = failure.cut(MESSAGE_MAX);
         let text = failure_json(&failure);
@@ -125,7 +125,7 @@ impl How {
 }
 
 impl Driver {
-    /// Starts all inline steps that are due.
+    /// Starts all inline steps that are ready to run.
     pub(super) fn start_steps(&mut self, now: Timestamp) {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
@@ -134,7 +134,7 @@ impl Driver {
             let Need::Inline(inline) = &mut waiting.need else { continue };
             let Stage::Due { attempt, first_at } = inline.stage else { continue };
             self.has_worked = true;
-            // What is written down of it is what counts for others, so it counts here.
+            // Other workers use the recorded timeout, so this worker uses it too.
             let noted = replay.standing(&inline.name).attempt_over_at().filter(|_| inline.noted_first);
             let timeout_at = noted.or_else(|| inline.policy.timeout_at(first_at, now));
             let handle = self.start_step(*number, inline, (attempt, first_at), &facts.key, timeout_at);
@@ -178,7 +178,7 @@ impl Driver {
         handle
     }
 
-    /// Drops what inline steps are doing.
+    /// Stops the running inline steps.
     pub(super) fn stop_steps(&mut self) {
         for waiting in self.shared.lock().needs.values_mut() {
             if let Need::Inline(inline) = &mut waiting.need
@@ -190,7 +190,7 @@ impl Driver {
         }
     }
 
-    /// What follows an attempt that is over.
+    /// Applies the end of an attempt.
     pub(super) fn attempt_ended(&mut self, end: AttemptEnd) -> Result<(), Halt> {
         let AttemptEnd { number, name, attempt, first_at, progress, how } = end;
         let now = self.service.now();
@@ -205,7 +205,7 @@ impl Driver {
                 Err(Failed { attempt, first_at, error: failure.cut(MESSAGE_MAX), at, progress })
             }
         };
-        // How the step has ended, or the attempt that another one follows.
+        // The outcome of the step, or the failed attempt that is followed by another one.
         let ending = match how {
             How::Broken(error) => return Err(error.into()),
             How::OutOfTime => return Ok(()),
@@ -217,7 +217,7 @@ impl Driver {
             }
             How::Failed { error, text, failure, is_final } => {
                 state.remember(&error, text);
-                // Nobody waits for it any more: then nobody tries again.
+                // The code no longer waits for the step, so it isn't retried.
                 let Some(inline) = state.inline(number) else { return Ok(()) };
                 if is_final {
                     Ok(StepOutcome::Failed { error })
@@ -249,11 +249,11 @@ impl Driver {
         Ok(())
     }
 
-    /// Another attempt follows one that failed or timed out.
+    /// Schedules another attempt after one that failed or timed out.
     pub(super) fn try_again(&self, replay: &mut Replay, inline: &mut Inline, failed: Failed, now: Timestamp) {
         let Failed { attempt, first_at, error, at, .. } = failed.clone();
         let in_place = at.since(now) <= self.settings.in_place;
-        // Where the journal says when the attempt's time is over, others would take it for lost during the wait.
+        // If the journal has the attempt's timeout, another worker would treat it as lost during the wait.
         let is_watched = at > now && replay.standing(&inline.name).attempt_over_at().is_some();
         inline.stage = Stage::Retry { attempt, first_at, error, at, in_place };
         inline.progress = failed.progress;
@@ -265,7 +265,7 @@ impl Driver {
         }
     }
 
-    /// Writes down which steps have failed and are tried again here, or are about to be: that goes on elsewhere.
+    /// Records the failed attempts whose retries would have run here: they run in another turn.
     pub(super) fn note_retries(&mut self) {
         let now = self.service.now();
         let mut state = self.shared.lock();
@@ -275,7 +275,7 @@ impl Driver {
             if let Stage::Retry { in_place, .. } = &mut inline.stage {
                 *in_place = false;
             }
-            // Of an attempt that is cut off only the one before it is known.
+            // If an attempt is stopped, only the failed attempt before it is recorded.
             let failed = inline.unwritten.take();
             noted.extend(failed.map(|failed| failed.entry(inline.name.clone())));
         }
@@ -284,7 +284,7 @@ impl Driver {
         }
     }
 
-    /// A value that the code captured has been kept.
+    /// Records a captured value that has been stored.
     pub(super) fn kept(
         &mut self,
         number: u64,
@@ -311,14 +311,14 @@ impl Driver {
     }
 }
 
-/// A failure as the journal holds one.
+/// A failure in the form of a stored error.
 pub(super) fn failure_json(failure: &task::Failure) -> Json {
     let cut = failure.cut(MESSAGE_MAX);
     let failure = Failure::new(cut.code, cut.message);
     codec::encode(&failure).unwrap_or_else(|_| Json::string(&failure.code))
 }
 
-/// The same as a payload.
+/// The same, as a payload.
 pub(super) fn failure_payload(failure: &task::Failure) -> Payload {
     Payload::Inline(failure_json(failure))
 }

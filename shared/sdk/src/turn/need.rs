@@ -1,4 +1,4 @@
-//! What a workflow's code waits for: what has to happen before one of its futures can go on.
+//! What a workflow's code waits for: what has to happen before one of its futures can continue.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -15,49 +15,49 @@ use tickover_service::executions::{RemoteStep, StartRequest};
 
 use crate::step::StepInfo;
 
-/// Something that the code waits for.
+/// A future of the context that the code waits for.
 pub(crate) struct Waiting {
     pub(crate) need: Need,
-    /// Where its end stands, once the code has come past that.
+    /// The position of its end, if its entry was passed in the journal before the code took it.
     pub(super) ended: Option<Rank>,
-    /// In which poll of the body it was last polled.
+    /// The number of the body's poll in which it was last polled.
     pub(super) polled_in: u64,
-    /// The waker of an executor within the code, such as one of many futures that it joins: it has to be told.
+    /// The waker of an executor within the code, such as `join_all`. It has to be called.
     pub(super) waker: Option<Waker>,
 }
 
-/// Where something stands among what has ended and isn't taken: in the journal's order, and
-/// behind that what the code looked past, in the order in which it did.
+/// A position among the outcomes that aren't taken yet: first in the journal's order, then those that the code has
+/// passed over, in the order in which it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
-    /// When it last stood back, by number; 0 if it never did.
+    /// The number of the last time that it was moved back; 0 if it never was.
     pub(super) stood_back: u64,
-    /// Its place in the journal's order.
+    /// Its position in the journal.
     pub(super) place: u64,
 }
 
-/// What has to happen before a future of the code can go on.
+/// What has to happen before a future of the code can continue.
 pub(crate) enum Need {
-    /// A value is put where the journal can point to it, and remembered under the name.
+    /// A large captured value is stored outside of the journal, which refers to it under this name.
     Keep { name: StepName, value: Option<Json> },
     /// An inline step runs.
     Inline(Box<Inline>),
-    /// A remote step is begun.
+    /// A remote step is started.
     Remote(Box<RemoteStep>),
-    /// A child is begun; if `started` is a name, that is all that is waited for, and stands for it.
+    /// A child is started. With `started`, the code waits only for the start, whose entry has that name.
     Child { name: StepName, start: Box<StartRequest>, policy: ParentClosePolicy, started: Option<StepName> },
-    /// A remote step or child that was begun ends.
+    /// A remote step or child that was started ends.
     Outcome { name: StepName },
-    /// Another execution ends that tells nobody here: it is looked at now and then.
+    /// Another execution ends. It doesn't notify this one, so it is probed periodically.
     Elsewhere { name: StepName, since: Timestamp, look_at: Timestamp },
-    /// An instant comes.
+    /// An instant passes.
     Timer { name: StepName, until: Timestamp },
-    /// An event comes, or the instant until which it is waited for.
+    /// An event arrives, or the timeout of the wait passes.
     Event { name: StepName, event: EventName, until: Option<Timestamp> },
 }
 
 impl Need {
-    /// The inline step that it is, if it is one.
+    /// The inline step, if it is one.
     pub(crate) const fn inline(&self) -> Option<&Inline> {
         match self {
             Self::Inline(inline) => Some(inline),
@@ -71,7 +71,7 @@ impl Need {
         }
     }
 
-    /// What it is called in the journal.
+    /// Its name in the journal.
     pub(crate) const fn name(&self) -> &StepName {
         match self {
             Self::Inline(inline) => &inline.name,
@@ -86,7 +86,7 @@ impl Need {
         }
     }
 
-    /// The remote step or child that was begun for it, if it is one.
+    /// The name of the remote step or child that was started for it, if there is one.
     pub(crate) const fn begun(&self) -> Option<&StepName> {
         match self {
             Self::Outcome { name } => Some(name),
@@ -100,7 +100,7 @@ impl Need {
         }
     }
 
-    /// When it comes by itself, or there is something to do about it.
+    /// The instant at which it ends by itself, or at which the driver has to act.
     pub(crate) const fn instant(&self) -> Option<Timestamp> {
         match self {
             Self::Timer { until, .. } => Some(*until),
@@ -112,36 +112,36 @@ impl Need {
     }
 }
 
-/// An inline step that is to run.
+/// An inline step that has to run.
 pub(crate) struct Inline {
     pub(crate) name: StepName,
-    /// As its author calls it.
+    /// The name that the code gave it.
     pub(crate) shown: String,
     pub(crate) policy: StepPolicy,
-    /// Whether an attempt is written down before it runs.
+    /// Whether an attempt is recorded before it runs.
     pub(crate) noted_first: bool,
     pub(crate) runner: Runner,
     pub(crate) stage: Stage,
-    /// How far the last attempt that told said it had come.
+    /// The last progress that any of its attempts reported.
     pub(crate) progress: Option<f64>,
-    /// The last failure that another attempt follows here, as long as no entry says so.
+    /// The last failed attempt, if it is followed by another one in this turn and isn't recorded.
     pub(crate) unwritten: Option<Failed>,
 }
 
-/// An attempt that failed and is followed by another one.
+/// A failed attempt that is followed by another one.
 #[derive(Clone)]
 pub(crate) struct Failed {
     pub(crate) attempt: u32,
     pub(crate) first_at: Timestamp,
     pub(crate) error: task::Failure,
-    /// When the next one may begin.
+    /// The earliest start of the next attempt.
     pub(crate) at: Timestamp,
-    /// How far it said it had come, or one before it.
+    /// The last progress that it or an earlier attempt reported.
     pub(crate) progress: Option<f64>,
 }
 
 impl Failed {
-    /// The entry that says so.
+    /// Its journal entry.
     pub(crate) fn entry(self, name: StepName) -> Happened {
         let Self { attempt, first_at, error, at, progress } = self;
         Happened::Attempt { name, attempt, first_at, error: Some(error), next_at: Some(at), progress }
@@ -149,7 +149,7 @@ impl Failed {
 }
 
 impl Inline {
-    /// When its next attempt may begin, if it waits for one.
+    /// The earliest start of its next attempt, if it waits for one.
     pub(crate) const fn next_at(&self) -> Option<Timestamp> {
         match &self.stage {
             Stage::Retry { at, .. } => Some(*at),
@@ -158,21 +158,21 @@ impl Inline {
     }
 }
 
-/// Where an inline step stands within the turn.
+/// The state of an inline step within the turn.
 pub(crate) enum Stage {
-    /// As the journal says.
+    /// Not decided yet in this turn: the journal says what follows.
     Unknown,
-    /// To run once all that has happened before is stored.
+    /// Runs when all earlier entries are stored.
     Due { attempt: u32, first_at: Timestamp },
     /// Running.
     Running(AbortHandle),
-    /// An attempt failed; the next one may begin at an instant.
+    /// An attempt failed. The next one may start at an instant.
     Retry { attempt: u32, first_at: Timestamp, error: task::Failure, at: Timestamp, in_place: bool },
-    /// Ended: the code hasn't looked yet.
+    /// Ended. The code hasn't received the outcome yet.
     Ended,
 }
 
-/// An attempt of an inline step, without its types.
+/// Runs an attempt of an inline step, with JSON instead of its types.
 pub(crate) type Runner = Arc<dyn Fn(StepInfo) -> BoxFuture<'static, Attempted> + Send + Sync>;
 
 /// How an attempt ended.
@@ -182,6 +182,6 @@ pub(crate) enum Attempted {
     Done(Json),
     /// With an error.
     Failed { error: Json, failure: task::Failure },
-    /// With something that no other attempt would change: what it gave can't be written.
+    /// With a failure that isn't retried: the result or error can't be serialised.
     Unwritable(task::Failure),
 }

@@ -1,4 +1,4 @@
-//! What a panic says, and where it was.
+//! The message and the position of a panic.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -6,11 +6,12 @@ use std::panic;
 use std::sync::Once;
 
 thread_local! {
-    /// Where this thread last panicked.
+    /// The position of this thread's last panic.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Has panics leave their place behind, besides whatever else is done about them. Only a panic hook knows it.
+/// Installs a panic hook that records the position of each panic and then calls the previous hook. Only a hook gets the
+/// position.
 pub(crate) fn note_places() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -22,11 +23,11 @@ pub(crate) fn note_places() {
     });
 }
 
-/// What a panic said that was just caught on this thread, and where it was.
+/// The message and the position of a panic that was just caught on this thread.
 pub(crate) fn told(caught: &(dyn Any + Send)) -> String {
     let text = caught.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| caught.downcast_ref::<String>().cloned());
-    let text = text.unwrap_or_else(|| "a panic without words".to_owned());
+    let text = text.unwrap_or_else(|| "a panic without a message".to_owned());
     match PLACE.take() {
         Some(place) => format!("{text}, at {place}"),
         None => text,

@@ -1,4 +1,4 @@
-//! What can begin now, and what has to be stored before.
+//! Decides what can start now, and what has to be stored before that.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
@@ -12,11 +12,12 @@ use super::need::{Failed, Inline, Need, Stage};
 use super::state::State;
 use crate::ctx::elsewhere;
 
-/// What an inline step without a timeout should have before the invocation ends.
+/// The time that an inline step without a timeout should have before the invocation ends.
 const WORTH_STARTING: Millis = Millis::from_secs(1);
 
 impl Driver {
-    /// Begins what can begin. Whether the code has to look again at once.
+    /// Starts everything that can start. Returns whether a step has ended, so that its outcome can be delivered at
+    /// once.
     pub(super) fn plan(&mut self, now: Timestamp) -> bool {
         self.keep_values();
         self.shared.lock().note_instants(now);
@@ -28,7 +29,8 @@ impl Driver {
         let eager = !self.is_held() && self.has_beginnings();
         let has_losers = !self.shared.lock().losers.is_empty();
         let has_fresh = self.shared.lock().replay.has_fresh();
-        // The last results ride in the write that ends the turn, unless something goes on or is waited for meanwhile.
+        // The last results are part of the write that ends the turn, unless something else runs or is awaited
+        // meanwhile.
         if has_fresh && !self.is_idle() {
             self.store();
         }
@@ -43,12 +45,12 @@ impl Driver {
         false
     }
 
-    /// Whether nothing new may begin.
+    /// Whether nothing new may start.
     fn is_held(&self) -> bool {
         self.record.cancel_requested || self.record.paused || self.has_answer()
     }
 
-    /// Whether the turn has nothing to do and nothing to wait for.
+    /// Whether the turn has nothing to run and nothing to wait for.
     pub(super) fn is_idle(&self) -> bool {
         let held = self.is_held();
         let state = self.shared.lock();
@@ -56,7 +58,7 @@ impl Driver {
             Need::Inline(inline) => match &inline.stage {
                 Stage::Running(_) => true,
                 Stage::Due { .. } => !held,
-                // What no longer fits into this invocation isn't waited for here.
+                // A retry that doesn't fit into this invocation isn't awaited here.
                 Stage::Retry { in_place, .. } => *in_place && !held && !self.is_tight,
                 Stage::Unknown | Stage::Ended => false,
             },
@@ -78,7 +80,7 @@ impl Driver {
         self.shared.lock().needs.values().any(|waiting| waiting.need.inline().is_some_and(running))
     }
 
-    /// Keeps values that the code took.
+    /// Stores large values that the code captured.
     fn keep_values(&mut self) {
         let mut values = Vec::new();
         for (number, waiting) in &mut self.shared.lock().needs {
@@ -95,7 +97,8 @@ impl Driver {
         }
     }
 
-    /// Others' outcomes are looked at when somebody has told of one, and now and then where nobody would.
+    /// Reads others' outcomes when a notification has arrived. Executions that don't notify this one are probed
+    /// periodically.
     fn plan_looks(&mut self, now: Timestamp) {
         let mut state = self.shared.lock();
         let mut look = state.look;
@@ -122,7 +125,7 @@ impl Driver {
         }
     }
 
-    /// Finds out for each inline step what follows for it. Whether one of them has ended by that.
+    /// Decides for each inline step what follows. Returns whether one of them has ended by that.
     fn prepare_steps(&mut self, now: Timestamp) -> bool {
         let shared = std::sync::Arc::clone(&self.shared);
         let mut state = shared.lock();
@@ -158,7 +161,7 @@ impl Driver {
                 }
                 inline.stage = Stage::Due { attempt, first_at };
                 if inline.noted_first {
-                    // It counts the failures before it.
+                    // This entry has the number of the attempt, so the failures before it need no entry.
                     inline.unwritten = None;
                     let (name, progress) = (inline.name.clone(), inline.progress);
                     let (error, next_at) = (None, timeout_at);
@@ -186,7 +189,7 @@ impl Driver {
                 }
             }
             Next::Interrupted { attempt } => {
-                let text = "its worker was lost, and it is to run at most once";
+                let text = "its worker was lost, and the step is `at_most_once`";
                 let error = failure_payload(&task::Failure::new("interrupted", text));
                 (StepOutcome::Failed { error }, attempt)
             }
@@ -199,13 +202,13 @@ impl Driver {
         true
     }
 
-    /// Whether a step may begin in what is left of the invocation. A fresh one has to do in any case.
+    /// Whether the rest of the invocation is long enough for a step. In a new invocation, the first step always starts.
     fn fits(&self, inline: &Inline, now: Timestamp) -> bool {
         let Some(limit_at) = self.settings.limit_at.filter(|_| self.has_worked) else { return true };
         limit_at.since(now) >= inline.policy.longest_attempt().unwrap_or(WORTH_STARTING)
     }
 
-    /// Whether something is to begin that others can see.
+    /// Whether something has to start that others can see.
     fn has_beginnings(&self) -> bool {
         let state = self.shared.lock();
         state.open().any(|need| match need {

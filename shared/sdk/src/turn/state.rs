@@ -1,6 +1,6 @@
-//! What a turn's driver and the code it polls share: where names stand, and what the code waits for.
+//! What a turn's driver and the code that it polls share: the state of each name, and what the code waits for.
 //!
-//! The code's futures only look and say what they need; the driver alone makes anything happen.
+//! The code's futures only read this state and add what they need. Only the driver acts on it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -23,19 +23,19 @@ use crate::error::Error;
 use crate::registry::ErasedStep;
 use crate::step::States;
 
-/// What the names begin with of the code that deals with a failure.
+/// Prefix of the names that `on_failure` uses.
 const ON_FAILURE_PREFIX: &str = "on_failure";
 
-/// What is said of a future of a context that something else than the workflow's code polls.
+/// The error of a context's future that is polled outside of the workflow's code.
 const OUTSIDE: &str = "a future of the workflow's context was polled outside of the workflow's own code, as by \
      `tokio::spawn`: await it in the workflow, or many at once with `ctx.join_all`, `tokio::join!` or the like";
 
 thread_local! {
-    /// What the turn shares whose code is polled now on this thread.
+    /// The turn whose code this thread is polling now.
     static POLLED: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
 }
 
-/// Sets back whose code is polled, also where that panics.
+/// Restores the previous value of [`POLLED`], also after a panic.
 struct Restore(Option<Arc<Shared>>);
 
 impl Drop for Restore {
@@ -55,12 +55,12 @@ impl Shared {
         Arc::new(Self { state: Mutex::new(state), service })
     }
 
-    /// What the turn is run with.
+    /// The service.
     pub(crate) const fn service(&self) -> &Service {
         &self.service
     }
 
-    /// The state. No user's code runs under this lock.
+    /// The state. No code of the user runs under this lock.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,13 +76,13 @@ impl Shared {
         poll()
     }
 
-    /// What the turn shares whose code is polled now on this thread.
+    /// The turn whose code this thread is polling now.
     pub(crate) fn polled() -> Option<Arc<Self>> {
         POLLED.with_borrow(Clone::clone)
     }
 
-    /// Whether it is the code of this turn that uses the context now. A task of its own, or a thread, would be polled
-    /// at times that no replay knows.
+    /// Whether the code of this turn polls the context's future now. A spawned task or another thread would poll it at
+    /// times that differ in a replay.
     pub(crate) fn is_polled_here(self: &Arc<Self>) -> bool {
         let mut state = self.lock();
         if POLLED.with_borrow(|polled| polled.as_ref().is_some_and(|polled| Arc::ptr_eq(polled, self))) {
@@ -97,7 +97,7 @@ impl Shared {
         false
     }
 
-    /// Drops futures of the code; if wished, the remote steps that they waited for are ended.
+    /// Drops futures of the code. With `ends`, the remote steps that they waited for are ended.
     pub(crate) fn drop_ending<F>(&self, ends: bool, futures: F) {
         self.lock().dropping_ends = ends;
         drop(futures);
@@ -105,38 +105,39 @@ impl Shared {
     }
 }
 
-/// Where a turn stands.
+/// The state of a turn.
 pub(crate) struct State {
     pub(crate) replay: Replay,
     pub(crate) facts: Facts,
-    /// What the code waits for, by number: in the order in which it began to.
+    /// What the code waits for, by number, in the order of the first polls.
     pub(crate) needs: BTreeMap<u64, Waiting>,
-    /// The same by name.
+    /// The same numbers by name.
     pub(super) numbers: HashMap<StepName, u64>,
-    /// What has ended while the code looked elsewhere, and isn't taken yet, by rank.
+    /// The outcomes that the journal has passed and the code hasn't taken, by rank.
     pub(super) heard: BTreeMap<Rank, u64>,
-    /// How often something stood back that the code looked past.
+    /// How often an outcome was moved back.
     pub(super) stood_back: u64,
-    /// What the code asked for after it had come past its end, and is to be told of once it rests, in the same order.
+    /// The outcomes among them that the code has asked for, by their position in the journal. They are delivered when
+    /// the code is at rest.
     pub(super) asked: BTreeMap<u64, u64>,
-    /// What the code is told of until it rests.
+    /// The outcome that is being delivered, until the code is at rest.
     pub(super) told: Option<u64>,
-    /// What else it hears of until then.
+    /// The other outcome that is available until then.
     pub(super) due: Due,
     /// How often the body was polled.
     pub(super) polls: u64,
     pub(super) last_heard: Option<StepName>,
-    /// What ends the turn, said by the code or found out for it.
+    /// What ends the turn: requested by the code, or found by the driver.
     pub(crate) verdict: Option<Verdict>,
-    /// Steps that run if the code fails, the last first.
+    /// The undo steps, in order of registration. They run in reverse order.
     pub(crate) undoing: Vec<(String, Option<Undoing>)>,
-    /// Remote steps that nobody waits for any more and that are to be ended.
+    /// Remote steps that the code no longer waits for and that have to be ended.
     pub(crate) losers: Vec<StepName>,
-    /// Whether others' outcomes are to be looked at as soon as may be.
+    /// Whether others' outcomes have to be read as soon as possible.
     pub(crate) look: bool,
-    /// Whether remote steps whose futures are dropped now have lost a race or run out of time.
+    /// Whether the futures that are dropped now have lost a race or timed out, so that their remote steps are ended.
     pub(crate) dropping_ends: bool,
-    /// Whether the turn is over: nothing that is polled after that gets anywhere.
+    /// Whether the turn is over. Futures that are polled after that stay pending.
     pub(crate) is_over: bool,
     next: u64,
     own_waker: Waker,
@@ -144,48 +145,48 @@ pub(crate) struct State {
     counts: BTreeMap<String, u32>,
 }
 
-/// What ended before and isn't taken, of which the code hears if it looks at that now.
+/// The outcome, from before the current delivery, that the code may take now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Due {
     pub(super) number: Option<u64>,
-    /// Whether the code has looked at something else meanwhile that had ended before.
+    /// Whether the code has polled another outcome from before the delivery.
     pub(super) is_looked_past: bool,
 }
 
-/// What the code can ask about the run.
+/// What the code can read about the run.
 pub(crate) struct Facts {
     pub(crate) execution: ExecutionId,
     pub(crate) run: u32,
-    /// Tells this run's idempotency keys from all others.
+    /// The prefix of this run's idempotency keys. No other run has the same.
     pub(crate) key: String,
     pub(crate) seed: u64,
     pub(crate) incarnation: Incarnation,
-    /// Where remote steps go that name no queue.
+    /// The queue of remote steps that name none.
     pub(crate) queue: QueueName,
     pub(crate) trace: Option<TraceContext>,
-    /// When the run, the execution, or the code for a failure must be done.
+    /// The deadline of the run, the execution, or `on_failure`.
     pub(crate) deadline_at: Option<Timestamp>,
     /// When the invocation that the turn runs in ends.
     pub(crate) limit_at: Option<Timestamp>,
     pub(crate) cancelled: bool,
-    /// What names begin with: the code that deals with a failure has names of its own.
+    /// The prefix of all names: `on_failure` has names of its own.
     pub(crate) prefix: String,
     pub(crate) patches: &'static [&'static str],
-    /// Steps that are run instead of those of the same kind.
+    /// Mocks that run instead of the steps of the same kind.
     pub(crate) mocks: Arc<BTreeMap<String, ErasedStep>>,
-    /// What steps get beside their arguments.
+    /// The states of this worker.
     pub(crate) states: States,
 }
 
-/// What ends a turn besides the body's own answer.
+/// What ends a turn, except for the output of the body.
 pub(crate) enum Verdict {
-    /// The code goes on in a fresh run.
+    /// The code continues in a new run.
     ContinueAsNew(Json),
-    /// The code can't go on; the run fails with this.
+    /// The run fails with this error.
     Failed(Error),
-    /// A stored result doesn't fit; the execution waits for an operator.
+    /// A stored result doesn't fit its type. The execution waits for an operator.
     Unreadable(task::Failure),
-    /// The worker lacks something that the code needs; another worker, or the next deployment, may have it.
+    /// The worker lacks something that the code needs. Another worker, or the next deployment, may have it.
     Stuck(task::Failure),
 }
 
@@ -216,12 +217,12 @@ impl State {
         }
     }
 
-    /// The name of something in the run, as it stands in the journal.
+    /// A name as it is written in the journal, with its prefix.
     pub(crate) fn name(&self, text: &str) -> Result<StepName, NameError> {
         StepName::parse(format!("{}{text}", self.facts.prefix))
     }
 
-    /// Takes a name. A limit that is reached ends the run with an error of its own.
+    /// Claims a name. If a limit is exceeded, the run fails with its error.
     pub(crate) fn claim(&mut self, text: &str) -> Result<StepName, ClaimProblem> {
         let name =
             self.name(text).map_err(|error| ClaimProblem::Refused(format!("the name {text:?} {error}")))?;
@@ -235,19 +236,19 @@ impl State {
         }
     }
 
-    /// The number of this use of a text, from 0: what many of a kind are told apart by.
+    /// The number of earlier uses of this text. It makes names of several operations of one kind unique.
     pub(crate) fn count(&mut self, text: &str) -> u32 {
         let count = self.counts.entry(text.to_owned()).or_default();
         *count += 1;
         *count - 1
     }
 
-    /// Ends the run with an error that the code has no say in. The first one counts.
+    /// Fails the run with an error that the code can't handle. The first error counts.
     pub(crate) fn fail(&mut self, error: Error) {
         self.verdict.get_or_insert(Verdict::Failed(error));
     }
 
-    /// A payload's text, if it is at hand.
+    /// A payload's text, if it is in memory.
     pub(crate) fn text(&self, payload: &Payload) -> Option<Json> {
         match payload {
             Payload::Inline(json) => Some(json.clone()),
@@ -255,25 +256,25 @@ impl State {
         }
     }
 
-    /// What the code waits for that hasn't ended, as far as it has heard.
+    /// The needs that haven't ended, according to the entries that were delivered so far.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Need> {
         self.needs.values().filter(|waiting| waiting.ended.is_none()).map(|waiting| &waiting.need)
     }
 
-    /// Keeps the text of a payload at hand.
+    /// Keeps the text of a payload in memory.
     pub(crate) fn remember(&mut self, payload: &Payload, text: Json) {
         if let Payload::Blob(at) = payload {
             self.texts.insert(at.id, text);
         }
     }
 
-    /// Which waker belongs to the body itself from now on.
+    /// Sets the body's own waker for the next poll.
     pub(crate) fn poll_with(&mut self, waker: Waker) {
         self.own_waker = waker;
         self.polls += 1;
     }
 
-    /// Notes what a future of the code waits for; its number.
+    /// Records what a future of the code waits for. Returns its number.
     pub(crate) fn wait(&mut self, need: Need, waker: &Waker) -> u64 {
         self.next += 1;
         let number = self.next;
@@ -288,10 +289,10 @@ impl State {
         number
     }
 
-    /// Notes who is to be told when something has ended that is waited for already.
+    /// Records the waker of a future that is polled again.
     pub(crate) fn wait_on(&mut self, number: u64, waker: &Waker) {
-        // The driver polls the body itself whenever something has happened, so that its own waker is never kept:
-        // who keeps it waits for something else.
+        // The driver polls the body after each delivery, so the body's own waker isn't kept here. If another holder
+        // keeps it, the code waits for a future that isn't of the context.
         let waker = (!waker.will_wake(&self.own_waker)).then(|| waker.clone());
         if let Some(waiting) = self.needs.get_mut(&number) {
             waiting.waker = waker;
@@ -301,19 +302,20 @@ impl State {
         }
     }
 
-    /// Whether the code, which polls it now, hears that what it waits for has ended. What it may hear of until it
-    /// rests stands before it is polled, so that it doesn't depend on what it polls first.
+    /// Whether the outcome of this future, which is polled now, is available. Which outcomes are available is decided
+    /// before the poll, so that it doesn't depend on which future the code polls first.
     pub(crate) fn is_heard(&self, number: u64) -> bool {
         self.told == Some(number) || self.due.number == Some(number)
     }
 
-    /// Whether the code, which is at rest, waits for it: it was polled last, or an executor within the code has it.
+    /// Whether the code still waits for it: it was polled in the last poll of the body, or an executor within the code
+    /// has its waker.
     pub(super) fn is_watched(&self, number: u64) -> bool {
         let is_watched = |waiting: &Waiting| waiting.waker.is_some() || waiting.polled_in == self.polls;
         self.needs.get(&number).is_some_and(is_watched)
     }
 
-    /// Notes that what is waited for has ended, and where that stands in the journal's order.
+    /// Records the position of an outcome that the journal has passed.
     pub(super) fn has_ended(&mut self, number: u64, place: u64) {
         if let Some(waiting) = self.needs.get_mut(&number)
             && waiting.ended.is_none()
@@ -324,7 +326,7 @@ impl State {
         }
     }
 
-    /// Forgets what a future waited for.
+    /// Removes what a future waited for.
     pub(crate) fn forget(&mut self, number: u64) -> Option<Need> {
         let Waiting { need, ended, .. } = self.needs.remove(&number)?;
         self.numbers.remove(need.name());
@@ -335,12 +337,12 @@ impl State {
         Some(need)
     }
 
-    /// How many futures of the code are polled by an executor within it.
+    /// How many futures of the context are polled by an executor within the code.
     pub(crate) fn inner_count(&self) -> usize {
         self.needs.values().filter(|waiting| waiting.waker.is_some()).count()
     }
 
-    /// Whether a name is of the code that runs now: there is some for the workflow, and some for its failure.
+    /// Whether a name belongs to the code that runs now: the workflow's, or `on_failure`.
     pub(crate) fn is_of_this_code(&self, name: &StepName) -> bool {
         match self.facts.prefix.as_str() {
             "" => !name.as_str().starts_with(ON_FAILURE_PREFIX) && !is_undoing(name),
@@ -348,12 +350,12 @@ impl State {
         }
     }
 
-    /// What the code has last heard of.
+    /// The name of the last delivered outcome.
     pub(crate) const fn last_heard(&self) -> Option<&StepName> {
         self.last_heard.as_ref()
     }
 
-    /// The attempts that run, or are about to, and whose time counts also if this worker is lost.
+    /// The attempts that run or are about to, and whose timeouts also count if this worker is lost.
     pub(crate) fn under_way(&self) -> Vec<UnderWay> {
         let inline = self.needs.values().filter_map(|waiting| waiting.need.inline());
         let runs = inline.filter(|inline| match inline.stage {
@@ -364,23 +366,23 @@ impl State {
         runs.filter_map(|inline| Some(UnderWay::of(&inline.name, over_at(&inline.name)?))).collect()
     }
 
-    /// The inline step that is waited for under this number.
+    /// The inline step with this number.
     pub(super) fn inline(&self, number: u64) -> Option<&Inline> {
         self.needs.get(&number)?.need.inline()
     }
 
-    /// What spreads the retries of different steps of one execution.
+    /// The random seed for a step's retries, so that the steps of one execution have different delays.
     pub(super) fn seed_of(&self, name: &StepName) -> u64 {
         let digest = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
         self.facts.seed ^ name.as_str().bytes().fold(0xCBF2_9CE4_8422_2325, digest)
     }
 
-    /// When retries and timeouts have to stop.
+    /// The limit for retries and timeouts.
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds { deadline_at: self.facts.deadline_at }
     }
 
-    /// How long the code has, by whatever ends first.
+    /// The time left until the first of the deadline and the end of the invocation.
     pub(crate) fn remaining(&self, now: Timestamp) -> Option<Millis> {
         earliest([self.facts.deadline_at, self.facts.limit_at]).map(|end| end.since(now))
     }
@@ -396,7 +398,7 @@ impl Facts {
         let prefix = match (&record.failing, reopened) {
             (None, _) => String::new(),
             (Some(_), 0) => format!("{ON_FAILURE_PREFIX}:"),
-            // What was done about an earlier failure is done again for this one.
+            // The steps of `on_failure` for an earlier failure run again for this one.
             (Some(_), times) => format!("{ON_FAILURE_PREFIX}.{times}:"),
         };
         let seed = u64::from_be_bytes(*record.incarnation.as_bytes());
@@ -420,14 +422,14 @@ impl Facts {
         facts
     }
 
-    /// Takes over what others may have changed.
+    /// Updates the fields that other writers may have changed.
     pub(crate) fn update(&mut self, record: &Execution) {
         self.deadline_at = deadline_of(record);
         self.cancelled = record.cancel_requested;
     }
 }
 
-/// When the code that runs now must be done.
+/// The deadline of the code that runs now.
 pub(crate) fn deadline_of(record: &Execution) -> Option<Timestamp> {
     match &record.failing {
         Some(failing) => Some(failing.deadline_at),
@@ -435,13 +437,13 @@ pub(crate) fn deadline_of(record: &Execution) -> Option<Timestamp> {
     }
 }
 
-/// Why a name was not taken.
+/// Why a name couldn't be claimed.
 pub(crate) enum ClaimProblem {
-    /// It isn't one, or is in use.
+    /// The name isn't valid, or is in use.
     Refused(String),
-    /// The run ends for it.
+    /// The run ends because of it.
     Over,
 }
 
-/// The place of a remote step among those it is waited for together with.
+/// The slot of a remote step in a join.
 pub(crate) type Place = Option<Slot>;

@@ -1,4 +1,4 @@
-//! The turn's writes: what has happened, and that its worker is alive. One at a time, each under the lease.
+//! The turn's writes: new journal entries and heartbeats. One write at a time, each fenced by the lease.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::Record;
@@ -11,12 +11,12 @@ use tickover_service::telemetry::field;
 use super::drive::{Done, Driver, Halt};
 
 impl Driver {
-    /// How long the code that runs after a failure has, if the workflow has some.
+    /// The timeout of `on_failure`, if the workflow has one.
     pub(super) fn on_failure(&self) -> Option<Millis> {
         self.workflow.terms().on_failure
     }
 
-    /// Begins to write what has happened, unless a write is under way: then the next one takes it along.
+    /// Starts to write the new entries. If a write is in progress, the next one takes them.
     pub(super) fn store(&mut self) {
         if self.busy.writing {
             return;
@@ -34,7 +34,7 @@ impl Driver {
         }));
     }
 
-    /// Takes note of a record that a write gave back.
+    /// Applies a record that a write returned.
     pub(super) fn stored(&mut self, record: Execution) {
         let merged = {
             let mut state = self.shared.lock();
@@ -43,17 +43,17 @@ impl Driver {
         };
         self.record = record;
         if merged == Merged::Incomplete {
-            // Nothing is written until it is known what others wrote.
+            // Nothing is written until the entries of other writers are known.
             self.busy.writing = true;
             let (service, record) = (self.service.clone(), self.record.clone());
             self.jobs.push(Box::pin(async move { Done::Reread(service.journal_of(&record).await) }));
         }
     }
 
-    /// When the lease should be renewed.
+    /// When the next heartbeat is due.
     pub(super) fn renewal_at(&self) -> Option<Timestamp> {
         let turn = self.record.turn().filter(|_| self.settings.heartbeats)?;
-        // A lease that reaches up to the deadline can't be made any longer.
+        // A lease that ends at the deadline or later can't be extended.
         if super::state::deadline_of(&self.record).is_some_and(|at| at <= turn.lease_expires_at) {
             return None;
         }
@@ -62,12 +62,12 @@ impl Driver {
         Some(self.busy.renew_after.map_or(at, |after| after.max(at)))
     }
 
-    /// When this worker counts as gone.
+    /// When the lease ends.
     pub(super) fn lease_ends_at(&self) -> Option<Timestamp> {
         self.record.turn().map(|turn| turn.lease_expires_at)
     }
 
-    /// Whether another worker may have the execution by now.
+    /// Whether the lease has ended, so that another worker may have taken the execution.
     pub(super) fn is_lease_over(&self, now: Timestamp) -> bool {
         self.lease_ends_at().is_some_and(|at| at <= now)
     }
@@ -85,7 +85,7 @@ impl Driver {
         }));
     }
 
-    /// A renewal that failed for now is tried again before the lease is over.
+    /// Applies the result of a heartbeat. One that failed temporarily is retried before the lease ends.
     pub(super) fn renewed(&mut self, renewed: Result<Box<Execution>, ServiceError>) -> Result<(), Halt> {
         match renewed {
             Ok(record) => {
@@ -96,7 +96,7 @@ impl Driver {
             }
             Err(error @ ServiceError::Rejected(_)) => Err(error.into()),
             Err(error) => {
-                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "lease not renewed");
+                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "heartbeat failed");
                 let length = self.record.turn().map_or(Millis::ZERO, |turn| turn.lease_length);
                 let pause = Millis::new((length.as_u64() / 10).max(1));
                 self.busy.renew_after = Some(self.service.now().plus(pause));

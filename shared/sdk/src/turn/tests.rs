@@ -47,7 +47,7 @@ impl Scene {
         self.service.start(request).await.unwrap();
     }
 
-    /// One turn in an invocation of this length, and how it ended.
+    /// Runs one turn in an invocation of this length. Returns how it ended.
     async fn invoke(&self, registry: &Registry, length: Millis) -> TurnEnd {
         let limit_at = self.clock.now().plus(length);
         let request = ClaimRequest { worker: None, max: 1, lease: length, wait: Millis::ZERO };
@@ -67,7 +67,7 @@ impl Scene {
         described.output.map(|json| json.as_str().to_owned())
     }
 
-    /// A workflow of three steps, each with this timeout, that take 10 s each.
+    /// A workflow of three steps with this timeout, each of which takes 10 s.
     fn three_steps(&self, timeout: &'static str) -> Registry {
         thread_local! {
             static CLOCK: std::cell::RefCell<Option<Arc<ManualClock>>> = const { std::cell::RefCell::new(None) };
@@ -102,7 +102,7 @@ async fn three(ctx: Ctx, clock: Option<Arc<ManualClock>>, timeout: &str) -> crat
 async fn a_step_that_cannot_end_in_what_is_left_of_an_invocation_is_left_to_the_next() {
     let scene = Scene::new();
     scene.start("three").await;
-    // The second step would have 14 s left of the 20 s that it may take.
+    // The second step would have 14 s left and may take 20 s.
     for _ in 0..2 {
         let registry = scene.three_steps("20s");
         assert_eq!(scene.invoke(&registry, Millis::from_secs(25)).await, TurnEnd::Suspended);
@@ -123,7 +123,7 @@ async fn a_step_that_is_longer_than_any_invocation_begins_in_a_fresh_one_and_is_
     assert_eq!(scene.clock.now(), START.plus(Millis::from_secs(4)));
     let registry = scene.three_steps("1h");
     assert_eq!(scene.invoke(&registry, Millis::from_secs(15)).await, TurnEnd::Suspended);
-    // The one result there is was kept.
+    // The first step's result was kept.
     let registry = scene.three_steps("1h");
     assert_eq!(scene.invoke(&registry, Millis::from_secs(60)).await, TurnEnd::Suspended);
     let registry = scene.three_steps("1h");

@@ -1,5 +1,5 @@
-//! The wakers that a workflow's body is polled with, one for each poll: they tell whether somebody keeps the latest one,
-//! and wake the driver.
+//! The wakers that a workflow's body is polled with, one for each poll. They wake the driver, and show whether any
+//! future keeps the waker of the last poll.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,10 +7,10 @@ use std::task::{Context, Wake, Waker};
 
 use futures::task::AtomicWaker;
 
-/// The other side of a body's wakers.
+/// The driver's view of the wakers.
 pub(super) struct Bell {
     inner: Arc<Inner>,
-    /// That of the last poll.
+    /// The waker of the last poll.
     last: Arc<Pull>,
 }
 
@@ -20,7 +20,7 @@ struct Inner {
     driver: AtomicWaker,
 }
 
-/// What wakes the body: of one poll.
+/// The waker of one poll.
 struct Pull(Arc<Inner>);
 
 impl Wake for Pull {
@@ -41,7 +41,7 @@ impl Bell {
         Self { inner, last }
     }
 
-    /// A waker for the next poll. Wakes from before it are forgotten: the poll sees what they told of.
+    /// Creates the waker for the next poll. Earlier wakes are cleared: this poll handles them.
     pub(super) fn next(&mut self) -> Waker {
         self.last = Arc::new(Pull(Arc::clone(&self.inner)));
         self.inner.rung.store(false, Ordering::Release);
@@ -53,18 +53,18 @@ impl Bell {
         Waker::from(Arc::clone(&self.last))
     }
 
-    /// How many keep the waker of the last poll, besides the turn's state.
+    /// How many holders keep the waker of the last poll, in addition to the turn's state.
     pub(super) fn kept(&self) -> usize {
         Arc::strong_count(&self.last).saturating_sub(2)
     }
 
-    /// Has the driver's task woken when the body is, and says whether it has been since it was last polled.
+    /// Registers the driver's task to be woken with the body. Returns whether the body was woken since its last poll.
     pub(super) fn listen(&self, context: &Context<'_>) -> bool {
         self.inner.driver.register(context.waker());
         self.has_rung()
     }
 
-    /// Whether the body has been woken since it was last polled.
+    /// Whether the body was woken since its last poll.
     pub(super) fn has_rung(&self) -> bool {
         self.inner.rung.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! What a worker has in flight: enough to give it back when there is no time left to finish it.
+//! What a worker has in flight: enough to release it if there is no time left to finish it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use tickover_service::Service;
 use tickover_service::executions::Work;
 use tickover_service::telemetry::field;
 
-/// All pieces of work that a worker has in flight. Cheap to clone.
+/// All turns and tasks that a worker has in flight. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct InFlight(Arc<Mutex<All>>);
 
@@ -21,13 +21,13 @@ struct All {
     next: u64,
 }
 
-/// A piece of work as it was taken.
+/// A claimed turn or task.
 pub(super) enum Held {
     Turn { record: Box<Execution>, lease: LeaseId, receipt: Option<String> },
     Task { id: TaskId, token: String },
 }
 
-/// A piece of work is in hand for as long as this lives.
+/// Marks a turn or task as in flight. Dropping this doesn't end that: see [`InFlight::empty`].
 pub(super) struct Holding {
     in_flight: InFlight,
     number: u64,
@@ -46,14 +46,14 @@ impl InFlight {
         Holding { in_flight: self.clone(), number }
     }
 
-    /// All that is in hand, and was when what held it was dropped just now.
+    /// Removes and returns everything in flight, including the work whose guard was just dropped.
     pub(super) fn empty(&self) -> Vec<Held> {
         std::mem::take(&mut self.lock().held).into_values().collect()
     }
 }
 
 impl Holding {
-    /// It is done with.
+    /// Marks the work as done.
     pub(super) fn let_go(self) {
         self.in_flight.lock().held.remove(&self.number);
     }
@@ -70,7 +70,7 @@ impl Held {
         }
     }
 
-    /// Gives it back undone. What can't be given back comes back when its lease is over.
+    /// Releases it. If that fails, it becomes available again when its lease expires.
     pub(super) async fn give_back(self, service: &Service) {
         match self {
             Self::Turn { record, lease, receipt } => {
@@ -81,13 +81,13 @@ impl Held {
                         }
                     }
                     Err(error) => {
-                        tracing::warn!({ field::EXECUTION_ID } = %record.id, %error, "turn not given back");
+                        tracing::warn!({ field::EXECUTION_ID } = %record.id, %error, "can't release the turn");
                     }
                 }
             }
             Self::Task { id, token } => {
                 if let Err(error) = service.release(&id, &token).await {
-                    tracing::warn!({ field::TASK_ID } = %id, %error, "task not given back");
+                    tracing::warn!({ field::TASK_ID } = %id, %error, "can't release the task");
                 }
             }
         }

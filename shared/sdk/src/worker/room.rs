@@ -1,24 +1,25 @@
-//! Who may work beside whom in this process: most work side by side, what may have killed another worker alone.
+//! Permits to run work in this process: most work runs in parallel; work that may have killed another worker runs
+//! alone.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use tokio::sync::RwLock;
 
-/// The process's room, shared by all its queues. Who asked first is let in first.
+/// The lock of the process, shared by all its queues. Permits are granted in the order of the requests.
 #[derive(Clone, Default)]
 pub(super) struct Rooms(Arc<RwLock<()>>);
 
-/// The permission to take work and to do it, for as long as this lives.
+/// A permit to claim and run work. It ends when it is dropped.
 pub(super) type Room = Arc<dyn Any + Send + Sync>;
 
 impl Rooms {
-    /// Beside others.
+    /// Waits for a permit to run in parallel with others.
     pub(super) async fn shared(&self) -> Room {
         Arc::new(Arc::clone(&self.0).read_owned().await)
     }
 
-    /// Waits until all others have ended, and keeps new ones out.
+    /// Waits for a permit to run alone: all others have ended, and new ones wait.
     pub(super) async fn alone(&self) -> Room {
         Arc::new(Arc::clone(&self.0).write_owned().await)
     }

@@ -1,4 +1,4 @@
-//! How a worker works.
+//! The settings of a worker.
 
 use std::collections::BTreeSet;
 
@@ -10,31 +10,31 @@ use crate::options::Place;
 use crate::registry::Registry;
 use crate::turn::TurnSettings;
 
-/// How a worker works. The default is what suits a process that runs all the time.
+/// The settings of a worker. The defaults suit a process that runs permanently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerSettings {
-    /// Whose name stands in lists; nobody's by default.
+    /// The worker's name in lists; none by default.
     pub name: Option<WorkerName>,
-    /// The queues it takes work from; by default those that its workflows and steps name.
+    /// The queues that it takes work from; by default, those that its workflows and steps name.
     pub queues: Vec<QueueName>,
-    /// Pieces of work at once from each queue.
+    /// How many turns and tasks of each queue run at once.
     pub concurrency: usize,
-    /// Most pieces of work taken with one call, 1 to 10.
+    /// How many turns and tasks one claim may return, 1 to 10.
     pub batch: usize,
-    /// How long a call waits for work, at most 20 s.
+    /// How long a claim waits for work, at most 20 s.
     pub wait: Millis,
-    /// The pause after a call that brought nothing.
+    /// The pause after a claim that returned nothing.
     pub interval: Millis,
-    /// How long it counts as alive without a word.
+    /// The length of its leases: how long it counts as alive without a heartbeat.
     pub lease: Millis,
-    /// Whether it renews its leases, each after a third of its length. Without it, nothing may take longer than a
-    /// lease. The heartbeats that a remote step asks for are sent in any case.
+    /// Whether it extends its leases by heartbeats, each after a third of its length. Without them, nothing may run
+    /// longer than a lease. The heartbeats for the heartbeat timeout of a remote step are sent in any case.
     pub heartbeat: bool,
-    /// How long it goes on when told to stop.
+    /// How long it continues after it was stopped.
     pub grace: Millis,
-    /// Waits before an inline step's next attempt up to this long are spent by the worker.
+    /// Waits before an inline step's next attempt of up to this length are spent in the worker.
     pub in_place: Millis,
-    /// How long a workflow's code may await what isn't its context's.
+    /// How long a workflow's code may await a future that isn't of its context.
     pub foreign_wait_max: Millis,
 }
 
@@ -58,7 +58,7 @@ impl Default for WorkerSettings {
 }
 
 impl WorkerSettings {
-    /// The same with the queues that the registry's workflows and steps name, if none are set.
+    /// Adds the queues that the registry's workflows and steps name, if none are set.
     pub(super) fn with_queues_of(mut self, registry: &Registry) -> Self {
         if self.queues.is_empty() {
             let mut queues = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Remote steps that this worker runs: an attempt of a task, kept alive and reported.
+//! Remote steps that this worker runs: runs an attempt, sends heartbeats, and reports the outcome.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -24,35 +24,35 @@ use crate::registry::StepFailed;
 use crate::step::{Pulse, StepInfo};
 use crate::turn::panics;
 
-/// The least time between two signs of life that only tell how far an attempt has come: each is a write.
+/// The shortest time between two heartbeats that only report progress. Each is a write.
 const TELLING: Millis = Millis::from_secs(10);
 
-/// What an attempt tells of how far it has come.
+/// Receives the progress that an attempt reports.
 type Told = watch::Receiver<Option<f64>>;
 
 /// How an attempt ended for this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskEnd {
-    /// Its outcome was told.
+    /// Its outcome was reported.
     Reported,
-    /// It belongs to somebody else by now, or couldn't be told.
+    /// Its lease was lost, or the report failed.
     Lost,
-    /// It is of a kind that isn't known here.
+    /// This worker doesn't know the kind.
     Unknown,
 }
 
-/// What became of the body.
+/// How the body ended.
 enum Ran {
     Done(Result<Json, StepFailed>),
     Panicked(String),
-    /// Somebody wants it to stop.
+    /// A cancellation was requested.
     Cancelled,
-    /// The lease is gone.
+    /// The lease was lost.
     Lost,
 }
 
 impl Worker {
-    /// Runs an attempt and reports how it went.
+    /// Runs an attempt and reports its outcome.
     pub(crate) async fn attempt(&self, claimed: ClaimedTask) -> TaskEnd {
         let id = claimed.task.id.clone();
         let Some(step) = self.registry.step(claimed.task.kind.as_str()) else {
@@ -61,16 +61,17 @@ impl Worker {
             return if released.is_ok() { TaskEnd::Unknown } else { TaskEnd::Lost };
         };
         if claimed.lease_expires_at <= self.service.now() {
-            // This process stood still since it claimed it: others may be at work on it, and if not, they can be.
-            tracing::info!({ field::TASK_ID } = %id, "the lease was over before the attempt began");
-            // What can't be given back belongs to others already, or its message brings it back.
+            // This process was frozen after the claim. Another worker may have started the task. If none has, the
+            // release lets one start it.
+            tracing::info!({ field::TASK_ID } = %id, "the lease had expired before the attempt started");
+            // If the release fails, another worker has the task, or its message is delivered again.
             drop(self.service.release(&id, &claimed.token).await);
             return TaskEnd::Lost;
         }
         let input = claimed.input.clone().or_else(|| Json::parse("null"));
         let Some(input) = input else { return TaskEnd::Lost };
         let info = StepInfo {
-            // The task's id is the same for all attempts and in no other run.
+            // The task's id is the same for all attempts, and different in each run.
             idempotency_key: id.to_string(),
             attempt: claimed.task.attempt,
             name: step.kind.to_owned(),
@@ -98,14 +99,14 @@ impl Worker {
         match self.report(&claimed, ran, untold).await {
             Ok(end) => end,
             Err(error) => {
-                tracing::warn!({ field::TASK_ID } = %id, %error, "outcome not told");
+                tracing::warn!({ field::TASK_ID } = %id, %error, "can't report the outcome");
                 TaskEnd::Lost
             }
         }
     }
 
-    /// How long the attempt goes without a heartbeat: a third of its lease, or of the time that the step itself gives
-    /// between two. `None` if its lease is long enough without.
+    /// The interval of heartbeats: a third of the lease or of the step's own heartbeat timeout, whichever is shorter.
+    /// `None` if the lease is long enough without heartbeats.
     fn pace(&self, claimed: &ClaimedTask) -> Option<Millis> {
         let left = claimed.lease_expires_at.since(self.service.now());
         let own = claimed.task.timeouts.heartbeat.map(|timeout| timeout.after);
@@ -117,8 +118,8 @@ impl Worker {
         longest.map(|longest| Millis::new((longest.as_u64() / 3).max(1)))
     }
 
-    /// Renews the lease for as long as it is polled, and passes on what the attempt tells; it ends with the attempt's
-    /// time.
+    /// Sends heartbeats and progress for as long as it is polled. It returns when the lease has ended, or a
+    /// cancellation was requested.
     async fn keep_alive(&self, claimed: &ClaimedTask, told: &mut Told) -> Ran {
         let id: &TaskId = &claimed.task.id;
         let (clock, pace) = (self.service.clock(), self.pace(claimed));
@@ -130,7 +131,7 @@ impl Worker {
             let wakes_at = earliest([Some(ends_at), next, tells]).unwrap_or(ends_at);
             let mut news = told.clone();
             let news = async {
-                // What has been told already waits for its time.
+                // The progress that waits to be sent needs no wake-up.
                 if tells.is_some() || news.changed().await.is_err() {
                     std::future::pending::<()>().await;
                 }
@@ -144,7 +145,7 @@ impl Worker {
             }
             let progress = *told.borrow();
             let renewed = match (pace, progress) {
-                // The lease is long enough, and ends with whoever gave it.
+                // The lease is long enough: only the progress is reported, and the lease isn't extended.
                 (None, Some(progress)) => self.service.report_progress(id, &claimed.token, progress).await,
                 (_, progress) => self.service.heartbeat(id, &claimed.token, progress).await,
             };
@@ -163,7 +164,7 @@ impl Worker {
                     return Ran::Lost;
                 }
                 Err(error) => {
-                    tracing::warn!({ field::TASK_ID } = %id, %error, "lease not renewed");
+                    tracing::warn!({ field::TASK_ID } = %id, %error, "heartbeat failed");
                     let again = pace.unwrap_or(TELLING).min(TELLING);
                     let soon = self.service.now().plus(Millis::new((again.as_u64() / 4).max(1)));
                     (next, tells_at) = (pace.map(|_| soon), soon);
@@ -186,7 +187,7 @@ impl Worker {
                 return Ok(TaskEnd::Reported);
             }
             Ran::Done(Err(failed)) => {
-                // The code that is sent may say no more than that the message is the step's own error.
+                // The code that is sent may be `TYPED_ERROR`, so the policy is applied to the step's own code here.
                 let retryable = failed.retryable && claimed.task.retry.is_retryable(&failed.failure.code);
                 (sent(failed, claimed.task.parent.is_some()), retryable)
             }
@@ -195,18 +196,18 @@ impl Worker {
             }
             Ran::Cancelled => (task::Failure::new("cancelled", "stopped on request"), false),
         };
-        // What the next attempt goes on from.
+        // The next attempt continues from this progress.
         if let Some(progress) = untold.filter(|_| retryable)
             && let Err(error) = self.service.report_progress(id, token, progress).await
         {
-            tracing::debug!({ field::TASK_ID } = %id, %error, "progress not told");
+            tracing::debug!({ field::TASK_ID } = %id, %error, "can't report the progress");
         }
         self.service.fail(id, token, failure, retryable).await?;
         Ok(TaskEnd::Reported)
     }
 }
 
-/// A failure as it is sent: for a workflow, a typed error travels whole.
+/// A failure as it is sent: for a workflow, a typed error is sent in full.
 fn sent(failed: StepFailed, is_step: bool) -> task::Failure {
     let StepFailed { failure, error, .. } = failed;
     let plain = |error: &Json| codec::decode::<Failure>(error).is_ok_and(|same| same == failure);

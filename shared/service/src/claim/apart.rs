@@ -1,5 +1,5 @@
-//! Work for a process that does several things at once: what may have killed another worker is handed out apart from
-//! the rest, so that it is run with nothing beside it.
+//! Claims for a process that does several pieces of work at once: work that may have killed another worker is returned
+//! apart from the rest, so that the process runs it alone.
 
 use tickover_core::id::QueueName;
 use tickover_core::time::Timestamp;
@@ -10,24 +10,24 @@ use crate::executions::Work;
 use crate::ports::Received;
 use crate::service::Service;
 
-/// Work whose last worker was lost, perhaps because of it. Nobody has taken it yet.
+/// Work whose last worker was lost, perhaps because of this work. It isn't leased yet.
 #[derive(Clone, Debug)]
 pub struct Suspect(Received);
 
-/// What a queue has for a process that does several things at once.
+/// A queue's work for a process that does several pieces at once.
 #[derive(Clone, Debug, Default)]
 pub struct FoundWork {
-    /// To be done side by side.
+    /// To be done at the same time.
     pub work: Vec<Work>,
-    /// To be taken one after another, while nothing else is done.
+    /// To be claimed one after another, while no other work is in progress.
     pub suspects: Vec<Suspect>,
 }
 
-/// Messages that have come, and that nobody has looked at yet.
+/// Messages that were received and not yet processed.
 #[derive(Debug)]
 pub struct Arrived {
     messages: Vec<Received>,
-    /// Until when others don't see them.
+    /// Until when they are hidden from others.
     hidden_until: Timestamp,
 }
 
@@ -38,14 +38,14 @@ impl Arrived {
 }
 
 impl Service {
-    /// Waits for the first messages of a queue, and takes nothing yet.
+    /// Waits for the first messages of a queue, without claiming anything yet.
     pub async fn arrivals(&self, queue: &QueueName, request: &ClaimRequest) -> Result<Arrived, ServiceError> {
         let until = self.now().plus(request.wait);
         let messages = self.first_messages(queue, request, until).await?;
         Ok(Arrived { messages, hidden_until: self.now().plus(request.lease) })
     }
 
-    /// Takes work among messages that have come, as [`Self::work_apart`] does, without waiting for more.
+    /// Claims work among messages that were received, as [`Self::work_apart`] does, without waiting for more.
     pub async fn work_among(
         &self,
         queue: &QueueName,
@@ -55,14 +55,14 @@ impl Service {
     ) -> Result<FoundWork, ServiceError> {
         let now = self.now();
         if arrived.is_empty() || arrived.hidden_until <= now {
-            // Whatever had come can be seen by others again.
+            // The messages may be visible to others again.
             return Ok(FoundWork::default());
         }
         self.look_among(queue, arrived.messages, Wanted::apart(request, knows), now).await
     }
 
-    /// Takes work from a queue that can be done side by side, and names what has to be done alone. Tasks of a kind
-    /// that the caller doesn't know are left to others.
+    /// Claims work from a queue that can be done at the same time, and reports work that must run alone. Tasks of kinds
+    /// that the caller doesn't know are left to other workers.
     pub async fn work_apart(
         &self,
         queue: &QueueName,
@@ -72,7 +72,7 @@ impl Service {
         self.look_for_work(queue, Wanted::apart(request, knows)).await
     }
 
-    /// What messages come to for a caller who takes what has to be done alone by itself.
+    /// Processes messages for a caller who claims separately what must run alone.
     pub(super) async fn offer_apart(
         &self,
         queue: &QueueName,
@@ -88,8 +88,8 @@ impl Service {
         found.trouble.map_or(Ok(Looked::Nothing { all_spent: true }), Err)
     }
 
-    /// Takes work that was named as suspect, by a process that has nothing else under way. Nothing if others were
-    /// faster, or it has ended.
+    /// Claims work that was reported as suspect, for a process that has no other work in progress. Returns `None` if
+    /// another worker was faster, or the work has ended.
     pub async fn take_suspect(
         &self,
         queue: &QueueName,

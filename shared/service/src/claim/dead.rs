@@ -1,4 +1,5 @@
-//! Messages whose tasks have ended: skipped in large batches, so that however many there are, work is found behind them.
+//! Messages whose tasks have ended: skipped in large batches, so that work behind them is found, however many there
+//! are.
 
 use std::collections::HashMap;
 
@@ -16,12 +17,12 @@ use crate::ports::{Received, StoreError};
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// Batches of messages received at once. All their records are read with one call.
+/// How many batches of messages are received at once. One call reads all their records.
 const BATCHES: usize = 8;
 
 impl Service {
-    /// Receives a great many messages, deletes those that lead to nothing, and returns as many of the others as are
-    /// wanted. The rest is shown to others at once.
+    /// Receives a great many messages, deletes those that lead to nothing, and returns as many of the others as the
+    /// caller asked for. The rest is made visible to others at once.
     pub(super) async fn skim(
         &self,
         queue: &QueueName,
@@ -55,11 +56,11 @@ impl Service {
                     arrived = arrived.max(Some(arrives_at(&hint.task)));
                     dead.push(message.receipt);
                 }
-                // What isn't a task's hint is for the usual way.
+                // Messages that aren't a task's hint are processed as usual.
                 Some(_) | None => live.push((hint.map(|hint| available_at(&hint.task)), message)),
             }
         }
-        // The queue flows, whatever its messages lead to.
+        // The queue flows, even if its messages lead to nothing.
         if let Some(arrived) = arrived {
             self.note_received(queue, arrived).await;
         }
@@ -67,7 +68,7 @@ impl Service {
         let surplus = live.split_off(live.len().min(request.max));
         let live = live.into_iter().map(|(_, message)| message).collect();
         if let Err(error) = self.ports.queue.delete_all(queue, &dead).await {
-            // They come back, and lead to nothing then.
+            // They are received again, and lead to nothing then.
             tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "messages not deleted");
         }
         let surplus: Vec<&Received> = surplus.iter().map(|(_, message)| message).collect();
@@ -75,7 +76,7 @@ impl Service {
         Ok(live)
     }
 
-    /// The records that hints are of, as they stand now.
+    /// The current records of the tasks that hints are of.
     async fn records_of(&self, hints: &[Option<Hint>]) -> Result<HashMap<TaskId, Task>, ServiceError> {
         let mut ids: Vec<TaskId> = hints.iter().flatten().map(|hint| hint.task.id.clone()).collect();
         ids.sort_unstable();
@@ -85,7 +86,7 @@ impl Service {
         }
         match self.with_retries(|| self.ports.store.tasks(&ids)).await {
             Ok(tasks) => Ok(tasks.into_iter().map(|task| (task.id.clone(), task)).collect()),
-            // One that can't be read must not keep the others from being seen: each is tried by itself.
+            // A record that can't be read must not hide the others: each is then tried on its own.
             Err(StoreError::Corrupt { .. }) => {
                 let copies = hints.iter().flatten().map(|hint| (hint.task.id.clone(), hint.task.clone()));
                 Ok(copies.collect())
@@ -94,25 +95,25 @@ impl Service {
         }
     }
 
-    /// Changes how long messages stay hidden that nobody of ours holds. What fails shows again later.
+    /// Changes how long messages without a lease stay hidden. Where that fails, they are visible again later.
     pub(super) async fn show_all_again(&self, queue: &QueueName, messages: &[&Received], after: Millis) {
         let receipts: Vec<String> = messages.iter().map(|message| message.receipt.clone()).collect();
         if receipts.is_empty() {
             return;
         }
         if let Err(error) = self.ports.queue.hide_all(queue, &receipts, after).await {
-            tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "messages not shown again");
+            tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "visibility of the messages not changed");
         }
     }
 }
 
-/// Whether nothing will ever come of a hint, by the record as it stands now.
+/// Whether a hint can't lead to anything any more, by the current record.
 fn is_dead(hint: &Hint, record: Option<&Task>) -> bool {
     let Some(task) = record.filter(|task| task.incarnation == hint.task.incarnation) else { return true };
     match &task.state {
         State::Pending(pending) => hint.task.version < pending.since_version,
         State::Running(_) => false,
-        // Its message may be what tells the execution that it is a step of.
+        // Its message may be the one that notifies the execution of which it is a step.
         State::Ended(_) => task.parent.is_none(),
     }
 }

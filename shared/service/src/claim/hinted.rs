@@ -1,4 +1,4 @@
-//! Claiming by a message that somebody else received and will delete: what Lambda does for a function.
+//! Claiming by a message that another party received and will delete: Lambda does this for a function.
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -16,30 +16,30 @@ use crate::ports::Outgoing;
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// A message that somebody else received.
+/// A message that another party received.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered<'a> {
     pub body: &'a str,
-    /// What its visibility is changed with, where that is known.
+    /// The receipt with which its visibility is changed, where it is known.
     pub receipt: Option<&'a str>,
     /// How often it has been received.
     pub receives: u32,
 }
 
-/// What became of a message that somebody else received.
+/// The result of a message that another party received.
 #[derive(Clone, Debug)]
 pub enum Hinted<T> {
-    /// The caller has its work.
+    /// The caller has leased the work.
     Taken(Box<T>),
-    /// It isn't needed any more: its work is gone or done, or a fresh message stands for it, now or once its queue is
-    /// resumed.
+    /// The message isn't needed any more: its work is done or doesn't exist, or a fresh message replaces it, now or
+    /// once its queue is resumed.
     Spent,
-    /// The last worker was lost, perhaps because of this: it is to be taken with nothing else under way.
+    /// The last worker was lost, perhaps because of this work: it must be claimed with no other work in progress.
     Suspect,
 }
 
 impl Service {
-    /// Takes the task that a message is of. With an error, the message has to come back.
+    /// Claims the task of a message. After an error, the message must be delivered again.
     pub async fn claim_hinted(
         &self,
         message: Delivered<'_>,
@@ -54,7 +54,7 @@ impl Service {
         let terms = Terms { company, paused };
         let taken = self.take(hint.task, Some(hinted), request, terms).await?;
         self.note_received(&queue, arrived).await;
-        // The record may have gone, and its id may be in use by another task by now: not this message's.
+        // The record may have been deleted, and another task may have its id now: that isn't this message's task.
         let is_its = |(task, _): &(Task, _)| task.incarnation == incarnation;
         let Some((task, reply)) = taken.filter(is_its) else {
             return Ok(Hinted::Spent);
@@ -70,7 +70,7 @@ impl Service {
                 }
                 handed_over.map(|task| Hinted::Taken(Box::new(task)))
             }
-            // If its holder dies, this message may be the one that brings it to another worker.
+            // If the worker that has the task dies, this message may be the one that brings it to another worker.
             ClaimReply::Held => {
                 let left =
                     task.running().map_or(Millis::ZERO, |held| held.lease_expires_at.since(self.now()));
@@ -90,15 +90,16 @@ impl Service {
         }
     }
 
-    /// Leaves the task that a message is of to workers that know its kind: the message comes back, ever more seldom.
-    /// With an error it does so by itself; without one, a fresh message stands for it.
+    /// Leaves the task of a message to workers that know its kind: the message is delivered again, less and less often.
+    /// After an error it comes back by itself; without an error, a fresh message has replaced it.
     pub async fn leave_to_others(&self, message: Delivered<'_>) -> Result<(), ServiceError> {
         let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
         self.put_off(&hint.task.queue, message, unknown_after(message.receives)).await
     }
 
-    /// Has a message come back after this long, which is an error for its receiver. One that has come often is replaced
-    /// by a fresh one instead: it would reach the dead-letter queue, or have been hidden for longer than is allowed.
+    /// Makes a message come back after this long, which is an error for its receiver. A message that was received often
+    /// is replaced by a fresh one instead: it would reach the dead-letter queue, or be hidden for longer than is
+    /// allowed.
     async fn put_off(
         &self,
         queue: &QueueName,
@@ -111,12 +112,12 @@ impl Service {
         if let Some(receipt) = message.receipt
             && let Err(error) = self.ports.queue.change_visibility(queue, receipt, after).await
         {
-            tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "message not shown again");
+            tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "visibility of the message not changed");
         }
         Err(ServiceError::Unavailable { reason: "it is for another worker, now or later".to_owned() })
     }
 
-    /// Hides messages for `left` from now. They were received by AWS on the function's behalf.
+    /// Hides messages for `left` from now. AWS received them for the function.
     pub async fn hide_messages(
         &self,
         queue: &QueueName,
@@ -126,7 +127,8 @@ impl Service {
         Ok(self.ports.queue.hide_all(queue, receipts, left).await?)
     }
 
-    /// Whether a queue is paused, so that what its messages lead to is parked. That this was done is noted first.
+    /// Whether a queue is paused, so that the records of its messages are parked. This is first noted on the queue's
+    /// record.
     pub(crate) async fn parks(&self, queue: &QueueName) -> Result<bool, ServiceError> {
         Ok(self.is_paused(queue).await? && self.note_parked(queue).await?)
     }

@@ -1,4 +1,4 @@
-//! The messages behind claims: what each leads to, and what becomes of it then.
+//! The messages behind claims: what each leads to, and whether it is then deleted or hidden.
 
 use futures::future::{join, join_all};
 use tickover_core::duration::Millis;
@@ -18,31 +18,31 @@ use crate::ports::{Outgoing, Received};
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// Receives after which a message that led to nothing yet is replaced by a fresh one. Each time it is received brings
-/// it nearer to the dead-letter queue, and no message can be hidden for longer than 12 hours in all.
+/// After this many receives, a message that led to nothing yet is replaced by a fresh one. Each receive brings it
+/// nearer to the dead-letter queue, and no message can be hidden for longer than 12 hours in all.
 pub(super) const RECEIVES_MAX: u32 = 20;
-/// For how long a message that stands for such a one is hidden at most. It may be what tells a parent of an end, which
-/// is to be found within 15 minutes.
+/// How long a fresh message that replaces an old one is hidden at most. It may be the message that notifies a parent of
+/// an end, which must be found within 15 minutes.
 const FRESH_MAX: Millis = Millis::from_secs(600);
-/// The longest time for which a task is left to others whose kind isn't known here.
+/// The longest time for which a task whose kind isn't known here is left to other workers.
 const UNKNOWN_MAX: Millis = Millis::from_secs(60);
 
-/// How long a task of an unknown kind is left to others, the longer the more often it has come.
+/// How long a task of an unknown kind is left to other workers: longer with each receive.
 pub(super) fn unknown_after(receives: u32) -> Millis {
     SHOWN_AGAIN.saturating_mul(1 << receives.saturating_sub(1).min(6)).min(UNKNOWN_MAX)
 }
 
-/// What a task's message led to.
+/// The result of a task's message.
 enum Led {
     Claimed(Box<ClaimedTask>),
-    /// It is for a worker that has nothing else under way.
+    /// The task must be claimed by a worker that has no other work in progress.
     Suspect,
-    /// Nothing, and the message was seen to.
+    /// No work; the message has been deleted, hidden or replaced.
     Nothing,
 }
 
 impl Service {
-    /// What messages received together lead to: tasks, and turns if they are wanted.
+    /// Processes messages that were received together: tasks, and turns if the caller takes them.
     pub(super) async fn work_messages<'m>(
         &self,
         queue: &QueueName,
@@ -60,7 +60,7 @@ impl Service {
             self.leave_turns(queue, hinted).await;
             Found::default()
         };
-        // Neither waits for the other.
+        // Both at the same time.
         let claim_tasks = self.claim_messages(queue, &of_tasks, wanted);
         let (mut turns, tasks) = join(start_turns, claim_tasks).await;
         turns.work.extend(tasks.work);
@@ -68,8 +68,8 @@ impl Service {
         Found { trouble: tasks.trouble.or(turns.trouble), ..turns }
     }
 
-    /// What messages received together lead to. Those that start within a second are only waited for if nothing
-    /// else came: work in hand is handed out at once, and they go back to the queue.
+    /// Processes messages that were received together. Tasks that start within a second are only waited for if no other
+    /// message led to work; else the work is returned at once, and these messages go back to the queue.
     async fn claim_messages<'m>(
         &self,
         queue: &QueueName,
@@ -100,7 +100,7 @@ impl Service {
             if let (true, Some((first, _))) = (found.work.is_empty(), hinted.first()) {
                 let first = available_at(&first.task);
                 self.ports.clock.sleep_until(first).await;
-                // A clock that jumps back must not have it waited for twice.
+                // If the clock jumps back, the claim doesn't wait for it twice.
                 ready = self.now().max(first);
             }
         }
@@ -114,7 +114,7 @@ impl Service {
         found
     }
 
-    /// What a hint leads to. One that can't be dealt with for now shows again soon.
+    /// Processes a hint. After an error the message is visible again soon.
     async fn claim_message(
         &self,
         queue: &QueueName,
@@ -132,7 +132,7 @@ impl Service {
             tracing::warn!({ field::TASK_ID } = %id, { field::QUEUE_NAME } = %queue, %error, "claim failed");
             // A record that can't be read won't be readable soon: its message stays hidden for the lease.
             if !matches!(error, ServiceError::Corrupt { .. }) {
-                // Longer each time, or an outage would spend the receives it has before the dead-letter queue.
+                // Longer each time, or an outage would use up the receives that are left before the dead-letter queue.
                 let times = 1 << message.receive_count.saturating_sub(1).min(6);
                 let after = SHOWN_AGAIN.saturating_mul(times).min(request.lease);
                 self.show_again(queue, message, after).await;
@@ -141,14 +141,15 @@ impl Service {
         claimed
     }
 
-    /// A task that the caller can't do. Claimed and given back, it would be here again at once, and so for ever.
+    /// Leaves a task of an unknown kind to other workers. Claimed and released, it would be here again at once, and so
+    /// for ever.
     async fn leave_unknown(&self, queue: &QueueName, hint: &Hint, message: &Received) {
         let (id, kind) = (&hint.task.id, &hint.task.kind);
         tracing::warn!({ field::TASK_ID } = %id, %kind, "no step of this kind here; left to others");
         self.put_back(queue, message, unknown_after(message.receive_count)).await;
     }
 
-    /// Hides a message for a while, or has a fresh one stand for it if it has come often.
+    /// Hides a message for a while, or replaces it by a fresh one if it has been received often.
     async fn put_back(&self, queue: &QueueName, message: &Received, after: Millis) {
         if message.receive_count > RECEIVES_MAX
             && let Ok(()) = self.send_again(queue, message, after.min(FRESH_MAX)).await
@@ -158,10 +159,10 @@ impl Service {
         self.show_again(queue, message, after).await;
     }
 
-    /// Changes how long a message that nobody of ours holds stays hidden. If that fails, it shows again later.
+    /// Changes how long a message without a lease stays hidden. If that fails, it is visible again later.
     pub(crate) async fn show_again(&self, queue: &QueueName, message: &Received, after: Millis) {
         if let Err(error) = self.ports.queue.change_visibility(queue, &message.receipt, after).await {
-            tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "message not shown again");
+            tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "visibility of the message not changed");
         }
     }
 
@@ -177,7 +178,7 @@ impl Service {
         let terms = Terms { company: wanted.company, paused: false };
         let taken = self.take(hint.task, Some(hinted), wanted.request, terms).await?;
         self.note_received(queue, arrived).await;
-        // The record may have gone, and its id may be in use by another task by now: not this message's.
+        // The record may have been deleted, and another task may have its id now: that isn't this message's task.
         let is_its = |(task, _): &(Task, _)| task.incarnation == incarnation;
         let Some((task, reply)) = taken.filter(is_its) else {
             self.delete_message(queue, &message.receipt).await;
@@ -195,7 +196,8 @@ impl Service {
                 handed_over.map(|task| Led::Claimed(Box::new(task)))
             }
             ClaimReply::Held => {
-                // Received for our lease; if the holder dies, it is theirs that it should come back with.
+                // The message was hidden for our lease. If the worker that has the task dies, the message must be
+                // visible when that worker's lease ends.
                 let left =
                     task.running().map_or(Millis::ZERO, |held| held.lease_expires_at.since(self.now()));
                 if left < wanted.request.lease || message.receive_count > RECEIVES_MAX {
@@ -216,8 +218,8 @@ impl Service {
         }
     }
 
-    /// Tells the parent of an ended task whose message came again: the process that ended it may have died before
-    /// it told the parent.
+    /// Notifies the parent of an ended task whose message was received again: the process that ended the task may have
+    /// died before it notified the parent.
     pub(crate) async fn tell_of_ended(&self, task: &Task) -> Result<(), ServiceError> {
         match (&task.parent, task.ended()) {
             (Some(parent), Some(ended)) => self.notify_again(parent, ended.ended_at).await,
@@ -225,7 +227,7 @@ impl Service {
         }
     }
 
-    /// A fresh message instead of a hidden one: its receive count starts anew.
+    /// Replaces a message by a fresh one, whose receive count starts at zero.
     pub(crate) async fn send_again(
         &self,
         queue: &QueueName,
@@ -240,7 +242,7 @@ impl Service {
         Ok(())
     }
 
-    /// Deletes a message that is done with. If that fails it comes back, and leads to nothing then.
+    /// Deletes a message that isn't needed any more. If that fails it is received again, and leads to nothing then.
     pub(crate) async fn delete_message(&self, queue: &QueueName, receipt: &str) {
         if let Err(error) = self.ports.queue.delete(queue, receipt).await {
             tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "message not deleted");
@@ -248,8 +250,8 @@ impl Service {
     }
 }
 
-/// The hints among the messages, each with its message. What isn't one is left alone: in the end it reaches the
-/// dead-letter queue, where somebody can look at it.
+/// The hints among the messages, each with its message. Other messages are left alone: in the end they reach the
+/// dead-letter queue, where an operator can read them.
 fn parse_hints<'a>(queue: &QueueName, messages: &[&'a Received]) -> Vec<(Hint, &'a Received)> {
     let parsed = messages.iter().map(|message| (Hint::parse(&message.body), *message));
     parsed
@@ -277,7 +279,7 @@ fn parse_turns<'a>(queue: &QueueName, messages: &[&'a Received]) -> Vec<(TurnHin
         .collect()
 }
 
-/// When the hint of this record was to arrive.
+/// When the hint of this record should arrive.
 pub(super) fn arrives_at(task: &Task) -> Timestamp {
     let needed_at = match &task.state {
         State::Pending(pending) => pending.available_at,

@@ -1,10 +1,10 @@
-//! How AWS is reached, as far as the environment says so.
+//! How to reach AWS, as the environment sets it.
 
 use super::Reader;
 
-/// The way to AWS. The AWS SDK reads more by itself, such as credentials.
+/// The settings for AWS. The AWS SDK reads more by itself, such as credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a variable of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is its own variable")]
 pub struct AwsEnvironment {
     /// `AWS_REGION`, or else `AWS_DEFAULT_REGION`.
     pub region: Option<String>,
@@ -12,9 +12,9 @@ pub struct AwsEnvironment {
     pub endpoint_url: Option<String>,
     /// Whether `AWS_USE_DUALSTACK_ENDPOINT` is `true`.
     pub dual_stack: bool,
-    /// Whether `AWS_USE_FIPS_ENDPOINT` is set to anything but `false`: nobody who wants it may go without unnoticed.
+    /// Whether `AWS_USE_FIPS_ENDPOINT` is set to anything but `false`: a demand for FIPS must never be ignored.
     pub fips: bool,
-    /// Whether `SSL_CERT_FILE` or `SSL_CERT_DIR` says which certificates count.
+    /// Whether `SSL_CERT_FILE` or `SSL_CERT_DIR` sets the trusted certificates.
     pub own_certificates: bool,
     /// Whether `HTTPS_PROXY` or `ALL_PROXY` is set, in capitals or not.
     pub proxy: bool,
@@ -27,7 +27,7 @@ impl AwsEnvironment {
         Self::read(|name| std::env::var(name).ok())
     }
 
-    /// Reads any environment. What is empty counts as not set.
+    /// Reads any environment. An empty value counts as not set.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let reader = Reader { lookup, problems: vec![] };
         let is_set = |name: &str| reader.optional(name).is_some();

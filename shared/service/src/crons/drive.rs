@@ -1,5 +1,4 @@
-//! What is around the loop for crons: runs that are written down are stopped and started, and what became of them is
-//! written down as well.
+//! What happens around the loop for crons: recorded runs are stopped and started, and the results are recorded as well.
 
 use tickover_core::cron::command::StartResult;
 use tickover_core::cron::run::Occurrence;
@@ -11,11 +10,11 @@ use crate::drive::{CONFLICTS_MAX, Known};
 use crate::error::ServiceError;
 use crate::service::Service;
 
-/// Looks at one cron before others have their turn. What is left stays due.
+/// How often one cron is processed before others have their turn. What is left stays due.
 const LOOKS_MAX: u32 = 16;
 
 impl Service {
-    /// Carries out what somebody asked of a cron, and what it wants started.
+    /// Carries out a command on a cron, and starts the runs that follow from it.
     pub(super) async fn ask_cron(
         &self,
         id: &CronId,
@@ -24,7 +23,7 @@ impl Service {
         for _ in 0..CONFLICTS_MAX {
             let (record, reply) = self.drive(id, Known::Unread, command).await?.outcome?;
             let starts = match reply {
-                // Nothing of it was written down just now.
+                // Nothing was recorded by this call.
                 Reply::Made { .. } => false,
                 Reply::Done | Reply::Triggered(_) | Reply::StartFirst => {
                     record.starting_runs().next().is_some()
@@ -33,7 +32,7 @@ impl Service {
             if !starts {
                 return Ok((record, reply));
             }
-            // The call has taken effect: whatever can't be started now, the tick starts.
+            // The command has taken effect: the tick starts runs that can't be started now.
             let confirmed = match self.carry_out(&record).await {
                 Ok(confirmed) => confirmed,
                 Err(error) if reply == Reply::StartFirst => return Err(error),
@@ -49,7 +48,7 @@ impl Service {
         Err(ServiceError::Contended)
     }
 
-    /// Deals with all that has come of a cron.
+    /// Processes everything that is due for a cron.
     pub(crate) async fn process_cron(&self, id: &CronId) -> Result<DueReply, ServiceError> {
         let mut settled = DueReply::Nothing;
         let mut known = None;
@@ -64,7 +63,7 @@ impl Service {
             let ended = self.ended_runs(&record).await?;
             let decision = self.drive(id, Known::Record(Box::new(record)), &Command::Due { ended }).await?;
             let wrote = !decision.writes.is_empty();
-            // Where there is none, it was deleted meanwhile.
+            // If there is no record, it was deleted meanwhile.
             let Ok((record, _)) = decision.outcome else { return Ok(settled) };
             if wrote && settled == DueReply::Nothing {
                 settled = DueReply::Rearmed;
@@ -75,7 +74,7 @@ impl Service {
                 known = Some(confirmed);
                 is_due
             } else {
-                // What was stopped may have ended at once, and then the next run needn't wait for another look.
+                // A stopped run may have ended at once, and then the next run needn't wait for another pass.
                 wrote && (record.is_due(self.now()) || record.stopping_runs().next().is_some())
             };
             if !again {
@@ -85,14 +84,14 @@ impl Service {
         Ok(settled)
     }
 
-    /// A cron's record, deleted ones included.
+    /// A cron's record, deleted crons included.
     pub(super) async fn load_cron(&self, id: &CronId) -> Result<Option<Cron>, ServiceError> {
         Ok(self.with_retries(|| self.ports.store.cron(id)).await?)
     }
 
-    /// Stops and starts the runs that are written down for that, and says what became of those that were to be started:
-    /// the cron as it stands after that, if there were any. One that can't be started for now fails the call, and stays
-    /// written down.
+    /// Stops and starts the runs that the record lists for that, and records the results of the starts. Returns the
+    /// cron after that, or `None` if no run had to start. A run that can't be started for now fails the call, and stays
+    /// recorded.
     async fn carry_out(&self, record: &Cron) -> Result<Option<Cron>, ServiceError> {
         for (occurrence, stop) in record.stopping_runs() {
             self.stop_run(record, &occurrence, stop).await?;

@@ -1,6 +1,6 @@
-//! What a cron's runs have come to is logged and counted, once it is written down.
+//! Logs and counts the results of a cron's runs, once they are written.
 //!
-//! That somebody asked for a run makes no difference here: it is started or refused like any other.
+//! A run that was triggered by a call is reported like any other: it is started or refused.
 
 use tickover_core::cron::Cron;
 use tickover_core::cron::run::{Occurrence, RunState, Skip};
@@ -9,7 +9,7 @@ use tickover_core::time::Timestamp;
 use crate::metric;
 use crate::telemetry::field;
 
-/// What an occurrence came to.
+/// The result of an occurrence.
 #[derive(Clone, Copy)]
 enum Came {
     Started,
@@ -36,7 +36,7 @@ impl Came {
     }
 }
 
-/// Tells what a write has brought about.
+/// Reports the results that a write has added.
 pub(crate) fn report(before: Option<&Cron>, after: &Cron, now: Timestamp) {
     for run in &after.runs {
         let Some(came) = Came::of(&run.state) else { continue };
@@ -48,7 +48,7 @@ pub(crate) fn report(before: Option<&Cron>, after: &Cron, now: Timestamp) {
     }
 }
 
-/// Whether it had come to something already: what is known of it afterwards is about its end.
+/// Whether the occurrence had a result before: a later change only concerns its end.
 fn came_before(before: Option<&Cron>, occurrence: &Occurrence) -> bool {
     let runs = before.map_or(&[][..], |before| before.runs.as_slice());
     runs.iter().any(|run| run.occurrence == *occurrence && Came::of(&run.state).is_some())
@@ -70,9 +70,9 @@ fn log(record: &Cron, occurrence: &Occurrence, came: Came, now: Timestamp) {
     match came {
         Came::Started => line!(tracing::Level::INFO, "run started"),
         Came::Skipped(Skip::Overlap | Skip::Dropped) => line!(tracing::Level::INFO, "run skipped"),
-        // Nothing was there to start it in time, or more come than can be dealt with.
+        // No tick ran in time to start it, or more occurrences come than can be processed.
         Came::Skipped(Skip::Missed | Skip::Full) => line!(tracing::Level::WARN, "run skipped"),
-        // Why is a line of its own, with the code.
+        // The reason is logged on another line, with the code.
         Came::Refused => {}
     }
 }

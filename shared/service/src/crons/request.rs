@@ -1,7 +1,7 @@
-//! What each run of a cron is: from a request to the text that its record holds, and back for every run.
+//! The work of a cron's runs: from a request to the text in its record, and back for every run.
 //!
-//! The text has the request as its caller wrote it, which is what they are shown, and beside it what the service
-//! made of that. Payloads are in it once.
+//! The text has the request as its caller wrote it, which is what callers read, and beside it the parsed request. Each
+//! payload is stored once.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,6 @@ use crate::executions::StartRequest;
 use crate::service::Service;
 use crate::tasks::schedule::{ScheduleRequest, digest, minified};
 
-/// The stored text.
 #[derive(Serialize, Deserialize)]
 struct Document<T> {
     #[serde(rename = "g")]
@@ -36,7 +35,7 @@ struct Document<T> {
     parsed: Parsed,
 }
 
-/// What the service made of the request, beside payloads and what the record's target says.
+/// The parsed request, without payloads and without the fields of the record's target.
 #[derive(Default, Serialize, Deserialize)]
 struct Parsed {
     #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +52,7 @@ struct Parsed {
     delay: Millis,
 }
 
-/// The payloads of a request, wherever they stand in it.
+/// The payloads of a request.
 #[derive(Deserialize)]
 struct Payloads {
     #[serde(default, deserialize_with = "present")]
@@ -64,21 +63,21 @@ struct Payloads {
     memo: Option<Box<RawValue>>,
 }
 
-/// A request as it was stored.
+/// A stored request.
 pub(super) struct Stored {
     /// As its caller wrote it.
     pub(super) given: Json,
     parsed: Parsed,
 }
 
-/// What is to be made for a run, and its id.
+/// The request for a run, and its id.
 pub(super) enum RunRequest {
     Task(ScheduleRequest, TaskId),
     Execution(StartRequest, ExecutionId),
 }
 
 impl Service {
-    /// Checks a request, and makes it what the core decides on.
+    /// Checks a request, and turns it into the definition that the core decides on.
     pub(super) async fn define(&self, request: CronRequest) -> Result<Definition, ServiceError> {
         let (target, given, parsed) = match &request.work {
             CronWork::Task(task, given) => (of_task(task), given, parsed_task(task)?),
@@ -86,14 +85,14 @@ impl Service {
                 (Target::Execution { workflow: start.workflow.clone() }, given, parsed_execution(start))
             }
         };
-        // Policies always serialise; were one not to, it would only compare equal to another such one.
+        // Policies always serialise; if one didn't, it would only equal another that doesn't.
         let plan = serde_json::to_string(&request.plan).unwrap_or_default();
         let template = request.template.as_ref().map_or("", |template| template.as_str());
         let begins = request.paused.map_or("", |is_paused| if is_paused { "paused" } else { "active" });
         let fingerprint = digest(&[&minified(given.as_str()), &plan, template, begins]);
         let id = match request.id {
             Some(id) => id,
-            // Random, as an execution's.
+            // Random, as the id of an execution.
             None => {
                 CronId::parse(self.new_execution_id().to_string()).map_err(|error| error.refused("id"))?
             }
@@ -118,8 +117,8 @@ impl Service {
         })
     }
 
-    /// Refuses what every run would be refused for. A run is made of the text that is stored, and goes through the
-    /// checks and the decision that one goes through when it is started.
+    /// Refuses a request if every run would be refused. A run is made from the stored text, and passes the same checks
+    /// and the same decision as when it is started.
     fn check_runs(
         &self,
         id: &CronId,
@@ -160,7 +159,7 @@ impl Service {
 }
 
 impl Stored {
-    /// What is to be made for one run.
+    /// The request for one run.
     pub(super) fn run(&self, target: &Target, id: String) -> Result<RunRequest, Reject> {
         let payloads: Payloads = serde_json::from_str(self.given.as_str())
             .map_err(|_| Reject::field("task", "expected an object"))?;
@@ -179,7 +178,7 @@ impl Stored {
                     retry: self.parsed.retry.clone(),
                     timeouts: self.parsed.timeouts,
                     start: Start::After(self.parsed.delay),
-                    // Each run begins a trace of its own, if its worker does.
+                    // Each run starts its own trace, if its worker traces.
                     trace: None,
                 };
                 Ok(RunRequest::Task(task, id))
@@ -204,7 +203,7 @@ impl Stored {
     }
 }
 
-/// The request as its caller wrote it, if it lies in the record.
+/// The request as its caller wrote it, if it is in the record.
 pub(super) fn inline(record: &Cron) -> Option<Json> {
     match &record.request {
         Payload::Inline(text) => read(text).map(|stored| stored.given),
@@ -220,7 +219,7 @@ fn parsed_task(task: &ScheduleRequest) -> Result<Parsed, Reject> {
     let Start::After(delay) = task.start else {
         return Err(Reject::field(
             "task.run_at",
-            "not allowed: every run has an instant of its own; expected delay",
+            "not allowed: every run has its own instant; expected delay",
         ));
     };
     Ok(Parsed { retry: task.retry.clone(), timeouts: task.timeouts, delay, ..Parsed::default() })
@@ -250,17 +249,16 @@ fn read(text: &Json) -> Option<Stored> {
     Some(Stored { given: given.into(), parsed })
 }
 
-/// Labels as a request for the run itself has them, in the order of their names and without white space: none at all
-/// rather than an empty object.
+/// Labels as in a request for the run itself, in the order of their names and without white space; `None` instead of an
+/// empty object.
 fn labels(raw: &RawValue) -> Result<Option<Json>, Reject> {
     let read: Result<Option<BTreeMap<String, String>>, _> = serde_json::from_str(raw.get());
     let read = read.map_err(|_| Reject::field("labels", "expected an object of strings"))?;
     let labels = read.filter(|labels| !labels.is_empty());
-    // Strings always serialise.
     Ok(labels.and_then(|labels| Json::parse(serde_json::to_string(&labels).ok()?)))
 }
 
-/// A value that is there, `null` included.
+/// A value that is present, `null` included.
 fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(value).map(Some)
 }
@@ -286,7 +284,7 @@ mod tests {
             ..Parsed::default()
         };
         let text = document(&given, parsed).unwrap();
-        // What lies in tables.
+        // The format that is in tables.
         let expected = format!(r#"{{"g":{},"p":{{"r":{{"n":3,"d":3000}},"d":5000}}}}"#, given.as_str());
         assert_eq!(text.as_str(), expected);
         let stored = read(&text).unwrap();

@@ -1,4 +1,4 @@
-//! A cron's runs in the world: started, stopped, looked up.
+//! The tasks and executions of a cron's runs: started, stopped and read.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{DescribedCron, DescribedRun};
 use crate::error::ServiceError;
 use crate::service::Service;
 
-/// Where a run's task or execution stands.
+/// The status of a run's task or execution.
 #[derive(Clone, Copy)]
 struct Standing {
     status: &'static str,
@@ -20,7 +20,7 @@ struct Standing {
 }
 
 impl Service {
-    /// Makes the task or execution of a run, or finds it made. An error is one that may be gone later.
+    /// Creates the task or execution of a run, or finds it. An error is temporary.
     pub(super) async fn start_run(
         &self,
         record: &Cron,
@@ -37,7 +37,7 @@ impl Service {
             Err(ServiceError::Rejected(reject)) => {
                 let run = record.run_id(occurrence);
                 let remedy =
-                    "its cron says the code with the run; replace the cron with a request that is accepted";
+                    "the cron lists the run with its code; replace the cron with a request that is accepted";
                 tracing::error!(cron = %record.id, %run, code = reject.code(), remedy, "a run was refused");
                 Ok(StartResult::Refused { code: reject.code() })
             }
@@ -45,7 +45,7 @@ impl Service {
         }
     }
 
-    /// Stops a run. One that has ended, or is gone, needs no stopping.
+    /// Stops a run. A run that has ended or was deleted needs no stop.
     pub(super) async fn stop_run(
         &self,
         record: &Cron,
@@ -53,7 +53,7 @@ impl Service {
         how: Stop,
     ) -> Result<(), ServiceError> {
         let id = record.run_id(occurrence);
-        // Ids are checked when the cron is made: one that isn't an id was never started.
+        // Ids are checked when the cron is created: a run whose id isn't valid was never started.
         let stopped = match &record.target {
             Target::Task { .. } => {
                 let Ok(id) = TaskId::parse(id) else { return Ok(()) };
@@ -73,7 +73,7 @@ impl Service {
         }
     }
 
-    /// Which of a cron's open runs have ended. One that isn't there any more has.
+    /// Which of a cron's open runs have ended. A run that was deleted has ended.
     pub(super) async fn ended_runs(&self, record: &Cron) -> Result<Vec<Occurrence>, ServiceError> {
         let open: Vec<Occurrence> = record.open_runs().collect();
         if open.is_empty() {
@@ -84,7 +84,7 @@ impl Service {
         Ok(open.into_iter().filter(|run| !is_open(run)).collect())
     }
 
-    /// The runs that a cron remembers, and where they stand.
+    /// The runs in a cron's record, with their status.
     pub(super) async fn describe_runs(&self, record: &Cron) -> Result<Vec<DescribedRun>, ServiceError> {
         let all: Vec<Occurrence> = record.runs.iter().map(|run| run.occurrence).collect();
         let standings = self.standings(record, &all).await?;

@@ -1,4 +1,4 @@
-//! How crons go through the loop.
+//! How the loop handles crons.
 
 use tickover_core::command::Context;
 use tickover_core::cron::{Command, Cron, Decision, Reply};
@@ -22,7 +22,7 @@ impl Drive for Command {
         store.cron(id).await
     }
 
-    /// Stores don't give crons back: few write the same one at once.
+    /// Stores don't return crons with a conflict: few writers change the same cron at once.
     fn current(_current: Current) -> Option<Box<Cron>> {
         None
     }

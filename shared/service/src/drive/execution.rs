@@ -1,4 +1,4 @@
-//! How executions go through the loop.
+//! How the loop handles executions.
 
 use tickover_core::command::Context;
 use tickover_core::execution::journal::Happened;
@@ -15,8 +15,8 @@ impl Drive for Command {
     type Record = Execution;
     type Reply = Reply;
     type Id = ExecutionId;
-    /// With its last commit an execution leaves the due index. If its process died between that commit and the
-    /// notification, no tick would find it again.
+    /// The last commit of an execution takes it out of the due index. If the process died between that commit and the
+    /// notification, no tick would find the execution.
     const NOTIFIES_PARENT_FIRST: bool = true;
 
     fn decide(&self, rules: &dyn Rules, execution: Option<&Execution>, context: &Context<'_>) -> Decision {
@@ -44,7 +44,7 @@ impl Drive for Command {
         service.rebased(self, seen, current).await
     }
 
-    /// Counts the steps whose end a worker has just written down.
+    /// Counts the steps whose end a worker has just recorded.
     fn count(&self, execution: &Execution) {
         for entry in self.entries() {
             if let Happened::Step { outcome, .. } = &entry.what {

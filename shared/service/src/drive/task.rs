@@ -1,4 +1,4 @@
-//! How tasks go through the loop.
+//! How the loop handles tasks.
 
 use tickover_core::command::Context;
 use tickover_core::id::TaskId;

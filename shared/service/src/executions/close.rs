@@ -1,10 +1,10 @@
-//! What follows the outcome: steps and children that are still open are ended, and the record is closed for good.
+//! What follows the outcome: open steps and children are ended, and then the record is closed for good.
 //!
-//! There may be more to end than one call has time for. How far it has come is noted page by page, and a message that
-//! is sent once time is up goes on from there. So a close is a chain of calls, and there is one chain of each: it
-//! begins with the command that closed the execution, only its own message goes on with it, and of two calls at the
-//! same page one is refused and sends nothing. The tick takes over a chain that has noted nothing for as long as
-//! the backstop. Every other call that finds an execution closing leaves it alone.
+//! There may be more to end than one call has time for. The progress is recorded page by page, and a message that is
+//! sent once time is up continues from there. So a close is a chain of calls, and each close has one chain. It starts
+//! with the command that closed the execution, and only its own message continues it. Of two calls at the same page one
+//! is refused and sends no message. The tick takes over a chain that has recorded nothing for as long as the backstop.
+//! Every other call that finds an execution closing leaves it alone.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -30,47 +30,48 @@ use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// Steps and children ended before that is noted.
+/// Steps and children that are ended before the progress is recorded.
 const PAGE: usize = 50;
-/// Of these, at once.
+/// How many of these are ended at the same time.
 const AT_ONCE: usize = 16;
 
-/// Who looks at an execution for what has become due.
+/// Why an execution is processed: something may be due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Look {
-    /// A timer's message.
     Timer {
-        /// When it was to come.
+        /// The instant of the timer.
         at: Timestamp,
-        /// The place in the due index that it stands for.
+        /// The due slot that the timer belongs to.
         due_at: Timestamp,
     },
-    /// The tick, with what is known of the execution's queue.
+    /// The tick, with the state of the execution's queue.
     Tick(QueueView),
 }
 
 /// How much of a close a call does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Share {
-    /// Whole pages, and one of them however little time there is: so each call comes further.
+    /// Whole pages, and at least one of them however little time there is: so each call makes progress.
     Page,
-    /// What there is time for, and no parts: this is a child, and its parent's page waits for it.
+    /// As much as there is time for, and no extension of retention: this is a child, and its parent's page waits for
+    /// it.
     InTime,
 }
 
-/// How far a call came with what it goes through.
+/// How far a call came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Came {
     Through,
-    /// As far as there was time.
+    /// Its time was up.
     OutOfTime,
-    /// Another call has come at least as far, and goes on with it.
+    /// Another call has come at least as far, and continues.
     Overtaken,
 }
 
 impl Service {
-    /// A look at an execution for what has become due. One that is closing is seen to its end, as far as there is
-    /// time before `stop_at`, if that falls to this look; one that stays open for long has its parts kept on.
+    /// Processes what has become due for an execution. If the execution is closing, and this call has to continue the
+    /// close, the close goes on until `stop_at`. If the execution stays open for long, its segments and payloads are
+    /// kept longer.
     pub(crate) async fn look_at_execution(
         &self,
         id: &ExecutionId,
@@ -84,23 +85,23 @@ impl Service {
         };
         let decision = Box::pin(self.drive(id, known, &command)).await?;
         let goes_on = closes(&decision) || falls_to(&look, &decision);
-        // Where there is none, it has gone meanwhile.
+        // If there is no execution, it was deleted meanwhile.
         let Ok((mut execution, Reply::Due(reply))) = decision.outcome else { return Ok(DueReply::Nothing) };
         if goes_on && is_closing(&execution) {
-            // An error is the caller's to see: its message has to come back, or nobody goes on before a later tick.
+            // The error is returned to the caller: its message must come back, or the close waits for a later tick.
             execution = self.finish(&execution, stop_at, Share::Page).await?;
         }
         if execution.closed().is_none()
             && let Some(to) = missing_time(&execution, self.now(), &self.limits)
         {
-            // It is looked at again in time if this isn't all.
+            // If this isn't all, the execution is processed again in time.
             self.extend_retention(execution, to, stop_at).await?;
         }
         Ok(reply)
     }
 
-    /// Sees a closing execution to its end, as far as there is time. What it leaves open may close other executions
-    /// in turn.
+    /// Finishes a closing execution, as far as there is time. To end its open children may close other executions in
+    /// turn.
     pub(super) fn finish<'a>(
         &'a self,
         execution: &'a Execution,
@@ -138,24 +139,24 @@ impl Service {
         Ok(self.drive_execution(&execution.id, known, &Command::Finish(end)).await?.outcome?.0)
     }
 
-    /// Sends the message that goes on with the rest when time is up.
+    /// Sends the message that continues the rest when time is up.
     async fn go_on_later(&self, execution: &Execution) {
         self.publish(self.going_on(execution).into_iter().collect()).await;
     }
 
-    /// The message that goes on with a close; none for what isn't closing.
+    /// The message that continues a close; `None` if the execution isn't closing.
     pub(crate) fn going_on(&self, execution: &Execution) -> Option<Effect> {
         let ExecutionState::Closing(closed) = &execution.state else { return None };
         if !self.has_timers() {
             let (queue, hint) = (execution.queue.clone(), TurnHint::of(execution));
             return Some(Effect::Turn { queue, hint, at: self.now() });
         }
-        // By the instant of the end it is known from timers that were on their way before.
+        // The instant of the end distinguishes it from timers that were sent before.
         let at = closed.ended_at;
         Some(Effect::Timer(Timer { record: execution.id.clone().into(), at, due_at: at }))
     }
 
-    /// Ends the steps and children that are still open: the record as it stands after that, and how far this came.
+    /// Ends the open steps and children. Returns the record after that, and how far the call came.
     async fn end_open_steps(
         &self,
         mut execution: Execution,
@@ -191,7 +192,7 @@ impl Service {
         Ok((execution, Came::Through))
     }
 
-    /// Ends a page, or as much of it as falls to this call: how many from its beginning.
+    /// Ends a page of steps and children, or this call's part of it. Returns how many, from its start.
     async fn end_page(
         &self,
         execution: &Execution,
@@ -211,7 +212,7 @@ impl Service {
             match one {
                 Ok(true) => {}
                 Ok(false) => break,
-                // Nobody could ever end it, and the others must not wait for that.
+                // No call could ever end it, and the others must not wait for it.
                 Err(error @ ServiceError::Corrupt { .. }) => {
                     tracing::error!({ field::EXECUTION_ID } = %execution.id, %error, "left alone at the close");
                 }
@@ -245,7 +246,7 @@ impl Service {
         }
     }
 
-    /// Ends a child. Of what that leaves open, only as much is ended here as there is time for.
+    /// Ends a child. Of the child's own steps and children, only as many are ended here as there is time for.
     pub(super) async fn end_child(
         &self,
         child: &ExecutionId,
@@ -259,7 +260,7 @@ impl Service {
         };
         let closed = async {
             let decision = Box::pin(self.drive(child, Known::Unread, &command)).await?;
-            // If it was closing, somebody else goes on with that.
+            // If it was closing already, another call continues the close.
             let ended = if closes(&decision) {
                 Box::pin(self.see_to_the_end(decision, stop_at, Share::InTime)).await
             } else {
@@ -278,8 +279,8 @@ impl Service {
         }
     }
 
-    /// Notes the progress, and returns the record as it stands then. `None` if it has moved on, or if another call has
-    /// come at least as far.
+    /// Records the progress, and returns the new record. Returns `None` if the execution has moved on, or if another
+    /// call has come at least as far.
     pub(super) async fn note_progress(
         &self,
         execution: &Execution,
@@ -293,9 +294,9 @@ impl Service {
     }
 }
 
-/// Whether it falls to this look to go on with a close: to the tick where it has taken it over, and to the messages of
-/// this end, which are the one that brought it and those that go on with it. A later instant of the same execution has
-/// nothing to do with it.
+/// Whether this call continues a close: the tick does if it has taken the close over. Timers do if they belong to this
+/// end: the timer that ended the execution, and those that continue its close. A later instant of the same execution
+/// has nothing to do with it.
 fn falls_to(look: &Look, decision: &Decision) -> bool {
     match look {
         Look::Timer { at, .. } => {

@@ -1,4 +1,4 @@
-//! Reading executions: one whole, its result when it comes, or pages of many.
+//! Reading executions: one with its payloads, its result when it comes, or pages of many.
 
 use std::pin::pin;
 
@@ -15,20 +15,19 @@ use crate::error::ServiceError;
 use crate::ports::Page;
 use crate::service::Service;
 
-/// How long the first look at an execution that isn't closed yet is waited for; then twice as long each time.
+/// The wait before the second read of an execution that isn't closed yet; it doubles each time.
 const LOOK_AFTER: Millis = Millis::new(10);
-/// The longest that grows.
+/// The upper bound of that wait.
 const LOOK_AFTER_MAX: Millis = Millis::from_secs(1);
-/// Entries of a list that are looked at in one go.
+/// How many entries of a list are read at once.
 const LOOKED_AT: usize = 100;
-/// Pages of the store read for one answer at most.
+/// How many pages of the store are read for one answer at most.
 const PAGES_MAX: usize = 30;
 
 /// An execution with its payloads.
 #[derive(Clone, Debug)]
 pub struct Described {
     pub execution: Execution,
-    /// The run's input.
     pub input: Option<Json>,
     pub labels: Option<Json>,
     pub memo: Option<Json>,
@@ -36,7 +35,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// The record with what it holds itself; payloads in items of their own are left out.
+    /// The record with its inline payloads; payloads in items of their own are left out.
     pub fn inline(execution: Execution) -> Self {
         let json = |payload: Option<&Payload>| match payload {
             Some(Payload::Inline(json)) => Some(json.clone()),
@@ -73,7 +72,7 @@ impl Service {
         }
     }
 
-    /// Loads what a record points to.
+    /// Loads the payloads of a record.
     pub async fn execution_with_payloads(&self, execution: Execution) -> Result<Described, ServiceError> {
         let (input, details, output) = futures::try_join!(
             self.payload(execution.input.as_ref()),
@@ -90,7 +89,7 @@ impl Service {
         Ok(Described { execution, input, labels, memo, output })
     }
 
-    /// An execution as it stands once it has its outcome, or after `wait` (at most 20 s), whichever comes first.
+    /// Reads an execution once it has its outcome, or after `wait` (at most 20 s), whichever comes first.
     pub async fn wait_for_execution(
         &self,
         id: &ExecutionId,
@@ -99,7 +98,7 @@ impl Service {
         let until = self.now().plus(wait.min(WAIT_MAX));
         let mut pause = LOOK_AFTER;
         loop {
-            // Before the look, or an end between the two would be missed.
+            // Before the read, or an end between the two would be missed.
             let ended = self.waiters.wait(id);
             let Some(execution) = self.load_execution(id).await? else { return Ok(None) };
             let left = until.since(self.now());
@@ -112,7 +111,7 @@ impl Service {
         }
     }
 
-    /// Executions of a workflow in any of these states (all states where none is named), latest first.
+    /// Executions of a workflow with any of these statuses (any status when empty), latest first.
     pub async fn executions(
         &self,
         workflow: &WorkflowName,
@@ -123,7 +122,7 @@ impl Service {
         let mut items = Vec::new();
         let mut cursor = cursor.map(str::to_owned);
         for _ in 0..PAGES_MAX {
-            // No more entries than are still wanted: a page never has to stop in the middle of one.
+            // No more entries than are still needed: an answer never has to stop inside a page.
             let wanted = (limit - items.len()).min(LOOKED_AT);
             let page = self
                 .with_retries(|| self.ports.store.list_executions(workflow, wanted, cursor.as_deref()))

@@ -1,4 +1,4 @@
-//! What is around the loop for executions: whoever closes one sees to what follows from that.
+//! What happens around the loop for executions: the caller that closes one also does what follows from that.
 
 use tickover_core::decision::{Change, Write};
 use tickover_core::duration::Millis;
@@ -12,12 +12,13 @@ use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// How long the caller of any command waits for what follows an execution's end, before that is left to others.
+/// How long a caller waits for what follows an execution's end, before the rest is left to messages.
 pub(crate) const CALLER_WAITS: Millis = Millis::from_secs(5);
 
 impl Service {
-    /// Carries a command out and tells others of it. An execution that it closes is seen to the end, if that can be
-    /// done while its caller waits. One that was closing already isn't: somebody else goes on with that.
+    /// Carries out a command and sends its messages. If the command closes the execution, the close is finished as far
+    /// as there is time while the caller waits. A close that was already in progress is left alone: another call
+    /// continues it.
     pub(crate) async fn drive_execution(
         &self,
         id: &ExecutionId,
@@ -25,9 +26,9 @@ impl Service {
         command: &Command,
     ) -> Result<Decision, ServiceError> {
         let stop_at = self.now().plus(CALLER_WAITS);
-        // Each caller's future would hold all of this, though it is mostly waiting for one answer.
+        // Boxed, because the future of each caller would contain all of this, though it mostly waits for one answer.
         let decision = Box::pin(self.drive(id, known, command)).await?;
-        // Without a queue of timers, a turn's hint is the message that a close goes on by.
+        // Without a timers queue, a turn's hint is the message that continues a close.
         let goes_on = matches!(command, Command::StartTurn(_)) && !self.has_timers();
         if !closes(&decision) && !goes_on {
             return Ok(decision);
@@ -35,7 +36,7 @@ impl Service {
         Ok(Box::pin(self.see_to_the_end(decision, stop_at, Share::Page)).await)
     }
 
-    /// One that is closing is finished at once. If that fails, the tick does it.
+    /// Finishes an execution that is closing. If that fails, the tick does it.
     pub(super) async fn see_to_the_end(
         &self,
         mut decision: Decision,
@@ -43,7 +44,7 @@ impl Service {
         share: Share,
     ) -> Decision {
         if let Some(execution) = decision.record_mut().filter(|execution| is_closing(execution)) {
-            // What it leaves open may close others in turn.
+            // To end its open children may close other executions in turn.
             match self.finish(execution, stop_at, share).await {
                 Ok(finished) => *execution = finished,
                 Err(error) => {
@@ -54,14 +55,14 @@ impl Service {
         decision
     }
 
-    /// Reads an execution; one whose retention has passed doesn't exist any more.
+    /// Reads an execution; `None` after its retention.
     pub(crate) async fn load_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, ServiceError> {
         let execution = self.with_retries(|| self.ports.store.execution(id)).await?;
         Ok(execution.filter(|execution| !execution.is_gone(self.now())))
     }
 }
 
-/// Whether a decision has closed an execution that left something to be ended: its caller begins with that.
+/// Whether a decision has closed an execution with steps or children to end: then its caller starts with that.
 pub(super) fn closes(decision: &Decision) -> bool {
     decision.writes.iter().filter_map(Write::change).any(|change| match change {
         Change::Execution(Some(before), after) => before.closed().is_none() && is_closing(after),
@@ -69,7 +70,7 @@ pub(super) fn closes(decision: &Decision) -> bool {
     })
 }
 
-/// Whether what an execution left open at its end is still to be ended.
+/// Whether an execution has its outcome, but its open steps and children must still be ended.
 pub(super) const fn is_closing(execution: &Execution) -> bool {
     matches!(execution.state, ExecutionState::Closing(_))
 }

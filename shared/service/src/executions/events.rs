@@ -1,4 +1,4 @@
-//! Events: offered to an execution, looked at, and thrown away.
+//! Events: sent to an execution, listed, and cleared.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX};
 use crate::error::ServiceError;
 use crate::service::Service;
 
-/// Events that are read at once where all are asked for.
+/// How many events are read at once if all are asked for.
 const EVENTS_PAGE: usize = 500;
-/// Bytes of payloads after which a page ends: an answer has 6 MiB, and the last payload comes on top.
+/// Bytes of payloads after which a page ends: an answer has 6 MiB, and the last payload is added to this size.
 const EVENTS_PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// How an offered event was taken.
+/// The answer to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventSent {
-    /// Whether one with its id had been sent before: the first one stands.
+    /// Whether an event with its id had been sent before: the first one counts.
     pub duplicate: bool,
     /// Events of all names that wait for the execution now.
     pub pending: u32,
@@ -37,9 +37,9 @@ pub struct EventSent {
 pub struct PendingEvents {
     /// The events, oldest first.
     pub events: Vec<PendingEvent>,
-    /// How many of each name wait in all.
+    /// How many of each name wait in total.
     pub counts: BTreeMap<EventName, u32>,
-    /// Where the next page begins; absent at the end.
+    /// The cursor of the next page; absent at the end.
     pub next: Option<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct PendingEvent {
 }
 
 impl Service {
-    /// Offers an event. It waits until the execution takes it, first in, first out among those of its name.
+    /// Sends an event. It waits until the execution takes it, first in, first out among the events of its name.
     pub async fn send_event(
         &self,
         id: &ExecutionId,
@@ -64,7 +64,7 @@ impl Service {
         self.send_event_traced(id, name, event_id, payload, None).await
     }
 
-    /// The same for an event that belongs to a trace. An execution that has none yet belongs to it from now on.
+    /// The same for an event that belongs to a trace. An execution that has no trace yet gets this one.
     pub async fn send_event_traced(
         &self,
         id: &ExecutionId,
@@ -99,13 +99,13 @@ impl Service {
             if let Reply::EventSent { duplicate } = reply {
                 return Ok(EventSent { duplicate, pending: execution.pending_events });
             }
-            // The part of the journal that was looked at has grown meanwhile.
+            // The journal was sealed further after this call had read it.
             self.back_off(tries, CONFLICT_WAIT).await;
         }
         Err(ServiceError::Contended)
     }
 
-    /// Whether an event with this id is in the sealed part of the journal.
+    /// Whether an event with this id is in the sealed segments of the journal.
     async fn is_sealed_in(
         &self,
         execution: &Execution,
@@ -117,7 +117,7 @@ impl Service {
         Ok(self.journal_of(execution).await?.iter().any(is_same))
     }
 
-    /// The events that wait for an execution, oldest first: all of them.
+    /// All events that wait for an execution, oldest first.
     pub async fn events(&self, id: &ExecutionId) -> Result<Vec<PendingEvent>, ServiceError> {
         let mut page = self.events_page(id, EVENTS_PAGE, None).await?;
         let mut events = page.events;
@@ -128,7 +128,7 @@ impl Service {
         Ok(events)
     }
 
-    /// A page of them: at most so many, and no more than an answer holds.
+    /// A page of the waiting events: at most `limit`, and no more than an answer may contain.
     pub async fn events_page(
         &self,
         id: &ExecutionId,
@@ -141,7 +141,7 @@ impl Service {
         let mut page = PendingEvents { events: vec![], counts: BTreeMap::new(), next: None };
         let mut pending = pending_events(&journal).into_iter().peekable();
         let mut bytes = 0;
-        // An event's place in its run's journal stays the same, whatever is taken or added meanwhile.
+        // An event's position in its run's journal stays the same, whatever is taken or added meanwhile.
         for (place, entry) in journal.iter().enumerate() {
             if pending.next_if(|pending| std::ptr::eq(*pending, entry)).is_none() {
                 continue;
@@ -162,7 +162,7 @@ impl Service {
         Ok(page)
     }
 
-    /// Throws away the waiting events of a name: how many there were.
+    /// Deletes the waiting events of a name. Returns how many there were.
     pub async fn clear_events(&self, id: &ExecutionId, name: EventName) -> Result<u32, ServiceError> {
         for tries in 0..CONFLICTS_MAX {
             let Some(execution) = self.load_execution(id).await? else {
@@ -180,14 +180,14 @@ impl Service {
             if count == 0 || reply == Reply::EventsCleared(count) {
                 return Ok(count);
             }
-            // Others wrote meanwhile, so it has to be counted anew.
+            // Other writers changed the journal meanwhile, so the events are counted again.
             self.back_off(tries, CONFLICT_WAIT).await;
         }
         Err(ServiceError::Contended)
     }
 }
 
-/// Where a page begins in a run's journal. In another run the places are others.
+/// The position in a run's journal at which a page starts. Another run has other positions.
 fn place_of(cursor: &str, run: u32) -> Result<usize, Reject> {
     let place = cursor.split_once('.').filter(|(of, _)| of.parse() == Ok(run));
     place.and_then(|(_, place)| place.parse().ok()).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Telling an execution that something it may wait for has happened.
+//! Notifies an execution that something it may wait for has happened.
 
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
@@ -14,23 +14,24 @@ use crate::service::Service;
 use crate::telemetry::field;
 
 impl Service {
-    /// Tells an execution that a remote step or child of its has ended. Where that fails, it looks for itself.
+    /// Notifies an execution that one of its remote steps or children has ended. If that fails, a probe of the
+    /// execution finds it.
     pub(crate) async fn notify_parent(&self, parent: &Parent) {
         if let Err(error) = self.try_to_notify(parent).await {
-            tracing::warn!({ field::EXECUTION_ID } = %parent.execution, %error, "not told; it will look");
+            tracing::warn!({ field::EXECUTION_ID } = %parent.execution, %error, "not notified; a probe will find it");
         }
     }
 
-    /// Tells the parents that are among these effects, and takes them out. A child that is closing has its outcome, so
-    /// its parent can see it before the child is closed for good.
+    /// Notifies the parents among these effects, and removes those effects. A child that is closing has its outcome, so
+    /// its parent can read it before the child is closed for good.
     pub(crate) async fn notify_parents_first(&self, effects: &mut Vec<Effect>) -> Result<(), ServiceError> {
         for effect in effects.iter() {
             let Effect::NotifyParent(parent) = effect else { continue };
             match self.try_to_notify(parent).await {
                 Ok(()) => {}
-                // The parent can't be told by anybody, and the child must end all the same.
+                // No call can notify the parent, and the child must end all the same.
                 Err(error @ ServiceError::Corrupt { .. }) => {
-                    tracing::error!({ field::EXECUTION_ID } = %parent.execution, %error, "not told");
+                    tracing::error!({ field::EXECUTION_ID } = %parent.execution, %error, "not notified");
                 }
                 Err(error) => return Err(error),
             }
@@ -49,8 +50,8 @@ impl Service {
         }
     }
 
-    /// Tells an execution of a step or child whose message has come again after its end: the process that ended it may
-    /// have died before it told. Does nothing where the parent can have heard of it.
+    /// Notifies an execution of a step or child whose message was received again after its end: the process that ended
+    /// it may have died before the notification. Does nothing if the parent may have been notified.
     pub(crate) async fn notify_again(
         &self,
         parent: &Parent,
@@ -63,16 +64,17 @@ impl Service {
         Ok(())
     }
 
-    /// Marks the place of a join. Only the call that marks the last place tells the parent.
+    /// Marks the slot of a join. Only the call that marks the last slot notifies the parent.
     async fn is_last_of_its_join(&self, parent: &Parent) -> Result<bool, ServiceError> {
         let Some(slot) = parent.slot else { return Ok(true) };
-        // Each mark moves it. Should it be too early all the same, the execution finds out by its own look.
+        // Each mark moves the expiry. If the join item is still deleted too early, a probe of the execution finds the
+        // end.
         let expires_at = ahead_of_journal(self.now(), &self.limits);
         let marked = self.with_retries(|| self.ports.store.join(parent, slot, expires_at)).await?;
         Ok(marked >= slot.of)
     }
 
-    /// The parent, unless it has moved on without its step or child.
+    /// The parent, unless it has moved on without this step or child.
     async fn open_parent(&self, parent: &Parent) -> Result<Option<Execution>, ServiceError> {
         let execution = self.load_execution(&parent.execution).await?;
         let is_same = |execution: &Execution| {
@@ -82,7 +84,7 @@ impl Service {
     }
 
     async fn wake(&self, execution: Execution) -> Result<(), ServiceError> {
-        // First, because after the wake no other message would reveal that its hint was lost.
+        // First, because after the wake no other message would show that its hint was lost.
         let execution = self.look_soon(execution).await?;
         let writes = [Write::Wake { id: execution.id.clone(), incarnation: execution.incarnation }];
         self.with_retries(|| self.ports.store.commit(&writes)).await?;
@@ -93,8 +95,8 @@ impl Service {
         Ok(())
     }
 
-    /// Has the tick look at an execution soon that would look for itself much later only: the hint of what it is about
-    /// to be told may be lost.
+    /// Makes the tick probe an execution soon whose next probe would be much later: the hint of the notification that
+    /// follows may be lost.
     async fn look_soon(&self, mut execution: Execution) -> Result<Execution, ServiceError> {
         for tries in 0..CONFLICTS_MAX {
             let Some(to) = due::slot_when_notified(&execution, self.now(), &self.limits) else { break };

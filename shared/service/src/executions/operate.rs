@@ -1,4 +1,4 @@
-//! What operators do to executions.
+//! The operations of operators on executions.
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -13,16 +13,15 @@ use crate::error::ServiceError;
 use crate::service::Service;
 use crate::tasks::operate::CancelReply;
 
-/// How long an operator's call waits until an execution can go on that had ended.
+/// How long an operator's call waits until an execution that had ended can continue.
 const REOPENED_WITHIN: Millis = Millis::from_secs(10);
 
 impl Service {
-    /// Asks an execution to end: its code stops at its next step, or it ends at once where nothing runs.
+    /// Asks an execution to end: its code stops at its next step. If no code runs, the execution ends at once.
     pub async fn cancel_execution(&self, id: &ExecutionId) -> Result<(Execution, CancelReply), ServiceError> {
         self.end(id, &Command::Cancel).await
     }
 
-    /// Ends an execution at once.
     pub async fn terminate(&self, id: &ExecutionId) -> Result<(Execution, CancelReply), ServiceError> {
         self.end(id, &Command::Terminate).await
     }
@@ -37,23 +36,24 @@ impl Service {
         Ok((execution, reply))
     }
 
-    /// Lets an execution begin nothing new; its deadlines keep running. Whether that changed anything.
+    /// Pauses an execution: it starts nothing new, but its deadlines keep running. Returns whether that changed
+    /// anything.
     pub async fn pause(&self, id: &ExecutionId) -> Result<(Execution, bool), ServiceError> {
         self.change(id, &Command::Pause).await
     }
 
-    /// Lets a paused execution go on. Whether that changed anything.
+    /// Resumes a paused execution. Returns whether that changed anything.
     pub async fn resume(&self, id: &ExecutionId) -> Result<(Execution, bool), ServiceError> {
         self.change(id, &Command::Resume).await
     }
 
-    /// Begins a new run of an execution that has ended, with the same input and fresh deadlines.
+    /// Starts a new run of an execution that has ended, with the same input and fresh deadlines.
     pub async fn restart(&self, id: &ExecutionId) -> Result<Execution, ServiceError> {
         let rerun = Rerun { preserved: vec![] };
         self.reopen(id, Known::Unread, &Command::Restart(rerun)).await
     }
 
-    /// The same, with the results of the last run except those of these steps and of all that failed; without
+    /// The same, with the results of the last run except those of these steps and of all steps that failed; without
     /// `preserve`, only captured values are kept.
     pub async fn rerun(
         &self,
@@ -75,7 +75,7 @@ impl Service {
         self.reopen(id, Known::Record(Box::new(execution)), &command).await
     }
 
-    /// Has a step run again in the same run, after the execution failed by it.
+    /// Runs a step again in the same run, after the execution failed because of it.
     pub async fn retry_step(&self, id: &ExecutionId, name: StepName) -> Result<Execution, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
         let journal = self.journal_of(&execution).await?;
@@ -91,8 +91,8 @@ impl Service {
         self.reopen(id, record, &Command::RetryStep { name }).await
     }
 
-    /// Lets an execution go on that may have ended. What it points to is kept for longer first, if it has to be;
-    /// where that takes more time than the caller has, the same call goes on with it.
+    /// Continues an execution that may have ended. If needed, the retention of its segments and payloads is first
+    /// extended; if that takes longer than the caller waits, repeating the call continues it.
     async fn reopen(
         &self,
         id: &ExecutionId,
@@ -108,7 +108,7 @@ impl Service {
             let (kept, _) = self.extend_retention(execution, to, stop_at).await?;
             if self.now() >= stop_at {
                 let reason =
-                    "its results are still being kept from deletion; the same call goes on with that";
+                    "the retention of its results is still being extended; the same call continues that";
                 return Err(ServiceError::Unavailable { reason: reason.to_owned() });
             }
             known = Known::Record(Box::new(kept));
@@ -121,16 +121,15 @@ impl Service {
     }
 }
 
-/// Why a run whose effects were taken back doesn't go on from its results.
+/// Why a new run can't start from the results of a run that was undone.
 const UNDONE: &str =
     "can't build on a run that was undone when it failed: restart it, or run all its steps again";
 
-/// Whether a step undoes another one.
 fn is_undoing(name: &StepName) -> bool {
     name.as_str().starts_with(UNDO_PREFIX)
 }
 
-/// Whether anything that the run did has been undone.
+/// Whether any effect of the run has been undone.
 fn was_undone(journal: &[Entry]) -> bool {
     let undid = |entry: &Entry| {
         !is_failure(entry) && matches!(&entry.what, Happened::Step { name, .. } if is_undoing(name))
@@ -138,7 +137,7 @@ fn was_undone(journal: &[Entry]) -> bool {
     journal.iter().any(undid)
 }
 
-/// The step that an entry is of.
+/// The step of an entry.
 const fn step_of(entry: &Entry) -> Option<&StepName> {
     match &entry.what {
         Happened::Attempt { name, .. }
@@ -157,7 +156,6 @@ const fn step_of(entry: &Entry) -> Option<&StepName> {
     }
 }
 
-/// Whether an entry says that a step ended without a result.
 const fn is_failure(entry: &Entry) -> bool {
     match &entry.what {
         Happened::Step { outcome, .. } => match outcome {
@@ -184,13 +182,13 @@ const fn is_failure(entry: &Entry) -> bool {
     }
 }
 
-/// What a new run begins with: of steps only those that ended well and aren't to run again.
+/// The entries with which a new run starts: of steps only those that completed and don't run again.
 fn preserved(journal: &[Entry], steps: &[StepName], preserve: bool) -> Vec<Entry> {
     let latest = |name: &StepName| {
         let ends = |entry: &&Entry| matches!(&entry.what, Happened::Step { name: of, .. } | Happened::Reopened { name: of } if of == name);
         journal.iter().rfind(ends)
     };
-    // Of a step that was run again, the last result counts.
+    // If a step was run again, its last result counts.
     let is_good = |entry: &Entry, name: &StepName| {
         !is_failure(entry) && latest(name).is_some_and(|last| std::ptr::eq(last, entry))
     };
@@ -202,7 +200,7 @@ fn preserved(journal: &[Entry], steps: &[StepName], preserve: bool) -> Vec<Entry
         | Happened::Event { .. }
         | Happened::Waited { .. }
         | Happened::EventsCleared { .. } => preserve,
-        // How a result came about is the old run's story: in the new one, nothing of it was begun.
+        // How the old run got a result doesn't matter for the new run, which has started nothing of it.
         Happened::Attempt { .. }
         | Happened::Remote { .. }
         | Happened::Child { .. }

@@ -1,8 +1,8 @@
-//! Remote steps and children whose execution has ended, or has gone on to another run, without knowing of them.
+//! Remote steps and children that their execution doesn't know of, because it has ended or is in another run.
 //!
-//! A task is begun before the journal says so. Where the turn that began it is lost in between, nothing that follows
-//! from the journal ever ends it. So each claim of such a task looks at its parent first, and so does each
-//! heartbeat of a running attempt.
+//! A task is started before the journal says so. If the turn that started it is lost in between, nothing that follows
+//! from the journal ever ends the task. So each claim of such a task reads its parent first, and so does each heartbeat
+//! of a running attempt.
 
 use tickover_core::decision::Effect;
 use tickover_core::execution::journal::{Entry, Happened};
@@ -18,7 +18,7 @@ use crate::service::Service;
 use crate::telemetry::field;
 
 impl Service {
-    /// Ends a task that could be started now, if nobody waits for it any more. `None` if it may start.
+    /// Ends a task that could be started now, if no execution waits for it any more. Returns `None` if it may start.
     pub(crate) async fn end_if_orphaned(&self, task: &Task) -> Result<Option<Box<Decision>>, ServiceError> {
         let now = self.now();
         let may_start = match &task.state {
@@ -33,17 +33,17 @@ impl Service {
         tracing::info!({ field::TASK_ID } = %task.id, "not started: its execution is over");
         let (known, command) = (Known::Record(Box::new(task.clone())), Command::Cancel { force: true });
         let mut decision = self.drive_quietly(&task.id, known, &command).await?;
-        // Nobody is there to be told.
+        // No execution waits for a notification.
         decision.effects.retain(|effect| !matches!(effect, Effect::NotifyParent(_)));
         self.publish(std::mem::take(&mut decision.effects)).await;
         Ok(Some(decision))
     }
 
-    /// Asks the attempt of a remote step to stop that its execution doesn't wait for any more: whether it did. Where
-    /// that can't be seen now, the next heartbeat looks again.
+    /// Asks an attempt of a remote step to stop, if its execution doesn't wait for it any more. Returns whether it did.
+    /// If the execution can't be read now, the next heartbeat tries again.
     pub(crate) async fn ask_orphan_to_stop(&self, task: &Task) -> bool {
         let Some(parent) = &task.parent else { return false };
-        // Each heartbeat's future would hold all of this, and few have a parent.
+        // Boxed, because the future of each heartbeat would contain all of this, and few tasks have a parent.
         let asked: Result<bool, ServiceError> = Box::pin(async {
             if !self.is_orphaned(parent).await? {
                 return Ok(false);
@@ -53,13 +53,13 @@ impl Service {
         })
         .await;
         asked.unwrap_or_else(|error| {
-            tracing::debug!({ field::TASK_ID } = %task.id, %error, "its execution can't be seen");
+            tracing::debug!({ field::TASK_ID } = %task.id, %error, "its execution can't be read");
             false
         })
     }
 
-    /// Ends a child that hasn't begun to run, if it is to end with its parent and the parent is over. Returns whether it
-    /// did.
+    /// Ends a child that hasn't started to run, if it must end with its parent and the parent has ended. Returns
+    /// whether it did.
     pub(crate) async fn end_if_outlived(&self, child: &Execution) -> Result<bool, ServiceError> {
         let Some(parent) = &child.parent else { return Ok(false) };
         if parent.on_close == ParentClosePolicy::Abandon || !child.is_untouched() {
@@ -68,16 +68,16 @@ impl Service {
         if !self.is_orphaned(parent).await? {
             return Ok(false);
         }
-        tracing::info!({ field::EXECUTION_ID } = %child.id, "not begun: its parent is over");
+        tracing::info!({ field::EXECUTION_ID } = %child.id, "not started: its parent is over");
         let stop_at = self.now().plus(CALLER_WAITS);
         self.end_child(&child.id, parent.on_close, stop_at).await?;
         Ok(true)
     }
 
-    /// Whether the parent has ended, is in another run by now, or is gone.
+    /// Whether the parent has ended, is in another run by now, or was deleted.
     ///
-    /// The first read costs half and may be behind: what it shows can be from before the parent was begun, went on to
-    /// this run or was reopened. So only the parent's being there is taken from it.
+    /// The first read costs half and may be out of date: its result may be from before the parent was started, moved to
+    /// this run or was reopened. So this read may only show that the parent is open.
     async fn is_orphaned(&self, parent: &Parent) -> Result<bool, ServiceError> {
         let glimpse = self.with_retries(|| self.ports.store.peek_execution(&parent.execution)).await;
         let found = match glimpse {
@@ -87,14 +87,14 @@ impl Service {
         };
         match found {
             Ok(found) => Ok(!parent.is_open_in(found.as_ref())),
-            // It is there, whatever it says.
+            // The parent exists, though it can't be read.
             Err(StoreError::Corrupt { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Ends what a turn had begun that was lost before it could write that down, if the run is over. Where it goes on,
-    /// its next turn begins the same again, or has it in its journal.
+    /// Ends the steps and children that a lost turn had started and not recorded, if the run is over. If the run
+    /// continues, its next turn starts them again, or has them in its journal.
     pub async fn leave_begun(&self, execution: &Execution, begun: &[Entry]) -> Result<(), ServiceError> {
         let parent = Parent::of(execution);
         let mut remote: Vec<StepName> = Vec::new();
@@ -116,7 +116,7 @@ impl Service {
         let stop_at = self.now().plus(CALLER_WAITS);
         for (child, policy) in children {
             let found = self.load_execution(child).await?;
-            // The id may be somebody else's.
+            // Another execution may have the id.
             if found.and_then(|found| found.parent).is_some_and(|of| of.is(execution)) {
                 self.end_child(child, policy, stop_at).await?;
             }

@@ -1,7 +1,7 @@
-//! How remote steps and children ended, as a parent's journal keeps it.
+//! The outcomes of remote steps and children, for a parent's journal.
 //!
-//! Only what the journal says was begun is asked for here, and all reads are consistent. So a task or child that isn't
-//! there has been deleted, because nobody looked at it for as long as it was kept.
+//! Only steps and children that the journal lists as started are read here, and all reads are consistent. So a task or
+//! child that isn't found has been deleted: its retention passed before the parent read it.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,12 @@ use super::remote::{AT_ONCE, remote_id};
 use crate::error::ServiceError;
 use crate::service::Service;
 
-/// How a remote step or child ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedStep {
     pub outcome: StepOutcome,
-    /// Attempts that it took; 0 where that isn't known, and of a child.
+    /// The number of its attempts; 0 if that isn't known, and for a child.
     pub attempts: u32,
-    /// When. Of one that is gone, the beginning of time: it is longer ago than what is still there.
+    /// When it ended. If it was deleted, the Unix epoch: earlier than any that still exists.
     pub ended_at: Timestamp,
 }
 
@@ -34,11 +33,12 @@ impl EndedStep {
     }
 }
 
-/// Records of one batch read.
+/// The most records that one call reads.
 const READ_MAX: usize = 100;
 
 impl Service {
-    /// How remote steps of an execution's run ended, of those that were begun: the ones that have. One whose task is gone has [`StepOutcome::ResultExpired`].
+    /// The outcomes of those of an execution's remote steps that have ended; all of them must have been started. If the
+    /// task was deleted, the outcome is [`StepOutcome::ResultExpired`].
     pub async fn remote_outcomes(
         &self,
         execution: &Execution,
@@ -57,7 +57,7 @@ impl Service {
                     outcomes.insert((*name).clone(), EndedStep::gone());
                 }
             }
-            // Each large result is read and kept apart, which for many one after the other would take long.
+            // Each large result is read and copied on its own, which for many, one after the other, would take long.
             let reads: Vec<_> = tasks.iter().map(|task| self.outcome_of(task)).collect();
             let read: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
             for (task, outcome) in tasks.iter().zip(read) {
@@ -69,7 +69,7 @@ impl Service {
         Ok(outcomes)
     }
 
-    /// The tasks that are gone, of those that weren't found. One that can't be read is there.
+    /// Those of the tasks that weren't found that were deleted. A task that can't be read exists.
     async fn gone_among(
         &self,
         ids: &[TaskId],
@@ -103,7 +103,7 @@ impl Service {
         Ok(Some(EndedStep { outcome, attempts: task.attempt, ended_at: ended.ended_at }))
     }
 
-    /// A result, copied for the journal: what it points to may be gone before the execution ends.
+    /// A result, copied for the journal: its own item may be deleted before the execution ends.
     async fn completed(&self, output: Option<&Payload>) -> Result<StepOutcome, ServiceError> {
         let Some(output) = output else { return Ok(StepOutcome::Completed { output: None }) };
         Ok(match self.payload_if_kept(output).await? {
@@ -122,7 +122,7 @@ impl Service {
             Some(at) => self.payload_if_kept(&Payload::Blob(at.clone())).await?,
             None => None,
         };
-        // A typed error that was cut can't be read as its type. Any other error still has its code.
+        // A typed error that was cut can't be parsed as its type. Any other error still has its code.
         if whole.is_none() && message.is_some() && error.code == TYPED_ERROR {
             return Ok(StepOutcome::ResultExpired);
         }
@@ -133,7 +133,7 @@ impl Service {
         Ok(if is_used_up(task) { StepOutcome::Exhausted { error } } else { StepOutcome::Failed { error } })
     }
 
-    /// A payload's text, if the payload is still there.
+    /// The text of a payload, if it still exists.
     async fn payload_if_kept(&self, payload: &Payload) -> Result<Option<Json>, ServiceError> {
         match payload {
             Payload::Inline(json) => Ok(Some(json.clone())),
@@ -141,8 +141,8 @@ impl Service {
         }
     }
 
-    /// How the children ended that an execution's run has started: those that have. One that is gone, its id perhaps
-    /// in use by another execution, has [`StepOutcome::ResultExpired`].
+    /// The outcomes of those of a run's children that have ended. If a child was deleted, and even if another execution
+    /// has its id now, the outcome is [`StepOutcome::ResultExpired`].
     pub async fn child_outcomes(
         &self,
         parent: &Execution,
@@ -156,8 +156,8 @@ impl Service {
         .await
     }
 
-    /// How executions ended that this one awaits but has not started. Those that are open or don't exist yet are left
-    /// out.
+    /// The outcomes of executions that this one awaits but has not started. Executions that are open or don't exist yet
+    /// are left out.
     pub async fn other_outcomes(
         &self,
         others: &[(StepName, ExecutionId)],
@@ -187,7 +187,7 @@ impl Service {
         Ok(outcomes)
     }
 
-    /// `None` stands for one that is gone.
+    /// `None` for a child that was deleted.
     async fn outcome_of_child(&self, closed: Option<&Closed>) -> Result<EndedStep, ServiceError> {
         let Some(closed) = closed else { return Ok(EndedStep::gone()) };
         let outcome = match &closed.outcome {
@@ -202,7 +202,7 @@ impl Service {
     }
 }
 
-/// A step's error as its own type has it, or as a failure.
+/// A step's error in its own type, or as a failure.
 fn error_json(failure: &Failure) -> Json {
     let own = (failure.code == TYPED_ERROR).then(|| Json::parse(failure.message.clone())).flatten();
     own.unwrap_or_else(|| {
@@ -211,7 +211,7 @@ fn error_json(failure: &Failure) -> Json {
     })
 }
 
-/// Whether a failed task had attempts to use up, and did.
+/// Whether a failed task had several attempts and used all of them.
 fn is_used_up(task: &Task) -> bool {
     match task.retry.max_attempts {
         MaxAttempts::Limited(limit) => limit.get() > 1 && task.attempt >= limit.get(),

@@ -1,8 +1,8 @@
 //! A turn's report, decided again because others have written meanwhile.
 //!
-//! The answer to the first try may have been lost on its way, and then another write came over it: what it brought is
-//! in the journal already, and must not be there twice. What a wait took may have been thrown away. And the
-//! next run takes along the events that have come since.
+//! The answer to the first try may have been lost, and another write may have followed it: then its entries are in the
+//! journal already, and must not be there twice. An event that a wait took may have been cleared. And the next run also
+//! takes the events that have arrived since.
 
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
@@ -14,8 +14,8 @@ use crate::error::ServiceError;
 use crate::service::Service;
 
 impl Service {
-    /// The command as it is to be decided on over this record, after it was decided on over the one that its turn had
-    /// seen; nothing where it stays as it is.
+    /// The command to decide on the record `current`, after it was first decided on the record `seen`, which its turn
+    /// had; `None` if the command stays as it is.
     pub(crate) async fn rebased(
         &self,
         command: &Command,
@@ -57,7 +57,7 @@ impl Service {
         if seen.run == current.run
             && takes_what_is_gone(entries, &journal[entries_of(seen).min(journal.len())..])
         {
-            // Another turn goes on from what is there now.
+            // Another turn continues from the current journal.
             return Err(Reject::TurnLost.into());
         }
         if let Some(events) = events {
@@ -69,13 +69,13 @@ impl Service {
     }
 }
 
-/// How many entries a run's journal had.
+/// The number of entries in a run's journal.
 fn entries_of(execution: &Execution) -> usize {
     let sealed = execution.sealed.map_or(0, |sealed| sealed.entries);
     usize::try_from(sealed).unwrap_or(usize::MAX).saturating_add(execution.journal.len())
 }
 
-/// Whether a wait took an event that may have been thrown away meanwhile.
+/// Whether a wait took an event that may have been cleared meanwhile.
 fn takes_what_is_gone(entries: &[Entry], since: &[Entry]) -> bool {
     let is_gone = |of: &EventName| {
         since.iter().any(|entry| matches!(&entry.what, Happened::EventsCleared { name, .. } if name == of))

@@ -1,7 +1,7 @@
-//! Remote steps: begun and ended by the turn that owns them.
+//! Remote steps: started and cancelled by the turn of their execution.
 //!
-//! A remote step is a task like any other. Its id follows from the execution, the run and the step's name, so that
-//! beginning it twice is beginning it once.
+//! A remote step is a task like any other. Its id follows from the execution, the run and the step's name, so that a
+//! second start has no effect.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,10 +20,10 @@ use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// Tasks written, and results read, at once.
+/// How many tasks are written, or results read, at the same time.
 pub(super) const AT_ONCE: usize = 16;
 
-/// The id of the task that is a remote step of an execution's run.
+/// The id of the task of a remote step in an execution's run.
 #[expect(clippy::missing_panics_doc, reason = "it never does")]
 pub fn remote_id(execution: &Execution, name: &StepName) -> TaskId {
     let digest: [u8; 16] = hash(&[
@@ -37,7 +37,7 @@ pub fn remote_id(execution: &Execution, name: &StepName) -> TaskId {
 }
 
 impl Service {
-    /// Begins remote steps. Those that exist already are left as they are.
+    /// Starts remote steps. Steps that exist already stay as they are.
     pub async fn begin_remote(
         &self,
         execution: &Execution,
@@ -78,7 +78,7 @@ impl Service {
             retry: step.retry,
             timeouts: step.timeouts,
             start: Start::After(tickover_core::duration::Millis::ZERO),
-            // What makes it the same step is its id.
+            // Its id identifies the step.
             fingerprint: Fingerprint::from_bytes(hash(&[id.as_str().as_bytes()])),
             key: None,
             parent: Some(parent),
@@ -90,7 +90,7 @@ impl Service {
         Ok(decision.effects)
     }
 
-    /// Ends remote steps that nobody waits for any more; those that have ended stay as they are.
+    /// Cancels remote steps that the execution doesn't wait for any more; steps that have ended stay as they are.
     pub async fn cancel_remote(&self, execution: &Execution, names: &[StepName]) -> Result<(), ServiceError> {
         let ids: Vec<TaskId> = names.iter().map(|name| remote_id(execution, name)).collect();
         let cancelled: Vec<_> =
@@ -100,7 +100,7 @@ impl Service {
 
     pub(super) async fn cancel_task(&self, id: TaskId) -> Result<(), ServiceError> {
         match Box::pin(self.cancel(&id, true)).await {
-            // It was never begun, or is long gone.
+            // It was never started, or was deleted long ago.
             Ok(_) | Err(ServiceError::Rejected(Reject::NotFound | Reject::AlreadyTerminal { .. })) => Ok(()),
             Err(error) => {
                 tracing::debug!({ field::TASK_ID } = %id, %error, "step not cancelled");

@@ -1,4 +1,4 @@
-//! The parts of an execution, which are kept on: its segments, and payloads in items of their own.
+//! Extends the retention of what an execution's record points to: its segments, and payloads in items of their own.
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::decision::Write;
@@ -12,21 +12,21 @@ use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
 
-/// Parts kept on before that is noted.
+/// Items extended before the progress is recorded.
 const PAGE: usize = 256;
-/// Of these, at once.
+/// How many of these are extended at the same time.
 const AT_ONCE: usize = 32;
 
-/// A part that is to be kept on, and of which entry of the journal it is: a segment counts as of its first one, what
-/// the record has beside its journal as of the very first.
+/// An item whose retention must be extended, and the index of its journal entry. A segment has the index of its first
+/// entry; payloads of the record outside its journal have index 0.
 struct Part {
     entry: usize,
     keep: Write,
 }
 
 impl Service {
-    /// Keeps everything that a record points to until then. Returns the record as it stands after that, and how far
-    /// this came. It begins where the last call stopped, and does one page at least, more while there is time.
+    /// Extends the retention of everything that a record points to until `to`. Returns the record after that, and how
+    /// far the call came. It starts where the last call stopped, and does at least one page, more while there is time.
     pub(super) async fn extend_retention(
         &self,
         mut execution: Execution,
@@ -47,7 +47,7 @@ impl Service {
             let seen = u32::try_from(seen).unwrap_or(u32::MAX);
             let progress = Progress { entries: seen, to: Some(to), ..before };
             let Some(noted) = self.note_progress(&execution, progress).await? else {
-                // It has moved on, or another call has come further: the next look begins anew.
+                // The execution has moved on, or another call has come further: the next call starts again.
                 return Ok((execution, Came::Overtaken));
             };
             execution = noted;
@@ -65,7 +65,7 @@ impl Service {
         Ok(self.with_retries(|| self.ports.store.commit(keep)).await?)
     }
 
-    /// The parts that aren't known to be kept until then, oldest first, and how many entries the journal has.
+    /// The items that may be deleted before `to`, oldest first, and how many entries the journal has.
     async fn parts_of(
         &self,
         execution: &Execution,
@@ -97,14 +97,13 @@ impl Service {
         Ok((parts, entries))
     }
 
-    /// A run's whole journal: the sealed part, then what the record holds.
+    /// A run's whole journal: the sealed segments, then the entries in the record.
     pub async fn journal_of(&self, execution: &Execution) -> Result<Vec<Entry>, ServiceError> {
         let chain = self.chain_of(execution).await?;
         let sealed = chain.into_iter().flat_map(|(_, segment)| segment.entries);
         Ok(sealed.chain(execution.journal.iter().cloned()).collect())
     }
 
-    /// The segments of a run's journal, oldest first.
     async fn chain_of(&self, execution: &Execution) -> Result<Vec<(SegmentKey, Segment)>, ServiceError> {
         let Some(sealed) = execution.sealed else { return Ok(vec![]) };
         let (id, incarnation, run) = (&execution.id, execution.incarnation, execution.run);

@@ -1,5 +1,3 @@
-//! Starting executions.
-
 use sha2::{Digest as _, Sha256};
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Command, Start};
@@ -14,13 +12,13 @@ use crate::error::ServiceError;
 use crate::service::Service;
 use crate::tasks::schedule::{digest, minified};
 
-/// Shortest timeout of an execution, a run, or the code that deals with a failure.
+/// The shortest timeout of an execution, a run, or the code that runs after a failure.
 const TIMEOUT_MIN: tickover_core::duration::Millis = tickover_core::duration::Millis::from_secs(1);
-/// Inputs from this size on make it worth a read to see whether the execution is there already.
+/// From this size of the input on, a read is worth its price: it finds out whether the execution exists already.
 const LARGE_BYTES: usize = 1024;
 
 impl Service {
-    /// Starts an execution, or finds the one that has the id.
+    /// Starts an execution, or finds the execution with this id.
     pub async fn start(&self, request: StartRequest) -> Result<Started, ServiceError> {
         self.check_start(&request)?;
         let queue = self.queue_for(&request).await?;
@@ -36,7 +34,7 @@ impl Service {
         Ok(Started { execution, existed })
     }
 
-    /// The queue that the execution is to have, which is there.
+    /// The queue of the execution, after making sure that it exists.
     pub(crate) async fn queue_for(&self, request: &StartRequest) -> Result<QueueName, ServiceError> {
         let route = if request.any_queue { self.route_of(&request.workflow).await } else { None };
         let queue = route.unwrap_or_else(|| request.queue.clone());
@@ -44,9 +42,9 @@ impl Service {
         Ok(queue)
     }
 
-    /// The command that a request comes to, with everything random in it.
+    /// The command of a request, with all its random values.
     pub(crate) fn start_command(&self, request: StartRequest, queue: QueueName, id: ExecutionId) -> Command {
-        // By the queue that was asked for: a repeated start is the same though its workers have moved.
+        // From the requested queue: a repeated start stays the same, even if the workers have moved to another queue.
         let fingerprint = fingerprint(&request);
         Command::Start(Box::new(Start {
             id,
@@ -94,7 +92,7 @@ impl Service {
     }
 }
 
-/// Labels and memo as one document; nothing where there are neither.
+/// Labels and memo as one document; `None` if there are neither.
 fn details(labels: Option<&Json>, memo: Option<&Json>) -> Option<Json> {
     let part = |name: &str, json: Option<&Json>| json.map(|json| format!("\"{name}\":{}", json.as_str()));
     let parts: Vec<String> = [part("labels", labels), part("memo", memo)].into_iter().flatten().collect();

@@ -1,5 +1,5 @@
-//! How long the parts of executions are kept, and how executions are closed: with thousands of parts and steps, little
-//! time, and deaths after every write. What is old is deleted by the store, as soon as it may be.
+//! How long segments and payloads of executions are kept, and how executions are closed: with thousands of items and
+//! steps, little time, and a crash after every write. The store deletes an item as soon as its retention allows.
 
 mod chains;
 pub(crate) mod mortal;
@@ -15,7 +15,7 @@ use crate::memory::store::Item;
 use mortal::NEVER;
 use scene::{DAY, Scene, event, failed_by, id, large, name};
 
-/// A failed execution with results of their own, most of them in segments.
+/// A failed execution whose results have items of their own, most of them referred to by segments.
 async fn failed(results: usize) -> Scene {
     let scene = Scene::new();
     let turn = scene.started("e", Some(large())).await;
@@ -38,7 +38,7 @@ async fn a_step_that_is_run_again_finds_all_results_however_long_it_takes() {
     let scene = failed(60).await;
     scene.pass(25 * DAY).await;
     scene.service.retry_step(&id("e"), name("charge")).await.unwrap();
-    // The first end, and the retention after it, are long over.
+    // The first end, and the retention after it, passed long ago.
     scene.pass(200 * DAY).await;
     let turn = scene.turn().await.unwrap();
     assert!(turn.input.is_some());
@@ -57,7 +57,8 @@ async fn a_step_that_is_run_again_finds_all_results_however_long_it_takes() {
 async fn a_step_is_run_again_though_who_keeps_its_results_dies_after_any_write() {
     for last in 0.. {
         let scene = failed(60).await;
-        // Just before the execution itself goes: its parts would go before the retry is over.
+        // Just before the deletion of the execution: its segments and payloads would be deleted before the retry has
+        // ended.
         scene.advance(29 * DAY + DAY / 2);
         scene.shorten_kept("e").await;
         scene.die_after(last);
@@ -79,7 +80,7 @@ async fn a_step_is_run_again_though_who_keeps_its_results_dies_after_any_write()
 #[tokio::test]
 async fn parts_that_take_longer_than_a_call_are_kept_call_by_call() {
     let scene = failed(3_000).await;
-    // The record itself would be gone before the second call.
+    // The record itself would be deleted before the second call.
     scene.advance(30 * DAY - 20);
     scene.shorten_kept("e").await;
     scene.slow(1_000);
@@ -110,7 +111,7 @@ async fn an_execution_that_waits_for_a_year_without_a_timeout_keeps_what_it_poin
         entries.push(scene.large_step(&format!("step[{number}]")).await);
     }
     scene.suspend(&turn, entries).await;
-    // Nobody will ever point to this.
+    // No record will ever point to this.
     scene.service.keep(large()).await.unwrap();
     scene.pass(365 * DAY).await;
     scene.assert_whole("e").await;
@@ -166,7 +167,7 @@ async fn what_earlier_runs_left_behind_goes_by_itself_and_what_was_carried_on_st
     assert_eq!(parts.iter().filter(|(item, _)| matches!(item, Item::Blob(_))).count(), 2);
 }
 
-/// An execution with so many open steps.
+/// An execution with this many open steps.
 async fn fanned_out(steps: usize) -> Scene {
     let scene = Scene::new();
     let turn = scene.started("e", None).await;
@@ -185,7 +186,7 @@ async fn a_close_with_more_to_end_than_a_call_has_time_for_goes_on_by_message_un
         let steps = scene.execution("e").await.progress.unwrap().steps;
         assert!(rounds == 0 || steps > seen, "round {rounds} came no further than {seen}");
         (rounds, seen) = (rounds + 1, steps);
-        // No tick is needed.
+        // Without a tick.
         assert_eq!(scene.fire(1_000).await, 1);
     }
     assert!(rounds > 2, "{rounds}");
@@ -206,7 +207,7 @@ async fn the_message_of_a_close_that_fails_comes_back() {
     scene.die_after(10);
     let failed = scene.try_fire(1_000).await;
     scene.die_after(NEVER);
-    assert_eq!(failed, [true], "nobody would go on with it for ten minutes");
+    assert_eq!(failed, [true], "no call would continue it for ten minutes");
     scene.advance(61);
     while scene.fire(1_000).await > 0 {}
     assert!(matches!(scene.execution("e").await.state, ExecutionState::Ended(_)));
@@ -251,7 +252,7 @@ async fn ending_an_execution_with_thousands_of_results_is_one_write() {
     scene.close(&execution, turn.lease, vec![], ending).await;
     assert_eq!(scene.writes() - before, 1);
     assert!(matches!(scene.execution("e").await.state, ExecutionState::Ended(_)));
-    // As long as the record is there, its results are.
+    // As long as the record exists, its results exist.
     scene.advance(29 * DAY);
     scene.delete_expired();
     scene.assert_whole("e").await;
@@ -265,7 +266,7 @@ async fn a_parent_hears_of_a_child_whose_time_ran_out_though_the_tick_dies_after
         let scene = Scene::new();
         let mut turn = scene.started("e", None).await;
         let mut begun = vec![scene.begin_child(&turn.execution, "child", 90_000).await];
-        // By now it looks for itself once an hour.
+        // Now its probes come once an hour.
         for _ in 0..4 {
             scene.wait(&turn, std::mem::take(&mut begun), true).await;
             scene.advance(3_600);
@@ -292,7 +293,7 @@ async fn a_parent_hears_of_a_child_whose_time_ran_out_though_the_tick_dies_after
             scene.advance(60);
             scene.tick().await.unwrap();
         }
-        assert!(heard.is_some(), "{last}: nobody told it");
+        assert!(heard.is_some(), "{last}: it was not notified");
         if ticked.is_ok() && was_closed {
             assert!(last > 2, "{last}");
             break;

@@ -1,4 +1,4 @@
-//! A turn: taken by a worker, written down as it goes on, and ended.
+//! A turn: started by a worker, recorded as it proceeds, and ended.
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -17,23 +17,23 @@ use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// Payloads up to this many bytes ride in the journal; a larger one goes to an item of its own.
+/// Payloads of up to this many bytes are stored in the journal; a larger one has its own item.
 const INLINE_BYTES: usize = 200;
 
-/// What became of the wish for a turn.
+/// The result of the attempt to start a turn.
 pub(crate) enum TurnStart {
     Turn(Box<StartedTurn>),
-    /// It may not go on before this long.
+    /// It may not start before this long.
     Early(Millis),
-    /// It is for a worker that has nothing else under way.
+    /// It must be started by a worker that has no other work in progress.
     Suspect,
-    /// Nothing will come of the hint.
+    /// The hint can't lead to anything any more.
     Spent,
 }
 
 impl Service {
-    /// Takes the turn that a message of a queue is the hint of: for workers that received it themselves. Nothing if
-    /// there is nothing to do; then, and once the turn has ended, the message is to be deleted.
+    /// Starts the turn of a hint, for workers that received the message themselves. Returns `None` if there is nothing
+    /// to do. In that case, and once the turn has ended, the caller deletes the message.
     pub async fn start_turn(
         &self,
         body: &str,
@@ -45,7 +45,7 @@ impl Service {
         }
     }
 
-    /// The same for workers that may have other work under way.
+    /// The same for workers that may have other work in progress.
     pub async fn start_turn_among(
         &self,
         body: &str,
@@ -66,7 +66,7 @@ impl Service {
         match taken {
             TurnStart::Turn(turn) => Ok(Hinted::Taken(turn)),
             TurnStart::Early(left) => {
-                // It came too early for us to wait.
+                // It came too early to wait for.
                 self.send_hint(&queue, body, left).await?;
                 Ok(Hinted::Spent)
             }
@@ -75,7 +75,7 @@ impl Service {
         }
     }
 
-    /// Tries to take a turn. Where it may begin within a second, that is waited out if wished.
+    /// Tries to start a turn. If `patient` is set, waits for a turn that may start within a second.
     pub(crate) async fn take_hinted(
         &self,
         hint: &Turned,
@@ -100,7 +100,7 @@ impl Service {
         });
         loop {
             let decision = self.drive_execution(&hint.id, known, &command).await?;
-            // Where there is none, it has gone meanwhile.
+            // If there is no execution, it was deleted meanwhile.
             let Ok((execution, Reply::StartTurn(reply))) = decision.outcome else {
                 return Ok(TurnStart::Spent);
             };
@@ -115,7 +115,7 @@ impl Service {
                     known = Known::Record(Box::new(execution));
                 }
                 StartTurnReply::Suspect => return Ok(TurnStart::Suspect),
-                // What was left open is ended by whoever closed it, and by the messages that go on with that.
+                // The call that closed it, or its messages, end the open steps and children.
                 StartTurnReply::Closing
                 | StartTurnReply::Held
                 | StartTurnReply::Parked
@@ -143,7 +143,7 @@ impl Service {
                 Ok(TurnStart::Turn(Box::new(StartedTurn { execution, journal, input, lease, receipt: None })))
             }
             Err(error) => {
-                // Nobody is at work: another one may try before the lease runs out.
+                // No worker runs the turn, so another one may try before the lease runs out.
                 if let Err(error) = self.release_turn(&execution, lease, WAITED_OUT, error.undone()).await {
                     tracing::debug!({ field::EXECUTION_ID } = %execution.id, %error, "not released");
                 }
@@ -152,7 +152,7 @@ impl Service {
         }
     }
 
-    /// Writes down what a turn has brought; the turn goes on with the record that this answers.
+    /// Records a turn's new journal entries. The turn continues with the returned record.
     pub async fn record_turn(
         &self,
         execution: &Execution,
@@ -163,7 +163,7 @@ impl Service {
         self.record_progress(execution, Record { lease, entries, on_failure, under_way: None }).await
     }
 
-    /// The same, for a worker that says which attempts it has under way.
+    /// The same, for a worker that reports which attempts it has in progress.
     pub async fn record_progress(
         &self,
         execution: &Execution,
@@ -172,7 +172,7 @@ impl Service {
         self.drive_turn(execution, &Command::Record(record)).await
     }
 
-    /// Ends a turn that can't go on, unless something has happened meanwhile.
+    /// Ends a turn that has to wait, unless the execution was woken meanwhile.
     pub async fn suspend_turn(
         &self,
         execution: &Execution,
@@ -180,7 +180,7 @@ impl Service {
     ) -> Result<Suspended, ServiceError> {
         let lease = suspend.lease;
         let execution = self.drive_turn(execution, &Command::Suspend(suspend)).await?;
-        // A turn that isn't over is still held.
+        // A turn that hasn't ended still has its lease.
         if execution.turn().is_some_and(|turn| turn.lease == lease) {
             let journal = self.journal_of(&execution).await?;
             return Ok(Suspended::GoOn(Box::new(execution), journal));
@@ -188,12 +188,12 @@ impl Service {
         Ok(Suspended::Done)
     }
 
-    /// Ends a run, and what it left open.
+    /// Ends a run, with its open steps and children.
     pub async fn close_turn(&self, execution: &Execution, close: Close) -> Result<Execution, ServiceError> {
         self.drive_turn(execution, &Command::Close(close)).await
     }
 
-    /// Says that a turn's worker is alive; its message stays hidden as long as its lease.
+    /// Heartbeat of a turn's worker; its message stays hidden as long as its lease.
     pub async fn heartbeat_turn(
         &self,
         execution: &Execution,
@@ -210,7 +210,7 @@ impl Service {
         Ok(renewed)
     }
 
-    /// Gives a turn back undone.
+    /// Gives a turn back without a result.
     pub async fn release_turn(
         &self,
         execution: &Execution,
@@ -222,7 +222,6 @@ impl Service {
         Ok(())
     }
 
-    /// Deletes the message of a turn that has ended.
     pub async fn done_with(&self, queue: &QueueName, receipt: &str) {
         self.delete_message(queue, receipt).await;
     }
@@ -232,7 +231,7 @@ impl Service {
         Ok(self.drive_execution(&execution.id, known, command).await?.outcome?.0)
     }
 
-    /// A payload for the journal of an open execution: as it is, or written to an item of its own.
+    /// A payload for the journal of an open execution: inline, or written to its own item.
     pub async fn keep(&self, json: Json) -> Result<Payload, ServiceError> {
         if json.len() <= INLINE_BYTES {
             return Ok(Payload::Inline(json));
@@ -249,7 +248,7 @@ impl Service {
         Ok(Payload::Blob(at))
     }
 
-    /// A payload's text, wherever it lies.
+    /// The text of a payload, from the record or from its own item.
     pub async fn open(&self, payload: &Payload) -> Result<Json, ServiceError> {
         let json = self.payload(Some(payload)).await?;
         json.ok_or_else(|| ServiceError::Corrupt { reason: "a payload is missing".to_owned() })

@@ -1,5 +1,5 @@
-//! Callers that wait for the end of an execution. Those in the process in which it ends are told at once; all others
-//! read the record again from time to time.
+//! Callers that wait for the end of an execution. Callers in the process in which it ends are notified at once; all
+//! others read the record again from time to time.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,16 +18,16 @@ impl Waiters {
         let (ended, wait) = oneshot::channel();
         let mut waiters = self.waiters();
         let those = waiters.entry(id.clone()).or_default();
-        // Callers that have gone away are forgotten.
+        // Removes callers that don't wait any more.
         those.retain(|waiter| !waiter.is_canceled());
         those.push(ended);
         wait
     }
 
-    /// Tells all callers that wait for it.
+    /// Notifies all callers that wait for the execution.
     pub(crate) fn ended(&self, id: &ExecutionId) {
         for waiter in self.waiters().remove(id).into_iter().flatten() {
-            // An error means that the caller has gone away.
+            // An error means that the caller doesn't wait any more.
             let _gone = waiter.send(());
         }
     }

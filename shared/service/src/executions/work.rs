@@ -1,4 +1,4 @@
-//! What a queue's messages lead to, for workers that run workflows: tasks and turns side by side.
+//! Work from a queue's messages for workers that run workflows: both tasks and turns.
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
@@ -13,7 +13,7 @@ use crate::ports::Received;
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// How soon a turn's message comes back that a caller who only takes tasks has received.
+/// How soon a turn's message comes back if the caller that received it takes only tasks.
 const FOR_OTHERS: Millis = Millis::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -22,19 +22,19 @@ pub enum Work {
     Turn(Box<StartedTurn>),
 }
 
-/// What a turn's message led to.
+/// The result of a turn's message.
 enum Message {
     Turn(Box<StartedTurn>),
-    /// It is for a worker that has nothing else under way.
+    /// It must be started by a worker that has no other work in progress.
     Suspect,
-    /// The turn may begin after this long, within a second; the message is still in flight.
+    /// The turn may start after this long, within a second; the message is still in flight.
     Soon(Millis),
-    /// Nothing, and the message was seen to.
+    /// No turn; the message has been deleted or replaced.
     Done,
 }
 
 impl Service {
-    /// Takes work from a queue, as much as there is up to `max`: tasks, and turns of executions.
+    /// Claims work from a queue, as much as there is up to `max`: tasks, and turns of executions.
     pub async fn next_work(
         &self,
         queue: &QueueName,
@@ -43,8 +43,8 @@ impl Service {
         self.claim_work(queue, request, true).await
     }
 
-    /// What turns' messages lead to. Those that may go on within a second are waited for only by who has nothing
-    /// else to do: sent again, they would be back at once.
+    /// Processes the messages of turns. A caller waits for turns that may start within a second only if it has no other
+    /// work: sent again, their messages would be back at once.
     pub(crate) async fn start_turns<'m>(
         &self,
         queue: &QueueName,
@@ -85,7 +85,7 @@ impl Service {
         found
     }
 
-    /// What a turn's message leads to. One that can't be dealt with for now shows again soon.
+    /// Processes a turn's message. After an error the message is visible again soon.
     async fn take_message(
         &self,
         queue: &QueueName,
@@ -122,7 +122,7 @@ impl Service {
         };
         if let Err(error) = &done {
             tracing::warn!(
-                { field::EXECUTION_ID } = %hint.turn.id, { field::QUEUE_NAME } = %queue, %error, "turn not taken"
+                { field::EXECUTION_ID } = %hint.turn.id, { field::QUEUE_NAME } = %queue, %error, "turn not started"
             );
             // A record that can't be read won't be readable soon: its message stays hidden for the lease.
             if !matches!(error, ServiceError::Corrupt { .. }) {
@@ -134,11 +134,11 @@ impl Service {
         done.map(|()| Message::Done)
     }
 
-    /// Puts back the messages of turns that somebody received who takes tasks only.
+    /// Puts back the messages of turns for a caller that takes only tasks.
     pub(crate) async fn leave_turns(&self, queue: &QueueName, hinted: Vec<(TurnHint, &Received)>) {
         for (hint, message) in hinted {
             tracing::debug!(
-                { field::EXECUTION_ID } = %hint.turn.id, { field::QUEUE_NAME } = %queue, "a turn, left to workers"
+                { field::EXECUTION_ID } = %hint.turn.id, { field::QUEUE_NAME } = %queue, "a turn, left to workers that run workflows"
             );
             if let Err(error) = self.send_again(queue, message, FOR_OTHERS).await {
                 tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "message not sent again");

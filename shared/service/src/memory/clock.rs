@@ -1,7 +1,7 @@
-//! A clock that moves only when it is told to.
+//! A clock that moves only when its owner moves it.
 //!
-//! It owns its time and the sleepers that wait for an instant of it. It never reads the machine's clock, so a test
-//! that uses it takes no time and gives the same result each time.
+//! It has its own time, and the sleepers that wait for an instant. It never reads the machine's clock, so a test with
+//! it takes no time and gives the same result each time.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use crate::ports::Clock;
 
-/// A clock that its holder moves.
+/// A clock that its owner moves.
 #[derive(Debug)]
 pub struct ManualClock {
     state: Mutex<State>,
@@ -26,18 +26,18 @@ pub struct ManualClock {
 #[derive(Debug)]
 struct State {
     now: Timestamp,
-    /// By instant; the number tells apart those who sleep until the same one.
+    /// Sorted by instant; the number distinguishes sleepers until the same instant.
     sleepers: BTreeMap<(Timestamp, u64), Waker>,
     next_ticket: u64,
 }
 
 impl ManualClock {
-    /// A clock that stands at an instant.
+    /// A clock that starts at an instant and doesn't move.
     pub fn new(start: Timestamp) -> Self {
         Self { state: Mutex::new(State { now: start, sleepers: BTreeMap::new(), next_ticket: 0 }) }
     }
 
-    /// Moves the clock on and wakes the sleepers whose instant has come.
+    /// Moves the clock forward and wakes the sleepers whose instant has come.
     pub fn advance(&self, by: Millis) {
         self.change(|now| now.plus(by));
     }
@@ -47,15 +47,14 @@ impl ManualClock {
         self.change(|_| instant);
     }
 
-    /// The earliest instant that a sleeper waits for.
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.lock().sleepers.keys().next().map(|(instant, _)| *instant)
     }
 
-    /// Runs a future, and whenever nothing in it can go on, jumps to the earliest instant that it sleeps until.
+    /// Runs a future, and whenever the future can't proceed, jumps to the earliest instant that it sleeps until.
     ///
-    /// All that sleeps by this clock has to be inside the future, and nothing in it may wait for anything else,
-    /// such as a thread or the network: the time would run away meanwhile.
+    /// Everything that sleeps by this clock must be inside the future, and nothing in it may wait for anything else,
+    /// such as a thread or the network: the clock would run away meanwhile.
     pub async fn drive<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         loop {
@@ -64,7 +63,7 @@ impl ManualClock {
             if let Poll::Ready(output) = poll_once(future.as_mut(), &waker).await {
                 return output;
             }
-            // A turn of the runtime: who merely made way for others is woken in it, and only then.
+            // Lets the runtime run other tasks once: a future that only yielded is woken now, and only now.
             tokio::task::yield_now().await;
             if progress.made.load(Ordering::Acquire) {
                 continue;
@@ -89,12 +88,12 @@ impl ManualClock {
                 awake.push(first.remove());
             }
         }
-        // Not under the lock: a waker may run code that asks for the time.
+        // Not under the lock: a waker may run code that reads the clock.
         awake.into_iter().for_each(Waker::wake);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Each change is whole before anything can panic, so a poisoned state is still a good one.
+        // Each change is complete before anything can panic, so a poisoned state is still valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,8 +109,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// A sleeper. Dropping it takes it off the list, so that [`ManualClock::drive`] never jumps to an instant that has no
-/// sleeper any more.
+/// A sleeper. Dropping it removes it from the list, so that [`ManualClock::drive`] never jumps to an instant without a
+/// sleeper.
 struct Sleep<'a> {
     clock: &'a ManualClock,
     instant: Timestamp,
@@ -145,7 +144,7 @@ impl Drop for Sleep<'_> {
     }
 }
 
-/// Notes whether a driven future was woken, that is, whether something in it can go on.
+/// Records whether a driven future was woken, that is, whether it can proceed.
 #[derive(Default)]
 struct Progress {
     made: AtomicBool,

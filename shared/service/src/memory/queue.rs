@@ -1,7 +1,7 @@
 //! A queue in the process, with the semantics of SQS.
 //!
-//! It owns its messages and forgets them when it is dropped. Unlike SQS it counts milliseconds, never loses or
-//! doubles a message by itself, and keeps messages for ever unless it is told how they die.
+//! Its messages are lost when it is dropped. Unlike SQS it counts milliseconds, never loses or doubles a message by
+//! itself, and keeps messages for ever unless a [`Mortality`] is set.
 
 mod messages;
 
@@ -23,9 +23,9 @@ use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
 /// Which queues a [`MemoryQueue`] has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Queues {
-    /// These, and no others ever.
+    /// These, and never any others.
     Fixed(Vec<QueueName>),
-    /// Each from its first [`Queue::open`] on.
+    /// Each queue from its first [`Queue::open`] on.
     OnOpen,
 }
 
@@ -34,7 +34,7 @@ pub struct MemoryQueue {
     clock: Arc<dyn Clock>,
     opens: bool,
     mortality: Mortality,
-    /// Part of every receipt: one that was given out before a restart must not fit a message of today.
+    /// Part of every receipt: a receipt from before a restart must not match a current message.
     started_at: Timestamp,
     /// Counts messages across all queues, so that no receipt fits a message of another queue.
     next_id: AtomicU64,
@@ -44,17 +44,17 @@ pub struct MemoryQueue {
 /// One queue.
 struct Line {
     messages: Mutex<Messages>,
-    /// Something can be seen that couldn't, or will be earlier than it was to be.
+    /// Signals that a message is visible, or will be earlier than expected.
     changed: Notify,
 }
 
 impl MemoryQueue {
-    /// Queues that go by this clock.
+    /// Queues with this clock.
     pub fn new(clock: Arc<dyn Clock>, queues: Queues) -> Self {
         Self::mortal(clock, queues, Mortality::default())
     }
 
-    /// The same, whose messages die as those of SQS do.
+    /// The same, whose messages expire as those of SQS do.
     pub fn mortal(clock: Arc<dyn Clock>, queues: Queues, mortality: Mortality) -> Self {
         let (opens, names) = match queues {
             Queues::Fixed(names) => (false, names),
@@ -66,7 +66,7 @@ impl MemoryQueue {
         Self { clock, opens, mortality, started_at, next_id: AtomicU64::new(0), lines: RwLock::new(lines) }
     }
 
-    /// When the next message can be seen that can't be seen now, in whichever queue it is.
+    /// When the next hidden message is visible, in any queue.
     pub fn next_visible_at(&self) -> Option<Timestamp> {
         let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
         lines.values().filter_map(|line| line.lock().next_visible_at()).min()
@@ -107,7 +107,7 @@ impl MemoryQueue {
         parse().ok_or(QueueError::StaleReceipt)
     }
 
-    /// Takes what can be seen; else says when to look again.
+    /// Receives visible messages; if there are none, returns when to try again.
     fn look(&self, line: &Line, max: usize, visibility: Millis) -> Result<Vec<Received>, Option<Timestamp>> {
         let mut messages = line.lock();
         let now = self.clock.now();
@@ -132,7 +132,7 @@ impl Line {
     }
 
     fn lock(&self) -> MutexGuard<'_, Messages> {
-        // Every operation leaves the messages whole, so a poisoned lock still guards good ones.
+        // Every operation leaves the messages complete, so they are valid even if the lock is poisoned.
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -153,7 +153,7 @@ impl Queue for MemoryQueue {
                 held.push(now, id, message.body.clone(), now.plus(message.delay.min(QUEUE_DELAY_MAX)));
             }
         }
-        // Everybody who waits: a delayed message changes how long each of them may sleep.
+        // All waiting receivers: a delayed message changes how long each of them may sleep.
         line.changed.notify_waiters();
         Ok(vec![Ok(()); messages.len()])
     }
@@ -170,7 +170,7 @@ impl Queue for MemoryQueue {
         let visibility = visibility.min(LEASE_RANGE.1);
         let give_up_at = self.clock.now().plus(wait.min(WAIT_MAX));
         loop {
-            // Asked for before the look: what is sent between the look and the wait still ends the wait.
+            // Registered before the attempt to receive: a message that is sent in between still ends the wait.
             let changed = line.changed.notified();
             let look_again_at = match self.look(&line, max, visibility) {
                 Ok(received) => return Ok(received),
@@ -228,7 +228,7 @@ impl Queue for MemoryQueue {
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
         if self.opens && !self.knows(queue) {
             let mut lines = self.lines.write().unwrap_or_else(PoisonError::into_inner);
-            // Not replaced: another call may have opened it, and filled it, in between.
+            // Not replaced: another call may have opened it, and sent messages to it, in between.
             lines.entry(queue.clone()).or_insert_with(|| Line::new(self.mortality));
         }
         Ok(self.knows(queue))

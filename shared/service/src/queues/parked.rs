@@ -1,9 +1,11 @@
-//! What waits in paused queues. A message of a paused queue that a function receives is deleted, and its record is marked
-//! as parked: a million waiting messages would otherwise be received, and sent again, for as long as the pause lasts.
+//! The parked work of paused queues. When a function receives a message of a paused queue, it deletes the message and
+//! marks the record as parked. Otherwise a million waiting messages would be received, and sent again, for as long as
+//! the pause lasts.
 //!
-//! Resuming the queue walks the due index, a shard a message, and sends the hint of each parked record. The queue's
-//! record says which walks aren't done, in the same write that resumes it. So a walk may be lost at any moment: the tick
-//! begins it again. A walk in trouble sends a fresh message from the place that it has come to.
+//! Resuming the queue walks the due index, one message for each shard, and sends the hint of each parked record. The
+//! queue's record lists the walks that aren't done, in the same write that resumes the queue. So a walk may be lost at
+//! any moment: the tick starts it again. A walk with errors sends a fresh message with the position that it has
+//! reached.
 
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::DueReply;
@@ -23,18 +25,18 @@ use crate::telemetry::field;
 use crate::tick::outgoing;
 use crate::timers::{FireError, Fired};
 
-/// Other processes believe for 5 seconds that the queue is still paused, and park what they receive: the walk begins
+/// For 5 seconds other processes may not know that the queue is resumed, and park what they receive: the walk starts
 /// when they have stopped.
 const BEGINS_AFTER: Millis = Millis::from_secs(10);
-/// How long a walk lasts within its call, where there is no queue of timers to send a message to.
+/// How long a walk lasts within its call, where there is no timers queue to send a message to.
 const OWN_WALK: Millis = Millis::from_secs(20);
-/// How long a walk waits that got no answer of the store.
+/// How long a walk waits if the store didn't answer.
 const AGAIN_AFTER_SECS: u64 = 15;
-/// Walks that wait come back spread over so many seconds: all of them write one record in the end.
+/// Walks that wait come back spread over this many seconds, because all of them write the same record in the end.
 const SPREAD_SECS: u16 = 16;
-/// Entries of a page: as many records as are read with one call.
+/// Entries of a page: as many records as one call reads.
 const PAGE: usize = 100;
-/// Records decided at once.
+/// Records that are decided at the same time.
 const RECORDS_AT_ONCE: usize = 16;
 /// The ends of the due index.
 const FIRST: Timestamp = Timestamp::from_millis(i64::MIN);
@@ -42,14 +44,14 @@ const LAST: Timestamp = Timestamp::from_millis(i64::MAX);
 
 /// How a walk over a shard ended.
 enum Walked {
-    /// At its end, or because nothing is left for it to do.
+    /// It reached the end, or nothing is left to do.
     Done,
-    /// Because time was up.
+    /// Its time was up.
     TimeUp,
 }
 
 impl Service {
-    /// Notes on the queue's record, before any hint is deleted, that its resuming has to look for parked records.
+    /// Records on the queue's record, before any hint is deleted, that a resume must look for parked records. Returns
     /// `false` if the queue isn't paused any more: then no hint may be deleted.
     pub(crate) async fn note_parked(&self, queue: &QueueName) -> Result<bool, ServiceError> {
         if !self.record(queue).await?.is_some_and(|record| record.parked) {
@@ -61,7 +63,7 @@ impl Service {
         self.is_paused(queue).await
     }
 
-    /// Resumes a queue, and has the hints sent of all that was parked. What can't be sent now, the tick sends.
+    /// Resumes a queue, and sends the hints of all parked records. The tick sends those that can't be sent now.
     pub(crate) async fn resume_queue(&self, queue: &QueueName) -> Result<(), ServiceError> {
         let (now, shards) = (self.now(), self.limits.due_shards);
         let resumed = |record: &QueueRecord| record.resume(now, shards).or_else(|| record.restart_walks(now));
@@ -71,7 +73,7 @@ impl Service {
         Ok(())
     }
 
-    /// The tick looks at a queue that owes walks: those that are lost begin again.
+    /// The tick found a queue with unfinished walks: starts the lost ones again.
     pub(crate) async fn restart_walks(
         &self,
         queue: &QueueName,
@@ -85,7 +87,7 @@ impl Service {
         Ok(DueReply::Rearmed)
     }
 
-    /// Sends the messages of the walks that begin now. Without a queue of timers, it walks itself while there is time.
+    /// Sends the messages of the walks that start now. Without a timers queue, it walks itself while there is time.
     async fn send_walks(&self, record: &QueueRecord, now: Timestamp, after: Millis, stop_at: Timestamp) {
         let Some(resuming) = &record.resuming else { return };
         let begin = resuming.walks.iter().filter(|(_, walk)| walk.heard_at == now);
@@ -98,13 +100,13 @@ impl Service {
         if self.has_timers() {
             let messages: Vec<Outgoing> =
                 resumes.filter_map(|resume| outgoing(&Wake::Resume(resume), after)).collect();
-            // Of one that isn't sent nothing will be heard, and the tick sends it again.
+            // A walk whose message isn't sent makes no progress, so the tick sends it again.
             self.send(&QueueName::timers(), &messages).await;
             return;
         }
         for resume in resumes {
             if let Err(error) = self.go_on_walking(resume, stop_at).await {
-                tracing::warn!({ field::QUEUE_NAME } = %record.name, %error, "not all that waits has its message");
+                tracing::warn!({ field::QUEUE_NAME } = %record.name, %error, "not every parked record has its hint");
             }
         }
     }
@@ -114,13 +116,13 @@ impl Service {
         let Some((rest, after)) = self.go_on_walking(resume, stop_at).await? else {
             return Ok(Fired::Spent);
         };
-        // A fresh message instead of the one that comes back: its receive count starts anew.
+        // Replaces the message by a fresh one, whose receive count starts at zero.
         let messages: Vec<Outgoing> = outgoing(&Wake::Resume(rest), after).into_iter().collect();
         let sent = self.send(&QueueName::timers(), &messages).await;
         if sent == messages.len() { Ok(Fired::SentOn) } else { Err(FireError::NotSentOn) }
     }
 
-    /// Walks a shard while there is time. What is left of it, and how long that should wait.
+    /// Walks a shard while there is time. Returns the rest of the walk, and how long it should wait.
     async fn go_on_walking(
         &self,
         resume: Resume,
@@ -131,7 +133,7 @@ impl Service {
             Ok(Walked::Done) => return Ok(None),
             Ok(Walked::TimeUp) => Millis::ZERO,
             Err(error) if error.is_retryable() => {
-                tracing::warn!({ field::QUEUE_NAME } = %resume.queue, %error, "a walk waits, and goes on then");
+                tracing::warn!({ field::QUEUE_NAME } = %resume.queue, %error, "a walk waits and then continues");
                 Millis::from_secs(AGAIN_AFTER_SECS + u64::from(resume.shard % SPREAD_SECS))
             }
             Err(error) => return Err(error),
@@ -141,17 +143,17 @@ impl Service {
         Ok(Some((rest, after)))
     }
 
-    /// Notes how far a walk has come. If that can't be noted, the tick may send it once more from an earlier place.
+    /// Records the position of a walk. If that fails, the tick may start the walk again from an earlier position.
     async fn note_place(&self, rest: &Resume) {
         let Some(since) = rest.since else { return };
         let now = self.now();
         let noted = |record: &QueueRecord| record.walked_to(since, rest.shard, rest.from, now);
         if let Err(error) = self.write_queue(&rest.queue, noted).await {
-            tracing::debug!({ field::QUEUE_NAME } = %rest.queue, %error, "the place of a walk isn't noted");
+            tracing::debug!({ field::QUEUE_NAME } = %rest.queue, %error, "position of a walk not recorded");
         }
     }
 
-    /// `place` is up to where the walk has come, also where it fails.
+    /// `place` is the position that the walk has reached, also if it fails.
     async fn walk(
         &self,
         resume: &Resume,
@@ -165,7 +167,7 @@ impl Service {
             if !goes_on(record.as_ref(), resume, *place) {
                 return Ok(Walked::Done);
             }
-            // The first page is always looked at, so that a walk goes on however little time each message has.
+            // The first page is always processed, so that a walk proceeds however little time each message has.
             if cursor.is_some() && self.now() >= stop_at {
                 return Ok(Walked::TimeUp);
             }
@@ -175,7 +177,7 @@ impl Service {
             *place = last.max(*place);
             cursor = page.next;
             if cursor.is_none() {
-                // If this can't be noted, only the note is left to be done.
+                // If this write fails, only the write has to be repeated.
                 *place = Some(LAST);
                 self.note_walked(resume).await?;
                 return Ok(Walked::Done);
@@ -221,11 +223,11 @@ impl Service {
             match one {
                 Ok(one) => effects.extend(one.effects),
                 Err(error) if error.is_retryable() => trouble = Some(error),
-                // One record for good must not hold up all behind it.
+                // A record that always fails must not block all records after it.
                 Err(error) => tracing::error!(%error, "a parked task left alone"),
             }
         }
-        // All together, so that ten travel with one request.
+        // All together, because one request sends ten messages.
         self.publish(effects).await;
         trouble.map_or(Ok(()), Err)
     }
@@ -260,14 +262,14 @@ impl Service {
     }
 }
 
-/// Whether there is anything left to do for a walk that has come to this place: the queue is still resumed as it was then,
-/// and nobody has noted a place further on.
+/// Whether a walk at this position has anything left to do: the queue is still resumed by the same write, and no later
+/// position is recorded.
 fn goes_on(record: Option<&QueueRecord>, resume: &Resume, place: Option<Timestamp>) -> bool {
     match resume.since {
         Some(since) => {
             record.and_then(|record| record.walk(since, resume.shard)).is_some_and(|walk| walk.from <= place)
         }
-        // Nothing is noted of the walks of older builds.
+        // Nothing is recorded of the walks of older builds.
         None => record.is_none_or(|record| !record.paused),
     }
 }

@@ -1,5 +1,5 @@
-//! Which queue a workflow's workers take their work from: they say so when they begin, and a start that names no queue
-//! goes there.
+//! The queue from which a workflow's workers take their work: they announce it when they start, and a start that names
+//! no queue goes there.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// Where workflows are run, by their names.
+/// The queue of each workflow.
 pub type Routes = BTreeMap<WorkflowName, QueueName>;
 
 impl Service {
-    /// Says that a worker which takes work from these queues has the code of these workflows. What is known already is
-    /// read and not written again; of two queues that are named for a workflow, the one named last counts.
+    /// Announces that a worker of these queues has the code of these workflows. Routes that are already recorded are
+    /// not written again. If two queues announce one workflow, the last one counts.
     pub async fn announce_routes(&self, routes: &Routes) -> Result<(), ServiceError> {
         let looked_at = self.now();
         let known = self.queue_records().await;
@@ -28,7 +28,7 @@ impl Service {
         }
         for (queue, workflows) in fresh {
             let now = self.now();
-            // Of many workers that begin at once, one says it for all.
+            // If many workers start at once, only one of them writes.
             let is_said = |record: &QueueRecord| {
                 let said = |name| record.workflows.get(name).is_some_and(|said_at| *said_at >= looked_at);
                 workflows.iter().all(said)
@@ -40,14 +40,13 @@ impl Service {
         Ok(())
     }
 
-    /// The queue whose workers were the last to say that they have a workflow's code; perhaps as it was a few seconds
-    /// ago.
+    /// The queue whose workers were the last to announce a workflow's code. The answer may be a few seconds old.
     pub async fn route_of(&self, workflow: &WorkflowName) -> Option<QueueName> {
         route(&self.queue_records().await, workflow).cloned()
     }
 
-    /// The records of all queues that are known here. One that can't be read now is left out: what it would have said is
-    /// only a help.
+    /// The records of all known queues. A record that can't be read now is left out, because its routes are only a
+    /// help.
     async fn queue_records(&self) -> Vec<QueueRecord> {
         let names = self.ports.queue.names();
         let names = names.iter().filter(|name| !name.is_reserved());
@@ -98,7 +97,7 @@ mod tests {
             let (workflow, queue) = (workflow(), QueueName::parse(queue).unwrap());
             self.service.open_queue(&queue).await.unwrap();
             self.service.announce_routes(&[(workflow, queue)].into()).await.unwrap();
-            // What was read before is believed for a while.
+            // The records that were read before stay in use for a while.
             self.clock.advance(Millis::from_secs(10));
         }
 
@@ -121,12 +120,13 @@ mod tests {
         place.announce("orders").await;
         assert_eq!(place.start("b", true).await.unwrap(), "orders");
         assert_eq!(place.start("c", false).await.unwrap(), "workflows");
-        // Its workers move, and one that begins anew where they were is the last again.
+        // The workers move to another queue. When a worker starts on the first queue again, that queue is the last one
+        // again.
         place.announce("parcels").await;
         assert_eq!(place.start("d", true).await.unwrap(), "parcels");
         place.announce("orders").await;
         assert_eq!(place.start("e", true).await.unwrap(), "orders");
-        // The same start finds its execution wherever the workers are by now.
+        // The same start finds its execution, whatever queue the workers use by then.
         assert_eq!(place.start("a", true).await.unwrap(), "workflows");
         assert_eq!(place.start("d", true).await.unwrap(), "parcels");
         let orders = place.service.describe_queue(&QueueName::parse("orders").unwrap()).await.unwrap();

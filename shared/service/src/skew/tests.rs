@@ -13,12 +13,12 @@ use crate::tasks::schedule::ScheduleRequest;
 use crate::timers::Fired;
 use crate::{Ports, Service};
 
-/// An instant of the true time.
 fn true_at(ms: i64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + ms)
 }
 
-/// An answer at a true instant, as a machine sees it whose clock is so far ahead, after a round trip of so much.
+/// An answer at a true instant, seen by a machine whose clock is `ahead` ms fast, after a round trip of `round_trip`
+/// ms.
 fn answer(skew: &Skew, at: i64, ahead: i64, round_trip: i64) {
     let of_machine = |ms| true_at(ms + ahead);
     let date = Timestamp::from_millis(true_at(at).as_millis().div_euclid(1_000) * 1_000);
@@ -74,7 +74,7 @@ fn one_server_that_is_wrong_moves_nothing_and_a_clock_that_was_set_is_noticed_at
     assert!((skew.offset_ms() + 60_000).abs() <= 520, "{}", skew.offset_ms());
 }
 
-/// A worker on a machine whose clock is 30 s ahead, once AWS has answered it.
+/// A worker on a machine whose clock is 30 s ahead, after answers of AWS.
 fn worker_ahead() -> (Service, Arc<ManualClock>) {
     let machine = Arc::new(ManualClock::new(true_at(30_000)));
     let skew = Arc::new(Skew::default());

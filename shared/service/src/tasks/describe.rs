@@ -1,4 +1,4 @@
-//! Reading tasks: one whole, or pages of many.
+//! Reading tasks: one task with its payloads, or pages of many.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,11 +12,12 @@ use crate::error::ServiceError;
 use crate::ports::{Listing, Page, TaskFilter};
 use crate::service::Service;
 
-/// Entries of a list that are looked at in one go.
+/// How many entries of a list are read at once.
 const LOOKED_AT: usize = 100;
-/// Entries looked at for one answer at most, however few of them fit.
+/// How many entries are read for one answer at most, however few of them match.
 const LOOKED_AT_MAX: usize = 2_000;
-/// Pages of the store read for one answer at most: small ones would otherwise outlast the caller's patience.
+/// How many pages of the store are read for one answer at most: with small pages, the call could last longer than the
+/// caller's timeout.
 const PAGES_MAX: usize = 30;
 
 /// A task with its payloads.
@@ -26,12 +27,12 @@ pub struct Described {
     pub input: Option<Json>,
     pub labels: Option<Json>,
     pub output: Option<Json>,
-    /// Its last error's message as a JSON string, where the record holds only its beginning.
+    /// The message of its last error as a JSON string, where the record has only its beginning.
     pub error_message: Option<Json>,
 }
 
 impl Described {
-    /// The record with what it holds itself; payloads in items of their own are left out.
+    /// The record with its inline payloads; payloads in items of their own are left out.
     pub fn inline(task: Task) -> Self {
         let json = |payload: Option<&Payload>| match payload {
             Some(Payload::Inline(json)) => Some(json.clone()),
@@ -52,7 +53,7 @@ fn output(task: &Task) -> Option<&Payload> {
     }
 }
 
-/// Where a list goes on: which of its parts, and the store's own cursor in it.
+/// Where a list continues: the index of the listing, and the store's own cursor in it.
 #[derive(Default, Serialize, Deserialize)]
 struct Cursor {
     part: usize,
@@ -78,7 +79,7 @@ impl Service {
         self.with_payloads(task).await
     }
 
-    /// Loads what a record points to.
+    /// Loads the payloads of a record.
     pub async fn with_payloads(&self, task: Task) -> Result<Described, ServiceError> {
         let message = task.ended().and_then(|ended| match &ended.outcome {
             Outcome::Failed { message, .. } => message.clone().map(Payload::Blob),
@@ -96,11 +97,11 @@ impl Service {
         Ok(Described { task, input, labels, output, error_message })
     }
 
-    /// Tasks that fit a filter, a page at a time.
+    /// Tasks that match a filter, a page at a time.
     ///
-    /// Live tasks are found through the due index and dead ones (failed, timed out) through the list index, at
-    /// a cost in proportion to their number. Others have no index, because one would cost every task a write:
-    /// asking for them walks the whole table.
+    /// Live tasks are found through the due index and dead ones (failed, timed out) through the list index, at a cost
+    /// in proportion to their number. Other tasks have no index, because it would cost every task a write: a query for
+    /// them scans the whole table.
     pub async fn list(
         &self,
         filter: &TaskFilter,
@@ -112,7 +113,7 @@ impl Service {
         let mut items = Vec::new();
         let (mut looked_at, mut pages) = (0, 0);
         while let Some(listing) = parts.get(cursor.part) {
-            // No more entries than tasks still wanted: a page never has to stop in the middle of one.
+            // No more entries than tasks are still needed: an answer never has to stop inside a page.
             let wanted = (limit - items.len()).min(LOOKED_AT);
             let page =
                 self.with_retries(|| self.ports.store.list(*listing, wanted, cursor.at.as_deref())).await?;
@@ -136,7 +137,7 @@ impl Service {
             return Ok(vec![]);
         }
         let now = self.now();
-        // Those that only a newer build can read are left out, and in the log.
+        // Records that only a newer build can read are left out, and logged.
         let (mut tasks, _unreadable) = self.load_each(ids).await?;
         // In the order of the list, not of the answer.
         tasks.sort_by_cached_key(|task| ids.iter().position(|id| *id == task.id));
@@ -148,7 +149,7 @@ impl Service {
         Ok(tasks)
     }
 
-    /// The cheapest listings that have all tasks of the filter.
+    /// The cheapest listings that contain all tasks of the filter.
     fn parts(&self, filter: &TaskFilter) -> Vec<Listing> {
         let wants = |status: Status| filter.statuses.contains(&status);
         let dead = [Status::Failed, Status::TimedOut];

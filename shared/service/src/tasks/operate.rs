@@ -1,4 +1,4 @@
-//! What operators do to tasks: cancel and retry.
+//! The operations of operators on tasks: cancel and retry.
 
 use tickover_core::id::TaskId;
 use tickover_core::task::{Command, Reply, Task};
@@ -7,19 +7,19 @@ use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
 
-/// What became of the cancellation of a task or an execution.
+/// The result of cancelling a task or an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelReply {
     /// It has ended.
     Cancelled,
-    /// Its worker will be told.
+    /// Its worker will be notified.
     Requested,
     /// It had ended before.
     AlreadyFinished,
 }
 
 impl CancelReply {
-    /// By whether it has ended now, and whether the call changed anything.
+    /// From whether it has ended now, and whether the call changed anything.
     pub(crate) const fn of(ended: bool, changed: bool) -> Self {
         match (ended, changed) {
             (false, _) => Self::Requested,
@@ -30,7 +30,7 @@ impl CancelReply {
 }
 
 impl Service {
-    /// Ends a task, or asks its worker to; by force at once.
+    /// Ends a task, or asks its worker to end it; with `force`, ends it at once.
     pub async fn cancel(&self, id: &TaskId, force: bool) -> Result<(Task, CancelReply), ServiceError> {
         let (task, reply) = self.drive(id, Known::Unread, &Command::Cancel { force }).await?.outcome?;
         let changed = reply == Reply::Cancel { changed: true };
@@ -38,7 +38,8 @@ impl Service {
         Ok((task, reply))
     }
 
-    /// Revives a task that ended without a result: its old deadline is gone, its timeout counts per attempt.
+    /// Restarts a task that ended without a result: its old deadline no longer applies, its timeouts apply to each
+    /// attempt.
     pub async fn retry(&self, id: &TaskId) -> Result<Task, ServiceError> {
         Ok(self.drive(id, Known::Unread, &Command::Retry).await?.outcome?.0)
     }

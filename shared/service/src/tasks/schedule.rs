@@ -1,4 +1,4 @@
-//! Scheduling tasks: one or many, with an id, an idempotency key or neither.
+//! Schedules tasks: one or many, with an id, an idempotency key or neither.
 
 use futures::stream::{self, StreamExt as _};
 use sha2::{Digest as _, Sha256};
@@ -18,19 +18,19 @@ use crate::drive::{Known, Try};
 use crate::error::{ServiceError, unknown_queue};
 use crate::service::Service;
 
-/// Tasks of a batch that are written at once.
+/// How many tasks of a batch are written at the same time.
 const AT_ONCE: usize = 16;
-/// Times a keyed request looks again because another one with its key was faster.
+/// How often a request with a key is tried again because another request with its key was faster.
 const KEY_TRIES: u32 = 10;
-/// Inputs from this size on make it worth a read to see whether the task is there already.
+/// From this size of the input on, a read is worth its price: it finds out whether the task exists already.
 const LARGE_BYTES: usize = 1024;
 
-/// A request for a task, parsed.
+/// A parsed request for a task.
 #[derive(Clone, Debug)]
 pub struct ScheduleRequest {
     /// Its id; random when absent.
     pub id: Option<TaskId>,
-    /// Makes the request repeatable without choosing an id.
+    /// Makes the request repeatable without an id.
     pub idempotency_key: Option<String>,
     pub queue: QueueName,
     pub kind: TaskKind,
@@ -40,15 +40,15 @@ pub struct ScheduleRequest {
     pub retry: RetryPolicy,
     pub timeouts: Timeouts,
     pub start: Start,
-    /// The trace that it belongs to; of no account where traces aren't carried.
+    /// The trace that it belongs to; ignored where traces aren't carried.
     pub trace: Option<TraceContext>,
 }
 
-/// A task that exists now.
+/// A task that exists now, new or found.
 #[derive(Clone, Debug)]
 pub struct Scheduled {
     pub task: Task,
-    /// Its input as given: the same whether it was new or not.
+    /// Its input as given, also if the task existed before.
     pub input: Option<Json>,
     /// Its labels as given.
     pub labels: Option<Json>,
@@ -56,14 +56,14 @@ pub struct Scheduled {
 }
 
 impl Service {
-    /// Schedules a task, or finds the one that the same request made before.
+    /// Schedules a task, or finds the task that the same request created before.
     pub async fn schedule(&self, request: ScheduleRequest) -> Result<Scheduled, ServiceError> {
         let (scheduled, effects) = self.schedule_quietly(request).await?;
         self.publish(effects).await;
         Ok(scheduled)
     }
 
-    /// Schedules many: one result each, in order. Their hints are sent together.
+    /// Schedules many tasks: one result each, in order. Their hints are sent together.
     pub async fn schedule_batch(
         &self,
         requests: Vec<ScheduleRequest>,
@@ -122,7 +122,8 @@ impl Service {
     async fn schedule_by_id(&self, request: &ScheduleRequest) -> Result<Box<Decision>, ServiceError> {
         let large = request.input.as_ref().map_or(0, Json::len) >= LARGE_BYTES;
         let (id, known) = match &request.id {
-            // A repetition would otherwise write its whole input again, only to be told that it is there.
+            // Without a read, a repeated request would write its whole input again before the conflict shows that the
+            // task exists.
             Some(id) if large => (id.clone(), Known::Unread),
             Some(id) => (id.clone(), Known::Absent),
             None => (self.new_task_id(), Known::Absent),
@@ -131,14 +132,14 @@ impl Service {
         self.drive_quietly(&id, known, &Command::Schedule(schedule)).await
     }
 
-    /// The key's record says which task it stands for; both are written together.
+    /// The record of the key names its task; both are written together.
     async fn schedule_keyed(
         &self,
         request: &ScheduleRequest,
         digest: Fingerprint,
     ) -> Result<Box<Decision>, ServiceError> {
         let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
-        // One command for all tries: its incarnation is how a creation whose answer was lost is recognised.
+        // One command for all tries: if the answer to a creation is lost, its incarnation identifies it.
         let first = self.schedule_command(request, own_id.clone(), Some(Key { digest, replaces: None }));
         for tries in 0..KEY_TRIES {
             let stored = self.with_retries(|| self.ports.store.key(&digest)).await?;
@@ -158,7 +159,7 @@ impl Service {
             let command = Command::Schedule(schedule);
             match self.attempt(task.as_ref(), &command).await? {
                 Try::Done(decision) => return Ok(decision),
-                // The key is free, but the id isn't: an earlier task of that id, with or without another key.
+                // The key is free, but the id isn't: an earlier task has that id, with or without another key.
                 Try::Conflict(Some(current)) if current.id == own_id && !current.is_gone(self.now()) => {
                     if let Try::Done(decision) = self.attempt(Some(&*current), &command).await? {
                         return Ok(decision);
@@ -171,7 +172,7 @@ impl Service {
         Err(ServiceError::Contended)
     }
 
-    /// The task that a key stands for, while it does: a day, and as long as the task is open.
+    /// The task of a key, while the key is valid: for a day, and as long as the task is open.
     pub(crate) async fn keyed_task(&self, key: &KeyRecord) -> Result<Option<Task>, ServiceError> {
         let task = self.load(&key.task).await?.filter(|task| task.incarnation == key.incarnation);
         let young = self.now() < key.created_at.plus(self.limits.idempotency);
@@ -202,7 +203,7 @@ impl Service {
         })
     }
 
-    /// Makes sure the queue is there, before anything is written for it.
+    /// Makes sure that the queue exists, before anything is written for it.
     pub async fn open_queue(&self, queue: &QueueName) -> Result<(), ServiceError> {
         if self.ports.queue.knows(queue) {
             return Ok(());
@@ -223,14 +224,14 @@ pub(crate) fn with_replaced(mut schedule: Box<Schedule>, replaces: Option<KeyRec
     schedule
 }
 
-/// A digest of what was asked for. White space in JSON makes no difference, everything else does.
+/// A digest of the request. White space in JSON makes no difference, everything else does.
 fn fingerprint(request: &ScheduleRequest) -> Fingerprint {
     let text = |json: &Option<Json>| json.as_ref().map(|json| minified(json.as_str())).unwrap_or_default();
     let start = match request.start {
         Start::After(delay) => format!("after {}", delay.as_u64()),
         Start::At(instant) => format!("at {}", instant.as_millis()),
     };
-    // Policies always serialise; were one not to, it would only compare equal to another such one.
+    // Policies always serialise; if one didn't, it would only equal another that doesn't.
     let retry = serde_json::to_string(&request.retry).unwrap_or_default();
     let timeouts = serde_json::to_string(&request.timeouts).unwrap_or_default();
     digest(&[

@@ -1,4 +1,4 @@
-//! What workers report: signs of life, results, errors, and tasks given back.
+//! The reports of workers: heartbeats, results, errors and releases.
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -18,30 +18,30 @@ use crate::metric;
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// What a heartbeat is told.
+/// The answer to a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renewed {
-    /// Until when the caller counts as alive now.
+    /// When the lease ends without another heartbeat.
     pub lease_expires_at: Timestamp,
-    /// By when the attempt must be done.
+    /// By when the attempt must end.
     pub deadline_at: Option<Timestamp>,
-    /// Whether somebody wants the task cancelled.
+    /// Whether the worker should cancel the task.
     pub cancel_requested: bool,
 }
 
-/// How a report of a finished attempt was taken.
+/// The answer to the report of a finished attempt.
 #[derive(Clone, Debug)]
 pub struct Closed {
-    /// The task as it stands now.
+    /// The current task.
     pub task: Task,
-    /// Whether the same lease had closed its attempt before: the first report stands.
+    /// Whether the same lease had closed its attempt before: the first report counts.
     pub duplicate: bool,
-    /// The lease's owner gave this result just now.
+    /// The result that the lease's owner has just reported.
     pub output: Option<Json>,
 }
 
 impl Service {
-    /// Renews a lease and the heartbeat timeout.
+    /// Extends a lease and the heartbeat timeout.
     pub async fn heartbeat(
         &self,
         id: &TaskId,
@@ -53,8 +53,8 @@ impl Service {
         answer
     }
 
-    /// Notes how far an attempt says it is, from 0 to 1, which is a sign of life for its heartbeat timeout as well. The
-    /// lease stays as it is: it may be meant to end with its worker's process.
+    /// Records the progress of an attempt, from 0 to 1. It counts as a heartbeat for the heartbeat timeout, but doesn't
+    /// extend the lease: the lease may be meant to end with its worker's process.
     pub async fn report_progress(
         &self,
         id: &TaskId,
@@ -105,8 +105,8 @@ impl Service {
         self.close(id, &token, &command, output).await
     }
 
-    /// Records an error; the task's policy says whether it is tried again. A message that is longer than a payload may
-    /// be is cut: refused, it would cost the task its attempt.
+    /// Records an error; the task's policy decides whether there is a retry. A message that is longer than the limit of
+    /// a payload is cut: to refuse it would cost the task its attempt.
     pub async fn fail(
         &self,
         id: &TaskId,
@@ -126,14 +126,14 @@ impl Service {
         self.close(id, &token, &command, None).await
     }
 
-    /// Gives a task back undone.
+    /// Gives a task back without a result.
     pub async fn release(&self, id: &TaskId, lease: &str) -> Result<Closed, ServiceError> {
         let token = self.token(id, lease).await?;
         let command = Command::Release { lease: token.lease };
         self.close(id, &token, &command, None).await
     }
 
-    /// Reads a token. One that no claim ever gave out is a lost lease, if there is such a task at all.
+    /// Reads a token. A text that no claim ever returned is a lost lease, if the task exists.
     async fn token(&self, id: &TaskId, lease: &str) -> Result<LeaseToken, ServiceError> {
         match decode(lease) {
             Err(Reject::LeaseLost) if self.load(id).await?.is_none() => Err(Reject::NotFound.into()),
@@ -149,7 +149,7 @@ impl Service {
         output: Option<Json>,
     ) -> Result<Closed, ServiceError> {
         let (task, reply) = self.report(id, token, command).await?;
-        // Only now: had the worker died before, the message would have brought the task to another one.
+        // Only now: if the worker had died before, the message would have brought the task to another worker.
         if let Some(receipt) = &token.receipt {
             self.delete_message(&task.queue, receipt).await;
         }
@@ -174,7 +174,7 @@ impl Service {
     async fn extend_message(&self, task: &Task, token: &LeaseToken, length: Millis) {
         let Some(receipt) = &token.receipt else { return };
         if let Err(error) = self.ports.queue.change_visibility(&task.queue, receipt, length).await {
-            // It comes back sooner than need be; its receiver finds the lease alive.
+            // The message is visible earlier than needed; its receiver finds the lease alive.
             tracing::debug!({ field::TASK_ID } = %task.id, %error, "message not extended");
         }
     }

@@ -1,4 +1,4 @@
-//! Queues that are waited for only briefly: what passes with time must not depend on whether SQS answers.
+//! Queues with a short timeout: expiries must not depend on whether SQS answers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +11,15 @@ use tickover_core::id::{Incarnation, QueueName};
 use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
 use crate::service::{Ports, Service};
 
-/// How long one call may take.
+/// The timeout of one call.
 const TIMEOUT: Millis = Millis::from_secs(3);
-/// Calls to one queue that fail in a row, after which it isn't called any more.
+/// After this many failed calls in a row, a queue isn't called any more.
 const FAILURES_OF_ONE: u32 = 2;
-/// Queues that fail while none has answered, after which none is called any more.
+/// After this many failed queues and no answer of any queue, no queue is called any more.
 const SILENT_QUEUES: usize = 4;
 
-/// The queues, for as long as one tick or one message of the queue of timers takes. A call that fails twice is made no
-/// more: a hint that isn't sent is found by a later tick, a deadline that isn't enforced is late.
+/// The queues, for the duration of one tick or one message of the timers queue. A queue that fails twice isn't called
+/// any more: a later tick sends a hint that isn't sent, but a deadline that waits is late.
 struct BriefQueues {
     inner: Arc<dyn Queue>,
     clock: Arc<dyn Clock>,
@@ -28,17 +28,17 @@ struct BriefQueues {
 
 #[derive(Default)]
 struct Failures {
-    /// Calls that failed in a row.
+    /// Failed calls in a row.
     of: HashMap<QueueName, u32>,
-    /// Queues that have failed, until one answers. Calls don't count: many to one queue are under way at once, and say
-    /// nothing about the others.
+    /// Queues that have failed, until one answers. Failed calls aren't counted: many calls to one queue may be in
+    /// progress at once, and they say nothing about other queues.
     silent: HashSet<QueueName>,
-    /// Whether any queue has answered: then those that don't are alone with their trouble.
+    /// Whether any queue has answered: then queues that don't answer have a problem of their own.
     answered: bool,
 }
 
 impl Service {
-    /// The same service, which waits for queues only briefly and gives up those that don't answer.
+    /// The same service with a short timeout for queues. Queues that don't answer are no longer called.
     pub(crate) fn briefly(&self) -> Self {
         let queue = BriefQueues {
             inner: Arc::clone(&self.ports.queue),
@@ -77,7 +77,7 @@ impl BriefQueues {
     fn note<T>(&self, queue: &QueueName, answer: &Result<T, QueueError>) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         match answer {
-            // An answer at once, and no sign of an outage.
+            // A prompt answer, so there is no outage.
             Ok(_) | Err(QueueError::Unknown { .. } | QueueError::StaleReceipt) => {
                 failures.answered = true;
                 failures.silent.clear();
@@ -95,7 +95,7 @@ fn unavailable(reason: &str) -> QueueError {
     QueueError::Unavailable { reason: reason.to_owned() }
 }
 
-/// The first failure, if nothing was sent at all: one message that is refused says nothing about its queue.
+/// The first failure, if no message was sent: one refused message says nothing about its queue.
 fn if_any_was_sent(results: Vec<Result<(), QueueError>>) -> Result<Vec<Result<(), QueueError>>, QueueError> {
     match results.first() {
         Some(Err(error)) if results.iter().all(Result::is_err) => Err(error.clone()),

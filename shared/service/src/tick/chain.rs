@@ -1,8 +1,8 @@
-//! A shard's backlog, handed from one invocation to the next until nothing is left of it.
+//! A shard's backlog, passed from one invocation to the next until nothing is left of it.
 //!
-//! The ticks' record holds the token of the one sweep of a shard that goes on. It is written before the message that
-//! carries it is sent, and only a message with the latest token is obeyed. So a message that comes twice, and a tick that
-//! comes meanwhile, don't become a second sweep.
+//! The ticks' record has the token of the shard's only active sweep. The token is written before its message is sent,
+//! and only a message with the latest token continues. So a repeated message, or a tick that runs meanwhile, doesn't
+//! start a second sweep.
 
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
@@ -17,11 +17,12 @@ use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
 
-/// Times the record is written anew because another one wrote it meanwhile.
+/// How often the write of the record is tried again because another process wrote it meanwhile.
 const TRIES: u32 = 8;
 
 impl Service {
-    /// Goes on with another call's sweep of a shard, until nothing is left in it. `None` if a newer sweep has the shard.
+    /// Continues the sweep of a shard that another call started, until nothing is left in it. Returns `None` if a newer
+    /// sweep has the shard.
     pub(crate) async fn go_on_sweeping(
         &self,
         sweep: Sweep,
@@ -45,8 +46,8 @@ impl Service {
         Ok(Some(report))
     }
 
-    /// Sends what is left of a shard's backlog on by message. `false` if there is no queue of timers, or if another
-    /// sweep of the shard goes on already.
+    /// Sends the rest of a shard's backlog on by message. Returns `false` if there is no timers queue, or if another
+    /// sweep of the shard is active.
     pub(super) async fn hand_shard_on(&self, shard: u16, job: &Job) -> Result<bool, ServiceError> {
         if !self.has_timers() {
             return Ok(false);
@@ -56,7 +57,7 @@ impl Service {
             Reach::Whole { token } => Some(token),
         };
         let Some(token) = self.take_shard(shard, held).await? else {
-            // The rest is another sweep's. A tick has time left and goes on; a sweep that was overtaken ends.
+            // Another sweep has the rest. A tick has time left and continues; a sweep that was replaced ends.
             return Ok(held.is_some());
         };
         let message = outgoing(&Wake::Sweep(Sweep { shard, since: Some(token) }), Millis::ZERO);
@@ -68,7 +69,7 @@ impl Service {
         Ok(false)
     }
 
-    /// Writes a new token of a shard's sweep, in place of the one that is held. `None` if another sweep has it.
+    /// Replaces the token of a shard's sweep by a new one. Returns `None` if another sweep has the shard.
     async fn take_shard(
         &self,
         shard: u16,
@@ -87,8 +88,8 @@ impl Service {
         Err(ServiceError::Contended)
     }
 
-    /// Notes that a sweep has come to its end, or that the one before it goes on. If it can't be noted, the shard is
-    /// left alone for a few minutes by those who would hand it out again.
+    /// Records that a sweep has ended, or, with `to`, that the sweep before it continues. If the write fails, other
+    /// calls don't sweep the shard for a few minutes.
     async fn end_sweep(&self, shard: u16, token: Timestamp, to: Option<Timestamp>) {
         for tries in 0..TRIES {
             let written = async {
@@ -102,13 +103,13 @@ impl Service {
             match written.await {
                 Ok(()) => return,
                 Err(StoreError::Conflict { .. }) => self.back_off(tries, Millis::new(10)).await,
-                Err(error) => return tracing::warn!(shard, %error, "the end of a sweep isn't noted"),
+                Err(error) => return tracing::warn!(shard, %error, "the end of a sweep isn't recorded"),
             }
         }
-        tracing::warn!(shard, "the end of a sweep isn't noted: others were faster");
+        tracing::warn!(shard, "the end of a sweep isn't recorded: others were faster");
     }
 
-    /// Writes the ticks' record as its next version.
+    /// Writes the next version of the ticks' record.
     pub(super) async fn put_tick(&self, after: TickRecord) -> Result<(), StoreError> {
         let record = TickRecord { version: after.version + 1, nonce: self.new_nonce(), ..after };
         let writes = [Write::PutTick { record }];

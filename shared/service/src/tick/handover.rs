@@ -1,5 +1,5 @@
-//! Sends timers for the instants to come. The tick that owns their slot does it. Where a shard holds more of them than
-//! a tick's share, the tick sends a message, and its consumer does the rest.
+//! Sends timers for future instants. The tick that owns their slot does this. If a shard has more of them than a tick's
+//! share, the tick sends a message, and its consumer does the rest.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,20 +19,20 @@ use crate::error::ServiceError;
 use crate::ports::{DueEntry, DueRange, Outgoing, Page, StoreError};
 use crate::service::Service;
 
-/// Times the record is written anew because another tick wrote it meanwhile.
+/// How often the write of the record is tried again because another tick wrote it meanwhile.
 const TRIES: u32 = 5;
-/// Just after what is due.
+/// The instant after the last one that is due.
 const NEXT: Millis = Millis::new(1);
-/// Entries of a page. They are small: one request to the index reads as many in hardly more time than a few.
+/// Entries of a page. They are small: one query reads as many of them in hardly more time than a few.
 const PAGE: usize = 1_000;
-/// Messages sent in one call. More of them could take longer than a call may.
+/// Messages sent in one call. More of them could take longer than the timeout of a call.
 const SENT_AT_ONCE: usize = 100;
-/// Instants that one message stands for at most, where they lie within [`WITHIN`].
+/// The most instants in one message, if they lie within [`WITHIN`].
 const TOGETHER: usize = 50;
-/// Queues count delays in whole seconds: what lies within one arrives together anyway.
+/// Queues count delays in whole seconds: instants within one second arrive together anyway.
 const WITHIN: Millis = Millis::from_secs(1);
 
-/// What earlier ticks have noted, read when it is first needed, and what this one has to note.
+/// What earlier ticks have recorded, read on first use, and what this one must record.
 #[derive(Default)]
 pub(super) struct Ledger {
     noted: OnceCell<Option<TickRecord>>,
@@ -41,15 +41,15 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Of this shard, only what lies before the instant has been handed over.
+    /// Records that only instants before `at` have been handed over for this shard.
     pub(super) fn fell_behind(&self, shard: u16, at: Timestamp) {
         self.behind.lock().unwrap_or_else(PoisonError::into_inner).insert(shard, at);
     }
 }
 
 impl Service {
-    /// Hands the instants of a shard to timers that come before the end of the tick's slot: those `ahead`, which are
-    /// known already, or if there are more, those that a query finds. How many that were.
+    /// Hands over to timers the instants of a shard before the end of the tick's slot: those in `ahead`, which are
+    /// known already, or if there are more, those of a query. Returns how many.
     pub(super) async fn hand_to_timers(
         &self,
         shard: u16,
@@ -90,8 +90,8 @@ impl Service {
         Ok(sent)
     }
 
-    /// Hands over the rest of what a tick found in its slot. How many instants that were, and whether all of them are
-    /// on their way, or in the hands of the next message.
+    /// Hands over the rest of the instants that a tick found in its slot. Returns how many instants, and whether all of
+    /// them have been sent or are left to the next message.
     pub(crate) async fn go_on_handing_over(
         &self,
         mut rest: Handover,
@@ -121,7 +121,7 @@ impl Service {
     }
 
     /// Sends the timers of a page's entries that have none yet. Returns how many, and the first instant whose timer
-    /// could not be sent: those from there on are left to the next tick, or to the one that finds them due.
+    /// could not be sent: that one and all later ones are left to the next tick, or to the tick that finds them due.
     async fn send_page(&self, entries: &[DueEntry], range: DueRange) -> (u64, Option<Timestamp>) {
         let is_new = |entry: &&DueEntry| is_unsent(entry, range.until) && entry.due_at >= range.from;
         let groups = together(entries.iter().filter(is_new));
@@ -144,7 +144,7 @@ impl Service {
         !messages.is_empty() && self.send(&QueueName::timers(), &messages).await == messages.len()
     }
 
-    /// Whether there is a queue of timers.
+    /// Whether there is a timers queue.
     pub(crate) fn has_timers(&self) -> bool {
         self.ports.queue.knows(&QueueName::timers())
     }
@@ -154,8 +154,8 @@ impl Service {
         Ok(job.ledger.noted.get_or_try_init(read).await?.as_ref())
     }
 
-    /// Notes what was handed over, so that no other tick does it again. A tick that did nothing of the kind writes
-    /// nothing. If it can't be noted, it is done again, which does no harm.
+    /// Records what was handed over, so that no other tick repeats it. A tick that handed over nothing writes nothing.
+    /// If the write fails, a later tick repeats the handover, which is harmless.
     pub(super) async fn note_tick(&self, job: &Job) {
         if !job.ledger.handed_over.load(Ordering::Relaxed) {
             return;
@@ -165,7 +165,7 @@ impl Service {
             let written = async {
                 let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
                 let noted = noted.unwrap_or_else(|| TickRecord::new(self.new_nonce()));
-                // Where nothing is known of a shard but that it wasn't done, it stands where it stood.
+                // If a shard has failed and nothing else is known, its earlier state stays.
                 let stands =
                     |(shard, at): (&u16, &Timestamp)| (*shard, (*at).max(noted.handed_until(*shard)));
                 let behind = behind.iter().map(stands).collect();
@@ -174,19 +174,19 @@ impl Service {
             match written.await {
                 Ok(()) => return,
                 Err(StoreError::Conflict { .. }) => self.back_off(tries, Millis::new(10)).await,
-                Err(error) => return tracing::warn!(%error, "what was handed over isn't noted"),
+                Err(error) => return tracing::warn!(%error, "the handover isn't recorded"),
             }
         }
-        tracing::warn!("what was handed over isn't noted: other ticks were faster");
+        tracing::warn!("the handover isn't recorded: other ticks were faster");
     }
 }
 
-/// Whether a timer has to be sent for an entry that lies before the end of the slot.
+/// Whether an entry before the end of the slot needs a timer.
 fn is_unsent(entry: &DueEntry, slot_end: Timestamp) -> bool {
     entry.kind == DueKind::Instant && entry.due_at < slot_end
 }
 
-/// Messages for the entries, earliest first: each with its first instant and how many it stands for.
+/// Messages for the entries, earliest first: each with its first instant and its number of instants.
 fn together<'a>(entries: impl Iterator<Item = &'a DueEntry>) -> Vec<(Timestamp, u64, Wake)> {
     let mut groups: Vec<Vec<Timer>> = Vec::new();
     for entry in entries {
@@ -209,7 +209,7 @@ fn together<'a>(entries: impl Iterator<Item = &'a DueEntry>) -> Vec<(Timestamp, 
     groups.into_iter().filter_map(message).collect()
 }
 
-/// The message, to arrive after this long. Serialising it can't fail; were it to, the tick would do its work.
+/// The message, to arrive after this long. Serialising can't fail; if it did, the tick would do the work.
 pub(crate) fn outgoing(wake: &Wake, after: Millis) -> Option<Outgoing> {
     match wake.body() {
         Ok(body) => Some(Outgoing { body, delay: after.min(QUEUE_DELAY_MAX) }),

@@ -1,4 +1,4 @@
-//! For a queue that forgets when its process ends: everything that would still be in one that lasts.
+//! For a queue that is lost with its process: sends everything again that a durable queue would still have.
 
 use std::sync::PoisonError;
 
@@ -22,12 +22,12 @@ use crate::telemetry::field;
 /// Records read at once: the most that a store reads in one call.
 const PAGE: usize = 100;
 
-/// Records that can't be read which are named to those who ask; all are in the log.
+/// How many unreadable records are returned by name; all are in the log.
 const UNREADABLE_NAMED_MAX: usize = 100;
 
 impl Service {
-    /// Opens every queue that was ever used. Those whose records can't be read are opened with the first task that
-    /// needs them.
+    /// Opens every queue that was ever used. A queue whose record can't be read is opened with the first task that
+    /// needs it.
     pub async fn open_remembered(&self) -> Result<(), ServiceError> {
         match self.remembered_queues().await {
             Ok(queues) => {
@@ -57,7 +57,7 @@ impl Service {
         }
     }
 
-    /// What was found, or nothing and a note where it can't be read.
+    /// The record that was found, or `None` and a log entry if it can't be read.
     fn readable<T>(
         &self,
         record: &str,
@@ -100,8 +100,8 @@ impl Service {
         Ok(executions)
     }
 
-    /// Sends every live task's hint again, and the timers of instants that no tick will hand over. Returns how
-    /// many messages that were. A record that can't be read is named and left alone.
+    /// Sends the hint of every live task and execution again, and the timers of instants that no tick will hand over.
+    /// Returns the number of messages. A record that can't be read is logged and left alone.
     pub async fn hint_all(&self) -> Result<u64, ServiceError> {
         self.briefly().hint_all_of_the_index().await
     }
@@ -119,9 +119,9 @@ impl Service {
                     match entry.record {
                         RecordId::Task(id) => ids.push(id),
                         RecordId::Execution(id) => executions.push(id),
-                        // Its walks count as lost soon, and the tick sends their messages.
+                        // Its walks soon count as lost, and the tick sends their messages.
                         RecordId::Queue(_) => {}
-                        // Nothing of a cron is in a queue but the timer of its next occurrence.
+                        // The only message of a cron is the timer of its next occurrence.
                         RecordId::Cron(id) => {
                             let found = self.with_retries(|| self.ports.store.cron(&id)).await;
                             if self.readable(&format!("schedule {id}"), found)?.is_some() {
@@ -133,11 +133,11 @@ impl Service {
                 }
                 let tasks = self.readable_tasks(&ids).await?;
                 let executions = self.readable_executions(&executions).await?;
-                // The table may know a task whose queue's own record was never written.
+                // The table may have a task whose queue's own record was never written.
                 let queues = tasks.iter().map(|task| &task.queue);
                 for queue in queues.chain(executions.iter().map(|execution| &execution.queue)) {
                     if let Err(error) = self.ports.queue.open(queue).await {
-                        // The other queues' work goes on; this one's is found by a tick.
+                        // The work of the other queues continues; a tick finds the work of this one.
                         tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "queue not opened");
                     }
                 }
@@ -161,7 +161,7 @@ impl Service {
     }
 }
 
-/// The hint that a live task would have in a queue that lasts.
+/// The hint that a live task would have in a durable queue.
 fn hint(task: &Task) -> Option<Effect> {
     let at = match &task.state {
         State::Pending(pending) if pending.hint_later => return None,
@@ -172,8 +172,8 @@ fn hint(task: &Task) -> Option<Effect> {
     Some(Effect::Dispatch { hint: Box::new(Hint::of(task)), at })
 }
 
-/// The hint that an open execution would have in a queue that lasts. One that waits for others has none there,
-/// but may have lost the one that told of them.
+/// The hint that an open execution would have in a durable queue. An execution that waits for others has none there,
+/// but the hint of their end may have been lost.
 fn turn(execution: &Execution, now: Timestamp) -> Option<Effect> {
     let at = match &execution.state {
         ExecutionState::Pending(ready) if ready.hint_later => return None,
@@ -182,20 +182,20 @@ fn turn(execution: &Execution, now: Timestamp) -> Option<Effect> {
         ExecutionState::Waiting(waiting) if execution.wakes > waiting.seen_wakes || waiting.stirred => now,
         ExecutionState::Waiting(waiting) if waiting.hint_later => return None,
         ExecutionState::Waiting(waiting) => waiting.until?,
-        // It goes on by a message of its own.
+        // It has a message of its own.
         ExecutionState::Closing(_) | ExecutionState::Ended(_) => return None,
     };
     Some(Effect::Turn { queue: execution.queue.clone(), hint: TurnHint::of(execution), at })
 }
 
-/// The timer of an execution's deadline that comes before the next tick is sure to hand it over.
+/// The timer of an execution's deadline, if it comes before the next tick surely hands it over.
 fn turn_timer(execution: &Execution, now: Timestamp) -> Option<Effect> {
     let at = of_execution::visible_at(execution).filter(|at| *at <= now.plus(TIMER_HORIZON))?;
     let due_at = execution.due?.at;
     Some(Effect::Timer(Timer { record: execution.id.clone().into(), at, due_at }))
 }
 
-/// The timer of an instant that comes before the next tick is sure to hand it over.
+/// The timer of a task's instant, if it comes before the next tick surely hands it over.
 fn timer(task: &Task, now: Timestamp) -> Option<Effect> {
     let at = visible_at(task).filter(|at| *at <= now.plus(TIMER_HORIZON))?;
     let due_at = task.due?.at;

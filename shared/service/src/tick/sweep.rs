@@ -1,4 +1,4 @@
-//! One shard of the due index, page by page.
+//! Sweeps one shard of the due index, page by page.
 
 use futures::future::join;
 use futures::stream::{self, StreamExt as _};
@@ -21,21 +21,20 @@ use crate::ports::{DueEntry, DueRange, Page};
 use crate::service::Service;
 use crate::telemetry::field;
 
-/// Entries of a page. A tick deals with one page of a shard itself before it hands the rest to others, who go on at
+/// Entries of a page. A tick processes one page of a shard itself, and passes the rest to another call, which starts at
 /// once.
 pub(super) const PAGE: usize = 500;
-/// Records read together, just before they are dealt with. In small lots two ticks at one shard seldom have the
-/// same record in hands, so few of their writes fail.
+/// Records that are read together, just before they are processed. In small batches two ticks at one shard seldom
+/// process the same record, so few of their writes fail.
 const BATCH: usize = 25;
-/// Records of a lot decided at once.
+/// Records of a batch that are decided at the same time.
 const RECORDS_AT_ONCE: usize = 16;
 
-/// How far a shard is swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// A tick's share; the rest goes to others.
+    /// A tick's share; the rest goes to another call.
     Share,
-    /// To the end, or until time is up: then the sweep with this token is followed by another.
+    /// To the end, or until time is up: then another sweep follows the sweep with this token.
     Whole {
         /// See [`tickover_core::tick::TickRecord::fanned`].
         token: Timestamp,
@@ -43,18 +42,18 @@ pub(super) enum Reach {
 }
 
 impl Service {
-    /// Deals with what is due in a shard, and hands over what comes next. Neither waits for the other.
+    /// Processes what is due in a shard, and hands over what comes next, both at the same time.
     pub(super) async fn sweep_shard(&self, shard: u16, job: &Job) -> Result<TickReport, ServiceError> {
         if self.now() >= job.stop_at {
             return Ok(TickReport { out_of_time: true, ..TickReport::default() });
         }
-        // One request for what is due and what comes next: mostly there is neither.
+        // One query for what is due and what comes next: mostly both are empty.
         let everything = DueRange::until(shard, job.slot_end);
         let Page { items, next } = self.with_retries(|| self.ports.store.due(everything, PAGE, None)).await?;
         let (due, ahead): (Vec<_>, Vec<_>) = items.into_iter().partition(|entry| entry.due_at <= job.until);
-        // A full page may not even reach the instants to come, and they can't wait for the backlog before them.
+        // A full page may not even reach the future instants, and they can't wait for the backlog before them.
         let is_all = next.is_none();
-        // What is ahead ends the backlog.
+        // A future entry ends the backlog.
         let cursor = next.filter(|_| ahead.is_empty());
         let (timers, report) =
             join(self.hand_to_timers(shard, ahead, is_all, job), self.process_pages(shard, due, cursor, job))
@@ -72,7 +71,7 @@ impl Service {
         let mut report = TickReport::default();
         loop {
             report = report.add(self.process_page(due, job).await?);
-            // Time may be up inside the page, and then it isn't the page behind it that is to be gone on with.
+            // If time was up inside the page, the rest of this page comes first, not the next page.
             let is_done = !report.out_of_time && cursor.is_none();
             if is_done {
                 return Ok(report);
@@ -85,14 +84,14 @@ impl Service {
             if report.out_of_time || report.fanned_out > 0 {
                 return Ok(report);
             }
-            // What was dealt with has left this part of the index; going on behind it reads nothing twice.
+            // Processed records have left this part of the index; to continue behind them reads nothing twice.
             let range = DueRange::until(shard, job.until);
             let page = self.with_retries(|| self.ports.store.due(range, PAGE, cursor.as_deref())).await?;
             (due, cursor) = (page.items, page.next);
         }
     }
 
-    /// Deals with a page's entries. Where time is up before all of them are dealt with, the report says so.
+    /// Processes a page's entries. If time is up before all of them are processed, the report says so.
     async fn process_page(&self, mut entries: Vec<DueEntry>, job: &Job) -> Result<TickReport, ServiceError> {
         let mut report = TickReport::default();
         let mut lots: Vec<&mut [DueEntry]> = entries.chunks_mut(BATCH).collect();
@@ -121,7 +120,7 @@ impl Service {
         Ok(report)
     }
 
-    /// Records that aren't tasks. There are few of them beside those, so each is read by itself.
+    /// Processes records that aren't tasks. They are few beside the tasks, so each is read on its own.
     async fn process_others(&self, records: Vec<RecordId>, job: &Job) -> TickReport {
         stream::iter(records)
             .map(|record| self.process_other(record, job))
@@ -146,7 +145,7 @@ impl Service {
         match settled {
             Ok(reply) => report.count(reply),
             Err(error) => {
-                tracing::warn!(%record, %error, "not dealt with; still due");
+                tracing::warn!(%record, %error, "not processed; still due");
                 report.failed = 1;
             }
         }
@@ -161,14 +160,14 @@ impl Service {
             QueueView::default()
         };
         let known = Known::Record(Box::new(execution));
-        // Others wait for the end of this page.
+        // Other records wait for the end of this page.
         let stop_at = job.stop_at.min(self.now().plus(CALLER_WAITS));
         self.look_at_execution(id, known, Look::Tick(view), stop_at).await
     }
 
     async fn process_batch(&self, ids: &[TaskId], job: &Job) -> Result<TickReport, ServiceError> {
         let (mut tasks, unreadable) = self.load_each(ids).await?;
-        // Earliest first, and in no order of the store's own.
+        // Earliest first, and not in the store's order.
         tasks.sort_by_cached_key(|task| (task.due.map(|due| due.at), task.id.clone()));
         let settled = stream::iter(tasks)
             .map(|task| self.process_one(task, job))
@@ -188,7 +187,7 @@ impl Service {
         match self.process_due(task, job).await {
             Ok(reply) => report.count(reply),
             Err((id, error)) => {
-                tracing::warn!({ field::TASK_ID } = %id, %error, "not dealt with; still due");
+                tracing::warn!({ field::TASK_ID } = %id, %error, "not processed; still due");
                 report.failed = 1;
             }
         }
@@ -197,7 +196,7 @@ impl Service {
 
     async fn process_due(&self, task: Task, job: &Job) -> Result<DueReply, (TaskId, ServiceError)> {
         let (id, queue) = (task.id.clone(), task.queue.clone());
-        // Only whether a hint was lost depends on the queue.
+        // The state of the queue matters only for a lost hint.
         let may_be_lost = asks_its_queue(&task, self.now(), &self.limits);
         let view = if may_be_lost {
             self.view(&queue, job).await.map_err(|error| (id.clone(), error))?
@@ -205,7 +204,7 @@ impl Service {
             QueueView::default()
         };
         let decision = self.drive(&id, Known::Record(Box::new(task)), &Command::Due(view)).await;
-        // Where there is none, it has gone meanwhile.
+        // If there is no task, it was deleted meanwhile.
         let Ok((_, Reply::Due(reply))) = decision.map_err(|error| (id, error))?.outcome else {
             return Ok(DueReply::Nothing);
         };

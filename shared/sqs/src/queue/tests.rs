@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A service that gives the answers it was told to, in order, and keeps what it was asked.
+/// A service that returns its scripted answers in order, and records the requests.
 #[derive(Clone, Debug, Default)]
 struct Script {
     answers: Arc<Mutex<VecDeque<(u16, Value)>>>,

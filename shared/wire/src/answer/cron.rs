@@ -8,7 +8,7 @@ use crate::word::words;
 use crate::{Cursor, Instant, Length, SaidCronStatus, SaidMissed, SaidOverlap, SaidRunState, Verbatim};
 
 words! {
-    /// Where a cron stands.
+    /// The status of a cron.
     CronStatus {
         /// It starts runs.
         Active = "active",
@@ -20,77 +20,77 @@ words! {
         Deleted = "deleted",
     }
 
-    /// What a cron knows of a run.
+    /// The state of a cron's run, as far as the cron knows it.
     RunState {
         /// It is about to be started.
         Starting = "starting",
-        /// It was started, and isn't known to have ended.
+        /// It was started. The cron doesn't know that it has ended.
         Open = "open",
-        /// The same, and it is being stopped for one that comes after it.
+        /// The same, and it is being stopped for a later run.
         Stopping = "stopping",
-        /// It was started. Whether it has ended makes no difference any more.
+        /// It was started. Its end has no effect on the cron any more.
         Started = "started",
         /// It was never started.
         Skipped = "skipped",
-        /// It was never started, because what it should start was refused.
+        /// It was never started, because its task or execution was refused.
         Refused = "refused",
     }
 }
 
-/// A cron. Instants are RFC 3339 in UTC with milliseconds; what doesn't apply is absent.
+/// A cron. Instants are RFC 3339 in UTC with milliseconds. A field that doesn't apply is absent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CronView {
     /// Its id.
     pub id: CronId,
-    /// Where it stands.
+    /// Its status.
     pub status: SaidCronStatus,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Instant,
     /// Its cron expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// The time zone of that.
+    /// The time zone of the expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
     /// The time from one occurrence to the next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Length>,
-    /// What becomes of an occurrence while an earlier run is open.
+    /// What happens to an occurrence while an earlier run is open.
     pub overlap: SaidOverlap,
-    /// What becomes of occurrences that nobody saw in time.
+    /// What happens to occurrences that passed while no tick ran.
     pub missed: SaidMissed,
     /// How much later than its instant an occurrence may start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Length>,
-    /// How many planned occurrences are started in all.
+    /// How many planned occurrences start in all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_runs: Option<u32>,
-    /// How many have been.
+    /// How many have started.
     pub started: u32,
     /// How many wait for an open run's end.
     pub waiting: u32,
     /// The next occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_at: Option<Instant>,
-    /// When that starts, with its share of the jitter.
+    /// When the next occurrence starts, including its jitter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_start_at: Option<Instant>,
     /// Since when it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Instant>,
-    /// Since when it has had all its runs.
+    /// When it had all its runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Instant>,
-    /// The task that each occurrence is, as it was sent. Lists leave out one that is stored apart, being large.
+    /// The task that each occurrence starts, as it was sent. Lists leave out a large one that is stored as a blob.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub task: Option<Verbatim>,
-    /// The execution that each occurrence is, likewise.
+    /// The execution that each occurrence starts, in the same way.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub execution: Option<Verbatim>,
-    /// How the ids of its runs are made.
+    /// The template of its runs' ids.
     pub run_ids: String,
-    /// Its last runs, in the order in which they came.
+    /// Its last runs, oldest first.
     pub runs: Vec<RunView>,
 }
 
@@ -98,19 +98,19 @@ pub struct CronView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RunView {
-    /// Its occurrence: an instant of the plan, or of the trigger.
+    /// Its occurrence: a planned instant, or the instant of the trigger.
     pub at: Instant,
     /// The id of its task or execution.
     pub id: String,
-    /// Whether it was triggered, out of plan.
+    /// Whether it was triggered manually.
     pub manual: bool,
-    /// `starting`; `open`; `stopping`; `started`, where its end makes no difference any more; `skipped`; or
+    /// `starting`; `open`; `stopping`; `started`, if its end has no effect on the cron any more; `skipped`; or
     /// `refused`.
     pub state: SaidRunState,
     /// Why it was skipped (`overlap`, `missed`, `buffer_full`, `dropped`), or the code of its refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Where its task or execution stands. Lists leave it out.
+    /// The status of its task or execution. Lists leave it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
 }
@@ -119,7 +119,7 @@ pub struct RunView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CronAnswer {
-    /// The cron as it stands now.
+    /// The cron in its current state.
     pub cron: CronView,
 }
 
@@ -127,24 +127,24 @@ pub struct CronAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CronsAnswer {
-    /// The crons, in the order in which they were made.
+    /// The crons, in the order of their creation.
     pub crons: Vec<CronView>,
     /// Where the next page begins; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
 }
 
-/// What was triggered.
+/// The outcome of a trigger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TriggerAnswer {
-    /// The cron as it stands now.
+    /// The cron in its current state.
     pub cron: CronView,
     /// The id of the run's task or execution.
     pub run: String,
 }
 
-/// That a cron is deleted.
+/// The outcome of a cron's deletion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct DeletedAnswer {

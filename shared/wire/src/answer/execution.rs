@@ -16,7 +16,7 @@ use crate::{
 };
 
 words! {
-    /// What sort of thing is waited for.
+    /// What an execution waits for.
     WaitKind {
         /// A remote step.
         Step = "step",
@@ -24,16 +24,15 @@ words! {
         Child = "child",
         /// A sleep, or a wait with a timeout.
         Timer = "timer",
-        /// An attempt at a step in place that was written down before it began (`at_most_once`, `durable_timeout`), and
-        /// runs.
+        /// A running attempt of an inline step that was recorded before it started (`at_most_once`, `durable_timeout`).
         Attempt = "attempt",
         /// A step's next attempt.
         Retry = "retry",
-        /// An event, where nothing else is waited for.
+        /// An event, if the execution waits for nothing else.
         Event = "event",
     }
 
-    /// What an end without a result goes back to.
+    /// The cause of an end without a result.
     CauseCategory {
         /// A step.
         Step = "step",
@@ -41,86 +40,86 @@ words! {
         Workflow = "workflow",
         /// A deadline.
         Timeout = "timeout",
-        /// Its code was stopped on request.
+        /// A cancellation: its code was stopped.
         Cancelled = "cancelled",
-        /// It was ended without asking its code.
+        /// A termination: it was ended at once.
         Terminated = "terminated",
     }
 }
 
-/// An execution. Instants are RFC 3339 in UTC with milliseconds; what doesn't apply is absent.
+/// An execution. Instants are RFC 3339 in UTC with milliseconds. A field that doesn't apply is absent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ExecutionView {
     /// Its id, the same for all its runs.
     pub id: ExecutionId,
-    /// Which code it runs.
+    /// The workflow whose code it runs.
     pub workflow: WorkflowName,
-    /// Where workers find it.
+    /// The queue of its workers.
     pub queue: QueueName,
-    /// Where it stands.
+    /// Its status.
     pub status: SaidExecutionStatus,
-    /// Number of the run, from 1: continuing as new, a restart and a rerun begin another one.
+    /// Number of the run, from 1. Continuing as new, a restart and a rerun each start another run.
     pub run: u32,
     /// When it was started.
     pub created_at: Instant,
-    /// When this run was begun.
+    /// When this run started.
     pub run_started_at: Instant,
-    /// While pending: from when a worker may take its next turn.
+    /// While pending: from when a worker may start its next turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_at: Option<Instant>,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Instant>,
-    /// The time that all its runs have together, such as `1h 30m`.
+    /// The time limit of all its runs together, such as `1h 30m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_timeout: Option<Length>,
-    /// When it must have ended, whatever the number of runs: fixed at the start.
+    /// When it must have ended, over all its runs. It is fixed at the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Instant>,
-    /// The time that each run has, such as `5m`.
+    /// The time limit of each run, such as `5m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_timeout: Option<Length>,
     /// When this run must have ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_deadline_at: Option<Instant>,
-    /// The time that the workflow's own code has after a failure, as far as is known that there is such code.
+    /// The time limit of the workflow's failure handler (`on_failure`), if it is known that the workflow has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure_timeout: Option<Length>,
-    /// While running: who has it.
+    /// While running: the worker that has its lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerName>,
-    /// While running: when its turn was taken.
+    /// While running: when its turn started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claimed_at: Option<Instant>,
-    /// While running: until when its worker counts as alive.
+    /// While running: when the worker's lease expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_expires_at: Option<Instant>,
     /// While waiting: since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<Instant>,
-    /// While waiting: when it goes on by itself.
+    /// While waiting: when it continues by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wakes_at: Option<Instant>,
-    /// What this run has begun that isn't over: only in the description of a single live execution.
+    /// What this run waits for: only in the description of a single live execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<Vec<WaitView>>,
-    /// Remote steps and children that were begun and haven't ended.
+    /// Remote steps and children that have started and haven't ended.
     pub open_steps: u32,
     /// Events that wait for it.
     pub pending_events: u32,
-    /// `true` where somebody asked to cancel it.
+    /// `true` after a request to cancel it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel_requested: Option<bool>,
-    /// `true` while what it left open at its end is being ended.
+    /// `true` while its open steps and children are being ended after its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closing: Option<bool>,
-    /// Why no worker can go on with it: `unknown_workflow`, `panic` and
-    /// `foreign_wait` (its code awaits something that isn't durable), with the tries so far; or, until an operator lets it
-    /// go on, `unreadable_result` and `drift` (changed code doesn't ask for what is remembered).
+    /// Why no worker can continue it. `unknown_workflow`, `panic` and `foreign_wait` (its code awaits a future that
+    /// isn't durable) are retried, and have the number of tries so far. `unreadable_result` and `drift` (changed code
+    /// doesn't ask for a stored result) wait for an operator's resume.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stuck: Option<ErrorView>,
-    /// The failure that the workflow's own code is dealing with, before the execution ends with it.
+    /// The failure that the workflow's failure handler (`on_failure`) handles, before the execution ends with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing: Option<FailingView>,
     /// Which deadline ended it.
@@ -129,10 +128,10 @@ pub struct ExecutionView {
     /// Why it failed or timed out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
-    /// What the end without a result goes back to.
+    /// The cause of an end without a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<CauseView>,
-    /// The run's input as it was sent. Lists and operators' calls leave out one that is stored apart, being large.
+    /// The run's input as it was sent. Lists and operators' calls leave out a large input that is stored as a blob.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub input: Option<Verbatim>,
     /// Its result; left out like the input.
@@ -148,75 +147,75 @@ pub struct ExecutionView {
     /// Its memo as it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub memo: Option<Verbatim>,
-    /// What happens next by itself, and when.
+    /// What happens next without another call, and when.
     pub next: NextView,
 }
 
-/// The execution that started this one as a part of itself.
+/// The execution that started this one as a child.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ParentView {
     /// Its id.
     pub id: ExecutionId,
-    /// Its run: a later one isn't told of the end.
+    /// Its run. A later run isn't notified of the child's end.
     pub run: u32,
 }
 
-/// Something begun that isn't over.
+/// Something that the run waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct WaitView {
-    /// `step`, a remote one; `child`; `timer`, of a sleep or of a wait with a timeout; `attempt`, of a step in place
-    /// that was written down before it began (`at_most_once`, `durable_timeout`) and runs; `retry`, a step's next
-    /// attempt; or `event`, where nothing else is waited for.
+    /// `step`, a remote one; `child`; `timer`, of a sleep or of a wait with a timeout; `attempt`, a running attempt of
+    /// an inline step that was recorded before it started (`at_most_once`, `durable_timeout`); `retry`, a step's next
+    /// attempt; or `event`, if the execution waits for nothing else.
     pub kind: SaidWaitKind,
     /// Its name in the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<StepName>,
-    /// `step`: the task that it is.
+    /// `step`: its task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// `child`: the execution that it is.
+    /// `child`: its execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionId>,
-    /// `attempt`: its number. One that was lost with its worker counts.
+    /// `attempt`: its number. Attempts that were lost with their worker count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// `timer`, `retry`: until when. `attempt`: when its time is over.
+    /// `timer`, `retry`: until when. `attempt`: when it times out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Instant>,
 }
 
-/// What an end without a result goes back to.
+/// The cause of an end without a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CauseView {
     /// `step`, `workflow` (its own code), `timeout`, `cancelled` or `terminated`.
     pub category: SaidCauseCategory,
-    /// `timeout`: which deadline, `execution` or `run`; of both, the execution's counts.
+    /// `timeout`: which deadline, `execution` or `run`. If both have passed, `execution`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<SaidDeadlineKind>,
     /// `step`: its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// `step`: whether it had used up its attempts.
+    /// `step`: whether it had no attempts left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries_exhausted: Option<bool>,
 }
 
-/// A failure that the workflow's own code is dealing with.
+/// A failure that the workflow's failure handler (`on_failure`) handles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FailingView {
-    /// What the execution ends as, unless that code recovers it: `failed` or `timed_out`.
+    /// The status with which the execution ends, unless the handler returns a result: `failed` or `timed_out`.
     pub status: SaidExecutionStatus,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
-    /// What it goes back to.
+    /// Its cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<CauseView>,
-    /// When that code must be done: the execution's own deadlines no longer count.
+    /// The handler's deadline. The execution's own deadlines no longer apply.
     pub deadline_at: Instant,
 }
 
@@ -224,7 +223,7 @@ pub struct FailingView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ExecutionAnswer {
-    /// The execution as it stands now.
+    /// The execution in its current state.
     pub execution: ExecutionView,
 }
 
@@ -232,45 +231,46 @@ pub struct ExecutionAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ExecutionsAnswer {
-    /// The executions, latest first. A page may have fewer than asked for, even none, and still not be the last.
+    /// The executions, newest first. A page may have fewer records than the limit, even none, although it isn't the
+    /// last page.
     pub executions: Vec<ExecutionView>,
     /// Where the next page begins; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
 }
 
-/// What became of a cancellation.
+/// The outcome of a cancellation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ExecutionCancelAnswer {
-    /// The execution as it stands now.
+    /// The execution in its current state.
     pub execution: ExecutionView,
-    /// What became of it: `requested` where its code is stopped at its next step.
+    /// The outcome: `requested` if its code will stop at its next step.
     pub outcome: SaidCancelOutcome,
 }
 
-/// What became of a pause or its end.
+/// The outcome of a pause or a resume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ExecutionChangeAnswer {
-    /// The execution as it stands now.
+    /// The execution in its current state.
     pub execution: ExecutionView,
-    /// Whether this call changed it: `false` where it was like that before.
+    /// Whether this call changed it: `false` if it had this state before.
     pub changed: bool,
 }
 
-/// How an event was taken.
+/// The outcome of sending an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SendEventAnswer {
-    /// `true` where an event with this id had been sent before: the first one stands.
+    /// `true` if an event with this id was sent before. The first one is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<bool>,
     /// Events of all names that wait for the execution now.
     pub pending: u32,
 }
 
-/// An event that waits.
+/// A waiting event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EventView {
@@ -279,7 +279,7 @@ pub struct EventView {
     /// Its own id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_id: Option<EventId>,
-    /// What came with it, as it was sent.
+    /// Its payload as it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub payload: Option<Verbatim>,
     /// When it was sent.
@@ -291,7 +291,7 @@ pub struct EventView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EventsAnswer {
-    /// The events, oldest first: of one name, the first is taken first.
+    /// The events, oldest first. Of one name, the workflow takes the oldest first.
     pub events: Vec<EventView>,
     /// How many of each name there are on all pages.
     pub counts: BTreeMap<EventName, u32>,
@@ -300,11 +300,11 @@ pub struct EventsAnswer {
     pub cursor: Option<Cursor>,
 }
 
-/// How many events were thrown away.
+/// The outcome of clearing events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ClearEventsAnswer {
-    /// How many events.
+    /// The number of events that were cleared.
     #[serde(alias = "drained")]
     pub cleared: u32,
 }
@@ -315,8 +315,8 @@ pub struct ClearEventsAnswer {
 pub struct TimelineAnswer {
     /// Its id.
     pub id: ExecutionId,
-    /// The run that it is the timeline of: the last one.
+    /// The run of this timeline: the last run.
     pub run: u32,
-    /// What happened, in the order of time.
+    /// What happened, in order of time.
     pub entries: Vec<TimelineEntryView>,
 }

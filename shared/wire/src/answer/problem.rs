@@ -1,4 +1,4 @@
-//! Everything that isn't a success.
+//! Problems: the answers of calls that fail.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Problem {
-    /// A URI for the sort of problem: `urn:problem-type:tickover:` and the code.
+    /// A URI for the kind of problem: `urn:problem-type:tickover:` and the code.
     #[serde(rename = "type", default)]
     #[cfg_attr(feature = "schema", schema(required))]
     pub uri: String,
-    /// The sort of problem in words, the same for every occurrence.
+    /// The kind of problem in words, the same for every occurrence.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(required, value_type = String))]
     pub title: Cow<'static, str>,
@@ -24,7 +24,7 @@ pub struct Problem {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(required))]
     pub detail: String,
-    /// The sort of problem for programs: stable.
+    /// The kind of problem, for programs. It is stable.
     #[cfg_attr(feature = "schema", schema(value_type = String, example = "invalid_request"))]
     pub code: Cow<'static, str>,
     /// `invalid_request`: the field that is wrong, as a path such as `retry.delay[2]`.
@@ -34,13 +34,13 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
     pub limit: Option<Cow<'static, str>>,
-    /// `limit_exceeded`: what was asked for, in the limit's unit.
+    /// `limit_exceeded`: the requested value, in the limit's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<u32>,
-    /// `limit_exceeded`: what is allowed, in the limit's unit.
+    /// `limit_exceeded`: the allowed value, in the limit's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum: Option<u32>,
-    /// Repeating the call is safe and worth it after this many seconds.
+    /// The call can be repeated safely after this many seconds, and may then succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u16>,
 }

@@ -1,4 +1,4 @@
-//! What follows from an answer's fields.
+//! Values that are derived from an answer's fields.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl TaskView {
         labels(self.labels.as_ref())
     }
 
-    /// The attempt that runs.
+    /// The running attempt.
     pub fn current_attempt(&self) -> Option<&AttemptView> {
         self.attempts.iter().rev().find(|attempt| attempt.ended_at.is_none())
     }
@@ -59,11 +59,11 @@ impl ExecutionView {
 }
 
 impl EventView {
-    /// What came with it, read as a type. Nothing is read as `null`.
+    /// Reads its payload as a type. A missing payload is read as `null`.
     ///
     /// # Errors
     ///
-    /// Where in it something doesn't fit, and why.
+    /// Returns where a value doesn't fit, and why.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Unreadable> {
         match &self.payload {
             Some(payload) => payload.read(),
@@ -73,13 +73,13 @@ impl EventView {
 }
 
 impl SendEventAnswer {
-    /// Whether an event with this id had been sent before: the first one stands.
+    /// Whether an event with this id was sent before. The first one is kept.
     pub fn is_duplicate(&self) -> bool {
         self.duplicate == Some(true)
     }
 }
 
-/// Labels are an object of strings. What isn't has none.
+/// Labels are an object of strings. Any other value has no labels.
 fn labels(labels: Option<&Verbatim>) -> BTreeMap<String, String> {
     labels.and_then(|labels| labels.read().ok()).unwrap_or_default()
 }

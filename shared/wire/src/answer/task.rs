@@ -1,4 +1,4 @@
-//! Tasks, what workers get, queues, and the server itself.
+//! Tasks, answers for workers, queues, and the server's health.
 
 use serde::{Deserialize, Serialize};
 use tickover_core::id::{QueueName, TaskId, TaskKind, WorkerName, WorkflowName};
@@ -21,7 +21,7 @@ words! {
         Failed = "failed",
         /// By a timeout.
         TimedOut = "timed_out",
-        /// Given back. It doesn't count.
+        /// The worker released it. It doesn't count.
         Released = "released",
         /// Its worker was lost. It doesn't count.
         Lost = "lost",
@@ -29,19 +29,19 @@ words! {
         Cancelled = "cancelled",
     }
 
-    /// What became of a cancellation.
+    /// The outcome of a cancellation.
     CancelOutcome {
         /// It has ended.
         Cancelled = "cancelled",
-        /// Its worker, or its code, will be told.
+        /// Its worker, or its code, will be notified.
         Requested = "requested",
         /// It had ended before.
         AlreadyFinished = "already_finished",
     }
 
-    /// How the server is.
+    /// The health of the server.
     Health {
-        /// All is well.
+        /// No problems are known.
         Ok = "ok",
         /// Records were found that can't be read.
         Degraded = "degraded",
@@ -61,33 +61,33 @@ impl From<Ending> for AttemptOutcome {
     }
 }
 
-/// What happens to a task by itself, if nobody does anything.
+/// What happens next without another call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NextView {
     /// `becomes_available`, `waits_for_worker`, `lease_expires`, `deleted`, or a timeout such as
     /// `schedule_to_close_timeout`.
     pub what: String,
-    /// When; absent where it is up to others.
+    /// When; absent if it depends on workers or callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Instant>,
 }
 
-/// A task. Instants are RFC 3339 in UTC with milliseconds; what doesn't apply is absent.
+/// A task. Instants are RFC 3339 in UTC with milliseconds. A field that doesn't apply is absent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TaskView {
-    /// Its id, the same for all its attempts: the idempotency key to hand to outside services.
+    /// Its id, the same for all its attempts. Use it as the idempotency key for calls to other services.
     pub id: TaskId,
-    /// Where workers find it.
+    /// The queue of its workers.
     pub queue: QueueName,
-    /// What sort of work it is.
+    /// What kind of work it is.
     pub kind: TaskKind,
-    /// Where it stands.
+    /// Its status.
     pub status: SaidTaskStatus,
-    /// Number of the attempt that runs or ran last; 0 before the first.
+    /// Number of the running or last attempt; 0 before the first.
     pub attempt: u32,
-    /// Attempts it has, the first included; 0 skips, -1 is without limit.
+    /// The number of attempts it may have, including the first; 0 skips it, -1 is no limit.
     pub max_attempts: Attempts,
     /// When it was scheduled.
     pub created_at: Instant,
@@ -97,65 +97,66 @@ pub struct TaskView {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Instant>,
-    /// When the whole task must have ended. Nothing moves it but an operator's retry, which clears it.
+    /// When the whole task must have ended. Only an operator's retry changes it: the retry clears it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Instant>,
-    /// While pending: until when a worker must have claimed it.
+    /// While pending: when a worker must have claimed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule_to_start_at: Option<Instant>,
-    /// While running: until when this attempt must have ended.
+    /// While running: when this attempt must have ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_to_close_at: Option<Instant>,
-    /// While running: until when the next heartbeat must have come.
+    /// While running: when the next heartbeat must have arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_at: Option<Instant>,
-    /// While running: until when its worker counts as alive.
+    /// While running: when the worker's lease expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_expires_at: Option<Instant>,
     /// Which timeout ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_kind: Option<SaidTimeoutKind>,
-    /// Its input as it was sent. Lists and workers' reports leave out one that is stored apart, being large.
+    /// Its input as it was sent. Lists and the answers to workers' reports leave out a large input that is stored as a
+    /// blob.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub input: Option<Verbatim>,
     /// Its result as it was sent; left out like the input.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub output: Option<Verbatim>,
-    /// Why it failed or timed out; while it waits to be tried again, the last attempt's error.
+    /// Why it failed or timed out; while it waits for a retry, the last attempt's error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
-    /// The last attempts, oldest first, with the one that runs.
+    /// The last attempts, oldest first, including the running one.
     pub attempts: Vec<AttemptView>,
-    /// How far the last attempt that told said it had come, from 0 to 1.
+    /// The last progress that an attempt reported, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
     /// Its labels, an object of strings.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<std::collections::BTreeMap<String, String>>))]
     pub labels: Option<Verbatim>,
-    /// What happens next by itself, and when.
+    /// What happens next without another call, and when.
     pub next: NextView,
 }
 
-/// A task in a worker's hands.
+/// A task that a worker has claimed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ClaimedView {
     /// Its id, the same for all its attempts.
     pub id: TaskId,
-    /// What sort of work it is.
+    /// What kind of work it is.
     pub kind: TaskKind,
     /// Its input as it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub input: Option<Verbatim>,
     /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// The trace that it belongs to, where traces are carried: W3C's trace context.
+    /// The trace that it belongs to, if the server carries traces: W3C's trace context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
-    /// The token to report with: opaque.
+    /// The token for the worker's reports. It is opaque.
     pub lease: LeaseToken,
-    /// Until when the worker counts as alive; a heartbeat renews it.
+    /// When the lease expires. A heartbeat extends it.
     pub lease_expires_at: Instant,
     /// When the attempt must have ended: the task's deadline or the attempt's own, whichever is sooner.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,7 +170,7 @@ pub struct ClaimedView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ErrorView {
-    /// What sort of error, as the worker said; `timed_out` and `poisoned` are Tickover's own.
+    /// The kind of error, as the worker reported it. `timed_out` and `poisoned` come from Tickover.
     pub code: String,
     /// For people. A past attempt keeps only its first 120 bytes.
     pub message: String,
@@ -179,12 +180,12 @@ pub struct ErrorView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AttemptView {
-    /// Its number, from 1. An attempt that was lost or given back doesn't count: its number is used again.
+    /// Its number, from 1. An attempt that was lost or released doesn't count: its number is used again.
     pub attempt: u32,
-    /// Who had it.
+    /// The worker that claimed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerName>,
-    /// When it was claimed; absent if nobody came in time.
+    /// When it was claimed; absent if no worker claimed it in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claimed_at: Option<Instant>,
     /// When it ended; absent while it runs.
@@ -202,24 +203,24 @@ pub struct AttemptView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TaskAnswer {
-    /// The task as it stands now.
+    /// The task in its current state.
     pub task: TaskView,
-    /// `true` where the same report had been taken before: the first one stands.
+    /// `true` if the same report was accepted before. The first one is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<bool>,
 }
 
-/// What became of a cancellation.
+/// The outcome of a cancellation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CancelAnswer {
-    /// The task as it stands now.
+    /// The task in its current state.
     pub task: TaskView,
-    /// What became of it.
+    /// The outcome.
     pub outcome: SaidCancelOutcome,
 }
 
-/// Tasks for a worker; none if there are none.
+/// Tasks for a worker; an empty list if there are none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ClaimAnswer {
@@ -227,19 +228,19 @@ pub struct ClaimAnswer {
     pub tasks: Vec<ClaimedView>,
 }
 
-/// What a heartbeat is told.
+/// The answer to a heartbeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HeartbeatAnswer {
-    /// Until when the worker counts as alive now.
+    /// When the lease expires now.
     pub lease_expires_at: Instant,
-    /// When the attempt must have ended: a heartbeat doesn't move it.
+    /// When the attempt must have ended. A heartbeat doesn't change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Instant>,
     /// Milliseconds from this answer to `deadline_at`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_ms: Option<u64>,
-    /// Whether somebody wants the task cancelled: the worker should stop and fail or release it.
+    /// Whether a cancellation of the task was requested. If so, the worker should stop, and fail or release the task.
     pub cancel_requested: bool,
 }
 
@@ -251,19 +252,19 @@ pub struct BatchAnswer {
     pub results: Vec<BatchResult>,
 }
 
-/// What became of one entry.
+/// The result of one entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BatchResult {
     /// The status that the entry would have had by itself.
     pub status: u16,
-    /// The task, where the entry succeeded.
+    /// The task, if the entry succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<TaskView>>,
-    /// `true` where the same report had been taken before.
+    /// `true` if the same report was accepted before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<bool>,
-    /// The problem, where it didn't.
+    /// The problem, if the entry failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Box<Problem>>,
 }
@@ -272,7 +273,7 @@ pub struct BatchResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ListAnswer {
-    /// The tasks. A page may have fewer than asked for, even none, and still not be the last.
+    /// The tasks. A page may have fewer records than the limit, even none, although it isn't the last page.
     pub tasks: Vec<TaskView>,
     /// Where the next page begins; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -283,7 +284,7 @@ pub struct ListAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct QueueAnswer {
-    /// The queue as it stands now.
+    /// The queue in its current state.
     pub queue: QueueView,
 }
 
@@ -295,35 +296,35 @@ pub struct QueuesAnswer {
     pub queues: Vec<QueueView>,
 }
 
-/// That the server answers.
+/// The health of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HealthAnswer {
-    /// `degraded` where records were found that can't be read.
+    /// `degraded` if the server found records that it can't read.
     pub status: SaidHealth,
-    /// Records that a local server couldn't read when it started and left alone, at most 100 of them.
+    /// Records that a local server couldn't read when it started, at most 100 of them. It didn't change them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
 }
 
-/// A queue. Its numbers are those of its messages, and approximate.
+/// A queue. Its numbers count messages, and are approximate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct QueueView {
     /// Its name.
     pub name: QueueName,
-    /// Whether nothing is handed out.
+    /// Whether it is paused: its tasks aren't leased to workers.
     pub paused: bool,
     /// Tasks waiting for a worker.
     pub depth: u64,
-    /// Tasks in workers' hands.
+    /// Tasks that workers have leased.
     pub in_flight: u64,
     /// Tasks that start within 15 minutes.
     pub delayed: u64,
-    /// The workflows of which its workers have said that they have the code.
+    /// The workflows whose code its workers have announced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workflows: Vec<WorkflowName>,
-    /// Since when its oldest waiting task could have been claimed; only looked up for a single queue.
+    /// From when its oldest waiting task could be claimed. Only in the description of a single queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_at: Option<Instant>,
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a request, before its whole path is known.
+//! An error in a request, before its whole path is known.
 
 use std::fmt::Display;
 
@@ -7,33 +7,33 @@ use serde_json::value::RawValue;
 use tickover_core::duration::MAX_QUOTED_CHARS;
 use tickover_core::error::Reject;
 
-/// How alike two names must be for one to be suggested for the other, from 0 to 1.
+/// How similar two names must be, from 0 to 1, so that the error suggests one for the other.
 const ALIKE: f64 = 0.8;
 
-/// An error. Each object and list that it passes on its way out puts itself before its path.
+/// An error. Each enclosing object and list adds its own part at the front of the path.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem:?}")]
 pub(super) struct Fault {
-    /// Such as `retry.delay[2]`; none for the whole.
+    /// Such as `retry.delay[2]`; none for the whole request.
     path: Option<String>,
     problem: Problem,
-    /// What was found, if that is known and helps.
+    /// The value that was found, if it is known and helps the caller.
     found: Option<String>,
 }
 
 #[derive(Debug)]
 enum Problem {
-    /// Another value belongs there.
+    /// Another value is expected.
     Expected(String),
-    /// The field isn't there.
+    /// The field is missing.
     Missing,
-    /// There is no such field.
+    /// The field is unknown.
     Unknown { nearest: Option<&'static str> },
-    /// The field is there more than once: taking either value would be a guess.
+    /// The field is repeated. Choosing one of its values would be a guess.
     Twice,
 }
 
-/// What the names of a request are called.
+/// Whether the names of a request are fields or parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sort {
     Field,
@@ -49,7 +49,7 @@ impl Fault {
         Self { path: None, problem: Problem::Expected(expected.to_string()), found: Some(found) }
     }
 
-    /// The same, with what was found unless that is known: the value that it is about.
+    /// Adds the value that was found, unless it is known.
     pub(super) fn found_in(self, raw: &RawValue) -> Self {
         let is_null = raw.get() == "null" && self.path.is_none();
         match self.problem {
@@ -62,17 +62,17 @@ impl Fault {
         }
     }
 
-    /// The same, with what was found unless that is known.
+    /// Adds the value that was found, unless it is known.
     pub(super) fn or_found(self, found: impl FnOnce() -> String) -> Self {
         Self { found: Some(self.found.unwrap_or_else(found)), ..self }
     }
 
-    /// The same error as seen from the object that has the field.
+    /// The same error, with its path from the enclosing object, and with the value that was found.
     pub(super) fn under(self, name: &str, raw: &RawValue) -> Self {
         self.found_in(raw).inside(&excerpt(name))
     }
 
-    /// The same, where what was found is known.
+    /// The same error, with its path from the enclosing object.
     pub(super) fn inside(self, name: &str) -> Self {
         let path = match &self.path {
             None => name.to_owned(),
@@ -82,7 +82,7 @@ impl Fault {
         Self { path: Some(path), ..self }
     }
 
-    /// The refusal, of a request whose place is `path`.
+    /// The refusal of a request. `path` is the path of the value that was read.
     pub(super) fn reject(self, path: &str, sort: Sort) -> Reject {
         let Self { path: field, problem, found } = if path.is_empty() { self } else { self.inside(path) };
         let sort = match sort {
@@ -107,17 +107,17 @@ impl Fault {
     }
 }
 
-/// What a field that must be there is for.
+/// The expected value of a required field.
 fn required(name: &str) -> String {
     let what = match name {
         "queue" => "the queue's name",
-        "kind" => "what sort of work it is",
+        "kind" => "what kind of work it is",
         "workflow" => "the workflow's name",
         "id" => "the id",
         "name" => "the event's name",
         "lease" => "the token that the claim gave",
         "error" => "an object {code, message, retryable}",
-        "code" => "what sort of error it is",
+        "code" => "what kind of error it is",
         "tasks" => "a list of objects",
         "timeout" => "a duration",
         _ => return "required".to_owned(),
@@ -137,7 +137,7 @@ impl Error for Fault {
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let found = match found {
             Unexpected::Other(found) => Some(found.to_owned()),
-            // The value's own text says more: it is known to the object that has it.
+            // The value's own text is more useful. The enclosing object adds it.
             _ => None,
         };
         Self { found, ..Self::custom(plain(&expected.to_string())) }
@@ -161,14 +161,14 @@ impl Error for Fault {
     }
 }
 
-/// How alike two names are. Of two that are, the one in the same spelling counts more: `max_delay` or `maxDelay`.
+/// The similarity of two names. A name in the same spelling, such as `max_delay` or `maxDelay`, gets a higher value.
 fn likeness(name: &str, known: &str) -> f64 {
     let is_camel = |name: &str| name.contains(|letter: char| letter.is_ascii_uppercase());
     let other_spelling = if is_camel(name) == is_camel(known) { 0.0 } else { 0.1 };
     strsim::jaro_winkler(name, known) - other_spelling
 }
 
-/// What serde calls types, in the words of JSON.
+/// Serde's name of a type in the words of JSON.
 fn plain(expected: &str) -> String {
     match expected {
         "a boolean" => "true or false",
@@ -182,7 +182,7 @@ fn plain(expected: &str) -> String {
     .to_owned()
 }
 
-/// A value's type, with the value itself where it is short enough to be of help.
+/// A value's type, with the beginning of the value itself if it isn't an object or a list.
 pub(super) fn quote(text: &str) -> String {
     let kind = match text.as_bytes().first() {
         Some(b'{') => return "an object".to_owned(),
@@ -195,7 +195,7 @@ pub(super) fn quote(text: &str) -> String {
     format!("{kind} `{}`", excerpt(text.trim_matches('"')))
 }
 
-/// The beginning of a caller's text, as errors repeat it.
+/// The beginning of a caller's text, as errors quote it.
 pub(super) fn excerpt(text: &str) -> String {
     text.chars().take(MAX_QUOTED_CHARS).collect()
 }

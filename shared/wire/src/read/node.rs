@@ -1,4 +1,4 @@
-//! A JSON value whose text is at hand: for its errors, and for payloads.
+//! A JSON value together with its text, for errors and for payloads.
 
 use std::fmt;
 
@@ -15,7 +15,6 @@ use crate::verbatim;
 /// Whole numbers up to this one are exact as floats.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A value.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'de> {
     raw: &'de RawValue,
@@ -26,7 +25,7 @@ impl<'de> Node<'de> {
         Self { raw }
     }
 
-    /// An object's names and values. A name that is there twice is refused.
+    /// An object's names and values. A repeated name is refused.
     pub(super) fn fields(self) -> Result<Vec<(String, &'de RawValue)>, Fault> {
         if !self.raw.get().starts_with('{') {
             return Err(Fault::expected("a JSON object", quote(self.raw.get())));
@@ -57,7 +56,7 @@ impl<'de> Node<'de> {
         visitor.visit_string(text)
     }
 
-    /// A whole number is one however it is written: JSON knows no difference between `1` and `1.0`.
+    /// A whole number may be written as `1` or `1.0`: JSON doesn't distinguish them.
     fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let text = self.raw.get();
         if let Ok(number) = text.parse() {
@@ -109,7 +108,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
         visitor.visit_newtype_struct(self)
     }
 
-    // A list isn't taken for the fields of an object.
+    // A list isn't accepted as the fields of an object.
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         self.object(visitor)
@@ -133,7 +132,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
 /// An object's fields, one after the other.
 pub(super) struct Fields<'de> {
     rest: std::vec::IntoIter<(String, &'de RawValue)>,
-    /// The one whose name was handed out.
+    /// The field whose name was read, and whose value is next.
     current: Option<(String, &'de RawValue)>,
 }
 
@@ -188,7 +187,7 @@ impl<'de> SeqAccess<'de> for Entries<'de> {
     }
 }
 
-/// An object's names and values as they come, whatever the names are.
+/// An object's names and values in their order, with any names.
 struct Pairs<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {

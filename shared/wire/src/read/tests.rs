@@ -5,7 +5,7 @@ use crate::request::*;
 
 use super::*;
 
-/// The refusal of a request for a task with one field more, or another value of one.
+/// The refusal of a request for a task with one more field, or with another value of a field.
 #[track_caller]
 fn refused(field: &str, value: &str) -> String {
     let others = [("queue", "\"q\""), ("kind", "\"k\"")].into_iter().filter(|(name, _)| *name != field);

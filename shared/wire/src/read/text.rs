@@ -1,4 +1,4 @@
-//! A query, whose values are texts.
+//! A query. Its values are texts.
 
 use std::collections::{BTreeMap, btree_map};
 
@@ -8,13 +8,13 @@ use serde::forward_to_deserialize_any;
 
 use super::fault::{Fault, excerpt};
 
-/// What may be there more than once: its values count as one list.
+/// The parameter that may be repeated. Its values are one list.
 const REPEATABLE: &str = "status";
 
 /// A query's names and values.
 pub(super) struct Query {
     rest: btree_map::IntoIter<String, String>,
-    /// The one whose name was handed out.
+    /// The parameter whose name was read, and whose value is next.
     current: Option<(String, String)>,
 }
 
@@ -65,7 +65,7 @@ impl<'de> Deserializer<'de> for Query {
     }
 }
 
-/// A value: a text, which is a number or a boolean where one of those is asked for.
+/// A value: a text. It is parsed as a number or a boolean if the type needs one.
 struct Text<'a>(&'a str);
 
 impl<'de> Deserializer<'de> for Text<'_> {

@@ -15,7 +15,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CronRequest {
-    /// Its id; at random if none is given. The same request again under one id finds the cron.
+    /// Its id; random by default. A repeated request with this id returns the cron.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<CronId>,
     /// Five fields (minute, hour, day of month, month, day of week), or six with seconds first: `*`, `*/step`, or
@@ -24,7 +24,7 @@ pub struct CronRequest {
     /// `@monthly`, `@yearly`. At most 80 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<CronText>,
-    /// By whose clocks `cron` is read: an IANA name, `UTC` by default.
+    /// The time zone of `cron`: an IANA name, `UTC` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
     /// Instead of `cron`: whole seconds from one occurrence to the next, counted from now.
@@ -36,23 +36,24 @@ pub struct CronRequest {
     /// `every` in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every_ms: Option<IntervalMilliseconds>,
-    /// The task that each occurrence is. In its `id`, `{occurrence}` stands for the occurrence's instant, such as
-    /// `20260131T120000Z`; without one it is the cron's id, a hyphen, and that.
+    /// The task that each occurrence starts. In its `id`, the occurrence's instant, such as `20260131T120000Z`,
+    /// replaces `{occurrence}`. The default `id` is the cron's id, a hyphen, and this instant.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<super::ScheduleRequest>))]
     pub task: Option<Verbatim>,
-    /// The execution that each occurrence is, instead of `task`; its `id` as there.
+    /// The execution that each occurrence starts, instead of `task`. Its `id` has the same form.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<super::StartRequest>))]
     pub execution: Option<Verbatim>,
-    /// What becomes of an occurrence while an earlier run is open: `skip` (default), `buffer_one`, `buffer_all`,
+    /// What happens to an occurrence while an earlier run is open: `skip` (default), `buffer_one`, `buffer_all`,
     /// `allow_all`, `cancel_other` or `terminate_other`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlap: Option<OverlapWord>,
-    /// What becomes of occurrences that nobody saw within five minutes: `skip` (default), or `run_once` for all.
+    /// What happens to occurrences that no tick started within five minutes: `skip` (default), or `run_once`, which
+    /// starts one run for all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<MissedWord>,
-    /// How much later than its instant an occurrence may start, at most; never as late as the next one.
+    /// The longest random delay of an occurrence's start. An occurrence always starts before the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Duration>,
     /// `jitter` in whole seconds.
@@ -61,10 +62,10 @@ pub struct CronRequest {
     /// `jitter` in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_ms: Option<DurationMilliseconds>,
-    /// How many planned occurrences are started in all.
+    /// How many planned occurrences start in all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_runs: Option<RunCount>,
-    /// Whether it is paused. When a cron is replaced and nothing is said, it stays as it is.
+    /// Whether it is paused: `false` by default. Without this field, a replaced cron stays as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
 }

@@ -16,13 +16,13 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct StartRequest {
-    /// Which code.
+    /// The workflow whose code it runs.
     pub workflow: WorkflowName,
-    /// Its id; at random if none is given. Starting it again under one id finds it.
+    /// Its id; random by default. A second start with this id returns the execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<ExecutionId>,
-    /// Where its workers are. By default the queue whose workers were the last to say that they have the workflow's code,
-    /// which they say when they begin; `workflows` if none has.
+    /// The queue of its workers. By default the queue whose workers were the last to announce the workflow, which
+    /// workers do when they start; `workflows` if no worker has announced it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueName>,
     /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
@@ -31,10 +31,10 @@ pub struct StartRequest {
     /// At most 16, with names of 1 to 64 and values of at most 256 characters, 4 KiB in all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<Labels>,
-    /// Any JSON of at most 4 KiB, to be found again with it.
+    /// Any JSON of at most 4 KiB. It is stored with the execution.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub memo: Option<Verbatim>,
-    /// The time that all its runs have together, from now: 1 s to a year.
+    /// The time limit of all its runs together, from now: 1 s to a year.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_timeout: Option<RunTimeout>,
     /// `execution_timeout` in whole seconds.
@@ -43,7 +43,7 @@ pub struct StartRequest {
     /// `execution_timeout` in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_timeout_ms: Option<RunTimeoutMilliseconds>,
-    /// The time that each run has, from its beginning: 1 s to a year.
+    /// The time limit of each run, from its start: 1 s to a year.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_timeout: Option<RunTimeout>,
     /// `run_timeout` in whole seconds.
@@ -52,9 +52,9 @@ pub struct StartRequest {
     /// `run_timeout` in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_timeout_ms: Option<RunTimeoutMilliseconds>,
-    /// The time of its own that the workflow's code for failures has, beyond every deadline: 1 s to a year. Only
-    /// needed where there may be no worker in time, since a worker that takes the execution says it as well. A
-    /// workflow without such code ends as it would have, once a worker has taken it or this time is over.
+    /// The time limit of the workflow's failure handler (`on_failure`), in addition to the other limits: 1 s to a year.
+    /// It is only needed if no worker may start a turn in time, because a worker that starts a turn sets it too. A
+    /// workflow without a handler ends with its failure when a worker has started a turn, or when this time is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure_timeout: Option<RunTimeout>,
     /// `on_failure_timeout` in whole seconds.
@@ -63,7 +63,7 @@ pub struct StartRequest {
     /// `on_failure_timeout` in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure_timeout_ms: Option<RunTimeoutMilliseconds>,
-    /// From when on a worker may take it, counted from now: at most a year.
+    /// How long from now its first turn is delayed: at most a year.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
     /// `delay` in whole seconds.
@@ -72,17 +72,19 @@ pub struct StartRequest {
     /// `delay` in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<DurationMilliseconds>,
-    /// What happens if an execution of this workflow has the id: `use_existing` (default) answers with that one,
-    /// whatever else was asked for; `reject_duplicate` refuses. One of another workflow is always refused.
+    /// What happens if an execution of this workflow has the id: `use_existing` (default) answers with that execution,
+    /// and ignores the other fields; `reject_duplicate` refuses the start. If the execution has another workflow, the
+    /// start is always refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<StartPolicyWord>,
-    /// The trace that it belongs to, instead of the header of that name: W3C's trace context. What isn't one is ignored.
+    /// The trace that it belongs to, instead of the header of that name: W3C's trace context. An invalid value is
+    /// ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
 }
 
 impl StartRequest {
-    /// A request with nothing but what it needs.
+    /// A request with the required fields only.
     pub const fn new(workflow: WorkflowName) -> Self {
         Self {
             workflow,
@@ -109,12 +111,12 @@ impl StartRequest {
     }
 }
 
-/// A new run with results of the last one.
+/// A request for a new run with results of the last one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RerunRequest {
-    /// Steps that run again although they had ended well. Those that failed always do.
+    /// Steps that run again although they completed. Failed steps always run again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<StepName>>,
     /// Whether the results of all other steps are kept: `true` by default. If not, only captured values are.
@@ -130,15 +132,16 @@ pub struct EventRequest {
     /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub payload: Option<Verbatim>,
-    /// Makes the call repeatable: of two events with one id, the first stands.
+    /// Makes the call repeatable: of two events with one id, the first is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_id: Option<EventId>,
-    /// The trace that it belongs to, instead of the header of that name: the execution's own, if that has none yet.
+    /// The trace that it belongs to, instead of the header of that name. It becomes the execution's trace, if the
+    /// execution has none yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
 }
 
-/// An event that comes by message, and so has no path to say whose it is.
+/// An event from an SQS message. It has no path, so the fields name the execution and the event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventMessage {
@@ -149,10 +152,10 @@ pub struct EventMessage {
     /// As in [`EventRequest`].
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub payload: Option<Verbatim>,
-    /// As there.
+    /// As in [`EventRequest`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_id: Option<EventId>,
-    /// As there.
+    /// As in [`EventRequest`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Queries: which records, and which page of them.
+//! Queries: filters of records, and pages.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use tickover_core::task::Status;
 
 use crate::{Cursor, PageLimit, Wait, Words};
 
-/// Which tasks.
+/// A query for tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
@@ -20,13 +20,13 @@ pub struct TasksQuery {
     /// Only tasks of this queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueName>,
-    /// Only those of these statuses, separated by commas; may be repeated.
+    /// Only records with these statuses, separated by commas; may be repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<TaskStatuses>,
-    /// Whether `failed` means `timed_out` as well: `false` by default.
+    /// Whether `failed` includes `timed_out`: `false` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_timed_out: Option<bool>,
-    /// How many on a page: 1 to 500, 50 by default.
+    /// The number of records on a page, at most: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,
     /// The `cursor` of the page before.
@@ -34,20 +34,20 @@ pub struct TasksQuery {
     pub cursor: Option<Cursor>,
 }
 
-/// Which executions.
+/// A query for executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct ExecutionsQuery {
     /// The workflow's name.
     pub workflow: WorkflowName,
-    /// Only those of these statuses, separated by commas; may be repeated.
+    /// Only records with these statuses, separated by commas; may be repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ExecutionStatuses>,
-    /// Whether `failed` means `timed_out` as well: `false` by default.
+    /// Whether `failed` includes `timed_out`: `false` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_timed_out: Option<bool>,
-    /// How many on a page: 1 to 500, 50 by default.
+    /// The number of records on a page, at most: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,
     /// The `cursor` of the page before.
@@ -55,12 +55,12 @@ pub struct ExecutionsQuery {
     pub cursor: Option<Cursor>,
 }
 
-/// Which page of a list that has nothing else to ask for.
+/// A query for a page, without filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct PageQuery {
-    /// How many on a page: 1 to 500, 50 by default.
+    /// The number of records on a page, at most: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,
     /// The `cursor` of the page before.
@@ -118,8 +118,8 @@ impl<'de, T: Words> Deserialize<'de> for Statuses<T> {
     }
 }
 
-/// A query as names and values, to be percent-encoded. Only for the queries of this module: what isn't a text or a
-/// number in them is left out.
+/// A query as names and values, not yet percent-encoded. Only for the queries of this module: lists, objects and `null`
+/// are left out.
 pub fn pairs<T: Serialize>(query: &T) -> Vec<(String, String)> {
     let Ok(Value::Object(fields)) = serde_json::to_value(query) else { return vec![] };
     let pair = |(name, value): (String, Value)| match value {

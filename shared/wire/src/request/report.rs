@@ -1,4 +1,4 @@
-//! What workers and operators send.
+//! Requests of workers and operators.
 
 use serde::{Deserialize, Serialize};
 use tickover_core::id::{TaskId, WorkerName};
@@ -11,13 +11,13 @@ use crate::{ClaimCount, FailureCode, Lease, LeaseToken, Progress, Verbatim, Wait
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ClaimRequest {
-    /// Who asks: shown in the list of attempts.
+    /// The worker's name. It is shown in the list of attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerName>,
-    /// At most how many tasks; 1 by default.
+    /// The number of tasks, at most; 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<ClaimCount>,
-    /// How long the tasks are the worker's without a heartbeat: 1 s to 12 h, 60 s by default.
+    /// How long the leases last without a heartbeat: 1 s to 12 h, 60 s by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// How long to wait for the first task: at most 20 s, not at all by default.
@@ -77,29 +77,29 @@ pub struct FailRequest {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FailError {
-    /// What sort of error: compared with the policy's `non_retryable`. At most 64 bytes of UTF-8.
+    /// The kind of error. It is compared with the policy's `non_retryable`. At most 64 bytes of UTF-8.
     pub code: FailureCode,
-    /// For people. What is longer than a payload may be is cut, and ends by saying so.
+    /// For people. A message longer than the limit of a payload is cut, with a note at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Whether trying again can help: `true` by default.
+    /// Whether a retry can succeed: `true` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
 }
 
-/// A sign of life.
+/// A heartbeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HeartbeatRequest {
     /// The token that the claim gave.
     pub lease: LeaseToken,
-    /// How far the attempt is, from 0 to 1. The next one is told.
+    /// The attempt's progress, from 0 to 1. The next attempt gets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
 }
 
-/// A task given back.
+/// The release of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -113,12 +113,12 @@ pub struct ReleaseRequest {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CancelRequest {
-    /// Whether to end the task even while a worker has it: `false` by default.
+    /// Whether to end the task even while a worker has leased it: `false` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
 }
 
-/// An object without fields; nothing at all will do as well.
+/// An object without fields. The body may also be empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -1,4 +1,4 @@
-//! Retry policies as callers write them: an object in two spellings, or a short form in words.
+//! Retry policies as callers write them: an object in two spellings, or a short form.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,16 +12,16 @@ use tickover_core::retry::{self, RetryPolicy};
 use crate::span::Either;
 use crate::{Attempts, Duration, JitterWord, Timeout, Word};
 
-/// How a failed task is tried again: an object, Steep's object, or a short form.
+/// How a failed task is retried: an object, Steep's object, or a short form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "schema", schema(as = RetryPolicy))]
 pub enum Retry {
-    /// `none`, `fixed(retries, delay)`, `exponential(retries, base)` or
-    /// `exponential(retries, base, max_delay)`; the first attempt isn't counted.
+    /// `none`, `fixed(retries, delay)`, `exponential(retries, base)` or `exponential(retries, base, max_delay)`; the
+    /// first attempt doesn't count.
     Short(String),
-    /// In full.
+    /// All fields.
     Object(RetryObject),
     /// In Steep's spelling.
     Steep(SteepRetries),
@@ -32,13 +32,13 @@ pub enum Retry {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RetryObject {
-    /// Attempts, the first included: 1 by default, 0 to skip the task, -1 for no limit.
+    /// Attempts, including the first: 1 by default, 0 to skip the task, -1 for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<Attempts>,
     /// Zero by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
-    /// The factor by which a delay grows: 1 by default. A list of delays has none.
+    /// The factor by which a delay grows: 1 by default. It isn't allowed with a list of delays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<f64>,
     /// The longest delay.
@@ -57,7 +57,7 @@ pub struct RetryObject {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SteepRetries {
-    /// Attempts, the first included.
+    /// Attempts, including the first.
     #[serde(rename = "maxAttempts", skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<Attempts>,
     /// Zero by default.
@@ -75,7 +75,7 @@ pub struct SteepRetries {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Delay {
-    /// The same each time, but for `backoff`.
+    /// The same each time, except for `backoff`.
     Fixed(Duration),
     /// One for each retry, at least one and at most eight.
     Listed(Vec<Duration>),
@@ -85,7 +85,7 @@ pub enum Delay {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Codes(pub Vec<String>);
 
-/// The path of the error begins in the policy: [`PolicyError::under`] adds the field.
+/// The path of the error starts at the policy. [`PolicyError::under`] adds the field.
 impl TryFrom<Retry> for RetryPolicy {
     type Error = PolicyError;
 
@@ -110,7 +110,7 @@ fn in_steeps_spelling(steep: SteepRetries) -> Result<RetryPolicy, PolicyError> {
         jitter: None,
         non_retryable: None,
     });
-    // The core names the fields as we do.
+    // The core's errors have this crate's field names.
     policy.check().map_err(|error| match error.path.as_str() {
         "backoff" => PolicyError { path: "exponentialBackoff".to_owned(), ..error },
         "max_delay" => PolicyError { path: "maxDelay".to_owned(), ..error },
@@ -119,7 +119,7 @@ fn in_steeps_spelling(steep: SteepRetries) -> Result<RetryPolicy, PolicyError> {
     Ok(policy)
 }
 
-/// Not yet held to the limits: [`RetryPolicy::check`] does that.
+/// Doesn't check the limits: [`RetryPolicy::check`] does.
 impl From<RetryObject> for RetryPolicy {
     fn from(object: RetryObject) -> Self {
         let none = Self::none();
@@ -143,7 +143,7 @@ impl From<Delay> for retry::Delay {
     }
 }
 
-/// What a client sends: all fields, in our spelling.
+/// All fields, in this crate's spelling, as a client sends them.
 impl From<&RetryPolicy> for Retry {
     fn from(policy: &RetryPolicy) -> Self {
         let delay = match &policy.delay {
@@ -163,7 +163,7 @@ impl From<&RetryPolicy> for Retry {
     }
 }
 
-/// The fields of both spellings, to tell which is meant; `delay` belongs to both.
+/// The fields of both spellings, to find out which one is used; `delay` is in both.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {

@@ -5,7 +5,7 @@ use tickover_core::error::Reject;
 
 use crate::{Milliseconds, Seconds, Span};
 
-/// A length of time, with the name of the field that it was given in.
+/// A length of time, with the name of its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
     /// The field's name.
@@ -20,7 +20,7 @@ impl From<Given> for Millis {
     }
 }
 
-/// The one spelling that is used, if any is. Two are refused.
+/// The length of time in the spelling that the request uses, if any. Two spellings are refused.
 pub fn one_of<S: Span>(
     name: &str,
     plain: Option<S>,
@@ -44,7 +44,7 @@ pub fn one_of<S: Span>(
     Ok(given)
 }
 
-/// The refusal of a field beside another that says the same thing.
+/// The refusal of a field together with another field of the same meaning.
 pub fn contradiction(field: &str, other: &str) -> Reject {
     Reject::instead_of(field, format_args!("expected only one of {other} and {field}"), "both")
 }

@@ -17,20 +17,20 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ScheduleRequest {
-    /// Where workers find it.
+    /// The queue of its workers.
     pub queue: QueueName,
-    /// What sort of work it is.
+    /// What kind of work it is.
     pub kind: TaskKind,
     /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub input: Option<Verbatim>,
-    /// Its id; at random if none is given. The same request again under one id finds the task.
+    /// Its id; random by default. A repeated request with this id returns the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<TaskId>,
     /// Makes the request repeatable for 24 hours, and as long as its task is open. At most 256 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
-    /// From when a worker may have it, counted from now: at most a year.
+    /// How long from now its first attempt is delayed: at most a year.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
     /// `delay` in whole seconds.
@@ -39,10 +39,10 @@ pub struct ScheduleRequest {
     /// `delay` in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<DurationMilliseconds>,
-    /// From when a worker may have it, instead of `delay`: RFC 3339 with any offset, at most a year ahead.
+    /// From when a worker may claim it, instead of `delay`: RFC 3339 with any offset, at most a year ahead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_at: Option<Instant>,
-    /// The time it has in all, from scheduling: it ends at that deadline whatever attempts are left.
+    /// The time limit of the whole task, from scheduling. At this deadline the task ends, even if attempts are left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Timeout>,
     /// `timeout` in whole seconds.
@@ -51,7 +51,7 @@ pub struct ScheduleRequest {
     /// `timeout` in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<TimeoutMilliseconds>,
-    /// `global` (default), or `per_attempt`: then `timeout` counts from each claim, and is final.
+    /// `global` (default), or `per_attempt`: then `timeout` limits each attempt, from its claim, and is final.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_scope: Option<TimeoutScopeWord>,
     /// How long each attempt may wait for a worker.
@@ -72,7 +72,7 @@ pub struct ScheduleRequest {
     /// The same in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_to_close_timeout_ms: Option<TimeoutMilliseconds>,
-    /// How long an attempt may go without a heartbeat.
+    /// The longest time between two heartbeats of an attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_timeout: Option<Timeout>,
     /// The same in whole seconds.
@@ -87,7 +87,7 @@ pub struct ScheduleRequest {
     /// Whether a timeout counts as an error (default). If not, it ends in `cancelled`, which is never retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_on_timeout: Option<bool>,
-    /// How it is tried again; by default it isn't.
+    /// Its retry policy. By default there are no retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
     /// At most 16, with names of 1 to 64 and values of at most 256 characters, 4 KiB in all.
@@ -105,13 +105,14 @@ pub struct ScheduleRequest {
     /// Steep's name for `retry`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<Retry>,
-    /// The trace that it belongs to, instead of the header of that name: W3C's trace context. What isn't one is ignored.
+    /// The trace that it belongs to, instead of the header of that name: W3C's trace context. An invalid value is
+    /// ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
 }
 
 impl ScheduleRequest {
-    /// A request with nothing but what it needs.
+    /// A request with the required fields only.
     pub const fn new(queue: QueueName, kind: TaskKind) -> Self {
         Self {
             queue,

@@ -1,4 +1,4 @@
-//! What a task's timeouts are about, and Steep's form of them.
+//! The scope and the effect of a task's timeouts, and Steep's form of timeouts.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,11 +12,11 @@ use crate::span::Either;
 use crate::word::words;
 
 words! {
-    /// What `timeout` is about.
+    /// What `timeout` limits.
     TimeoutScope {
-        /// The whole life, from scheduling.
+        /// The whole task, from scheduling.
         Global = "global",
-        /// Each attempt, from its claim; final.
+        /// Each attempt, from its claim. The first attempt that takes longer ends the task.
         PerAttempt = "per_attempt",
     }
 
@@ -24,7 +24,7 @@ words! {
     OnTimeout {
         /// Another attempt, while any are left.
         Retry = "retry",
-        /// The end.
+        /// The end of the task.
         Terminal = "terminal",
     }
 }
@@ -36,11 +36,11 @@ words! {
 pub enum SteepTimeout {
     /// It ends in `cancelled`.
     Short(Timeout),
-    /// In full.
+    /// All fields.
     Object(SteepTimeoutObject),
 }
 
-/// A timeout and how it ends what it stops. Source: Steep's timeout policies.
+/// A timeout, and whether it counts as an error. Source: Steep's timeout policies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

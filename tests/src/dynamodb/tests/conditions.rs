@@ -1,4 +1,4 @@
-//! Refused conditions arrive as the SDK's own types, with what was asked for.
+//! A failed condition is returned as the SDK's own type, with the old item if that was requested.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::SdkError;

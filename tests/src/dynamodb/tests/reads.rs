@@ -1,4 +1,4 @@
-//! Reading back: indexes, pages, batches, and what it all cost.
+//! Reads: indexes, pages, batches, and the capacity that they consumed.
 
 use aws_sdk_dynamodb::types::{
     KeysAndAttributes, PutRequest, ReturnConsumedCapacity, TableStatus, WriteRequest,
@@ -39,7 +39,7 @@ async fn consumed_capacity_is_told_by_table_and_index() {
     let client = client().await;
     put(&client, thing("a", "red", 1)).await;
 
-    // Moving an item to another place in the index deletes its old entry and writes a new one.
+    // Moving an item in the index deletes its old index entry and writes a new one.
     let moved = client
         .update_item()
         .table_name(TABLE)
@@ -93,7 +93,7 @@ async fn a_sweep_deletes_what_has_expired_and_nothing_else() {
     let client = embedded.client();
     create_table(&client).await;
     enable_ttl(&client).await;
-    // Seconds: 2001, and a year no test will be run in.
+    // In seconds: the year 2001, and a year far in the future.
     for (id, expires_at) in [("old", 1_000_000_000), ("young", 99_999_999_999)] {
         let mut item = key(id);
         item.insert("expires_at".to_owned(), n(expires_at));

@@ -1,4 +1,4 @@
-//! Requests that can't be served, or should be served only once.
+//! Requests that the engine rejects, and requests that must take effect only once.
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;

@@ -1,4 +1,4 @@
-//! Events: offered to executions, looked at, and thrown away.
+//! Events of executions: send, list and clear.
 
 use tickover_core::id::{EventName, ExecutionId};
 use tickover_core::trace::TraceContext;
@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::request::Event;
 use crate::{body, name, request, view};
 
-/// Offers an event: it waits until the execution takes it.
+/// Sends an event. It is stored until the execution takes it.
 pub async fn send_event(
     service: &Service,
     id: &str,
@@ -27,7 +27,7 @@ pub async fn send_event(
     take(service, &id, name, event, trace).await
 }
 
-/// The same, with the execution's `id` and the event's `name` in the body: for events that come by message.
+/// Sends an event whose execution's `id` and whose `name` are in the body: for events that arrive as messages.
 pub async fn event(service: &Service, call: impl Into<Call<'_>>) -> Result<Answer, Problem> {
     let Call { body, trace } = call.into();
     let EventMessage { id, name, payload, event_id, traceparent } = body::read(body)?;
@@ -49,14 +49,14 @@ async fn take(
     Answer::ok(&SendEventAnswer { duplicate: offered.duplicate.then_some(true), pending: offered.pending })
 }
 
-/// A page of the events that wait for an execution. The query comes as names and values, already percent-decoded.
+/// A page of an execution's pending events. The query is a list of names and values, already percent-decoded.
 pub async fn events(service: &Service, id: &str, query: &[(String, String)]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     let page = request::page(read::query(query)?);
     Answer::ok(&view::events(service.events_page(&id, page.limit, page.cursor.as_deref()).await?))
 }
 
-/// Throws away the waiting events of a name.
+/// Clears the pending events of a name.
 pub async fn clear_events(service: &Service, id: &str, name: &str) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     let name = name::event(name)?;

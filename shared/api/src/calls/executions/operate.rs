@@ -1,4 +1,4 @@
-//! What operators do to executions.
+//! The calls of operators on executions.
 
 use tickover_core::execution::Execution;
 use tickover_service::tasks::operate::CancelReply;
@@ -13,7 +13,7 @@ use crate::calls::operate::outcome;
 use crate::problem::Problem;
 use crate::{body, name, request};
 
-/// Asks an execution to end: its code stops at its next step, or it ends at once where nothing runs.
+/// Cancels an execution: its code stops at its next step. If no code runs, the execution ends at once.
 pub async fn cancel(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     body::read_nothing(body)?;
@@ -27,35 +27,35 @@ pub async fn terminate(service: &Service, id: &str, body: &[u8]) -> Result<Answe
     ended(service, service.terminate(&id).await)
 }
 
-/// Lets an execution begin nothing new; its deadlines keep running.
+/// Pauses an execution: it starts nothing new, and its deadlines still apply.
 pub async fn pause(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     body::read_nothing(body)?;
     changed(service, service.pause(&id).await)
 }
 
-/// Lets a paused execution go on.
+/// Resumes a paused execution.
 pub async fn resume(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     body::read_nothing(body)?;
     changed(service, service.resume(&id).await)
 }
 
-/// Begins a new run of an execution that has ended.
+/// Starts a new run of an execution that has ended.
 pub async fn restart(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     body::read_nothing(body)?;
     answer(service, service.restart(&id).await)
 }
 
-/// The same, with results of the last run.
+/// Starts a new run that keeps results of the last run.
 pub async fn rerun(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     let (steps, preserve) = request::rerun(body::read_or_empty(body)?)?;
     answer(service, service.rerun(&id, &steps, preserve).await)
 }
 
-/// Has a step run again in the same run, after the execution failed by it.
+/// Runs a step again in the same run, after the execution failed because of it.
 pub async fn retry_step(service: &Service, id: &str, step: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     let step = name::step(step)?;

@@ -1,4 +1,4 @@
-//! A task's timeouts and their names: ours, the same with a unit in the name, and Steep's.
+//! A task's timeouts under all their names: our own, the same with a unit in the name, and those of Steep.
 
 use tickover_core::error::Reject;
 use tickover_core::timeout::{self, AttemptTimeout, LifeTimeout, Timeouts};
@@ -67,7 +67,7 @@ fn native(given: &ScheduleRequest) -> Result<Timeouts, Reject> {
             timeouts.schedule_to_close = whole.map(|whole| LifeTimeout { after: whole.span, is_error });
         }
         (TimeoutScope::PerAttempt, None) => {
-            let expected = "expected a timeout beside it: \"per_attempt\" says what timeout means";
+            let expected = "expected a timeout beside it: \"per_attempt\" applies to timeout";
             return Err(Reject::field("timeout_scope", expected));
         }
         (TimeoutScope::PerAttempt, Some(whole)) if timeouts.start_to_close.is_some() => {
@@ -86,13 +86,13 @@ fn native(given: &ScheduleRequest) -> Result<Timeouts, Reject> {
     Ok(timeouts)
 }
 
-/// Steep's `deadline`.
+/// The timeout of a whole task, from Steep's `deadline`.
 fn of_a_life(given: &SteepTimeout) -> LifeTimeout {
     let (after, is_error) = given.parts();
     LifeTimeout { after: after.into(), is_error }
 }
 
-/// Steep's other two, which are retried only if they are errors.
+/// The timeout of an attempt, from Steep's other two. A timeout is retried only if it counts as an error.
 fn of_an_attempt(given: &SteepTimeout) -> AttemptTimeout {
     let (after, is_error) = given.parts();
     let on_timeout = if is_error { timeout::OnTimeout::Retry } else { timeout::OnTimeout::Cancel };

@@ -1,7 +1,7 @@
-//! Attempts at inline steps, as far as the journal knows them: those that were written down before they ran.
+//! Attempts at inline steps that the journal knows: those that were recorded before they ran.
 //!
-//! An attempt that was lost with its worker is written down again under the same number, since no policy counts it. Who
-//! reads a timeline wants to know how often the step was begun, so here it counts.
+//! When a worker is lost, its attempt is recorded again under the same number, since no retry policy counts it. A
+//! timeline shows how often the step was started, so a lost attempt counts here.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::id::StepName;
 use tickover_core::time::Timestamp;
 
-/// What is known of steps' attempts while a journal is gone through.
+/// The attempts of each step, as far as the journal has been read.
 #[derive(Default)]
 pub(super) struct Attempts<'a> {
     steps: BTreeMap<&'a StepName, Known>,
@@ -19,21 +19,20 @@ pub(super) struct Attempts<'a> {
 #[derive(Default)]
 struct Known {
     lost: u32,
-    /// The attempt whose end isn't known.
     open: Option<Open>,
 }
 
-/// An attempt whose end isn't known.
+/// An attempt whose end isn't recorded yet.
 #[derive(Clone, Copy)]
 struct Open {
-    /// As its policy counts.
+    /// The number by which the retry policy counts.
     attempt: u32,
     begun_at: Timestamp,
-    /// When its time is over.
+    /// The end of its timeout.
     until: Option<Timestamp>,
 }
 
-/// An attempt of a step, with those counted that were lost before.
+/// An attempt of a step. Its number includes the attempts that were lost before.
 #[derive(Clone, Copy)]
 pub(super) struct Shown<'a> {
     pub(super) name: &'a StepName,
@@ -42,12 +41,13 @@ pub(super) struct Shown<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    /// Takes note of an entry. The attempt that was lost, if it shows that one was.
+    /// Reads the next entry. Returns the attempt that was lost, if the entry shows that one was.
     pub(super) fn note(&mut self, entry: &'a Entry) -> Option<Shown<'a>> {
         match &entry.what {
             Happened::Attempt { name, attempt, error: None, next_at, .. } => {
                 let known = self.steps.entry(name).or_default();
-                // Under a higher number, the one before failed or timed out, and was tried again at once.
+                // If the number is higher, the attempt before it failed or timed out and was retried at once: it wasn't
+                // lost.
                 let lost = known.open.filter(|open| open.attempt == *attempt);
                 let lost =
                     lost.map(|lost| Shown { name, attempt: lost.attempt + known.lost, until: lost.until });
@@ -82,14 +82,14 @@ impl<'a> Attempts<'a> {
         self.steps.get(name).map_or(0, |known| known.lost)
     }
 
-    /// The attempts that run: those of the turn under way.
+    /// The attempts that run: those that the current turn started.
     pub(super) fn running(&self, execution: &Execution) -> Vec<Shown<'a>> {
         self.of_turn(execution, |open, claimed_at| open.begun_at >= claimed_at)
     }
 
-    /// The attempts that were lost before the turn under way, which hasn't begun them again.
+    /// The attempts that were lost before the current turn and that this turn hasn't started again.
     pub(super) fn lost_before(&self, execution: &Execution) -> Vec<Shown<'a>> {
-        // One whose time was over counts as one that timed out.
+        // An attempt whose timeout has passed counts as timed out, not as lost.
         let is_lost = |open: Open, claimed_at| {
             open.begun_at < claimed_at && open.until.is_none_or(|until| until > claimed_at)
         };

@@ -1,10 +1,10 @@
-//! Events that wait for an execution.
+//! An execution's pending events.
 
 use tickover_service::executions::{PendingEvent, PendingEvents};
 use tickover_wire::answer::{EventView, EventsAnswer};
 use tickover_wire::{Cursor, Verbatim};
 
-/// An event.
+/// The view of an event.
 pub fn event(event: PendingEvent) -> EventView {
     EventView {
         name: event.name,
@@ -14,7 +14,7 @@ pub fn event(event: PendingEvent) -> EventView {
     }
 }
 
-/// A page of events.
+/// The view of a page of events.
 pub fn events(page: PendingEvents) -> EventsAnswer {
     EventsAnswer {
         events: page.events.into_iter().map(event).collect(),

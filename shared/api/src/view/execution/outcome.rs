@@ -10,7 +10,7 @@ const fn of(category: CauseCategory) -> CauseView {
     CauseView { category: Said::Known(category), kind: None, step: None, retries_exhausted: None }
 }
 
-/// A failure that the workflow's own code is dealing with.
+/// A failure that the workflow's own failure code handles.
 pub(super) fn failing(failing: &Failing) -> FailingView {
     FailingView {
         status: failing.outcome.status().into(),
@@ -20,7 +20,7 @@ pub(super) fn failing(failing: &Failing) -> FailingView {
     }
 }
 
-/// The deadline that ended it.
+/// The kind of the deadline that ended it.
 pub(super) const fn timeout_kind(outcome: &ExecutionOutcome) -> Option<DeadlineKind> {
     match outcome {
         ExecutionOutcome::TimedOut { kind } => Some(*kind),
@@ -30,7 +30,7 @@ pub(super) const fn timeout_kind(outcome: &ExecutionOutcome) -> Option<DeadlineK
     }
 }
 
-/// What went wrong.
+/// The error of an outcome.
 pub(super) fn error(outcome: &ExecutionOutcome) -> Option<ErrorView> {
     match outcome {
         ExecutionOutcome::Failed { error, .. } => Some(attempt::error(error)),
@@ -45,7 +45,7 @@ pub(super) fn error(outcome: &ExecutionOutcome) -> Option<ErrorView> {
     }
 }
 
-/// What it goes back to.
+/// The cause of an outcome.
 pub(super) fn cause(outcome: &ExecutionOutcome) -> Option<CauseView> {
     match outcome {
         ExecutionOutcome::Completed { .. } => None,

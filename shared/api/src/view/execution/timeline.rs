@@ -1,4 +1,4 @@
-//! What happened to an execution, in the order of time: made from its record and its run's journal.
+//! What happened to an execution, in time order: made from its record and the journal of its run.
 
 mod steps;
 
@@ -27,7 +27,7 @@ fn name(entry: &TimelineEntryView) -> &str {
     entry.name.as_deref().unwrap_or_default()
 }
 
-/// With a payload, or its size where it lies elsewhere.
+/// Adds a payload, or its size if it is stored as a blob.
 fn with(view: TimelineEntryView, payload: Option<&Payload>) -> TimelineEntryView {
     match payload {
         Some(Payload::Inline(json)) => TimelineEntryView { output: Some(Verbatim(json.clone())), ..view },
@@ -36,8 +36,8 @@ fn with(view: TimelineEntryView, payload: Option<&Payload>) -> TimelineEntryView
     }
 }
 
-/// The timeline of an execution's last run, with its beginning and, where it has one, its end. Of earlier runs only
-/// what the record still knows: when the first began, and when the last of them made way.
+/// The timeline of an execution's last run, with its start and, if it has ended, its end. Of earlier runs it shows only
+/// what the record has: when the first one started and when the last of them ended.
 pub fn timeline(described: &Described, journal: &[Entry], now: Timestamp) -> Vec<TimelineEntryView> {
     let execution = &described.execution;
     let mut made: Vec<(Timestamp, TimelineEntryView)> = beginning(execution, journal);
@@ -52,9 +52,9 @@ pub fn timeline(described: &Described, journal: &[Entry], now: Timestamp) -> Vec
     }
     made.extend(awaited(execution, journal, now));
     made.extend(end(described));
-    // What is of one instant stays in the order of the journal.
+    // The sort is stable: entries of the same instant keep the order of the journal.
     made.sort_by_key(|(at, _)| *at);
-    // But of the same sort, people look for the second after the first.
+    // Entries of the same instant and kind are sorted by name, numbers as numbers.
     for same in made.chunk_by_mut(|(at, one), (then, other)| at == then && one.kind == other.kind) {
         same.sort_by(|(_, one), (_, other)| natural::compare(name(one), name(other)));
     }
@@ -89,12 +89,12 @@ fn beginning(execution: &Execution, journal: &[Entry]) -> Vec<(Timestamp, Timeli
     entries
 }
 
-/// Whether an operator began the last run, after the one before had ended: that is an entry of its own.
+/// Whether an operator started the last run after the one before had ended. The journal has an entry for that.
 fn was_restarted(journal: &[Entry]) -> bool {
     journal.iter().any(|entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == RESTARTED))
 }
 
-/// A wait without a time limit leaves no entry before it is over.
+/// A wait without a timeout has no journal entry before it ends.
 fn awaited(
     execution: &Execution,
     journal: &[Entry],
@@ -106,7 +106,7 @@ fn awaited(
     is_awaited.then(|| (waiting.since, new(waiting.since, "event_awaited")))
 }
 
-/// The turn under way, the dealing with a failure, and the outcome.
+/// The current turn, the handling of a failure, and the outcome.
 fn end(described: &Described) -> Vec<(Timestamp, TimelineEntryView)> {
     let execution = &described.execution;
     let mut entries = Vec::new();

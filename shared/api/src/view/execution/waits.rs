@@ -1,4 +1,4 @@
-//! What a run has begun that isn't over.
+//! The work of a run that has started and hasn't ended.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn name(wait: &WaitView) -> &str {
     wait.name.as_ref().map_or("", StepName::as_str)
 }
 
-/// What is open by this journal, in the order of the names, and of the numbers within them.
+/// What is open according to this journal, sorted by name, numbers within names as numbers.
 pub(super) fn of(execution: &Execution, journal: &[Entry], now: Timestamp) -> Vec<WaitView> {
     let mut open: BTreeMap<&StepName, WaitView> = BTreeMap::new();
     let mut attempts = Attempts::default();
@@ -47,7 +47,7 @@ pub(super) fn of(execution: &Execution, journal: &[Entry], now: Timestamp) -> Ve
             Happened::Attempt { name, error: Some(_), next_at: Some(at), .. } => {
                 open.insert(name, until(WaitKind::Retry, name, *at));
             }
-            // One whose instant has passed is over: its execution is about to hear of it, or has dropped it.
+            // A timer whose instant has passed is over: its execution is about to be woken, or has dropped the timer.
             Happened::Until { name, until: at } if *at > now => {
                 open.insert(name, until(WaitKind::Timer, name, *at));
             }
@@ -79,7 +79,7 @@ pub(super) fn of(execution: &Execution, journal: &[Entry], now: Timestamp) -> Ve
     waits
 }
 
-/// A wait without a timeout leaves no entry before it is over.
+/// Whether it waits for an event without a timeout. Such a wait has no journal entry before it ends.
 fn waits_without_end(execution: &Execution) -> bool {
     match &execution.state {
         ExecutionState::Waiting(waiting) => waiting.until.is_none() && waiting.recheck.is_none(),

@@ -4,7 +4,7 @@ use super::*;
 
 const NOW: &str = "2026-01-31T12:00:00.000Z";
 
-/// An answer's task with these fields over the usual ones.
+/// The explanation of a task with these fields besides the required ones.
 fn explained(fields: &Value) -> String {
     let mut task = json!({"id": "t1", "queue": "emails", "kind": "send", "attempt": 0, "max_attempts": 3,
         "created_at": NOW, "attempts": [], "next": {"what": "waits_for_worker"}});

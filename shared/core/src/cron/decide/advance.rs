@@ -1,7 +1,7 @@
-//! due and started: occurrences that have come are written down, and what became of them.
+//! due and started: records the occurrences that have come, and the results of starting runs.
 //!
-//! One occurrence is taken at a time, unless they may run beside each other: only when a run is known to have
-//! started is it open, and only then can the next one see it. Whoever carries the decision out comes again.
+//! Occurrences are taken one at a time, unless they may overlap. A run is open only once its start is known, and
+//! only then can the next occurrence take it into account. The caller of the decision calls again for the next one.
 
 use super::operate::{drop_waiting, go_on};
 use super::settle;
@@ -13,7 +13,7 @@ use crate::cron::run::{Occurrence, Run, RunState, Skip, Stop};
 use crate::cron::{Cron, LIVE_MAX, MISSED_AFTER, State, WAITING_MAX, Waiting};
 use crate::time::Timestamp;
 
-/// The name of a refusal is cut to this, in bytes: it is one of our own codes.
+/// A refusal's code is cut to this number of bytes. It is one of Tickover's own codes.
 const CODE_BYTES: usize = 20;
 
 pub(super) fn due(record: &Cron, ended: &[Occurrence], context: &Context<'_>) -> Decision {
@@ -22,7 +22,7 @@ pub(super) fn due(record: &Cron, ended: &[Occurrence], context: &Context<'_>) ->
     for run in after.runs.iter_mut().filter(|run| has_ended(run)) {
         run.state = RunState::Done;
     }
-    // Those that are written down already are started before more are.
+    // Runs in the state `Starting` are started before others are recorded.
     if after.starting_runs().next().is_none() {
         advance(&mut after, context.now);
     }
@@ -48,18 +48,18 @@ pub(super) fn started(
     settle(Some(record), after, Reply::Done, context)
 }
 
-/// What became of an occurrence that was taken.
+/// The result of taking an occurrence.
 #[derive(PartialEq, Eq)]
 enum Taken {
-    /// It was dealt with, and the next one may be.
+    /// It is done, and the next one may be taken.
     Done,
-    /// It has to be started before any other is looked at.
+    /// It must be started before another one is taken.
     Starting,
-    /// As many are followed as can be: it is left for later.
+    /// The cron follows the maximum number of runs, so the occurrence is left for later.
     NoRoom,
 }
 
-/// Takes all that has come by now, in order, as far as that can be done before runs are started.
+/// Takes all occurrences that have come by now, in order, until a run must be started first.
 fn advance(after: &mut Cron, now: Timestamp) {
     if take_waiting(after, now) {
         return;
@@ -77,13 +77,13 @@ fn advance(after: &mut Cron, now: Timestamp) {
     }
 }
 
-/// Whether occurrences pile up behind an open run: then it makes no difference whether anybody saw them come.
+/// Whether occurrences wait behind an open run. Then it doesn't matter whether one of them is found too late.
 fn collects(after: &Cron) -> bool {
     let is_behind = after.waiting.is_some() || after.open_runs().next().is_some();
     after.plan.overlap == Overlap::BufferAll && is_behind
 }
 
-/// Deals with occurrences that nobody saw in time, and says up to which.
+/// Handles missed occurrences. Returns the last one that it handled.
 fn catch_up(after: &mut Cron, now: Timestamp) -> (Taken, Next) {
     let by = now.minus(MISSED_AFTER);
     let first = after.next().unwrap_or(Next { at: now, starts_at: now });
@@ -92,7 +92,7 @@ fn catch_up(after: &mut Cron, now: Timestamp) -> (Taken, Next) {
     let following = after.plan.next_after(last.at, after.anchor, after.incarnation);
     let is_followed = following.is_some_and(|next| next.starts_at <= now);
     match after.plan.missed {
-        // One that is just in time makes up for those that weren't.
+        // An occurrence that is in time replaces the missed ones.
         Missed::RunOnce if !is_followed => (take(after, last.at, now), last),
         Missed::RunOnce | Missed::Skip => {
             skip(after, last.at, Skip::Missed);
@@ -101,18 +101,18 @@ fn catch_up(after: &mut Cron, now: Timestamp) -> (Taken, Next) {
     }
 }
 
-/// Plans what comes after an occurrence that was dealt with.
+/// Plans the next occurrence after one that was taken.
 fn move_on(after: &mut Cron, last: Next, now: Timestamp) {
     let is_full = after.waiting.is_some_and(|waiting| waiting.count >= WAITING_MAX);
     if matches!(after.state, State::Finished { .. }) {
         return;
     }
-    // There may be any number of those that find no room: they aren't counted one by one.
+    // There may be any number of occurrences that find no space, so they aren't counted one by one.
     let from = if is_full && collects(after) { now.max(last.at) } else { last.at };
     go_on(after, from);
 }
 
-/// Decides what becomes of one occurrence.
+/// Decides the result of one occurrence.
 fn take(after: &mut Cron, at: Timestamp, now: Timestamp) -> Taken {
     let is_free = after.open_runs().next().is_none() && after.waiting.is_none();
     if is_free && after.plan.overlap != Overlap::AllowAll {
@@ -121,7 +121,7 @@ fn take(after: &mut Cron, at: Timestamp, now: Timestamp) -> Taken {
     match after.plan.overlap {
         Overlap::AllowAll => {
             let taken = start(after, at, now);
-            // They don't look at each other, so more may be written down at once.
+            // Their runs don't depend on each other, so several may be recorded at once.
             if taken == Taken::Starting { Taken::Done } else { taken }
         }
         Overlap::Skip => skip(after, at, Skip::Overlap),
@@ -139,7 +139,7 @@ fn take(after: &mut Cron, at: Timestamp, now: Timestamp) -> Taken {
     }
 }
 
-/// Writes a run down.
+/// Records a run to start.
 fn start(after: &mut Cron, at: Timestamp, now: Timestamp) -> Taken {
     if after.runs.iter().filter(|run| run.state.is_live()).count() >= LIVE_MAX {
         return Taken::NoRoom;
@@ -153,7 +153,7 @@ fn start(after: &mut Cron, at: Timestamp, now: Timestamp) -> Taken {
     Taken::Starting
 }
 
-/// Starts the first that waits, if nothing is open any more: whether it did.
+/// Starts the first waiting occurrence if no run is open. Returns whether it did.
 fn take_waiting(after: &mut Cron, now: Timestamp) -> bool {
     let Some(waiting) = after.waiting.filter(|_| after.open_runs().next().is_none()) else { return false };
     let following = after.plan.when.after(waiting.first, after.anchor).filter(|_| waiting.count > 1);

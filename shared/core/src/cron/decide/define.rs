@@ -1,4 +1,4 @@
-//! create and replace: a cron becomes what somebody asked for.
+//! create and replace: give a cron its definition.
 
 use super::settle;
 use crate::command::Context;
@@ -15,10 +15,11 @@ use crate::payload::{BlobRef, Json, Payload};
 use crate::size;
 use crate::time::Timestamp;
 
-/// Bytes kept free for what a life adds to the record: the runs it follows and remembers, what waits, and its place.
+/// Bytes kept free for data that is added to the record later: the runs in it, the occurrences that wait, and its
+/// due slot.
 const GROWTH_BYTES: usize = 330;
 pub(super) fn create(record: Option<&Cron>, definition: &Definition, context: &Context<'_>) -> Decision {
-    // Our own creation, its answer lost: the caller still hears that it was new.
+    // This call created the cron and its answer was lost, so the caller must still learn that the cron is new.
     let ours = record.is_some_and(|record| record.incarnation == definition.incarnation);
     match record.filter(|record| !record.is_deleted()) {
         Some(record) if ours => Decision::unchanged(record, Ok(Reply::Made { existed: false })),
@@ -39,7 +40,7 @@ pub(super) fn replace(record: Option<&Cron>, definition: &Definition, context: &
     }
     let paused = definition.paused.unwrap_or(matches!(current.state, State::Paused { .. }));
     if current.starting_runs().next().is_some() {
-        // They were written down for the request as it was, and under ids made as they were.
+        // They were recorded for the old request, and with ids of the old template.
         return Decision::unchanged(current, Ok(Reply::StartFirst));
     }
     let fresh = match blank(definition, current.incarnation, context) {
@@ -69,7 +70,7 @@ fn make(gone: Option<&Cron>, definition: &Definition, context: &Context<'_>) -> 
     decision
 }
 
-/// A cron that nothing has happened to, and its payload if that needs an item of its own.
+/// A new cron, and its payload if that needs an item of its own.
 fn blank(
     definition: &Definition,
     incarnation: Incarnation,
@@ -80,7 +81,7 @@ fn blank(
     template.check(&definition.target)?;
     let anchor = Timestamp::from_millis(context.now.as_millis().div_euclid(1_000) * 1_000);
     let next = definition.plan.next_after(context.now, anchor, incarnation);
-    let next = next.ok_or_else(|| Reject::instead_of("cron", "expected an instant to come", "none"))?;
+    let next = next.ok_or_else(|| Reject::instead_of("cron", "expected an instant in the future", "none"))?;
     let mut made = Cron {
         format: FORMAT,
         id: definition.id.clone(),
@@ -117,11 +118,11 @@ fn place_request(made: &mut Cron, definition: &Definition, context: &Context<'_>
     vec![NewPart::Blob { at, body }]
 }
 
-/// Gives a cron another definition; what has happened to it stays.
+/// Gives a cron a new definition. Its history stays.
 fn redefine(after: &mut Cron, fresh: &Cron, context: &Context<'_>) {
     let same_runs = after.target == fresh.target && after.template == fresh.template;
     if !same_runs {
-        // What runs was asked for otherwise, and goes by other ids: it is nothing that the new runs could overlap.
+        // The open runs have another target or other ids, so the new runs can't overlap them.
         for run in after.runs.iter_mut().filter(|run| run.state.is_live()) {
             run.state = RunState::Done;
         }

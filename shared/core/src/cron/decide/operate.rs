@@ -1,4 +1,4 @@
-//! pause, resume, trigger, delete: what operators do to a cron.
+//! pause, resume, trigger, delete: the operators' commands on a cron.
 
 use super::settle;
 use crate::command::Context;
@@ -23,7 +23,7 @@ pub(super) fn resume(record: &Cron, context: &Context<'_>) -> Decision {
     settle(Some(record), after, Reply::Done, context)
 }
 
-/// A run out of plan: it starts beside whatever is open, and those after it see that it is.
+/// A run outside of the plan. It starts in parallel to open runs, and later occurrences find it open.
 pub(super) fn trigger(record: &Cron, context: &Context<'_>) -> Decision {
     let live = record.runs.iter().filter(|run| run.state.is_live()).count();
     if let Err(reject) = limits::check("open_runs", live + 1, LIVE_MAX) {
@@ -46,7 +46,7 @@ pub(super) fn delete(record: &Cron, context: &Context<'_>) -> Decision {
     settle(Some(record), after, Reply::Done, context)
 }
 
-/// Nothing is started by plan from now on, and what waits isn't either.
+/// From now on the plan starts nothing, and waiting occurrences aren't started either.
 pub(super) fn stop_planning(after: &mut Cron, now: Timestamp) {
     match &after.state {
         State::Active(_) => {
@@ -57,14 +57,14 @@ pub(super) fn stop_planning(after: &mut Cron, now: Timestamp) {
     }
 }
 
-/// Goes on with the first occurrence to come, if there may be any.
+/// Continues with the next occurrence, if the cron may have more runs.
 pub(super) fn go_on(after: &mut Cron, from: Timestamp) {
     let may_start = after.plan.max_runs.is_none_or(|max| after.started < max.get());
     let next = after.plan.next_after(from, after.anchor, after.incarnation).filter(|_| may_start);
     after.state = next.map_or(State::Finished { at: from }, State::Active);
 }
 
-/// Gives up what waits, of which the first is remembered.
+/// Drops the waiting occurrences. The record keeps the first of them.
 pub(super) fn drop_waiting(after: &mut Cron, why: Skip) {
     if let Some(waiting) = after.waiting.take() {
         let occurrence = Occurrence::planned(waiting.first);

@@ -1,5 +1,6 @@
-//! What a cron expression may consist of. The `croner` crate reads more than this: it takes names of days and months
-//! in any field, and skips what it doesn't know. So an expression is read here first, and handed on in numbers.
+//! The grammar of cron expressions. The `croner` crate accepts more than this: it takes names of days and months in
+//! any field, and skips characters that it doesn't know. So an expression is read here first, and passed on as
+//! numbers.
 //!
 //! | field | numbers | names | beside them |
 //! |---|---|---|---|
@@ -10,10 +11,11 @@
 //! | month | 1-12 | `JAN`-`DEC` | |
 //! | day of week | 0-7, Sunday is 0 and 7 | `SUN`-`SAT` | `?`; `FRIL` the month's last Friday; `MON#2` its second Monday |
 //!
-//! A field is `*`, `*/step`, or a list with commas of numbers, ranges `from-to` and `from-to/step`. A range never goes
-//! backwards (but `SAT-SUN` is one), a step is at least 1 and at most the field's largest number. `?` stands alone and
-//! means `*`. Where both days are restricted, an instant that fits either counts. Case makes no difference. Instead of
-//! fields: `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@hourly`.
+//! A field is `*`, `*/step`, or a list with commas of numbers, ranges `from-to` and `from-to/step`. A range never
+//! goes backwards (but `SAT-SUN` is valid). A step is at least 1 and at most the field's largest number. `?` must be
+//! the whole field and means `*`. If both day fields are restricted, an instant that matches either counts. Upper
+//! and lower case are the same. Nicknames instead of fields: `@yearly`, `@annually`, `@monthly`, `@weekly`,
+//! `@daily`, `@hourly`.
 
 use std::fmt::Write as _;
 
@@ -34,15 +36,15 @@ const NICKNAMES: [(&str, &str); 6] = [
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const DAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
-/// Sunday, where a range ends with it.
+/// Sunday as the end of a range.
 const LAST_SUNDAY: u8 = 7;
 
-/// What belongs in one of the fields.
+/// The valid content of a field.
 struct Field {
     name: &'static str,
     least: u8,
     most: u8,
-    /// Names of its numbers, from the least on.
+    /// Names of its numbers, starting with the least.
     names: &'static [&'static str],
     special: Special,
 }
@@ -63,7 +65,7 @@ const FIELDS: [Field; 6] = [
     Field { name: "day of week", least: 0, most: LAST_SUNDAY, names: &DAYS, special: Special::DayOfWeek },
 ];
 
-/// An expression in numbers, or which field is wrong by what.
+/// The expression in numbers, or an error that names the wrong field and the reason.
 pub(super) fn normal(expression: &str) -> Result<String, PolicyError> {
     let whole = || PolicyError::new("cron", EXPECTED, expression);
     if expression.starts_with('@') {
@@ -95,7 +97,7 @@ impl Field {
         Ok(read?.join(","))
     }
 
-    /// One entry of a list.
+    /// An item of a list.
     fn item(&self, item: &str, is_alone: bool) -> Option<String> {
         let item = item.to_ascii_uppercase();
         if let Some(special) = self.special(&item, is_alone) {
@@ -106,7 +108,7 @@ impl Field {
             None => (item.as_str(), None),
         };
         let mut text = match (range.split_once('-'), step) {
-            // Beside anything else it would say nothing.
+            // `*/step` must be the whole field.
             (None, Some(_)) if range == "*" && is_alone => "*".to_owned(),
             (None, None) => self.number(range)?.to_string(),
             (None, Some(_)) => return None,
@@ -138,7 +140,7 @@ impl Field {
         }
     }
 
-    /// A number, or what its name stands for.
+    /// A number, or the number of a name.
     fn number(&self, text: &str) -> Option<u8> {
         let by_name = self.names.iter().position(|name| *name == text);
         let number = match by_name {
@@ -148,7 +150,7 @@ impl Field {
         (self.least..=self.most).contains(&number).then_some(number)
     }
 
-    /// The end of a range: a week may end with Sunday as it may begin with it.
+    /// The end of a range. A week may start or end with Sunday.
     fn last(&self, text: &str) -> Option<u8> {
         let is_sunday = self.special == Special::DayOfWeek && DAYS.first() == Some(&text);
         if is_sunday { Some(LAST_SUNDAY) } else { self.number(text) }
@@ -161,7 +163,7 @@ impl Field {
     fn wrong(&self, item: &str) -> PolicyError {
         let Self { name, least, most, names, special } = self;
         let mut expected = format!("in the field {name} numbers from {least} to {most}");
-        // A text always takes more.
+        // Writing to a `String` never fails.
         let _written = match (names.first(), names.last()) {
             (Some(first), Some(last)) => write!(expected, " or names from {first} to {last}"),
             _ if item.bytes().any(|byte| byte.is_ascii_alphabetic()) => {
@@ -176,7 +178,7 @@ impl Field {
         });
         let _written = write!(
             expected,
-            ", ranges upwards such as `{least}-{most}`, steps from 1 to {most} such as `*/2`, separated by commas"
+            ", ascending ranges such as `{least}-{most}`, steps from 1 to {most} such as `*/2`, separated by commas"
         );
         PolicyError::new("cron", expected, item)
     }

@@ -1,4 +1,4 @@
-//! Which instants a plan stands for, with clocks that change, intervals and jitter.
+//! The instants of a plan, with clock changes, intervals and jitter.
 
 use proptest::prelude::*;
 
@@ -116,7 +116,7 @@ fn whens() -> impl Strategy<Value = When> {
     ]
 }
 
-/// Any millisecond of six years, and with them of a dozen changes of clocks.
+/// Any millisecond of six years, which have a dozen clock changes.
 fn instants() -> impl Strategy<Value = Timestamp> {
     (0..6 * 365 * 86_400_000_i64).prop_map(|ms| Timestamp::from_millis(t("00:00:00").as_millis() + ms))
 }

@@ -1,4 +1,5 @@
-//! Whoever carries a decision out may die at any point, be slow, or come twice: every run still happens once.
+//! The process that carries out a decision may crash at any point, be slow, or run twice. Every run still happens
+//! once.
 
 use std::collections::BTreeSet;
 
@@ -46,16 +47,16 @@ fn a_late_word_of_a_start_changes_nothing() {
     assert_eq!(scene.record, before);
 }
 
-/// What happens next.
+/// A step of the random sequence.
 #[derive(Clone, Debug)]
 enum Step {
     /// Time passes.
     Wait(u16),
-    /// Somebody looks, and dies after so many of the three steps: writing, starting, saying so.
+    /// A process handles the cron, and crashes after this many of three actions: write, start, report the start.
     Look(u8),
-    /// Somebody who decided earlier goes on with what they had decided then.
+    /// A process that decided earlier carries out its old decision now.
     Thaw,
-    /// Somebody decides and freezes.
+    /// A process decides, and then waits.
     Freeze,
     /// The oldest open run ends.
     End,
@@ -78,7 +79,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..80)
 }
 
-/// Carries a decision out as far as its carrier gets.
+/// Carries out a decision up to the action at which the process crashes.
 fn carry(scene: &mut Scene, decision: &Decision, far: u8) {
     let stands = |scene: &Scene| match written(decision) {
         Some((before, _)) => before == scene.record.as_ref(),
@@ -143,7 +144,7 @@ proptest! {
             }
             prop_assert!(record.started <= most);
         }
-        // Left to the tick, what was written down and never started is made up for.
+        // The tick starts the runs that were recorded and never started.
         let scene = scene.look();
         let started: BTreeSet<String> = scene.world.keys().cloned().collect();
         prop_assert!(decided.is_subset(&started), "{decided:?} {started:?}");

@@ -18,7 +18,7 @@ use crate::limits::Limits;
 use crate::payload::Json;
 use crate::time::Timestamp;
 
-/// More looks than any scene needs: one that goes on forever fails.
+/// More calls than any scenario needs. A scenario that never ends fails.
 const LOOKS_MAX: usize = 5_000;
 
 /// An instant of the first of January 2026, or of another day.
@@ -43,7 +43,7 @@ pub(super) fn task_target() -> Target {
     Target::Task { queue: QueueName::parse("mail").unwrap(), kind: TaskKind::parse("report").unwrap() }
 }
 
-/// What is asked for, before it is.
+/// A definition of a cron.
 pub(super) fn definition(when: When) -> Definition {
     Definition {
         id: CronId::parse("report").unwrap(),
@@ -64,7 +64,7 @@ pub(super) fn definition(when: When) -> Definition {
     }
 }
 
-/// How a run fares in the world.
+/// The state of a run in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Open,
@@ -77,19 +77,19 @@ pub(super) struct Scene {
     pub(super) record: Option<Cron>,
     pub(super) now: Timestamp,
     pub(super) limits: Limits,
-    /// The runs that exist, by the ids they were started with.
+    /// The runs that exist, by their ids.
     pub(super) world: BTreeMap<String, Fate>,
-    /// Starts, repeated ones included.
+    /// Starts, including repeated ones.
     pub(super) starts: u32,
     pub(super) stops: Vec<(String, Stop)>,
     pub(super) refuses: bool,
-    /// Whether runs don't end when they are ended.
+    /// Whether runs ignore requests to end.
     pub(super) deaf: bool,
     nonces: u64,
 }
 
 impl Scene {
-    /// Nothing yet, at midnight.
+    /// No cron yet, at midnight.
     pub(super) fn new() -> Self {
         Self {
             record: None,
@@ -104,7 +104,7 @@ impl Scene {
         }
     }
 
-    /// A cron made at midnight.
+    /// A cron created at midnight.
     pub(super) fn of(when: When, change: impl FnOnce(&mut Plan)) -> Self {
         let mut asked = definition(when);
         change(&mut asked.plan);
@@ -124,12 +124,12 @@ impl Scene {
         let decision = decide(self.record.as_ref(), command, &context);
         if let Some(at) = timer_at(&decision) {
             let place = decision.record().and_then(|record| record.due).map(|due| due.at);
-            assert!(place == Some(at) && at > self.now, "a timer stands for the place");
+            assert!(place == Some(at) && at > self.now, "the timer is for the due slot");
         }
         decision
     }
 
-    /// Writes what was decided, which must be on the record as it stands.
+    /// Writes a decision. It must be about the current record.
     pub(super) fn write(&mut self, decision: &Decision) {
         if let Some((before, after)) = written(decision) {
             assert_eq!(before, self.record.as_ref());
@@ -139,21 +139,21 @@ impl Scene {
         }
     }
 
-    /// Decides, writes, and answers; nothing is started.
+    /// Decides, writes, and returns the answer. Starts no runs.
     pub(super) fn ask(&mut self, command: &Command) -> Result<Reply, Reject> {
         let decision = self.decide(command);
         self.write(&decision);
         decision.reply().copied().map_err(Clone::clone)
     }
 
-    /// Which open runs have ended, as a look into the world tells.
+    /// The open runs that have ended in the world.
     pub(super) fn ended(&self) -> Vec<Occurrence> {
         let record = self.record();
         let is_over = |run: &Occurrence| self.world.get(&record.run_id(run)) != Some(&Fate::Open);
         record.open_runs().filter(is_over).collect()
     }
 
-    /// Stops and starts what was decided; ids that exist already are left as they are.
+    /// Stops and starts the runs of a decision. Runs whose ids exist already stay as they are.
     pub(super) fn carry_out(&mut self, decision: &Decision) -> Vec<(Occurrence, StartResult)> {
         let record = self.record().clone();
         for (run, stop) in decision.record().unwrap().stopping_runs() {
@@ -176,7 +176,7 @@ impl Scene {
         results
     }
 
-    /// Looks at it as the tick does, until there is no more to do.
+    /// Handles the cron as the tick does, until nothing is left to do.
     pub(super) fn look(mut self) -> Self {
         for _ in 0..LOOKS_MAX {
             let decision = self.decide(&Command::Due { ended: self.ended() });
@@ -192,16 +192,16 @@ impl Scene {
                 return self;
             }
         }
-        panic!("it never comes to rest: {:?}", self.record);
+        panic!("it never ends: {:?}", self.record);
     }
 
-    /// Goes on to an instant and looks there.
+    /// Moves to an instant and handles the cron there.
     pub(super) fn at(mut self, text: &str) -> Self {
         self.now = t(text);
         self.look()
     }
 
-    /// Goes on to an instant, and on the way looks whenever the cron is due.
+    /// Moves to an instant, and handles the cron whenever it is due before that.
     pub(super) fn until(mut self, text: &str) -> Self {
         let end = t(text);
         for _ in 0..LOOKS_MAX {
@@ -233,12 +233,12 @@ impl Scene {
         self.record.as_ref().unwrap()
     }
 
-    /// The instants of the runs that exist, as their names say: `01:00:00`.
+    /// The instants of the runs that exist, from their names: `01:00:00`.
     pub(super) fn started(&self) -> Vec<String> {
         self.world.keys().map(|id| clock(id.strip_prefix("report-").unwrap())).collect()
     }
 
-    /// Its remembered runs: instant and state.
+    /// The runs in the record: instant and state.
     pub(super) fn runs(&self) -> Vec<(String, RunState)> {
         let of = |run: &crate::cron::run::Run| (clock(&run.occurrence.name()), run.state.clone());
         self.record().runs.iter().map(of).collect()
@@ -262,7 +262,7 @@ pub(super) fn template(text: &str) -> IdTemplate {
     IdTemplate::parse(text, &task_target()).unwrap()
 }
 
-/// The record before and after a decision, where that writes it.
+/// The record before and after a decision, if the decision writes it.
 pub(super) fn written(decision: &Decision) -> Option<(Option<&Cron>, &Cron)> {
     decision.writes.iter().find_map(|write| match write {
         Write::PutCron { before, after } => Some((before.as_deref(), &**after)),
@@ -271,7 +271,7 @@ pub(super) fn written(decision: &Decision) -> Option<(Option<&Cron>, &Cron)> {
     })
 }
 
-/// When the timer comes that a decision sends.
+/// When the timer arrives that a decision sends.
 pub(super) fn timer_at(decision: &Decision) -> Option<Timestamp> {
     decision
         .effects

@@ -1,4 +1,4 @@
-//! Making, changing, pausing, triggering and deleting crons, and how many runs they have.
+//! Creating, changing, pausing, triggering and deleting crons, and the number of their runs.
 
 use super::fixture::{Fate, Scene, definition, every, max_runs, span, t, template, timer_at, written};
 use crate::cron::command::{Command, Definition};
@@ -10,7 +10,7 @@ use crate::due::DueKind;
 use crate::error::Reject;
 use crate::id::{CronId, Fingerprint, Incarnation, WorkflowName};
 
-/// Somebody else's request, of other content if `content` differs.
+/// Another caller's request, with other content if `content` differs.
 fn another(when: crate::cron::plan::When, content: u8) -> Box<Definition> {
     let mut asked = definition(when);
     asked.incarnation = Incarnation::from_bytes([9; 8]);
@@ -23,7 +23,7 @@ fn a_cron_starts_its_runs_one_by_one_under_ids_of_their_own() {
     let scene = Scene::of(every("1h"), |_| {});
     assert_eq!(scene.due(), Some(t("01:00:00")));
     let scene = scene.until("03:30:00").end_all();
-    // The first is still open when the second comes.
+    // The first run is still open at the second occurrence.
     assert_eq!(scene.world.keys().collect::<Vec<_>>(), ["report-20260101T010000Z"]);
     let scene = scene.until("04:30:00");
     assert_eq!(scene.started(), ["01:00:00", "04:00:00"]);
@@ -36,7 +36,7 @@ fn the_same_request_again_finds_it_and_another_one_is_refused() {
     let ask = |scene: &mut Scene, content| scene.ask(&Command::Create(another(every("1h"), content)));
     assert_eq!(ask(&mut scene, 2), Ok(Reply::Made { existed: true }));
     assert_eq!(ask(&mut scene, 7), Err(Reject::IdConflict));
-    // The very call that made it, its answer lost.
+    // A repetition of the call that created it, whose answer was lost.
     let own = Command::Create(Box::new(definition(every("1h"))));
     assert_eq!(scene.ask(&own), Ok(Reply::Made { existed: false }));
     assert_eq!(scene.record().version, 1);
@@ -71,7 +71,7 @@ fn after_its_last_run_a_cron_is_finished_and_nobody_looks_any_more() {
     assert_eq!(scene.started(), ["01:00:00", "02:00:00"]);
     assert_eq!(scene.record().state, State::Finished { at: t("02:00:00") });
     assert_eq!(scene.due(), None);
-    // More of them may be allowed later.
+    // A higher maximum may be set later.
     let mut more = another(every("1h"), 7);
     more.plan.max_runs = max_runs(3);
     let scene = scene.asked(&Command::Replace(more)).until("23:00:00");
@@ -82,7 +82,7 @@ fn after_its_last_run_a_cron_is_finished_and_nobody_looks_any_more() {
 fn skipped_and_triggered_runs_are_not_counted() {
     let scene = Scene::of(every("1h"), |plan| plan.max_runs = max_runs(2));
     let scene = scene.asked(&Command::Trigger).look().until("02:30:00");
-    assert_eq!(scene.started(), ["00:00:00"], "what was triggered is open");
+    assert_eq!(scene.started(), ["00:00:00"], "the triggered run is open");
     let scene = scene.end_all().until("03:30:00").end_all().until("09:30:00");
     assert_eq!(scene.started(), ["00:00:00", "03:00:00", "04:00:00"]);
 }

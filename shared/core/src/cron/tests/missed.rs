@@ -1,4 +1,4 @@
-//! Occurrences that nobody saw in time.
+//! Missed occurrences.
 
 use super::fixture::{Scene, cron, every, max_runs, t};
 use crate::cron::MISSED_AFTER;
@@ -51,7 +51,7 @@ fn what_is_late_meets_an_open_run_like_any_other() {
 fn years_of_standing_still_are_one_step() {
     let plan = |plan: &mut crate::cron::plan::Plan| plan.missed = Missed::RunOnce;
     let scene = Scene::of(cron("*/10 * * * * *", "Europe/Berlin"), plan).at("2029-03-05T12:00:04.500Z");
-    // The last few minutes count as in time, and the first of them is open when the others come.
+    // The last few minutes count as in time, and the first run of them is open at the later occurrences.
     assert_eq!(scene.started(), ["11:55:10"]);
     assert_eq!(scene.due(), Some(t("2029-03-05T12:00:10Z")));
 }

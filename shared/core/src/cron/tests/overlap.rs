@@ -1,4 +1,4 @@
-//! What becomes of an occurrence while an earlier run is still open, policy by policy.
+//! The result of an occurrence while an earlier run is still open, for each policy.
 
 use super::fixture::{Fate, Scene, every, t};
 use crate::cron::plan::Overlap;
@@ -27,7 +27,7 @@ fn buffer_one_starts_the_first_that_waited_as_soon_as_it_sees_the_end() {
     assert_eq!(scene.runs()[1], run("03:00:00", RunState::Skipped(Skip::Full)));
     let ended = scene.end_all();
     let due = ended.due().unwrap();
-    assert!(due <= t("04:04:00"), "it looks every five minutes at the latest: {due:?}");
+    assert!(due <= t("04:04:00"), "it checks every five minutes at the latest: {due:?}");
     let scene = ended.until("03:59:59").until("04:00:00");
     assert_eq!(scene.started(), ["01:00:00", "02:00:00"]);
     let scene = scene.end_all().until("05:30:00");
@@ -86,7 +86,7 @@ fn cancel_other_asks_again_and_again_and_starts_the_latest_once_the_open_one_has
     assert_eq!(scene.started(), ["01:00:00"]);
     assert_eq!(scene.stops, [("report-20260101T010000Z".to_owned(), Stop::Cancel)]);
     let scene = scene.until("02:00:30");
-    assert!(scene.stops.len() > 1, "the first word may have been lost");
+    assert!(scene.stops.len() > 1, "the first request may have been lost");
     let scene = scene.until("03:10:00").end_all().until("03:59:00");
     assert_eq!(scene.started(), ["01:00:00", "03:00:00"]);
     assert!(scene.runs().contains(&run("02:00:00", RunState::Skipped(Skip::Overlap))));

@@ -1,4 +1,4 @@
-//! The record keeps its kilobyte with every limit at its maximum at once, through a whole life.
+//! The record stays within its kilobyte with every limit at its maximum at once, from its creation to its end.
 
 use super::fixture::{Scene, cron, definition, max_runs, span};
 use crate::cron::command::{Command, Definition};
@@ -13,7 +13,7 @@ use crate::limits::{CONTROL_RECORD_BYTES, KIND_MAX, QUEUE_NAME_MAX};
 use crate::payload::Json;
 use crate::size;
 
-/// The longest of everything.
+/// A definition with every value at its maximum length.
 fn largest(request: usize) -> Box<Definition> {
     let listed: Vec<String> = (10..34).map(|minute| minute.to_string()).collect();
     let expression = format!("{} 1 1 * *", listed.join(","));
@@ -34,7 +34,7 @@ fn largest(request: usize) -> Box<Definition> {
     Box::new(asked)
 }
 
-/// As large as a life can make it.
+/// The record with everything added that a cron can add.
 fn grown(record: &Cron) -> Cron {
     let mut grown = record.clone();
     let next = grown.next().unwrap();
@@ -95,7 +95,7 @@ fn the_payload_of_a_cron_is_kept_on_for_as_long_as_there_is_one_paused_or_not() 
     assert_eq!(scene.record().due, None);
 }
 
-/// Written once, and from then on what lies in tables.
+/// Written once. From then on, tables contain it.
 const GOLDEN: &str = include_str!("../../../golden/cron-v1.json");
 
 #[test]

@@ -1,4 +1,5 @@
-//! cancel: at once where no turn is under way, else its code is told; terminate: at once, whatever it is doing.
+//! cancel: at once if no turn is in progress; otherwise a turn sees the request and stops. terminate: at once in any
+//! case.
 
 use crate::command::Context;
 use crate::execution::decision::{Decision, Reply};

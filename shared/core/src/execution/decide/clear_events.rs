@@ -1,4 +1,4 @@
-//! drain: the waiting events of a name are thrown away.
+//! `clear_events`: all pending events of a name are cleared.
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -26,7 +26,7 @@ pub(super) fn decide(
     }
     let mut after = current.clone();
     let what = Happened::EventsCleared { name: name.clone(), count };
-    // Whatever the limits say: this makes room.
+    // This doesn't check the limits: it reduces the number of pending events.
     append::append(&mut after, &[Entry { at: context.now, what }]);
     update(execution, after, context, Ok(Reply::EventsCleared(count)))
 }

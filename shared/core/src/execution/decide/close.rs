@@ -1,4 +1,4 @@
-//! close: a turn ends its run, and mostly the execution with it.
+//! close: a turn ends its run, and usually the execution with it.
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -17,7 +17,7 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
         return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
     }
     let mut after = execution.clone();
-    // Whatever the limits say: a run that has reached them must be able to end.
+    // This doesn't check the limits: a run that has reached them must be able to end.
     append::append(&mut after, &close.entries);
     record::goes_on(&mut after, &close.entries, close.on_failure);
     let closed = Ok(Reply::Closed { duplicate: false });
@@ -27,19 +27,19 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
             update(execution, after, context, closed)
         }
         Ending::ContinueAsNew { .. } if execution.cancel_requested => {
-            // Its code stops here: the next run wouldn't begin anything.
+            // Its code stops here: the next run wouldn't start anything.
             closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
             update(execution, after, context, closed)
         }
         Ending::ContinueAsNew { input, events } => {
             if let Some(failing) = &execution.failing {
-                // What deals with a failure recovers with a result or not at all: another run could be too late
-                // already, and would fail anew.
+                // The `on_failure` code can only recover with a result. A new run could already be past its deadline,
+                // and would fail again.
                 closing::conclude(&mut after, failing.outcome.clone(), context);
                 return update(execution, after, context, closed);
             }
             if !are_all(events, &after) {
-                // Whoever takes the next turn reads the journal anew, and brings along those as well.
+                // The next turn reads the journal again and brings these events too.
                 return Decision::refuse(Some(execution), Reject::TurnLost);
             }
             begin_anew(&mut after, input.as_ref(), events, context);
@@ -48,18 +48,16 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
     }
 }
 
-/// Whether the events that a turn brings along are as many as the record says are waiting. Its caller counts them by
-/// the whole journal, anew each time that others have written; should it have overlooked some all the same, they must
-/// not be lost.
+/// Whether a turn brings as many events as are pending in the record. The turn counts them in the whole journal, again
+/// after each write of another caller. If it missed some all the same, they must not be lost.
 fn are_all(events: &[Entry], execution: &Execution) -> bool {
     u32::try_from(events.len()).is_ok_and(|count| count == execution.pending_events)
 }
 
-/// The next run. The execution's deadline stays, a run's begins anew.
+/// Starts the next run. The execution keeps its deadline; the run gets a new one.
 ///
-/// A run that begins with the input of the one before will do the same again, unless something was recorded meanwhile.
-/// So the count of turns that came to nothing goes on: without that, such a loop would never end, and cost money for as
-/// long as it lasts.
+/// A run that starts with the input of the one before will do the same again, unless entries were recorded meanwhile.
+/// So `idle_turns` isn't reset for it. Otherwise such a loop would never end, and would cost money all the time.
 fn begin_anew(execution: &mut Execution, input: Option<&Payload>, events: &[Entry], context: &Context<'_>) {
     let idle_turns = if execution.input.as_ref() == input { execution.idle_turns } else { 0 };
     execution.input = input.cloned();
@@ -69,7 +67,7 @@ fn begin_anew(execution: &mut Execution, input: Option<&Payload>, events: &[Entr
     execution.idle_turns = idle_turns;
 }
 
-/// A run's own part of the record as it is when a run begins.
+/// Sets the fields of the record that belong to a run, as a run starts with them.
 pub(super) fn new_run(execution: &mut Execution, begins_with: &[Entry], context: &Context<'_>) {
     execution.run += 1;
     execution.run_started_at = context.now;

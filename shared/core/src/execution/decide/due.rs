@@ -1,4 +1,4 @@
-//! due: the tick looks at an execution. What has passed is settled, what was lost is sent again, the rest re-armed.
+//! due: the tick reads an execution. It records what has passed, sends lost hints again, and moves the due slot.
 
 use crate::command::Context;
 use crate::decision::{DueReply, Write};
@@ -25,20 +25,20 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     }
     let Some(due) = execution.due.filter(|due| due.at <= now) else { return nothing() };
     let Some(latest) = latest(execution, now, context.limits) else {
-        // Nobody has to act on it any more: it leaves the index.
+        // The tick never has to act on it again: it leaves the due index.
         return moved(execution, execution.clone(), DueReply::Rearmed, context);
     };
     if execution.parked && queue.paused {
         return rearm(execution, latest, context);
     }
     if execution.parked {
-        // Whoever was to send its hint when the queue was resumed hasn't.
+        // The hint that resuming the queue should send wasn't sent.
         let reply = Ok(Reply::Due(DueReply::Dispatched));
         return unparked(execution, SlotChange::Latest, context, reply);
     }
     if matches!(execution.state, ExecutionState::Closing(_)) {
-        // Each page of a close is a sign of life. The tick takes one over that has given none for as long as the
-        // backstop. Before that, two would do the same.
+        // Each page of a close shows that its caller is alive. The tick takes over a close without progress for as long
+        // as the backstop. Before that, two callers would do the same work.
         return if latest.at > now { rearm(execution, latest, context) } else { send(execution, context) };
     }
     if is_told(execution) || recheck_at(execution).is_some_and(|at| at <= now) {
@@ -58,7 +58,8 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     }
 }
 
-/// A turn whose worker let the time of an attempt pass: another one is to write down what became of it.
+/// Releases a turn whose worker didn't record the timeout of an attempt. The next turn records the outcome of that
+/// attempt.
 pub(super) fn lost_in_an_attempt(execution: &Execution, context: &Context<'_>) -> Option<Execution> {
     attempts::is_overdue(execution, context.now).then(|| {
         let mut after = execution.clone();
@@ -78,7 +79,7 @@ fn probe_hint(
     let waits_since = waits_since(execution, context.now);
     match due_slot::probe_hint(execution, waits_since, needed_at, due, queue, context) {
         Probe::Later(place) => {
-            // Something else may come before that look.
+            // A recheck or a later start may come before the next probe.
             let start = starts_later(execution).map(|at| at.minus(START_LEAD));
             let sooner = earliest([recheck_at(execution), start]).filter(|at| *at < place.at);
             rearm(execution, sooner.map_or(place, |at| Due { at, ..place }), context)
@@ -87,10 +88,10 @@ fn probe_hint(
     }
 }
 
-/// The hint of a later start or a wait's end, which a queue can delay by now.
+/// Sends the hint of a later start or of a wait's end, which a queue can delay by now.
 fn send_start(execution: &Execution, context: &Context<'_>) -> Decision {
     let mut after = execution.clone();
-    // A tick that comes after the instant sends the hint only now: its backstop counts from now.
+    // If the tick comes after the instant, the hint is sent only now, and its backstop counts from now.
     let is_late = starts_later(execution).is_some_and(|at| at < context.now);
     after.hinted_at = is_late.then_some(context.now).or(execution.hinted_at);
     match &execution.state {
@@ -105,7 +106,8 @@ fn send_start(execution: &Execution, context: &Context<'_>) -> Decision {
     moved(execution, after, DueReply::Dispatched, context)
 }
 
-/// Another hint, to be had at once. From here on it is the one that may be lost: everything is reckoned from it.
+/// Sends another hint that arrives at once. All intervals count from this hint now, because it is the one that may be
+/// lost.
 fn send(execution: &Execution, context: &Context<'_>) -> Decision {
     let mut after = execution.clone();
     after.hinted_at = Some(context.now);
@@ -115,7 +117,7 @@ fn send(execution: &Execution, context: &Context<'_>) -> Decision {
     decision
 }
 
-/// An update by the tick: the record leaves its early place in the index.
+/// An update by the tick, which moves the record to its latest due slot.
 pub(super) fn moved(
     execution: &Execution,
     after: Execution,

@@ -1,5 +1,5 @@
-//! finish: what an execution left open has been ended, and its parts are kept as long as the record: it is closed for
-//! good.
+//! finish: the steps and children that an execution left open have been ended, and its items are kept as long as its
+//! record. It is closed for good.
 
 use crate::command::Context;
 use crate::decision::Effect;
@@ -11,17 +11,17 @@ use crate::execution::{Closed, Execution, ExecutionState, retention};
 
 pub(super) fn decide(execution: &Execution, end: End, context: &Context<'_>) -> Decision {
     if End::of(execution).is_some_and(|latest| latest != end) {
-        // It went on meanwhile, and what it left open at its latest end is for others to see to.
+        // It was reopened meanwhile. Another caller ends the steps and children that it left open at its latest end.
         return Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
     }
     match &execution.state {
-        // There is more to do first.
+        // Its items must be kept longer first.
         ExecutionState::Closing(_) if retention::ends_too_early(execution) => {
             Decision::unchanged(execution, Ok(Reply::Changed { changed: false }))
         }
         ExecutionState::Closing(closed) => finish(execution, closed, context),
         ExecutionState::Ended(_) => {
-            // The same call again: perhaps the parent wasn't told.
+            // The same call, repeated: the parent may not have been notified.
             let mut decision = Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
             decision.effects.extend(execution.parent.clone().map(Effect::NotifyParent));
             decision

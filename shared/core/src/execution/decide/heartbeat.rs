@@ -1,4 +1,4 @@
-//! renew: the turn's worker is alive.
+//! heartbeat: the turn's worker is alive, and its lease is extended.
 
 use crate::command::Context;
 use crate::due_slot::SlotChange;

@@ -1,4 +1,4 @@
-//! pause and resume: an operator holds an execution, and lets it go on. Its deadlines keep running.
+//! pause and resume: an operator stops the turns of an execution, and allows them again. Its deadlines keep running.
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -18,7 +18,7 @@ pub(super) fn pause(execution: &Execution, context: &Context<'_>) -> Decision {
     })
 }
 
-/// Also what lets one go on that is stuck: somebody has seen to the reason.
+/// This also resumes an execution that is stuck: its operator has removed the cause.
 pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> Decision {
     let mut decision = change(execution, context, |current| {
         if !current.paused && current.stuck.is_none() {
@@ -32,30 +32,31 @@ pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> Decision {
         Some(after)
     });
     if decision.reply() == Ok(&Reply::Changed { changed: false }) && decision.writes.is_empty() {
-        // The same call again, perhaps: its hint may have been lost.
+        // This may be the same call, repeated, and its hint may have been lost.
         let hint = due::hint_arrives_at(execution).filter(|at| *at <= context.now);
         decision.effects.extend(hint.map(|at| turn(execution, at)));
     }
     decision
 }
 
-/// What could have happened while it was held happens now; its hints were thrown away.
+/// Allows what the pause has delayed. Hints that arrived during the pause were deleted.
 fn go_on(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
     match &execution.state {
         ExecutionState::Pending(_) if at_once => {
             execution.state = ExecutionState::Pending(Ready { available_at: context.now, hint_later: false });
         }
-        // It could have begun a while ago, but its hint is sent only now.
+        // Its turn could have started before, but its hint is sent only now.
         ExecutionState::Pending(ready) if ready.available_at < context.now => {
             execution.hinted_at = Some(context.now);
         }
-        // Its message was thrown away when the lease ran out.
+        // Its message was deleted when the lease expired.
         ExecutionState::Running(turn) if turn.lease_expires_at <= context.now => {
             execution.idle_turns = closing::idle_turns(execution);
             closing::give_back(execution, context.now, context.now);
             size::note_if_it_fits(execution, append::TURN_LOST, context);
         }
-        // Work may have become ready that wasn't begun: whatever it waits for, a turn has a look.
+        // During the pause, steps may have become ready that no turn started. So a turn checks, whatever the execution
+        // waits for.
         ExecutionState::Waiting(waiting) => {
             execution.state = ExecutionState::Waiting(Waiting { stirred: true, ..waiting.clone() });
             execution.hinted_at = Some(context.now);

@@ -1,4 +1,4 @@
-//! record: what a turn has brought is written down, and the turn goes on.
+//! record: the new journal entries of a turn are recorded, and the turn continues.
 
 use crate::command::Context;
 use crate::duration::Millis;
@@ -25,7 +25,7 @@ pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'
     }
 }
 
-/// The record with what a turn has brought.
+/// The record with a turn's new entries.
 pub(super) fn with(
     execution: &Execution,
     brought: &[Entry],
@@ -38,7 +38,8 @@ pub(super) fn with(
     Ok(after)
 }
 
-/// A worker that knows the workflow is at it; if it brought something, that isn't nothing.
+/// A worker that knows the workflow is making progress: the execution isn't stuck. If there are new entries, the turn
+/// isn't idle.
 pub(super) fn goes_on(execution: &mut Execution, brought: &[Entry], on_failure: Option<Millis>) {
     execution.on_failure = on_failure.or(execution.on_failure);
     execution.stuck = None;

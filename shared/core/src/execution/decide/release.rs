@@ -1,4 +1,4 @@
-//! release: a worker gives its turn back undone.
+//! release: a worker gives up a turn that it hasn't finished.
 
 use crate::command::Context;
 use crate::duration::Millis;
@@ -22,7 +22,7 @@ pub(super) fn decide(
     }
     let mut after = execution.clone();
     if execution.cancel_requested {
-        // Nobody is at work any more whom the request could be told to.
+        // No worker is left that could see the request.
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
     } else {
         closing::give_back(&mut after, context.now.plus(wait), context.now);
@@ -32,7 +32,7 @@ pub(super) fn decide(
                 let tries = execution.idle_turns;
                 after.stuck = Some(Stuck::Code { failure: failure.clone(), tries });
             }
-            // It isn't the execution that is at fault.
+            // The execution isn't the cause.
             Undone::ByWorker => after.idle_turns = after.idle_turns.saturating_sub(1),
             Undone::Stuck(stuck) => {
                 after.idle_turns = after.idle_turns.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! restart and rerun: an operator begins a new run of an execution that has ended, with fresh deadlines.
+//! restart and rerun: an operator starts a new run of an execution that has ended, with new deadlines.
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -18,7 +18,7 @@ pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>
         | ExecutionState::Waiting(_)
         | ExecutionState::Closing(_) => {
             if is_untouched(execution) {
-                // The same call again: perhaps its hint was lost, so it is sent once more.
+                // The same call, repeated: its hint may have been lost, so it is sent again.
                 let mut decision = Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
                 decision.effects.extend(due::hint_arrives_at(execution).map(|at| turn(execution, at)));
                 return decision;
@@ -29,7 +29,7 @@ pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>
     }
 }
 
-/// Whether nothing has happened to it since it was restarted.
+/// Whether nothing has happened to the execution since its restart.
 fn is_untouched(execution: &Execution) -> bool {
     let is_note = |entry: &Entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == RESTARTED);
     matches!(execution.state, ExecutionState::Pending(_))
@@ -48,7 +48,7 @@ fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decisio
     reopened(execution, after, context)
 }
 
-/// The decision to let an execution go on that had ended. What it points to must be kept for long enough first.
+/// The decision to reopen an execution that has ended. The items that it points to must be kept long enough first.
 pub(super) fn reopened(before: &Execution, after: Execution, context: &Context<'_>) -> Decision {
     if retention::missing_time(&after, context.now, context.limits).is_some() {
         return Decision::unchanged(before, Ok(Reply::ExpiresTooSoon));

@@ -1,4 +1,4 @@
-//! retry a step: one by which the execution failed runs again, in the same run.
+//! `retry_step`: a step because of which the execution failed runs again in the same run.
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -45,8 +45,8 @@ fn refusal(execution: &Execution, name: &StepName, context: &Context<'_>) -> Opt
                 return Some(Reject::ExecutionClosed { status });
             }
         },
-        // It waits for an operator because of what is remembered of this step. While a failure is dealt with, the
-        // deadlines that led to it no longer count.
+        // It waits for an operator because the journal's entry of this step can't be read. While the `on_failure` code
+        // runs, the deadlines before it no longer count.
         ExecutionState::Pending(_) if matches!(execution.stuck, Some(Stuck::Unreadable(_))) => {
             if execution.failing.is_some() {
                 return None;
@@ -57,11 +57,11 @@ fn refusal(execution: &Execution, name: &StepName, context: &Context<'_>) -> Opt
         | ExecutionState::Waiting(_)
         | ExecutionState::Closing(_) => return Some(Reject::ExecutionOpen { status, needs: "has failed" }),
     }
-    // It would end at once.
+    // After a passed deadline, the execution would end at once.
     closing::passed(execution, context.now).map(|kind| Reject::ExecutionDeadline { kind })
 }
 
-/// Whether the journal has a step of this name, as far as the record can tell.
+/// Whether the journal has a step of this name, as far as the record shows.
 fn may_know(execution: &Execution, name: &StepName) -> bool {
     let is_of = |entry: &Entry| matches!(&entry.what, Happened::Step { name: of, .. } if of == name);
     execution.sealed.is_some() || execution.journal.iter().any(is_of)

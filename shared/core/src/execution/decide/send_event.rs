@@ -1,4 +1,4 @@
-//! event: an event waits in the journal until the execution takes it.
+//! `send_event`: an event is pending in the journal until the execution takes it.
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -33,7 +33,7 @@ pub(super) fn decide(execution: &Execution, event: &SendEvent, context: &Context
     update(execution, after, context, Ok(Reply::EventSent { duplicate: false }))
 }
 
-/// The same event again. If it still waits to be seen, its hint may have been lost: this call sends it again.
+/// The same event, repeated. If no turn has seen it yet, its hint may have been lost: this call sends it again.
 fn repeat(execution: &Execution, settled: Option<Execution>, context: &Context<'_>) -> Decision {
     let is_unseen = matches!(&execution.state, ExecutionState::Waiting(waiting) if waiting.stirred);
     let hint = due::hint_arrives_at(execution).filter(|_| settled.is_none() && is_unseen);
@@ -49,7 +49,7 @@ fn holds(execution: &Execution, event: &EventId) -> bool {
     execution.journal.iter().any(is_same)
 }
 
-/// An execution that waits may go on. Where a turn is under way, it sees the new version before it ends.
+/// A waiting execution may continue. A turn in progress sees the new version before it ends.
 fn stir(execution: &mut Execution, context: &Context<'_>) {
     if let ExecutionState::Waiting(waiting) = &execution.state
         && !waiting.stirred

@@ -1,4 +1,4 @@
-//! start: a new execution, or the one that is there already.
+//! start: creates an execution, or returns the existing one.
 
 use crate::command::Context;
 use crate::decision::{Effect, NewPart, Write};
@@ -14,7 +14,7 @@ use crate::limits::{self, SPAN_MAX};
 use crate::payload::{BlobRef, Json, Payload};
 use crate::size;
 
-/// Bytes kept free for what a life adds to the record: a turn, an outcome, a result that isn't large.
+/// Bytes kept free for fields that are added to the record later: a turn, an outcome, a small result.
 const GROWTH_BYTES: usize = 400;
 
 pub(super) fn decide(existing: Option<&Execution>, start: &Start, context: &Context<'_>) -> Decision {
@@ -24,22 +24,22 @@ pub(super) fn decide(existing: Option<&Execution>, start: &Start, context: &Cont
     }
 }
 
-/// The same id again is answered with what it stands for.
+/// A start with the id of an existing execution.
 fn repeat(execution: &Execution, start: &Start) -> Decision {
-    // Our own creation, its answer lost: the caller still hears that it was new.
+    // This same call created it, and its answer was lost: the caller still learns that it is new.
     let ours = execution.incarnation == start.incarnation;
-    // Another workflow's execution is another thing, whatever the policy says.
+    // The id is taken if the execution is of another workflow, whatever the policy says.
     let is_another = start.policy == StartPolicy::Reject || execution.workflow != start.workflow;
     if !ours && is_another {
         return Decision::refuse(Some(execution), Reject::IdConflict);
     }
     let reply = Reply::Started { existed: !ours };
     let mut decision = Decision::unchanged(execution, Ok(reply));
-    // Nobody ever took it: perhaps its hint was lost, and a second one does no harm.
+    // No worker has started a turn of it: its hint may have been lost, and a second one does no harm.
     let hint = due::hint_arrives_at(execution).filter(|_| execution.is_untouched());
     decision.effects.extend(hint.map(|at| turn(execution, at)));
-    // A parent that starts its child again, because a worker was lost before it could write it down, is about to wait
-    // for a word that was said before.
+    // If a parent's worker was lost before it recorded the start of a child, the parent starts the child again. It is
+    // about to wait for a notification that was already sent, so it is sent again.
     let is_said = matches!(execution.state, ExecutionState::Ended(_)) && execution.parent == start.parent;
     decision.effects.extend(execution.parent.clone().filter(|_| is_said).map(Effect::NotifyParent));
     decision
@@ -103,7 +103,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
     execution
 }
 
-/// Puts input and details into the record where they fit, the larger one aside first where they don't.
+/// Puts input and details into the record if they fit. If they don't, the larger one becomes a blob first.
 fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Execution, Vec<NewPart>) {
     let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
     let [input_id, details_id] = start.blob_ids;

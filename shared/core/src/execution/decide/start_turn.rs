@@ -1,4 +1,4 @@
-//! take: a worker takes the next turn, of an execution that waits for one or whose worker was lost.
+//! `start_turn`: a worker starts the next turn, of an execution whose turn is pending or whose worker was lost.
 
 use crate::command::Context;
 use crate::duration::Millis;
@@ -12,8 +12,8 @@ use crate::execution::{
 };
 use crate::failure::Failure;
 
-/// How much too early the hint of a wait's or a lease's end may come. One that comes earlier is none of it, but left from
-/// something that has been seen to: kept until the end, one more would be left by each.
+/// How early the hint of a wait's or a lease's end may arrive. An earlier hint isn't for this end, but left over from
+/// something that was already handled. If such hints were kept until the end, each would add one more message.
 const EARLY: Millis = Millis::from_secs(10);
 
 pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Decision {
@@ -30,7 +30,7 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
         ExecutionState::Ended(_) => closed_by(refuse(StartTurnReply::Spent)),
         ExecutionState::Closing(_) => refuse(StartTurnReply::Closing),
         ExecutionState::Running(turn) if turn.lease == take.lease => refuse(StartTurnReply::Started),
-        // The message of a worker that was lost shows again shortly before its lease is over.
+        // The message of a lost worker becomes visible again shortly before its lease ends.
         ExecutionState::Running(turn)
             if turn.lease_expires_at > now && !attempts::is_overdue(current, now) =>
         {
@@ -38,7 +38,7 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
             let is_soon = available_at <= now.plus(EARLY);
             refuse(if is_soon { StartTurnReply::Early { available_at } } else { StartTurnReply::Held })
         }
-        // An operator's word brings another hint.
+        // The operator's call will send another hint.
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_)
             if current.is_held() =>
         {
@@ -49,7 +49,7 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
         } else {
             StartTurnReply::Early { available_at: ready.available_at }
         }),
-        // It failed just now, and the code that deals with that has a hint of its own.
+        // It has failed just now, and the hint for its `on_failure` code is sent separately.
         ExecutionState::Pending(_) if settled.is_some() => refuse(StartTurnReply::Spent),
         ExecutionState::Waiting(waiting) if !due::is_ready(waiting, current, now) => {
             let until = waiting.until.filter(|at| !waiting.hint_later && *at <= now.plus(EARLY));
@@ -61,17 +61,17 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
     }
 }
 
-/// The next turn, unless too many have come to nothing.
+/// Starts the next turn, unless too many turns in a row recorded nothing.
 fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Decision {
     let spent = Ok(Reply::StartTurn(StartTurnReply::Spent));
     let mut after = execution.clone();
     heed(&mut after, &take.terms);
     if let Some(settled) = closing::expire(&after, context) {
-        // Its deadline passed before anybody knew of it.
+        // Its deadline passed before a worker with the code set it.
         return closed_by(update(execution, settled, context, spent));
     }
     if execution.cancel_requested {
-        // The worker that was to be told is gone.
+        // The worker that would have seen the request is lost.
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
         return closed_by(update(execution, after, context, spent));
     }
@@ -114,8 +114,8 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
     update(execution, after, context, Ok(Reply::StartTurn(StartTurnReply::Started)))
 }
 
-/// What its code says counts where whoever started it said nothing, as long as the code hasn't done anything: one that
-/// runs already isn't bound by a deadline that comes with a later version of the code.
+/// Applies the timeouts of the workflow's code if the start request set none, as long as the code hasn't recorded
+/// anything. A running execution doesn't get a deadline from a later version of the code.
 fn heed(execution: &mut Execution, terms: &CodeTerms) {
     let has_begun = execution.sealed.is_some() || execution.journal.iter().any(is_of_the_code);
     if execution.run > 1 || has_begun || execution.failing.is_some() {
@@ -129,12 +129,12 @@ fn heed(execution: &mut Execution, terms: &CodeTerms) {
     execution.on_failure = execution.on_failure.or(*on_failure);
 }
 
-/// Whether it is something that the code has brought about, and not something that came from outside.
+/// Whether the code caused this entry, and not a call from outside.
 const fn is_of_the_code(entry: &Entry) -> bool {
     !matches!(entry.what, Happened::Event { .. } | Happened::Note { .. })
 }
 
-/// Its queue is paused: the hint that led here is deleted, and resuming the queue sends another one.
+/// Its queue is paused: the hint that led to this request is deleted, and resuming the queue sends another one.
 fn park(execution: &Execution, context: &Context<'_>) -> Decision {
     let parked = Ok(Reply::StartTurn(StartTurnReply::Parked));
     if execution.parked {
@@ -143,7 +143,8 @@ fn park(execution: &Execution, context: &Context<'_>) -> Decision {
     update(execution, Execution { parked: true, ..execution.clone() }, context, parked)
 }
 
-/// The caller may end what the execution left open, if this call has closed it.
+/// If this call has closed the execution, the reply says so: the caller may end the steps and children that are left
+/// open.
 fn closed_by(mut decision: Decision) -> Decision {
     if let Ok((execution, reply)) = &mut decision.outcome
         && matches!(execution.state, ExecutionState::Closing(_))

@@ -1,4 +1,4 @@
-//! suspend: a turn that can't go on ends, unless something has happened meanwhile that it hasn't seen.
+//! suspend: a turn that can't continue ends, unless something has happened meanwhile that it hasn't seen.
 
 use crate::command::Context;
 use crate::decision::Write;
@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 
 use super::record;
 
-/// Looks without a result after which the wait for the next one grows no more.
+/// How many rechecks without a result make the interval grow.
 const RECHECKS_COUNTED: u32 = 3;
 
 pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context<'_>) -> Decision {
@@ -50,8 +50,8 @@ fn wait(execution: &mut Execution, suspend: &Suspend, context: &Context<'_>) {
         let after = recheck_after(execution.idle_turns);
         Recheck { at: now.plus(after), after }
     });
-    // A turn that waits for what hasn't come yet has done what there was to do: however often it looks in vain, that
-    // is no sign of poison. One that could have gone on is another matter.
+    // A turn that waits for something in the future has done all it could, so rechecks without a result don't count as
+    // poison. A turn that could have continued counts.
     if suspend.until.is_none_or(|until| until > now) {
         let harmless = RECHECKS_COUNTED.min(context.limits.idle_turns.saturating_sub(1));
         execution.idle_turns = execution.idle_turns.min(harmless);
@@ -72,7 +72,7 @@ fn is_far(until: Timestamp, now: Timestamp) -> bool {
     until.since(now) > QUEUE_DELAY_MAX
 }
 
-/// How long an execution waits before it looks for itself, after so many looks that brought nothing.
+/// The interval before the next recheck, after this many rechecks without a result.
 fn recheck_after(in_vain: u32) -> Millis {
     RECHECK_AFTER.saturating_mul(4_u32.saturating_pow(in_vain.min(RECHECKS_COUNTED)).into()).min(RECHECK_MAX)
 }

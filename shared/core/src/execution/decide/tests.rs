@@ -1,4 +1,4 @@
-//! The rules of an execution's life, told as scenes: it is started, time passes, workers and operators act.
+//! The rules of an execution's lifecycle, tested as scenes: it is started, time passes, workers and operators act.
 
 mod attempts;
 mod ends;

@@ -1,5 +1,5 @@
-//! timer: somebody was to look at an execution at this instant. What has passed is settled; if something comes later,
-//! the timer goes on to it.
+//! timer: an execution is read at the instant of its timer. What has passed is recorded. If a later instant follows
+//! soon, the timer is sent again for it.
 
 use crate::command::Context;
 use crate::decision::DueReply;

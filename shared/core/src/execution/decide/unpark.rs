@@ -1,4 +1,4 @@
-//! unpark: an execution's queue was resumed, and the execution gets the hint that was deleted while it was paused.
+//! unpark: an execution's queue was resumed. The hint that was deleted during the pause is sent again.
 
 use crate::command::Context;
 use crate::due_slot::SlotChange;
@@ -16,7 +16,7 @@ pub(super) fn decide(execution: &Execution, context: &Context<'_>) -> Decision {
     unparked(execution, SlotChange::KeepOrLower, context, reply(true))
 }
 
-/// The execution with a fresh hint, from which everything is reckoned now.
+/// Sends a new hint for the execution. All intervals count from this hint now.
 pub(super) fn unparked(
     execution: &Execution,
     placement: SlotChange,

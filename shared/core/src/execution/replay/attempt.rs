@@ -1,4 +1,4 @@
-//! What follows for an inline step: whether it runs, waits or has ended, and what a failure leads to.
+//! The next action for an inline step: whether it runs, waits or has ended, and what follows a failure.
 
 use super::Standing;
 use crate::duration::Millis;
@@ -9,48 +9,49 @@ use crate::retry::{MaxAttempts, RetryPolicy};
 use crate::time::{Timestamp, earliest};
 use crate::timeout::{AttemptTimeout, OnTimeout};
 
-/// How an inline step is run.
+/// The policy of an inline step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepPolicy {
-    /// How often and when it is tried again.
+    /// How many times and when it is retried.
     pub retry: RetryPolicy,
-    /// How long it may take, from the first attempt's start over all attempts and the waits between them. It is final.
+    /// The timeout over all attempts, from the start of the first one, waits between attempts included. When it passes,
+    /// the step ends.
     pub timeout: Option<Millis>,
-    /// How long each attempt may take from its start, and what follows one that takes longer.
+    /// The timeout of each attempt from its start, and what follows when it passes.
     pub attempt_timeout: Option<AttemptTimeout>,
-    /// Whether an attempt that was begun and whose end isn't known is the last one, and likewise one that timed out.
+    /// Whether an attempt that started and whose end is unknown, or that timed out, is the last one.
     pub at_most_once: bool,
 }
 
-/// When everything must have ended: the run's or the execution's deadline, whichever is sooner.
+/// The deadline of the run or of the execution, whichever is earlier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     pub deadline_at: Option<Timestamp>,
 }
 
-/// What is to be done about a step.
+/// The next action for a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// It runs now.
     Run {
         /// The attempt, from 1.
         attempt: u32,
-        /// When the step was first begun.
+        /// When the step first started.
         first_at: Timestamp,
-        /// When its time is over: that of this attempt, or of all of them.
+        /// When this attempt times out, by its own timeout or by the one over all attempts.
         timeout_at: Option<Timestamp>,
     },
     /// It may run from then on.
     Wait { next_at: Timestamp },
-    /// An attempt was begun and its end isn't known, but its time is over: that counts as one that timed out.
+    /// An attempt started and its end is unknown, but its timeout has passed: it counts as timed out.
     TimedOut {
         attempt: u32,
-        /// When the step was first begun.
+        /// When the step first started.
         first_at: Timestamp,
-        /// When its time was over.
+        /// When it timed out.
         timeout_at: Timestamp,
     },
-    /// It was begun and its end isn't known, and it isn't to run twice.
+    /// An attempt started and its end is unknown, and the step must not run twice.
     Interrupted {
         /// The attempt that was lost.
         attempt: u32,
@@ -58,7 +59,7 @@ pub enum Next {
     /// It has ended without running.
     End {
         outcome: StepOutcome,
-        /// Attempts that were made.
+        /// How many attempts were made.
         attempts: u32,
     },
 }
@@ -66,20 +67,20 @@ pub enum Next {
 /// What follows an attempt that failed or timed out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterFailure {
-    /// Another one.
+    /// Another attempt.
     Retry {
-        /// When it may begin.
+        /// When it may start.
         at: Timestamp,
     },
-    /// Nothing: the step has ended like this.
+    /// No further attempt: the step ends with this outcome.
     End(StepOutcome),
 }
 
 impl StepPolicy {
-    /// What is to be done about a step that stands so.
+    /// The next action for a step in this state.
     pub fn next(&self, standing: &Standing, now: Timestamp) -> Next {
         let (attempt, first_at, next_at) = match standing {
-            // Its time is over though whoever ran it was lost.
+            // The attempt has timed out, although its worker was lost.
             Standing::Begun { attempt, first_at, timeout_at: Some(timeout_at), .. }
                 if *timeout_at <= now && self.is_bound(*first_at, now) =>
             {
@@ -89,7 +90,7 @@ impl StepPolicy {
             Standing::Begun { attempt, .. } if self.at_most_once => {
                 return Next::Interrupted { attempt: *attempt };
             }
-            // Whoever ran it was lost: that attempt doesn't count.
+            // Its worker was lost: that attempt doesn't count.
             Standing::Begun { attempt, first_at, .. } => (*attempt, *first_at, None),
             Standing::Failed { attempt, first_at, next_at, .. } => {
                 (attempt.saturating_add(1), *first_at, Some(*next_at))
@@ -116,18 +117,18 @@ impl StepPolicy {
         }
     }
 
-    /// When the time of an attempt is over that begins at an instant: its own, or that of all attempts.
+    /// When an attempt that starts at `begins_at` times out: by its own timeout, or by the one over all attempts.
     pub fn timeout_at(&self, first_at: Timestamp, begins_at: Timestamp) -> Option<Timestamp> {
         let own = self.attempt_timeout.map(|timeout| begins_at.plus(timeout.after));
         earliest([self.over_at(first_at), own])
     }
 
-    /// The longest that one attempt can take.
+    /// The maximum duration of one attempt.
     pub fn longest_attempt(&self) -> Option<Millis> {
         [self.timeout, self.attempt_timeout.map(|timeout| timeout.after)].into_iter().flatten().min()
     }
 
-    /// What follows the failure of an attempt with this code; `error` is what the step would end with.
+    /// What follows the failure of an attempt with this code. `error` is the error that the step would end with.
     pub fn after_failure(
         &self,
         ended: &EndedAttempt,
@@ -149,17 +150,17 @@ impl StepPolicy {
         self.again(ended, bounds)
     }
 
-    /// What follows an attempt whose time is over, as it does with tasks. There is no error of the step's own, so a
-    /// step whose last attempt timed out has timed out.
+    /// What follows an attempt that timed out, as with tasks. The step has no error of its own then, so a step whose
+    /// last attempt timed out has timed out.
     pub fn after_timeout(&self, ended: &EndedAttempt, bounds: Bounds) -> AfterFailure {
         let timed_out = AfterFailure::End(StepOutcome::TimedOut);
-        // The time over all attempts is final.
+        // The timeout over all attempts ends the step.
         if self.is_over(ended.first_at, ended.now) {
             return timed_out;
         }
         match self.attempt_timeout.map(|timeout| timeout.on_timeout) {
             Some(OnTimeout::Cancel) => AfterFailure::End(StepOutcome::Cancelled),
-            // Nobody knows how far an attempt had come that was broken off.
+            // It is unknown how far the attempt had come when it was stopped.
             Some(OnTimeout::Retry) if !self.at_most_once && self.retry.attempts_left(ended.attempt) => {
                 self.again(ended, bounds)
             }
@@ -167,10 +168,10 @@ impl StepPolicy {
         }
     }
 
-    /// Another attempt, unless it would begin too late.
+    /// Another attempt, unless it would start too late.
     fn again(&self, ended: &EndedAttempt, bounds: Bounds) -> AfterFailure {
         let at = ended.now.plus(self.retry.delay_before_next(ended.attempt, ended.seed));
-        // A retry that can't begin in time fails at once instead of waiting for the deadline.
+        // A retry that can't start in time fails at once instead of waiting for the deadline.
         if self.is_over(ended.first_at, at) {
             return AfterFailure::End(StepOutcome::TimedOut);
         }
@@ -180,42 +181,42 @@ impl StepPolicy {
         AfterFailure::Retry { at }
     }
 
-    /// Whether an attempt's time that is over by the journal still binds it. The code may give it more by now.
+    /// Whether the timeout that the journal has for an attempt still applies. The code may allow more time by now.
     fn is_bound(&self, first_at: Timestamp, now: Timestamp) -> bool {
         self.attempt_timeout.is_some() || self.is_over(first_at, now)
     }
 
-    /// When the time over all attempts is over.
+    /// When the timeout over all attempts passes.
     fn over_at(&self, first_at: Timestamp) -> Option<Timestamp> {
         self.timeout.map(|timeout| first_at.plus(timeout))
     }
 
-    /// Whether that has come.
+    /// Whether the timeout over all attempts has passed.
     fn is_over(&self, first_at: Timestamp, now: Timestamp) -> bool {
         self.over_at(first_at).is_some_and(|at| at <= now)
     }
 }
 
-/// An attempt that is over and brought no result.
+/// An attempt that has ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndedAttempt {
     /// The attempt, from 1.
     pub attempt: u32,
-    /// When the step was first begun.
+    /// When the step first started.
     pub first_at: Timestamp,
-    /// What spreads the delays; differs from step to step.
+    /// The seed of the delays' jitter. It differs from step to step.
     pub seed: u64,
     pub now: Timestamp,
 }
 
-/// What is remembered of an attempt whose time was over and that another one follows, with the code that tasks have.
+/// The failure recorded for an attempt that timed out and is retried. It has the same code as with tasks.
 pub fn timed_out(timeout_at: Timestamp) -> Failure {
-    let message = format!("the attempt ran too long: its time was over at {}", timeout_at.to_rfc3339());
+    let message = format!("the attempt ran too long: it timed out at {}", timeout_at.to_rfc3339());
     Failure::new("timed_out", message)
 }
 
 impl Bounds {
-    /// The sooner of some instants that may each be absent.
+    /// The earliest of several instants, each of which may be absent.
     pub fn of(instants: impl IntoIterator<Item = Option<Timestamp>>) -> Self {
         Self { deadline_at: earliest(instants) }
     }

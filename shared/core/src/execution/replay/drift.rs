@@ -1,4 +1,4 @@
-//! What is remembered of a run and its code doesn't ask for.
+//! Names that a run's journal has and that its code doesn't ask for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use super::{Replay, Standing};
 use crate::execution::journal::{DRIFT, RESTARTED};
 use crate::id::StepName;
 
-/// What the notes of a journal say about that.
+/// The notes of a journal about such names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drift {
-    /// Names of an earlier run: when this one gets to them isn't known.
+    /// Names kept from an earlier run. It is unknown when this run gets to them.
     kept: BTreeSet<StepName>,
-    /// Names that have been told.
+    /// Names that the journal has a note about.
     noted: BTreeSet<StepName>,
 }
 
@@ -31,19 +31,19 @@ impl Drift {
 }
 
 impl Replay {
-    /// Names that are remembered and that the code hasn't used in this turn.
+    /// Names that the journal has and that the code hasn't used in this turn.
     pub fn unclaimed(&self) -> impl Iterator<Item = &StepName> {
         self.standings.keys().filter(|name| !self.claimed.contains(*name))
     }
 
-    /// Those of them that it would have used by now, if it were the code that has run before: it has heard of all that
-    /// has happened. Where an operator has had something run again, it may not have got to the rest yet.
+    /// Of these, the names that the code would have used by now if it were unchanged: it has received every outcome.
+    /// Empty if an operator has had a step run again, because the code may not have got to the rest yet.
     pub fn unused(&self) -> impl Iterator<Item = &StepName> {
         let unclaimed = self.unclaimed().filter(|name| !self.drift.kept.contains(*name));
         unclaimed.filter(|_| self.reopened.is_empty())
     }
 
-    /// Whether the journal says that the code doesn't ask for this.
+    /// Whether the journal has a note that the code doesn't ask for this name.
     pub fn is_noted(&self, name: &StepName) -> bool {
         self.drift.noted.contains(name)
     }

@@ -1,4 +1,4 @@
-//! Events of a run that nobody has taken: first in, first out by name.
+//! Pending events of a run: first in, first out for each name.
 
 use std::collections::VecDeque;
 
@@ -8,15 +8,14 @@ use crate::id::EventName;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
-/// An event that waits for somebody to take it.
+/// A pending event: no wait has taken it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeEvent {
     pub sent_at: Timestamp,
-    /// What came with it.
     pub payload: Option<Payload>,
 }
 
-/// Events of one name, oldest first, each with its entry.
+/// Pending events of one name, oldest first, each with its entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line(VecDeque<(Entry, FreeEvent)>);
 
@@ -31,17 +30,17 @@ impl Line {
 }
 
 impl Replay {
-    /// The oldest event of a name that nobody has taken.
+    /// The oldest pending event of a name.
     pub fn next_event(&self, name: &EventName) -> Option<&FreeEvent> {
         self.events.get(name)?.0.front().map(|(_, event)| event)
     }
 
-    /// How many events of a name nobody has taken.
+    /// How many events of a name are pending.
     pub fn event_count(&self, name: &EventName) -> usize {
         self.events.get(name).map_or(0, Line::len)
     }
 
-    /// All events that nobody has taken, in the order of their names, as a next run begins with them.
+    /// All pending events, in the order of their names. A next run starts with them.
     pub fn free_events(&self) -> Vec<Entry> {
         self.events.values().flat_map(|line| line.0.iter().map(|(entry, _)| entry.clone())).collect()
     }

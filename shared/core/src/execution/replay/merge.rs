@@ -1,26 +1,27 @@
-//! What others have written to a run meanwhile, found in the record that a write of the turn gave back.
+//! Merges the entries that other callers have written to a run since, from the record that a write of the turn
+//! returned.
 
 use super::Replay;
 use crate::execution::Execution;
 use crate::execution::journal::Entry;
 
-/// What a record told.
+/// The result of merging a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// All that it holds is known now.
+    /// All entries of the record are known now.
     Known,
-    /// Others' entries have been sealed: the whole journal is needed, for [`Replay::rebuild`].
+    /// Entries of other callers are already in segments: the caller must pass the whole journal to [`Replay::rebuild`].
     Incomplete,
 }
 
 impl Replay {
-    /// Takes note of a record of this run that came back from a write. If the write was this turn's, the entries it
-    /// was given are stored now; what others wrote stands before them.
+    /// Merges a record of this run that a write returned. If it was this turn's write, its entries are stored now. The
+    /// entries of other callers come before them.
     pub fn merge(&mut self, record: &Execution) -> Merged {
         let sealed = record.sealed.map_or(0, |sealed| usize::try_from(sealed.entries).unwrap_or(usize::MAX));
         let total = sealed.saturating_add(record.journal.len());
         let Some(from) = self.stored.checked_sub(sealed) else {
-            // Our own entries may have been what was sealed.
+            // The entries that moved into segments may be this turn's own.
             let others = total.saturating_sub(self.stored + self.in_flight.len());
             if others > 0 {
                 return Merged::Incomplete;
@@ -43,7 +44,8 @@ impl Replay {
         self.in_flight.clear();
     }
 
-    /// Begins again with the whole journal as it is stored now. Names stay taken, and what isn't written counts.
+    /// Starts again from the whole journal as it is stored now. Claimed names stay claimed, and entries not yet written
+    /// still count.
     pub fn rebuild(&mut self, journal: &[Entry]) {
         self.standings.clear();
         self.events.clear();

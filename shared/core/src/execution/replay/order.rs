@@ -1,20 +1,20 @@
-//! The order in which a run's code hears how what it waits for has ended: that of the journal.
+//! The order in which a run's code receives outcomes: the order of the journal.
 //!
-//! Code that waits for several things at once goes on with whichever ends first. So that it goes the same way in each
-//! replay, it hears of one outcome at a time, and of the next one once it has come to rest. An outcome that came while
-//! nothing waited for it is passed over; whatever begins to wait for it later is told as soon as the code rests. Where
-//! there are several of those, the first in this order comes first.
+//! Code that waits for several outcomes at once continues with the first one. So that each replay takes the same path,
+//! the code receives one outcome at a time, and the next one when it makes no more progress. An outcome that the code
+//! doesn't wait for yet is passed over. Code that waits for it later receives it as soon as it makes no more progress.
+//! If there are several of those, the first in this order comes first.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Replay;
 use crate::id::StepName;
 
-/// What the code has heard of in this turn, and what it is to hear of next.
+/// The outcomes that the code has received in this turn, and those that it has yet to receive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     ahead: VecDeque<StepName>,
-    /// Each with its place among them.
+    /// Each with its position among them.
     passed: BTreeMap<StepName, u64>,
     next_place: u64,
 }
@@ -26,30 +26,30 @@ impl Order {
         }
     }
 
-    /// What was remembered of a name no longer counts.
+    /// The recorded outcome of a name no longer counts.
     pub(super) fn forget(&mut self, name: &StepName) {
         self.ahead.retain(|ahead| ahead != name);
         self.passed.remove(name);
     }
 
-    /// The journal is read again from its beginning. What the code has heard it has heard.
+    /// The journal is read again from its beginning. Outcomes that the code has received stay received.
     pub(super) fn begin_again(&mut self) {
         self.ahead.clear();
     }
 }
 
 impl Replay {
-    /// What ended next, of what the code hasn't heard of.
+    /// The next outcome that the code hasn't received.
     pub fn next_outcome(&self) -> Option<&StepName> {
         self.order.ahead.front()
     }
 
-    /// What ends after that, in its order.
+    /// All outcomes that the code hasn't received, in their order.
     pub fn outcomes_ahead(&self) -> impl Iterator<Item = &StepName> {
         self.order.ahead.iter()
     }
 
-    /// The code has heard of the next outcome, or nothing of it waits for that.
+    /// The code has received the next outcome, or doesn't wait for it.
     pub fn pass(&mut self) {
         if let Some(name) = self.order.ahead.pop_front() {
             self.order.passed.entry(name).or_insert(self.order.next_place);
@@ -57,12 +57,12 @@ impl Replay {
         }
     }
 
-    /// Whether the code has come past this outcome.
+    /// Whether the code has received or passed over this outcome.
     pub fn has_passed(&self, name: &StepName) -> bool {
         self.place(name).is_some()
     }
 
-    /// Where an outcome stands among those that the code has come past.
+    /// The position of an outcome among those that the code has received or passed over.
     pub fn place(&self, name: &StepName) -> Option<u64> {
         self.order.passed.get(name).copied()
     }

@@ -1,4 +1,4 @@
-//! Where a name of a run stands: what the latest entry of it says.
+//! The state of a name of a run, according to its latest entry.
 
 use crate::execution::journal::{Happened, StepOutcome};
 use crate::failure::Failure;
@@ -7,70 +7,70 @@ use crate::parent::ParentClosePolicy;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
-/// Where a name stands.
+/// The state of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Standing {
-    /// Nothing is known of it.
+    /// The journal has no entry of it.
     Fresh,
-    /// An attempt of an inline step was written down before it ran, and how it ended isn't known.
+    /// An attempt of an inline step was recorded before it ran, and its end is unknown.
     Begun {
         /// The attempt, from 1.
         attempt: u32,
-        /// When the step was first begun.
+        /// When the step first started.
         first_at: Timestamp,
-        /// When its time is over, if it has one.
+        /// When it times out, if it has a timeout.
         timeout_at: Option<Timestamp>,
-        /// How far an attempt before it said it had come, from 0 to 1.
+        /// The last progress that an earlier attempt reported, from 0 to 1.
         progress: Option<f64>,
     },
-    /// An attempt of an inline step failed, and another one will follow.
+    /// An attempt of an inline step failed and will be retried.
     Failed {
         /// The attempt that failed, from 1.
         attempt: u32,
-        /// When the step was first begun.
+        /// When the step first started.
         first_at: Timestamp,
         error: Failure,
-        /// When the next attempt may begin.
+        /// When the next attempt may start.
         next_at: Timestamp,
-        /// How far it said it had come, from 0 to 1.
+        /// The last progress that it reported, from 0 to 1.
         progress: Option<f64>,
     },
-    /// A remote step was begun.
+    /// A remote step has started.
     Remote,
-    /// A child was begun, or another execution is waited for.
+    /// A child has started, or the code waits for another execution.
     Child {
         execution: ExecutionId,
-        /// What becomes of it at the close.
+        /// What happens to it when this execution closes.
         policy: ParentClosePolicy,
         since: Timestamp,
     },
     /// A step, remote step or child has ended.
     Ended {
         outcome: StepOutcome,
-        /// In how many attempts; absent where that was counted elsewhere.
+        /// How many attempts it took; absent for a remote step or child.
         attempts: Option<u32>,
     },
     /// A captured value.
     Captured(Payload),
-    /// A sleep or a wait with a timeout: its end.
+    /// A sleep or a wait with a timeout, and its end.
     Until(Timestamp),
-    /// A sleep or time limit that is over.
+    /// A sleep or timeout that is over.
     Fired,
     /// A wait that has ended.
     Waited(Taken),
 }
 
-/// What a wait came to.
+/// The outcome of a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Taken {
-    /// An event, with what came with it.
+    /// An event, with its payload.
     Event(Option<Payload>),
-    /// Nothing: its time was over.
+    /// No event: it timed out.
     Nothing,
 }
 
 impl Standing {
-    /// Whether it is a remote step or a child whose end isn't known.
+    /// Whether it is a remote step or a child whose end is unknown.
     pub const fn is_open(&self) -> bool {
         match self {
             Self::Remote | Self::Child { .. } => true,
@@ -85,7 +85,7 @@ impl Standing {
         }
     }
 
-    /// When the time of an attempt is over that was written down before it ran, and whose end isn't known.
+    /// When an attempt times out that was recorded before it ran and whose end is unknown.
     pub const fn attempt_over_at(&self) -> Option<Timestamp> {
         match self {
             Self::Begun { timeout_at, .. } => *timeout_at,
@@ -101,12 +101,12 @@ impl Standing {
         }
     }
 
-    /// Whether nothing is known of it.
+    /// Whether the journal has no entry of it.
     pub const fn is_fresh(&self) -> bool {
         matches!(self, Self::Fresh)
     }
 
-    /// What the code reads once it hears of this.
+    /// The payload that the code reads when it receives this outcome.
     pub const fn payload(&self) -> Option<&Payload> {
         match self {
             Self::Ended { outcome, .. } => outcome.payload(),
@@ -122,7 +122,7 @@ impl Standing {
         }
     }
 
-    /// What it is, for an error about code that takes it for something else.
+    /// Its kind, for an error about code that uses the name for another kind of operation.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Fresh => "nothing",
@@ -135,8 +135,8 @@ impl Standing {
         }
     }
 
-    /// What an entry makes of its name, whatever it was before; `None` for entries that have no name, and for those
-    /// that depend on what was before.
+    /// The state that an entry gives its name, whatever the state was before. `None` for entries without a name, and
+    /// for entries whose effect depends on the state before.
     pub(super) fn after(what: &Happened) -> Option<(StepName, Self)> {
         match what {
             Happened::Attempt { name, attempt, first_at, error, next_at, progress } => {

@@ -199,7 +199,7 @@ mod policy {
         StepPolicy { retry, timeout: timeout.map(Millis::new), attempt_timeout: None, at_most_once: false }
     }
 
-    /// Nine retries, each after 60 ms, of attempts that may take 100 ms.
+    /// Nine retries, each after 60 ms, of attempts with a timeout of 100 ms.
     fn each(on_timeout: OnTimeout) -> StepPolicy {
         let attempt_timeout = Some(AttemptTimeout { after: Millis::new(100), on_timeout });
         StepPolicy { attempt_timeout, ..policy(RetryPolicy::fixed(9, Millis::new(60)), None) }
@@ -275,9 +275,9 @@ mod policy {
         let none = Bounds::default();
         assert_eq!(after_timeout(&retried, 1, at(100), none), AfterFailure::Retry { at: at(160) });
         assert_eq!(after_timeout(&retried, 9, at(100), none), AfterFailure::Retry { at: at(160) });
-        // There is no error of the step's own that the last attempt could have ended with.
+        // The step has no error of its own that it could end with.
         assert_eq!(after_timeout(&retried, 10, at(100), none), TIMED_OUT);
-        // As with tasks, codes that aren't retried are those of the step's own errors.
+        // As with tasks, only the codes of the step's own errors can be non-retryable.
         let retry = RetryPolicy { non_retryable: vec!["timed_out".to_owned()], ..retried.retry.clone() };
         let listed = StepPolicy { retry, ..retried };
         assert_eq!(after_timeout(&listed, 1, at(100), none), AfterFailure::Retry { at: at(160) });
@@ -289,7 +289,7 @@ mod policy {
         assert_eq!(after_timeout(&each(OnTimeout::Terminal), 1, at(100), none), TIMED_OUT);
         let cancelled = AfterFailure::End(StepOutcome::Cancelled);
         assert_eq!(after_timeout(&each(OnTimeout::Cancel), 1, at(100), none), cancelled);
-        // Nobody knows how far it had come.
+        // It is unknown how far the attempt had come.
         let once = StepPolicy { at_most_once: true, ..each(OnTimeout::Retry) };
         assert_eq!(after_timeout(&once, 1, at(100), none), TIMED_OUT);
         assert_eq!(after(&once, 1, at(50), none), AfterFailure::Retry { at: at(110) });
@@ -304,7 +304,7 @@ mod policy {
         let bounds = Bounds::of([Some(at(160))]);
         let exceeded = AfterFailure::End(StepOutcome::DeadlineExceeded);
         assert_eq!(after_timeout(&each(OnTimeout::Retry), 1, at(100), bounds), exceeded);
-        // The time over all attempts is final.
+        // The timeout over all attempts ends the step.
         let over = StepPolicy { timeout: Some(Millis::new(100)), ..each(OnTimeout::Cancel) };
         assert_eq!(after_timeout(&over, 1, at(100), none), TIMED_OUT);
     }
@@ -348,11 +348,11 @@ mod policy {
         let global = policy(RetryPolicy::fixed(9, Millis::ZERO), Some(150));
         assert!(matches!(global.next(&begun, at(149)), Next::Run { attempt: 2, .. }));
         assert_eq!(global.next(&begun, at(150)), over);
-        // As it would be had its worker lived: it isn't to run again either way.
+        // The same as if its worker were alive: the step must not run again either way.
         let once = StepPolicy { at_most_once: true, ..global.clone() };
         assert_eq!(once.next(&begun, at(149)), Next::Interrupted { attempt: 2 });
         assert_eq!(once.next(&begun, at(150)), over);
-        // The code gives it more time by now.
+        // The code allows more time by now.
         let longer = StepPolicy { timeout: Some(Millis::new(900)), ..global };
         assert!(matches!(longer.next(&begun, at(150)), Next::Run { attempt: 2, .. }));
     }
@@ -370,7 +370,7 @@ fn note(kind: &str, of: Option<&str>) -> Happened {
     Happened::Note { kind: kind.to_owned(), name: of.map(name) }
 }
 
-/// What the code hears of, one after the other.
+/// All outcomes that the code receives, in order.
 fn heard(replay: &mut Replay) -> Vec<String> {
     std::iter::from_fn(|| {
         let next = replay.next_outcome()?.to_string();
@@ -397,7 +397,7 @@ fn the_code_hears_of_outcomes_in_the_order_of_the_journal() {
         captured("large", 5_000),
     ]);
     assert_eq!(heard(&mut replay), ["pack", "event:paid", "settle", "charge", "large"]);
-    // What happens from then on comes after it.
+    // New outcomes come after it.
     replay.push(NOW, completed("label"));
     replay.push(NOW, fired("nap"));
     assert_eq!(heard(&mut replay), ["label", "nap"]);
@@ -410,7 +410,7 @@ fn what_was_heard_is_not_heard_again_when_the_journal_is_read_anew() {
     replay.pass();
     replay.rebuild(&journal([completed("a"), sent("paid", "5"), completed("b"), completed("c")]));
     assert_eq!(heard(&mut replay), ["b", "c"]);
-    // Its outcome doesn't count any more: there will be another one.
+    // Its old outcome no longer counts: there will be another one.
     replay.push(NOW, Happened::Reopened { name: name("b") });
     assert!(!replay.has_passed(&name("b")));
     replay.push(NOW, completed("b"));
@@ -439,7 +439,7 @@ fn what_the_code_does_not_ask_for_is_drift_unless_it_may_come_to_it_later() {
     changed.claim(&name("a")).unwrap();
     assert_eq!(unused(&changed), ["b", "nap"]);
     assert!(changed.is_noted(&name("b")) && !changed.is_noted(&name("nap")));
-    // A rerun gets to what it has kept only after what runs again.
+    // A rerun gets to the kept results only after the steps that run again.
     let kept = replay([completed("a"), completed("b"), note("restarted", None), completed("c")]);
     assert_eq!(unused(&kept), ["c"]);
     let reopened = replay([completed("a"), completed("b"), Happened::Reopened { name: name("a") }]);

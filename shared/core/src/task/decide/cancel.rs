@@ -1,4 +1,5 @@
-//! cancel: at once where nobody works on it, else on the worker's next sign of life; by force at once.
+//! cancel: ends the task at once if no worker has a lease on it, or by force. Otherwise the answer to the worker's
+//! next heartbeat asks it to stop.
 
 use crate::command::Context;
 use crate::task::decision::{Decision, Reply};

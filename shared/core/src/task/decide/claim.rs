@@ -1,4 +1,4 @@
-//! claim: a worker takes a task, a waiting one or one whose worker was lost.
+//! claim: a worker takes a waiting task, or one whose worker was lost.
 
 use crate::command::Context;
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
     let reply = |reply| Ok(Reply::Claim(reply));
     match &current.state {
         State::Ended(_) => keep(task, settled, ClaimReply::Spent, context),
-        // Granted before, and that attempt is over: no two attempts may have one fence.
+        // The lease was granted before, and its attempt is over. No two attempts may have the same fence.
         State::Pending(_) | State::Running(_) if current.past_attempt(&claim.lease).is_some() => {
             keep(task, settled, ClaimReply::Spent, context)
         }
@@ -28,13 +28,13 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
             Decision::unchanged(task, reply(ClaimReply::Held))
         }
         State::Running(_) => take_over(task, claim, context),
-        // A newer hint was sent when it became pending. Were both kept, each attempt that timed out would leave
-        // one more message behind; should the newer one be lost, the tick finds the task.
+        // A newer hint was sent when the task became pending. If both were kept, each timed-out attempt would leave
+        // one more message in the queue. If the newer one is lost, the tick finds the task.
         State::Pending(pending) if claim.hint.is_some_and(|hint| hint.version < pending.since_version) => {
             keep(task, settled, ClaimReply::Spent, context)
         }
         State::Pending(pending) if pending.available_at > now => {
-            // If its worker has just run out of time, the retry has a hint of its own: then this one is spent.
+            // If its worker has just timed out, the retry has a hint of its own, and this one is stale.
             let has_another = settled.is_some() && task.running().is_some();
             let early = ClaimReply::Early { available_at: pending.available_at };
             let outcome = if has_another || pending.hint_later { ClaimReply::Spent } else { early };
@@ -49,7 +49,7 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
     }
 }
 
-/// Its queue is paused: the hint that led here is deleted, and resuming the queue sends another one.
+/// The task's queue is paused: the hint of this claim is deleted, and resuming the queue sends another one.
 fn park(task: &Task, current: &Task, context: &Context<'_>) -> Decision {
     if current.parked {
         return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Parked)));
@@ -65,8 +65,8 @@ fn keep(task: &Task, settled: Option<Task>, outcome: ClaimReply, context: &Conte
     }
 }
 
-/// The lease ran out: the attempt is lost and the next one starts at once, unless too many were lost. It may be what
-/// its worker died of, so it runs with no others beside it until it has ended in another way.
+/// The lease has expired: the attempt is lost and the next one starts at once, unless too many were lost. The task
+/// may be what stopped its worker, so it runs alone in its process until an attempt ends in another way.
 fn take_over(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
     let mut after = task.clone();
     let cancelling = transition::end_attempt(&mut after, Ending::Lost, None, context.now);

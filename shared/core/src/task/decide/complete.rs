@@ -1,4 +1,4 @@
-//! complete: the worker's result. The first one stands.
+//! complete: the worker's result. Only the first report counts.
 
 use crate::command::Context;
 use crate::decision::NewPart;
@@ -11,7 +11,7 @@ use crate::task::{Ending, Outcome, Task};
 
 use super::Standing;
 
-/// How long a payload written at the close outlives the record that points to it.
+/// How much longer than its record a payload is kept that was written when the task ended.
 pub(super) const MARGIN: crate::duration::Millis = crate::duration::Millis::from_secs(86_400);
 
 pub(super) fn decide(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
@@ -52,7 +52,7 @@ fn close(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
     Decision { parts, ..decision }
 }
 
-/// Where a payload goes that is written at the close. It is kept a little longer than the record.
+/// The blob of a payload written when the task ends. It is kept a little longer than the record.
 pub(super) fn closing_blob(
     task: &Task,
     id: crate::id::BlobId,

@@ -1,4 +1,4 @@
-//! due: the tick looks at a record. What has passed is settled, what was lost is sent again, the rest re-armed.
+//! due: the tick reads a record. It records an expired timeout, sends a lost hint again, or moves the due slot.
 
 use crate::command::Context;
 use crate::decision::{DueReply, Write};
@@ -38,14 +38,14 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
             }
             let mut after = task.clone();
             after.state = State::Pending(Pending { hint_later: false, ..pending.clone() });
-            // A tick that comes after the start sends the hint only now: its backstop counts from now.
+            // If the tick comes after the start, the hint is only sent now, so the backstop counts from now.
             after.hinted_at = (pending.available_at < context.now).then_some(context.now);
             moved(task, after, DueReply::Dispatched, context)
         }
         State::Pending(_) | State::Running(_) if task.parked && queue.paused => {
             rearm(task, latest, context.now)
         }
-        // Whoever was to send its hint when the queue was resumed hasn't.
+        // The walk of the resumed queue hasn't sent its hint.
         State::Pending(_) | State::Running(_) if task.parked => {
             let reply = Ok(Reply::Due(DueReply::Dispatched));
             unparked(task, SlotChange::Latest, context, reply)
@@ -55,7 +55,7 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
     }
 }
 
-/// An update by the tick: the record leaves its early place in the index.
+/// An update by the tick, which also moves the record out of its early due slot.
 pub(super) fn moved(task: &Task, after: Task, reply: DueReply, context: &Context<'_>) -> Decision {
     super::update_in_slot(task, after, SlotChange::Latest, context, Ok(Reply::Due(reply)))
 }
@@ -66,7 +66,7 @@ fn probe_hint(task: &Task, due: Due, queue: &QueueView, context: &Context<'_>) -
     match due_slot::probe_hint(task, waits_since(task, now), needed_at, due, queue, context) {
         Probe::Later(place) => rearm(task, place, now),
         Probe::Send => {
-            // From here on the new hint is the one that may be lost: everything is reckoned from it.
+            // From now on the new hint is the one that may be lost, so all instants count from it.
             let mut after = task.clone();
             after.hinted_at = Some(now);
             let mut decision = moved(task, after, DueReply::Dispatched, context);
@@ -88,14 +88,14 @@ fn rearm(task: &Task, to: Due, now: Timestamp) -> Decision {
     }
 }
 
-/// Payloads and the idempotency key of a task that stays open for months must not expire under it.
+/// Payloads and the idempotency key must not expire while their task is open, which may be for months.
 fn keep_parts(task: &Task, context: &Context<'_>) -> Option<Decision> {
-    // A later start isn't looked at again before it comes.
+    // Until a later start, the tick doesn't read the task.
     let key_soon = starts_at(task, context.now).plus(Millis::from_secs(7 * 86_400));
     let soon = key_soon.plus(context.limits.kept(task.parent.is_some()));
     let key = task.key.filter(|key| key.expires_at < key_soon);
     let blobs_end = task.blobs().any(|blob| blob.expires_at < soon);
-    // With a deadline, they were given enough from the start.
+    // With a deadline, they were given a sufficient expiry when the task was scheduled.
     if task.deadline_at.is_some() || (key.is_none() && !blobs_end) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! fail: the attempt went wrong. Whether there is another is the policy's to say.
+//! fail: the attempt failed. The retry policy decides whether there is another one.
 
 use crate::command::Context;
 use crate::decision::NewPart;
@@ -30,7 +30,7 @@ fn close(task: &Task, fail: &Fail, context: &Context<'_>) -> Decision {
     if !is_cut(&decision, fail) {
         return decision;
     }
-    // The record has no room for the whole message.
+    // The record has no space for the whole message.
     let body = Json::string(&fail.error.message);
     let at = closing_blob(task, fail.blob_id, &body, context);
     let decision = end(task, fail, Some(at.clone()), context);
@@ -46,8 +46,8 @@ fn end(task: &Task, fail: &Fail, message: Option<BlobRef>, context: &Context<'_>
     super::update(task, after, context, Ok(Reply::Closed { duplicate: false }))
 }
 
-/// Whether the task has failed for good, with less than its worker said. What is retried keeps the short
-/// message only.
+/// Whether the task has failed for good with a shorter message than its worker sent. A task that is retried keeps
+/// only the short message.
 fn is_cut(decision: &Decision, fail: &Fail) -> bool {
     let ended = decision.record().and_then(Task::ended);
     ended.is_some_and(|ended| match &ended.outcome {

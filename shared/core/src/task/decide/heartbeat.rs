@@ -1,5 +1,5 @@
-//! heartbeat: the worker is alive. It renews the heartbeat timeout and, unless it only reports progress, the lease, never
-//! another instant.
+//! heartbeat: the worker is alive. It restarts the heartbeat timeout and, unless it only reports progress, extends
+//! the lease. No other instant moves.
 
 use crate::command::Context;
 use crate::due_slot::SlotChange;

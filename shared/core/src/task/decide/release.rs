@@ -1,4 +1,4 @@
-//! release: a worker that shuts down gives its task back. The attempt doesn't count.
+//! release: a worker that shuts down returns its task to the queue. The attempt doesn't count.
 
 use crate::command::Context;
 use crate::id::LeaseId;

@@ -1,6 +1,6 @@
 //! retry: an operator revives a task that has ended without a result.
 //!
-//! Its old deadline is gone: the timeout over all attempts becomes one of each attempt, as a fresh duration.
+//! The old deadline is removed: the timeout over all attempts becomes a timeout of each attempt.
 
 use crate::command::Context;
 use crate::decision::Write;
@@ -18,7 +18,7 @@ pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
     let current = settled.as_ref().unwrap_or(task);
     let Some(ended) = current.ended() else {
         if is_revived(task) {
-            // The same call again: perhaps its hint was lost, so it is sent once more.
+            // A repeated call. The hint may have been lost, so it is sent again.
             let mut decision = Decision::unchanged(task, Ok(Reply::Revived));
             decision.effects.push(super::dispatch(task));
             return decision;
@@ -35,7 +35,7 @@ pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
     }
 }
 
-/// Whether nothing has happened to the task since it was revived.
+/// Whether the task hasn't changed since it was revived.
 fn is_revived(task: &Task) -> bool {
     let since = task.history.last().map(|past| past.ended_at);
     super::waits_for_a_hint(task)
@@ -63,7 +63,7 @@ fn revive(before: &Task, mut task: Task, context: &Context<'_>) -> Decision {
     decision
 }
 
-/// Moves the expiry of the payloads, which was reckoned from the first life.
+/// Extends the expiry of the payloads, which was set when the task was scheduled.
 pub(super) fn keep_payloads(task: &mut Task, context: &Context<'_>) -> Vec<Write> {
     let expires_at = payload_expiry(task, context);
     [&mut task.input, &mut task.labels]

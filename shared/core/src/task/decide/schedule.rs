@@ -1,4 +1,4 @@
-//! schedule: a new task, or the one that is there already.
+//! schedule: creates a task, or answers with the existing one.
 
 use crate::command::Context;
 use crate::decision::{NewPart, Write};
@@ -16,9 +16,10 @@ use crate::task::transition;
 use crate::task::{FORMAT, HeldKey, Outcome, Pending, State, Task};
 use crate::time::Timestamp;
 
-/// Bytes kept free for what a life adds to the record: a lease, a past attempt, a small result.
+/// Bytes kept free for data that is added to the record later: a lease, a past attempt, a small result.
 const GROWTH_BYTES: usize = 360;
-/// How long a payload of a task without a deadline is kept at first; the tick moves it while the task is open.
+/// How long the payloads of a task without a deadline are kept at first. The tick extends this while the task is
+/// open.
 const OPEN_ENDED: crate::duration::Millis = crate::duration::Millis::from_secs(60 * 86_400);
 
 pub(super) fn decide(existing: Option<&Task>, schedule: &Schedule, context: &Context<'_>) -> Decision {
@@ -28,20 +29,20 @@ pub(super) fn decide(existing: Option<&Task>, schedule: &Schedule, context: &Con
     }
 }
 
-/// The same request again is answered with what it made the first time.
+/// A repeated request gets the answer of the first one.
 fn repeat(task: &Task, schedule: &Schedule) -> Decision {
-    // Our own creation, its answer lost: the caller still hears that it was new.
+    // This call created the task and its answer was lost, so the caller must still learn that the task is new.
     let ours = task.incarnation == schedule.incarnation;
     if !ours && task.fingerprint != schedule.fingerprint {
         return Decision::refuse(Some(task), Reject::IdConflict);
     }
     let mut decision = Decision::unchanged(task, Ok(Reply::Scheduled { existed: !ours }));
     if is_untouched(task) {
-        // Nobody ever claimed it: perhaps its hint was lost, and a second one does no harm.
+        // The task was never claimed. Its hint may be lost, and a second one does no harm.
         decision.effects.push(super::dispatch(task));
     }
-    // Who begins a step again that has ended, because a worker was lost before it could write it down, is about to
-    // wait for a word that was said before.
+    // If a worker was lost before it could record a step's end, the next worker starts that step again. It then
+    // waits for a notification that was sent before.
     decision.effects.extend(super::parent_notification(task));
     decision
 }
@@ -131,7 +132,7 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
     task
 }
 
-/// Puts input and labels into the record where they fit, the larger one aside first where they don't.
+/// Stores the input and the labels in the record if they fit. Otherwise the larger one goes to a blob first.
 fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, Vec<NewPart>) {
     let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
     let [input_id, labels_id] = schedule.blob_ids;
@@ -162,7 +163,7 @@ fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, V
     (task, parts)
 }
 
-/// When an idempotency key's record may go: never while its task can be open, if that has a deadline.
+/// When an idempotency key's record may be deleted. If its task has a deadline, this is after the deadline.
 pub(super) fn key_expiry(
     deadline_at: Option<Timestamp>,
     starts_at: Timestamp,
@@ -172,14 +173,14 @@ pub(super) fn key_expiry(
     ends_by.plus(context.limits.idempotency).plus(OPEN_ENDED)
 }
 
-/// When the payload of a task may go: after its retention, however late it ends.
+/// When a task's payloads may be deleted: after its retention, however late the task ends.
 pub(super) fn payload_expiry(task: &Task, context: &Context<'_>) -> Timestamp {
     let open_ended = || starts_at(task, context.now).plus(OPEN_ENDED);
     let ends_by = task.deadline_at.map_or_else(open_ended, |at| at.plus(SLACK));
     ends_by.plus(context.limits.kept(task.parent.is_some()))
 }
 
-/// From when on somebody can be at work on a task: now, or when it may start.
+/// The earliest instant at which a worker may run the task: now, or its start.
 pub(super) fn starts_at(task: &Task, now: Timestamp) -> Timestamp {
     match &task.state {
         State::Pending(pending) => pending.available_at.max(now),
@@ -187,5 +188,5 @@ pub(super) fn starts_at(task: &Task, now: Timestamp) -> Timestamp {
     }
 }
 
-/// A deadline's enforcement may itself be late; nothing is deleted because of that.
+/// A deadline may be recorded late. Payloads must not be deleted because of that.
 const SLACK: crate::duration::Millis = crate::duration::Millis::from_secs(7 * 86_400);

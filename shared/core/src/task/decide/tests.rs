@@ -1,4 +1,4 @@
-//! The rules of a task's life, told as scenes: a plan is scheduled, time passes, workers and operators act.
+//! The rules of tasks, tested as scenarios: a plan is scheduled, time passes, workers and operators call.
 
 mod dispatch;
 pub(crate) mod fixture;

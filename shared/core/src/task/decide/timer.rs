@@ -1,5 +1,5 @@
-//! timer: somebody was to look at a task at this instant. What has passed is settled; if something comes later, the
-//! timer goes on to it.
+//! timer: a timer has arrived. It records an expired timeout. If the record has a later instant, the timer is sent
+//! again for it.
 
 use crate::command::Context;
 use crate::decision::DueReply;

@@ -1,4 +1,4 @@
-//! unpark: a task's queue was resumed, and the task gets the hint that was deleted while the queue was paused.
+//! unpark: a task's queue was resumed. The task gets the hint again that was deleted while the queue was paused.
 
 use crate::command::Context;
 use crate::decision::Effect;
@@ -18,7 +18,7 @@ pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
     unparked(task, SlotChange::KeepOrLower, context, reply(true))
 }
 
-/// The task with a fresh hint, from which everything is reckoned now.
+/// The task with a new hint. All instants count from it.
 pub(super) fn unparked(
     task: &Task,
     placement: SlotChange,

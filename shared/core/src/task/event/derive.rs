@@ -1,4 +1,4 @@
-//! From two versions of a record to what happened between them.
+//! Derives the events from a record before and after a write.
 
 use super::{EndedAttempt, Event, Expiry, FORMAT, What};
 use crate::command::Context;
@@ -8,9 +8,9 @@ use crate::task::{Ended, Ending, Outcome, PastAttempt, State, Task};
 use crate::time::Timestamp;
 use crate::timeout::TimeoutKind;
 
-/// What happened in the write of `after` over `before`, in order; nothing for a renewed lease or a second look.
+/// The events of the write of `after` over `before`, in order. Heartbeats and second probes have none.
 ///
-/// `before` is absent where the write made the task; `now` is the time of the decision.
+/// `before` is absent if the write created the task. `now` is the time of the decision.
 pub fn events(before: Option<&Task>, after: &Task, now: Timestamp) -> Vec<Event> {
     let changes = match before {
         None => created(after),
@@ -26,7 +26,7 @@ pub fn events(before: Option<&Task>, after: &Task, now: Timestamp) -> Vec<Event>
     changes.into_iter().map(|(attempt, what)| told_of(after, attempt, what, now)).collect()
 }
 
-/// What happened, and the number of the attempt it happened to.
+/// An event's type, and the number of the attempt that it is about.
 type Change = (u32, What);
 
 fn told_of(task: &Task, attempt: u32, what: What, at: Timestamp) -> Event {
@@ -56,11 +56,11 @@ fn created(task: &Task) -> Vec<Change> {
     changes
 }
 
-/// An operator's retry may be the first to notice that the task's time ran out: then it ended and was revived in
-/// one write, and this is how it stood in between.
+/// An operator's retry may be the first call after a timeout has passed. Then one write ends and revives the task,
+/// and this is the ended state between the two.
 fn ended_on_the_way(before: &Task, after: &Task, now: Timestamp) -> Option<Task> {
     let revived = after.revived_at.is_some() && after.revived_at != before.revived_at;
-    // Only how long the record is kept depends on the limits.
+    // The limits only affect how long the record is kept.
     let limits = Limits::default();
     let context = Context { now, nonce: after.nonce, limits: &limits };
     (revived && before.ended().is_none()).then(|| transition::expire(before, &context)).flatten()
@@ -107,12 +107,13 @@ fn ended_attempt(before: &Task, after: &Task) -> Option<Past> {
     match &before.state {
         State::Running(running) => {
             let past = after.past_attempt(&running.lease)?;
-            // The record before has what a full one no longer holds.
+            // The history in a full record may have lost these fields, so they come from the record before the
+            // write.
             let (started_at, worker) = (Some(running.claimed_at), running.worker.clone());
             let what = EndedAttempt { outcome: past.ending, started_at, worker };
             Some(Past { number: before.attempt, what, error_code: reported_code(past) })
         }
-        // Nobody came in time.
+        // `schedule_to_start` expired.
         State::Pending(_) => {
             let known = before.history.last().map(|past| (past.attempt, past.ended_at));
             let past = after.history.last().filter(|past| known != Some((past.attempt, past.ended_at)))?;
@@ -123,7 +124,7 @@ fn ended_attempt(before: &Task, after: &Task) -> Option<Past> {
     }
 }
 
-/// A timeout's or a loss's own code says nothing that the event doesn't say.
+/// The code of a timeout or a loss is omitted: the event's other fields already say it.
 fn reported_code(past: &PastAttempt) -> Option<String> {
     match past.ending {
         Ending::Failed => past.error.as_ref().map(|error| error.code.clone()),
@@ -168,7 +169,7 @@ fn expiry(before: &Task, kind: TimeoutKind, now: Timestamp) -> Expiry {
         TimeoutKind::Heartbeat => heartbeat,
         TimeoutKind::StartToClose => close,
     };
-    // What is enforced was set.
+    // A timeout that expired had been set.
     let deadline_at = set_to.unwrap_or(now);
     Expiry { kind, deadline_at, lateness: now.since(deadline_at), doomed: now < deadline_at }
 }
@@ -176,12 +177,12 @@ fn expiry(before: &Task, kind: TimeoutKind, now: Timestamp) -> Expiry {
 fn retry_at(after: &Task, now: Timestamp) -> Timestamp {
     match &after.state {
         State::Pending(pending) => pending.available_at,
-        // The same write handed it on.
+        // The same write claimed or ended it.
         State::Running(_) | State::Ended(_) => now,
     }
 }
 
-/// A claim, or the request that its worker should stop.
+/// A claim, or a request to its worker to stop.
 fn in_a_workers_hands(before: &Task, after: &Task, past: Option<Ending>, now: Timestamp) -> Option<Change> {
     let running = after.running()?;
     if let Some(same) = before.running().filter(|same| same.lease == running.lease) {
@@ -191,7 +192,7 @@ fn in_a_workers_hands(before: &Task, after: &Task, past: Option<Ending>, now: Ti
     let free_since = match (&before.state, past) {
         (State::Pending(pending), None) => pending.available_at,
         (State::Running(lost), Some(Ending::Lost)) => lost.lease_expires_at,
-        // It became free in this write.
+        // It became available in this write.
         (State::Pending(_) | State::Running(_) | State::Ended(_), _) => now,
     };
     let worker = running.worker.clone();

@@ -3,10 +3,10 @@ use crate::task::Status;
 use crate::task::decide::tests::fixture::{Scene, t, task, written};
 use crate::timeout::OnTimeout::{Cancel, Retry, Terminal};
 
-/// One event of each type, one a line, from when the format was first used.
+/// One event of each type, one on each line, written when the format was first used.
 const GOLDEN: &str = include_str!("../../../golden/event-v1.jsonl");
 
-/// What the scene's last step told, at that time.
+/// The events of the scenario's last step, at that time.
 fn told(scene: &Scene, now: &str) -> Vec<Event> {
     written(scene.decision()).flat_map(|(before, after)| events(before, after, t(now))).collect()
 }
@@ -18,7 +18,7 @@ fn tells(scene: Scene, now: &str, names: &[&str]) -> Scene {
     scene
 }
 
-/// The last step's event of that type, as others read it.
+/// The last step's event of that type, as its receivers parse it.
 #[track_caller]
 fn wire(scene: &Scene, now: &str, name: &str) -> serde_json::Value {
     let told = told(scene, now);
@@ -33,7 +33,7 @@ fn every_type_is_written_as_it_always_was() {
         lines.extend(told(&scene, now).iter().map(|event| event.body().unwrap()));
         scene
     };
-    // A whole life with every arrow.
+    // A task with every transition.
     let plan = task().attempts(5).delay("5s").deadline("1h").close_within("10s", Retry);
     let scene = tell(plan.scheduled(), "0s");
     let scene = tell(scene.at("1s").claim("a"), "1s");
@@ -47,7 +47,7 @@ fn every_type_is_written_as_it_always_was() {
     let scene = tell(scene.at("28s").retry(), "28s");
     let scene = tell(scene.at("29s").claim("e"), "29s");
     tell(scene.at("30s").complete("e"), "30s");
-    // The other ends.
+    // The other outcomes.
     let scene = task().deadline("1h").scheduled().at("1m").claim_for("a", "2h");
     tell(scene.at("1h 250ms").tick(), "1h 250ms");
     let doomed = task().attempts(2).delay("1h").deadline("30m").scheduled().claim("a");

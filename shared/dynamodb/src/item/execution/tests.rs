@@ -73,7 +73,7 @@ fn what_this_build_does_not_know_is_refused_and_nothing_of_it_told() {
 fn an_item_is_never_larger_than_the_rules_take_its_record_to_be() {
     for record in [pending(), full(NOW), Execution { journal: every_entry(NOW), ..pending() }] {
         for state in every_state(NOW) {
-            // One that has ended isn't due, and has a time to live instead.
+            // An ended execution isn't due, and has a time to live instead.
             let due = record.due.filter(|_| !matches!(state, ExecutionState::Ended(_)));
             let execution = Execution { state, due, ..record.clone() };
             let item = of_execution(&execution).unwrap();

@@ -1,4 +1,4 @@
-//! One of the index's keys that a list is spread over, while a page is being read.
+//! One of the index's keys over which a list is spread, while a page is being read.
 
 use std::collections::VecDeque;
 
@@ -12,16 +12,17 @@ use crate::item::Item;
 use crate::page::{LIMIT_MAX, bounded};
 use crate::store::DynamoStore;
 
-/// Entries that one is asked for at least: so many cost no more than one would.
+/// The least number of entries to ask for: this many cost no more than one.
 const FIRST_MIN: usize = 16;
 
-/// What is known of a key: the records next in order, and where it goes on.
+/// What has been read of a key: the next records in order, and where the key continues.
 #[derive(Debug)]
 pub(super) struct Lane {
     key: String,
-    /// Next in order, the order among those of one instant included.
+    /// The next records in order, which also sorts those of one instant.
     ready: VecDeque<Place>,
-    /// Those of the last instant that was read: the index gives them in no order, and there may be more.
+    /// The records of the last instant that was read: the index returns them in no order, and there may be more of
+    /// them.
     held: Vec<Place>,
     start: Option<Item>,
     is_read: bool,
@@ -29,9 +30,9 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Nothing is known yet of this key, which is to give its share of a page.
+    /// A key of which nothing is read yet, and which must provide its share of a page.
     pub(super) fn new(key: String, page: usize) -> Self {
-        // Twice the share, because ids spread evenly only in the long run.
+        // Twice the share, because ids are spread evenly only on average.
         let limit = (2 * page.div_ceil(usize::from(KEYS))).max(FIRST_MIN);
         Self { key, ready: VecDeque::new(), held: Vec::new(), start: None, is_read: false, limit }
     }
@@ -44,17 +45,16 @@ impl Lane {
         self.ready.pop_front()
     }
 
-    /// Whether it has to be read before it is known which record comes next.
+    /// Whether it must be read before the next record is known.
     pub(super) fn is_dry(&self) -> bool {
         self.ready.is_empty() && !self.is_read
     }
 
-    /// Whether it has no more records.
     pub(super) fn is_over(&self) -> bool {
         self.ready.is_empty() && self.is_read
     }
 
-    /// Reads on until the next record is known, or that there is none.
+    /// Reads until the next record is known, or the end is reached.
     pub(super) async fn fill(
         &mut self,
         store: &DynamoStore,

@@ -79,7 +79,7 @@ async fn those_of_one_instant_come_by_id_however_the_index_gives_them() {
     assert_eq!(found, ["task#e", "task#d", "task#c", "task#b"]);
     let behind = cursor::decode_place("dead", &next.clone().unwrap()).unwrap();
     assert_eq!(behind, Place { at: 5, pk: "task#b".into() });
-    // The next page begins in the middle of that instant.
+    // The next page starts in the middle of that instant.
     let before = script.requests().len();
     let (again, _) = store.listed(List::Dead, 4, next.as_deref()).await.unwrap();
     assert_eq!(again, Vec::<String>::new());

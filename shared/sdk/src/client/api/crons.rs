@@ -19,7 +19,7 @@ impl Api {
         self.ask(Call::with(Route::ReplaceCron(id), request)?.repeatable(true)).await
     }
 
-    /// A cron, and where its last runs stand.
+    /// A cron, and the state of its last runs.
     pub async fn cron(&self, id: &CronId) -> Result<CronAnswer, ClientError> {
         self.ask(Call::read(Route::Cron(id))).await
     }
@@ -29,12 +29,12 @@ impl Api {
         self.ask(Call::find(Route::Crons, query)).await
     }
 
-    /// Starts no more runs by plan until it is resumed.
+    /// Starts no planned runs until the cron is resumed.
     pub async fn pause_cron(&self, id: &CronId) -> Result<CronAnswer, ClientError> {
         self.ask(Call::change(Route::PauseCron(id)).repeatable(true)).await
     }
 
-    /// Goes on with the next occurrence.
+    /// Continues with the next occurrence.
     pub async fn resume_cron(&self, id: &CronId) -> Result<CronAnswer, ClientError> {
         self.ask(Call::change(Route::ResumeCron(id)).repeatable(true)).await
     }
@@ -44,7 +44,7 @@ impl Api {
         self.ask(Call::change(Route::TriggerCron(id))).await
     }
 
-    /// Deletes a cron. What it has started goes on.
+    /// Deletes a cron. Runs that it has started continue.
     pub async fn delete_cron(&self, id: &CronId) -> Result<DeletedAnswer, ClientError> {
         self.ask(Call { body: String::new(), ..Call::change(Route::DeleteCron(id)) }).await
     }

@@ -37,7 +37,8 @@ impl Api {
         self.ask(Call::with(Route::Start, request)?.repeatable(is_repeatable)).await
     }
 
-    /// An execution with its payloads and what it waits for: at its end, or as it is after this long, at most 20 s.
+    /// An execution with its payloads and its open waits. The answer comes at its end, or after this wait of at most 20
+    /// s.
     pub async fn execution(&self, id: &ExecutionId, wait: Millis) -> Result<ExecutionAnswer, ClientError> {
         let query = WaitQuery { wait: (!wait.is_zero()).then(|| wait.into()) };
         self.ask(Call::find(Route::Execution(id), &query).wait(wait)).await
@@ -63,22 +64,22 @@ impl Api {
         self.ask(Call::change(Route::Terminate(id)).repeatable(true)).await
     }
 
-    /// Begins nothing new in an execution until it is resumed. Deadlines keep running.
+    /// Starts no new work of an execution until it is resumed. Deadlines keep running.
     pub async fn pause(&self, id: &ExecutionId) -> Result<ExecutionChangeAnswer, ClientError> {
         self.ask(Call::change(Route::Pause(id))).await
     }
 
-    /// Lets an execution go on that is paused or stuck.
+    /// Continues an execution that is paused or stuck.
     pub async fn resume(&self, id: &ExecutionId) -> Result<ExecutionChangeAnswer, ClientError> {
         self.ask(Call::change(Route::Resume(id))).await
     }
 
-    /// Begins a new run of an execution that has ended.
+    /// Starts a new run of an execution that has ended.
     pub async fn restart(&self, id: &ExecutionId) -> Result<ExecutionAnswer, ClientError> {
         self.ask(Call::change(Route::Restart(id))).await
     }
 
-    /// The same, with results of the last run.
+    /// The same, but the new run keeps results of the last run.
     pub async fn rerun(
         &self,
         id: &ExecutionId,
@@ -101,14 +102,14 @@ impl Api {
         self.ask(Call::find(Route::Events(id), query)).await
     }
 
-    /// Sends an execution an event. One with an id may be repeated.
+    /// Sends an event to an execution. A call with an event id may be repeated.
     pub async fn send_event(
         &self,
         id: &ExecutionId,
         name: &EventName,
         request: &EventRequest,
     ) -> Result<SendEventAnswer, ClientError> {
-        // Without an id, an event that is sent again is another one.
+        // Without an id, a repeated call would add a second event.
         let call = Call::with(Route::SendEvent(id, name), request)?;
         self.ask(call.repeatable(request.event_id.is_some())).await
     }

@@ -27,7 +27,7 @@ impl Api {
         self.ask(Call::read(Route::Queue(name))).await
     }
 
-    /// Hands out no more tasks of a queue until it is resumed. Deadlines keep running.
+    /// Pauses a queue: its tasks aren't leased to workers until it is resumed. Deadlines keep running.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -41,7 +41,7 @@ impl Api {
         self.ask(Call::change(Route::PauseQueue(name)).repeatable(true)).await
     }
 
-    /// Hands out the tasks of a queue again.
+    /// Resumes a queue.
     pub async fn resume_queue(&self, name: &QueueName) -> Result<QueueAnswer, ClientError> {
         self.ask(Call::change(Route::ResumeQueue(name)).repeatable(true)).await
     }

@@ -36,13 +36,14 @@ impl Api {
         self.ask(Call::find(Route::Tasks, query)).await
     }
 
-    /// Cancels a task. While a worker has it, that worker is asked to stop, or with `force` it loses the task at once.
+    /// Cancels a task. If a worker has leased it, that worker is asked to stop. With `force`, the worker loses the task
+    /// at once.
     pub async fn cancel_task(&self, id: &TaskId, force: bool) -> Result<CancelAnswer, ClientError> {
         let body = CancelRequest { force: Some(force) };
         self.ask(Call::with(Route::CancelTask(id), &body)?.repeatable(true)).await
     }
 
-    /// Gives a task that ended without a result another life.
+    /// Retries a task that ended without a result.
     pub async fn retry_task(&self, id: &TaskId) -> Result<TaskAnswer, ClientError> {
         self.ask(Call::change(Route::RetryTask(id))).await
     }

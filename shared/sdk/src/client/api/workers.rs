@@ -1,4 +1,4 @@
-//! What workers call.
+//! The calls of workers.
 
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, TaskId};
@@ -10,8 +10,8 @@ use crate::client::ClientError;
 use crate::client::call::{Call, Route};
 
 impl Api {
-    /// Claims tasks of a queue: each is the caller's for the length of the lease. It is sent once, since a claim whose
-    /// answer was lost may have claimed tasks.
+    /// Claims tasks of a queue: the caller gets a lease for each. The call is sent once, because a claim whose answer
+    /// was lost may have claimed tasks.
     ///
     /// ```no_run
     /// use tickover::QueueName;
@@ -33,7 +33,7 @@ impl Api {
         self.ask(Call::with(Route::Claim(queue), request)?.wait(wait)).await
     }
 
-    /// Sends a heartbeat: it renews the lease, and says whether the task is to be cancelled.
+    /// Sends a heartbeat: it extends the lease, and its answer says whether a cancellation was requested.
     ///
     /// ```no_run
     /// use tickover::client::wire::{answer::ClaimedView, request::HeartbeatRequest};
@@ -58,7 +58,7 @@ impl Api {
         self.ask(Call::with(Route::Complete(id), request)?.repeatable(true)).await
     }
 
-    /// Ends an attempt with an error. Whether another attempt follows is up to the task's policy.
+    /// Ends an attempt with an error. The task's retry policy decides whether another attempt follows.
     ///
     /// ```no_run
     /// use tickover::client::wire::answer::ClaimedView;
@@ -74,7 +74,7 @@ impl Api {
         self.ask(Call::with(Route::Fail(id), request)?.repeatable(true)).await
     }
 
-    /// Gives a task back undone: another worker may claim it at once. The attempt doesn't count.
+    /// Releases a task without a result: another worker may claim it at once. The attempt doesn't count.
     pub async fn release(&self, id: &TaskId, request: &ReleaseRequest) -> Result<TaskAnswer, ClientError> {
         self.ask(Call::with(Route::Release(id), request)?.repeatable(true)).await
     }

@@ -1,4 +1,4 @@
-//! A cron, put together and then made.
+//! Builds and creates a cron.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -18,11 +18,12 @@ use crate::client::request::{payload, span, unless_zero};
 use crate::client::{ClientError, CronDescription, ScheduleTask, StartExecution};
 use crate::options::IntoMillis;
 
-/// The time zone of an expression that comes without one.
+/// The default time zone of an expression.
 const TIME_ZONE_DEFAULT: &str = "UTC";
 
-/// What a cron starts each time: made of a [`StartExecution`] or a [`ScheduleTask`], which isn't awaited
-/// then. It has no id, instant, idempotency key or `reject_duplicate`: each run has an id and an instant of its own.
+/// The task or execution that a cron starts at each occurrence: a [`StartExecution`] or a [`ScheduleTask`] that isn't
+/// awaited. It must have no id, instant, idempotency key or `reject_duplicate`: each run has an id and an instant of
+/// its own.
 #[derive(Clone, Debug)]
 pub struct CronTarget(Result<Work, ClientError>);
 
@@ -58,10 +59,10 @@ fn refuse(field: &str, is_there: bool) -> Result<(), ClientError> {
     if is_there { Err(ClientError::invalid(field, problem)) } else { Ok(()) }
 }
 
-/// A cron that is made when it is awaited. It needs [`cron`](Self::cron) or [`every`](Self::every).
+/// A cron that is created when it is awaited. It needs [`cron`](Self::cron) or [`every`](Self::every).
 ///
-/// Whatever can't be used among what it is given comes out as the error of that await.
-#[must_use = "nothing is made before it is awaited"]
+/// If an argument is invalid, the await returns the error.
+#[must_use = "nothing is created before it is awaited"]
 pub struct DefineCron {
     handle: CronHandle,
     work: CronTarget,
@@ -95,53 +96,54 @@ impl DefineCron {
         }
     }
 
-    /// When: minute, hour, day of month, month and day of week, such as `"0 9 * * MON-FRI"`.
+    /// Sets the cron expression: minute, hour, day of month, month and day of week, such as `"0 9 * * MON-FRI"`.
     pub fn cron(self, expression: impl Into<String>) -> Self {
         Self { cron: Some(expression.into()), ..self }
     }
 
-    /// By whose clocks the expression is read: an IANA name such as `"Europe/Berlin"`; UTC without it.
+    /// Sets the time zone of the expression: an IANA name such as `"Europe/Berlin"`; UTC by default.
     pub fn time_zone(self, name: impl Into<String>) -> Self {
         Self { time_zone: Some(name.into()), ..self }
     }
 
-    /// The time from one occurrence to the next, instead of an expression: whole seconds, at most a year.
+    /// Sets the time from one occurrence to the next, instead of an expression: whole seconds, at most a year.
     pub fn every(self, interval: impl IntoMillis) -> Self {
         Self { every: Some(span("every", interval, ZeroRule::Reject)), ..self }
     }
 
-    /// What becomes of an occurrence while an earlier run is open: it is skipped, by default.
+    /// Sets what happens to an occurrence while an earlier run is open. By default it is skipped.
     pub fn overlap(self, overlap: Overlap) -> Self {
         Self { overlap, ..self }
     }
 
-    /// What becomes of occurrences that nobody saw in time: they are skipped, by default.
+    /// Sets what happens to occurrences that passed while no tick ran. By default they are skipped.
     pub fn missed(self, missed: Missed) -> Self {
         Self { missed, ..self }
     }
 
-    /// How much later than its instant an occurrence may start, spread evenly; never as late as the next one.
+    /// Sets the longest random delay of an occurrence's start, uniformly distributed. An occurrence always starts
+    /// before the next one.
     pub fn jitter(self, jitter: impl IntoMillis) -> Self {
         Self { jitter: span("jitter", jitter, ZeroRule::Allow), ..self }
     }
 
-    /// How many planned occurrences are started in all, at least one; then it is finished.
+    /// Sets how many planned occurrences start in all, at least one. After them the cron is finished.
     pub fn max_runs(self, runs: u32) -> Self {
         Self { max_runs: Some(runs), ..self }
     }
 
-    /// Whether it is paused. If nothing is said, a new one isn't, and one that is replaced stays as it is.
+    /// Sets whether it is paused. By default a new cron isn't, and a replaced cron stays as it is.
     pub fn paused(self, paused: bool) -> Self {
         Self { paused: Some(paused), ..self }
     }
 
-    /// How the ids of its runs are made: a text in which `{occurrence}` stands for the instant, such as
-    /// `"report-{occurrence}"`. Without it, that is the cron's id, a hyphen, and the instant.
+    /// Sets the template of the runs' ids: a text in which the instant replaces `{occurrence}`, such as
+    /// `"report-{occurrence}"`. The default is the cron's id, a hyphen, and the instant.
     pub fn run_ids(self, template: impl Into<String>) -> Self {
         Self { run_ids: Some(template.into()), ..self }
     }
 
-    /// Whether it says when.
+    /// Checks the expression or the interval.
     fn check(&self, every: Option<Millis>) -> Result<(), ClientError> {
         match (&self.cron, every) {
             (Some(cron), None) => {
@@ -190,7 +192,7 @@ impl DefineCron {
     }
 }
 
-/// A request, which has the template of its runs' ids in the place of an id.
+/// A request with the template of the runs' ids as its id.
 #[derive(Serialize)]
 struct Templated<'a, T> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,8 +11,8 @@ use crate::client::list::LIMIT_DEFAULT;
 use crate::client::request::page;
 use crate::client::{Client, ClientError};
 
-/// A page of a list that is asked for when it is awaited.
-#[must_use = "nothing is asked before it is awaited"]
+/// A page of a list. Awaiting it makes the call.
+#[must_use = "no call is made before it is awaited"]
 #[derive(Debug)]
 pub struct ListCrons {
     client: Client,
@@ -25,13 +25,13 @@ impl ListCrons {
         Self { client, limit: LIMIT_DEFAULT, cursor: None }
     }
 
-    /// At most so many: 1 to 500, 50 by default.
+    /// The number of crons on the page, at most: 1 to 500, 50 by default.
     pub const fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// From where an earlier page ended.
+    /// Starts where an earlier page ended: the `cursor` of its answer.
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.cursor = Some(cursor.into());
         self

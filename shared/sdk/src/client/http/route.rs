@@ -1,4 +1,4 @@
-//! Where each call is at the HTTP API.
+//! The method and the path of each call of the HTTP API.
 
 use reqwest::Method;
 

@@ -50,7 +50,7 @@ fn the_other_ends_are_told_apart() {
     let terminated = ended("cancelled", r#","cause":{"category":"terminated"}"#);
     assert_eq!(terminated, Ok(Some(Outcome::Cancelled { terminated: true })));
     assert_eq!(ended("cancelled", ""), Ok(Some(Outcome::Cancelled { terminated: false })));
-    // Otherwise whoever waits for it would wait for ever.
+    // Otherwise a caller that waits for the result would wait forever.
     assert!(matches!(ended("archived", ""), Err(ClientError::Unreadable { .. })));
 }
 
@@ -134,7 +134,7 @@ fn a_refusal_names_the_field_and_what_was_expected() {
     assert!(!error.is_transient());
 }
 
-/// Answers each connection with the next of these, and counts them.
+/// Answers each connection with the next of these answers, and counts the connections.
 async fn server(answers: &'static [(&'static str, &'static str)]) -> (String, std::sync::Arc<AtomicU32>) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

@@ -13,11 +13,11 @@ use crate::client::request::page;
 use crate::client::start::queue_name;
 use crate::client::{Client, ClientError};
 
-/// A page of a list that is asked for when it is awaited.
+/// A page of a list. Awaiting it makes the call.
 ///
-/// Tasks that are live, failed or timed out are found by an index. A list without a status, or with one of the others,
-/// looks through all tasks.
-#[must_use = "nothing is asked before it is awaited"]
+/// An index finds tasks that are live, failed or timed out. A list without a status, or with another status, reads all
+/// tasks.
+#[must_use = "no call is made before it is awaited"]
 #[derive(Debug)]
 pub struct ListTasks {
     client: Client,
@@ -32,25 +32,25 @@ impl ListTasks {
         Self { client, queue: None, statuses: vec![], limit: LIMIT_DEFAULT, cursor: None }
     }
 
-    /// Only those of this queue.
+    /// Only tasks of this queue.
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.queue = Some(queue.into());
         self
     }
 
-    /// Only those in this state, or in another one that is named as well.
+    /// Only tasks with this status. Further calls add more statuses.
     pub fn status(mut self, status: Status) -> Self {
         self.statuses.push(status);
         self
     }
 
-    /// At most so many: 1 to 500, 50 by default.
+    /// The number of tasks on the page, at most: 1 to 500, 50 by default.
     pub const fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// From where an earlier page ended.
+    /// Starts where an earlier page ended: the `cursor` of its answer.
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.cursor = Some(cursor.into());
         self

@@ -12,23 +12,23 @@ use crate::error::Failure;
 /// How a task ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskOutcome {
-    /// With a result, as JSON. Absent where the answer left it out because it is large, or there is none.
+    /// With a result, as JSON. `None` if the answer left it out because it is large, or if there is no result.
     Completed(Option<Json>),
     /// With an error that isn't retried, or with no attempts left.
     Failed(Failure),
-    /// Too late.
+    /// A timeout passed.
     TimedOut {
         /// Which timeout.
         kind: TimeoutKind,
-        /// Why, with the last error if there was one.
+        /// The reason, with the last attempt's error if there was one.
         error: Failure,
     },
-    /// On request, or by a timeout that isn't to count as an error.
+    /// It was cancelled, or a timeout passed that doesn't count as an error.
     Cancelled {
         /// The timeout, if it was one.
         timeout: Option<TimeoutKind>,
     },
-    /// It was never to run: its retry policy gives it no attempt.
+    /// It never ran: its retry policy allows no attempt.
     Skipped,
 }
 
@@ -49,7 +49,7 @@ impl TaskOutcome {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unreadable`] where the system is newer than this crate and has ended it in a way of its own.
+    /// [`ClientError::Unreadable`] if the system is newer than this crate, and this crate doesn't know the outcome.
     pub fn of(task: &TaskDescription) -> Result<Option<Self>, ClientError> {
         let timeout = task.timeout_kind.as_ref().map(|kind| known("timeout", kind)).transpose()?;
         let error = |code| failure(task.error.as_ref(), code);

@@ -1,4 +1,4 @@
-//! A task, put together and then scheduled.
+//! Builds and schedules a task.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -21,10 +21,10 @@ use crate::client::{Client, ClientError, Reads};
 use crate::options::{DEFAULT_QUEUE, IntoMillis, IntoRetry, Place, Scope, StepOptions};
 use crate::step::Step;
 
-/// A task that is scheduled when it is awaited; then it is a [`TaskHandle`].
+/// A task that is scheduled when it is awaited. The await returns a [`TaskHandle`].
 ///
-/// Whatever can't be used among what it is given comes out as the error of that await. Lengths of time are text such as
-/// `"1h 30m"` or a duration, at most a year.
+/// If an argument is invalid, the await returns the error. A length of time is a text such as `"1h 30m"` or a duration,
+/// at most a year.
 #[must_use = "nothing is scheduled before it is awaited"]
 pub struct ScheduleTask<O> {
     client: Client,
@@ -52,7 +52,7 @@ impl<O> ScheduleTask<O> {
     }
 
     pub(in crate::client) fn of<E>(client: Client, step: Step<O, E>) -> Self {
-        // What it says can't be an error of the step's own: nothing of it has run.
+        // This isn't an error of the step's own: no code of the step has run.
         let input = || step.input().map_err(|error| error.map(|_| "").to_string());
         let input = step.problem().map_or_else(input, Err);
         let task = input.map_err(|problem| ClientError::invalid("step", problem)).and_then(|input| {
@@ -66,12 +66,13 @@ impl<O> ScheduleTask<O> {
         Self { client, task, _reads: PhantomData }
     }
 
-    /// On this queue; without one it is that of workflows which name none, [`DEFAULT_QUEUE`].
+    /// Sets the queue. By default it is [`DEFAULT_QUEUE`], which is also the default of workflows.
     pub fn queue(self, queue: impl Into<String>) -> Self {
         self.change(|task| Ok(NewTask { queue: queue_name(queue)?, ..task }))
     }
 
-    /// Under this id: the same task again is found, another one is refused with `id_conflict`. Random otherwise.
+    /// Sets the id. A repeated call returns the same task. If another task has this id, the call is refused with
+    /// `id_conflict`. Random by default.
     pub fn id(self, id: impl Into<String>) -> Self {
         self.change(|task| {
             let id = TaskId::parse(id).map_err(|problem| ClientError::invalid("id", problem))?;
@@ -79,24 +80,25 @@ impl<O> ScheduleTask<O> {
         })
     }
 
-    /// With a key that makes repeating it harmless for a day, and as long as the task is open, without choosing an id:
-    /// at most 256 bytes.
+    /// Sets an idempotency key of at most 256 bytes, instead of an id. A call with the same key returns the same task,
+    /// for a day and as long as the task is open.
     pub fn idempotency_key(self, key: impl Into<String>) -> Self {
         self.change(|task| Ok(NewTask { idempotency_key: Some(key.into()), ..task }))
     }
 
-    /// Not before this long.
+    /// Delays the first attempt by this long.
     pub fn delay(self, delay: impl IntoMillis) -> Self {
         self.change(|task| Ok(NewTask { delay: Some(span("delay", delay, ZeroRule::Allow)?), ..task }))
     }
 
-    /// Not before this instant, at most a year ahead; at once if it has passed.
+    /// Sets the instant from which the first attempt may start, at most a year ahead. If it has passed, the attempt may
+    /// start at once.
     pub fn run_at(self, instant: Timestamp) -> Self {
         self.change(|task| Ok(NewTask { run_at: Some(instant), ..task }))
     }
 
-    /// How often and when it is tried again: a short form such as `"exponential(3, 2s)"`, whose numbers count without
-    /// the first attempt, or a policy. By default it isn't.
+    /// Sets the retry policy: a short form such as `"exponential(3, 2s)"`, which doesn't count the first attempt, or a
+    /// policy. There are no retries by default.
     pub fn retry(self, policy: impl IntoRetry) -> Self {
         self.options(|options| {
             let retry = policy.into_retry().map_err(|problem| ClientError::invalid("retry", problem))?;
@@ -104,17 +106,17 @@ impl<O> ScheduleTask<O> {
         })
     }
 
-    /// How long it may take as a whole, waiting and retries included. It is final, whatever attempts are left.
+    /// Sets the time limit of the whole task, including waits and retries. It is final, even if attempts are left.
     pub fn timeout(self, timeout: impl IntoMillis) -> Self {
         self.options(|options| Ok(StepOptions { timeout: Some(timeout_of("timeout", timeout)?), ..options }))
     }
 
-    /// Whether the timeout, which is final either way, is for the whole task, as by default, or for each attempt.
+    /// Sets whether the timeout limits the whole task, as by default, or each attempt. It is final in both cases.
     pub fn scope(self, scope: Scope) -> Self {
         self.options(|options| Ok(StepOptions { scope, ..options }))
     }
 
-    /// How long each attempt may wait for a worker.
+    /// Sets how long each attempt may wait for a worker.
     pub fn schedule_to_start_timeout(self, timeout: impl IntoMillis) -> Self {
         self.change(|task| {
             let timeout = timeout_of("schedule_to_start_timeout", timeout)?;
@@ -122,7 +124,7 @@ impl<O> ScheduleTask<O> {
         })
     }
 
-    /// How long each attempt may take from its claim.
+    /// Sets how long each attempt may take, from its claim.
     pub fn attempt_timeout(self, timeout: impl IntoMillis) -> Self {
         self.options(|options| {
             let timeout = timeout_of("attempt_timeout", timeout)?;
@@ -130,22 +132,22 @@ impl<O> ScheduleTask<O> {
         })
     }
 
-    /// How long an attempt may go without a heartbeat of its worker. Workers of this crate send them by themselves,
-    /// three times as often.
+    /// Sets the longest time between two heartbeats of an attempt's worker. Workers of this crate send heartbeats
+    /// automatically, three times as often.
     pub fn heartbeat(self, timeout: impl IntoMillis) -> Self {
         self.options(|options| {
             Ok(StepOptions { heartbeat: Some(timeout_of("heartbeat", timeout)?), ..options })
         })
     }
 
-    /// What follows an attempt that exceeds a timeout of its own: another one while any are left, as by default, or the
-    /// end. With [`OnTimeout::Cancel`] no timeout counts as an error, that of the whole task included: each ends it as
-    /// cancelled.
+    /// Sets what follows when an attempt exceeds one of its own timeouts: another attempt while any are left, as by
+    /// default, or the end of the task. With [`OnTimeout::Cancel`] no timeout counts as an error, including that of the
+    /// whole task: each of them ends the task as cancelled.
     pub fn on_timeout(self, on_timeout: OnTimeout) -> Self {
         self.options(|options| Ok(StepOptions { on_timeout, ..options }))
     }
 
-    /// With this label, for people and their tools to find it by.
+    /// Adds a label, for people and tools to find the task by.
     pub fn label(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.change(|mut task| {
             add_label(&mut task.labels, name.into(), value.into());
@@ -153,7 +155,7 @@ impl<O> ScheduleTask<O> {
         })
     }
 
-    /// What is asked for.
+    /// The request.
     pub(in crate::client) fn finished(self) -> Result<ScheduleRequest, ClientError> {
         self.task.and_then(NewTask::finished)
     }
@@ -165,7 +167,7 @@ impl<O> ScheduleTask<O> {
         })
     }
 
-    /// The first problem stands.
+    /// Keeps the first problem.
     fn change(mut self, change: impl FnOnce(NewTask) -> Result<NewTask, ClientError>) -> Self {
         self.task = self.task.and_then(change);
         self
@@ -238,7 +240,7 @@ impl<O: Send + 'static> IntoFuture for ScheduleTask<O> {
         Box::pin(async move {
             let client = self.client.clone();
             let mut request = self.finished()?;
-            // A key stands for a task whose id the system has chosen.
+            // With an idempotency key, the system chooses the id.
             if request.id.is_none() && request.idempotency_key.is_none() {
                 let id = TaskId::parse(random_id());
                 request.id = Some(id.map_err(|problem| ClientError::invalid("id", problem))?);

@@ -1,4 +1,4 @@
-//! Attempts that an invocation's end cuts off, and what is known of those before.
+//! Attempts that the end of an invocation stops, and the failures recorded before them.
 
 use std::sync::Mutex;
 
@@ -6,8 +6,7 @@ use tickover_core::execution::journal::Happened;
 
 use super::*;
 
-/// A workflow of one step that is tried three times: at first it fails at once, then it takes longer than any
-/// invocation.
+/// A workflow of one step with three attempts: the first fails at once, the next takes longer than any invocation.
 fn fails_then_hangs(clock: &Arc<ManualClock>) -> (Registry, Arc<Mutex<Vec<u32>>>) {
     type Parts = (Arc<ManualClock>, Arc<Mutex<Vec<u32>>>);
     thread_local! {
@@ -42,7 +41,7 @@ fn fails_then_hangs(clock: &Arc<ManualClock>) -> (Registry, Arc<Mutex<Vec<u32>>>
 async fn a_failure_is_remembered_though_the_invocation_ends_in_the_attempt_after_it() {
     let scene = Scene::new();
     scene.start("flaky").await;
-    // The attempt that is cut off counts as little as one whose worker was lost.
+    // An attempt that is stopped doesn't count, like one whose worker was lost.
     for expected in [vec![1, 2], vec![2], vec![2]] {
         let (registry, seen) = fails_then_hangs(&scene.clock);
         let end = scene.invoke(&registry, Millis::from_secs(30)).await;

@@ -5,7 +5,7 @@ use tickover_core::execution::journal::{Entry, Happened};
 use super::*;
 use crate::step::step_info;
 
-/// A step that fails at its first attempt and is tried again 3 s later; its result is the number of the attempt.
+/// A step whose first attempt fails and is retried 3 s later. Its result is the number of the attempt.
 async fn flaky(ctx: Ctx) -> crate::Result<u32> {
     let flaky = step("flaky", || async {
         let attempt = step_info().map_or(0, |info| info.attempt);
@@ -14,7 +14,7 @@ async fn flaky(ctx: Ctx) -> crate::Result<u32> {
     Ok(ctx.step(flaky.retry("fixed(5, 3s)")).await?)
 }
 
-/// The same beside a step that needs more time than an invocation has, once another one has worked.
+/// The same in parallel with a step that needs more time than an invocation has left after another step.
 async fn beside_a_long_one(ctx: Ctx) -> crate::Result<u32> {
     let quick = || step("quick", || async { Ok::<_, Failure>(()) });
     let long = || step("long", || async { Ok::<_, Failure>(10) }).timeout("20s");
@@ -31,7 +31,7 @@ async fn journal(scene: &Scene) -> Vec<Entry> {
     scene.service.journal_of(&described.execution).await.unwrap()
 }
 
-/// The attempts that failed, each with when it may be followed by another one, in ms.
+/// The failed attempts, each with the earliest start of the next one, in ms since `START`.
 fn failures(journal: &[Entry]) -> Vec<(u32, i64)> {
     let failure = |entry: &Entry| match &entry.what {
         Happened::Attempt { attempt, error: Some(_), next_at: Some(at), .. } => {
@@ -47,7 +47,7 @@ async fn a_retry_that_comes_after_the_invocations_end_is_written_down_and_made_i
     let scene = Scene::new();
     scene.start("flaky").await;
     let registry = || Registry::new().with(Workflow::<(), u32>::new("flaky", |ctx, ()| flaky(ctx).boxed()));
-    // The retry is near enough to be waited for here, and the invocation ends a second before.
+    // The turn would wait for the retry, but the invocation ends 1 s before it.
     assert_eq!(scene.invoke(&registry(), Millis::from_secs(3)).await, TurnEnd::Suspended);
     assert_eq!(scene.clock.now(), START.plus(Millis::from_secs(2)));
     assert_eq!(failures(&journal(&scene).await), [(1, 3_000)]);
@@ -63,7 +63,7 @@ async fn a_retry_that_fits_is_waited_for_where_it_is() {
     let registry = Registry::new().with(Workflow::<(), u32>::new("flaky", |ctx, ()| flaky(ctx).boxed()));
     assert_eq!(scene.invoke(&registry, Millis::from_secs(10)).await, TurnEnd::Closed);
     assert_eq!(scene.clock.now(), START.plus(Millis::from_secs(3)));
-    // The attempt that failed was never worth a write.
+    // The failed attempt needed no entry.
     assert_eq!(failures(&journal(&scene).await), []);
 }
 
@@ -74,7 +74,7 @@ async fn where_something_no_longer_fits_a_near_retry_is_left_to_the_next_invocat
     let registry =
         || Registry::new().with(Workflow::<(), u32>::new("both", |ctx, ()| beside_a_long_one(ctx).boxed()));
     assert_eq!(scene.invoke(&registry(), Millis::from_secs(10)).await, TurnEnd::Suspended);
-    // At once: waiting for the retry would only keep the other step from its own invocation.
+    // The turn ends at once: a wait for the retry would only delay the other step's new invocation.
     assert_eq!(scene.clock.now(), START);
     assert_eq!(failures(&journal(&scene).await), [(1, 3_000)]);
     let mut ends = vec![];

@@ -1,4 +1,4 @@
-//! Closes that take more than one call: how much each call does, who goes on with them, and who doesn't.
+//! Closes that take more than one call: how much each call does, and which calls continue them.
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -14,12 +14,12 @@ use super::{fanned_out, remote_id};
 use crate::error::ServiceError;
 use crate::executions::StartRequest;
 
-/// The most writes of one call: a page of 50 with what is noted of it, and what comes with an end.
+/// The most writes of one call: a page of 50 with the record of its progress, and the writes of an end.
 const WRITES_MAX: u64 = 120;
-/// How long after its last sign of life a close is found by the tick, in seconds.
+/// After this many seconds without recorded progress, the tick takes a close over.
 const BACKSTOP: u64 = 600;
 
-/// An execution with children that are to be terminated with it, each with open steps of its own.
+/// An execution with children that must be terminated with it, each with open steps of its own.
 async fn family(children: usize, steps: usize) -> Scene {
     let scene = Scene::new();
     let parent = scene.started("e", None).await;
@@ -63,7 +63,7 @@ async fn steps_done(scene: &Scene) -> u32 {
     scene.execution("e").await.progress.map_or(0, |progress| progress.steps)
 }
 
-/// An execution whose close has more to do than its caller had time for.
+/// An execution whose close takes longer than its caller had time for.
 async fn closing() -> Scene {
     let scene = fanned_out(1_500).await;
     scene.slow(40);
@@ -167,7 +167,7 @@ async fn the_tick_leaves_a_close_alone_that_goes_on_by_message() {
 async fn the_tick_goes_on_with_a_close_whose_message_was_lost() {
     let scene = Scene::new();
     let turn = scene.started("e", None).await;
-    // Tasks of their own would have the tick look at each of them as well.
+    // If their tasks existed, the tick would process each of them as well.
     let begun = |number| Happened::Remote { name: name(&format!("label[{number}]")) };
     let entry = |number| Entry { at: turn.execution.created_at, what: begun(number) };
     scene.suspend(&turn, (0..1_500).map(entry).collect()).await;
@@ -188,7 +188,7 @@ async fn the_tick_goes_on_with_a_close_whose_message_was_lost() {
     assert!(is_ended(&scene.execution("e").await));
 }
 
-/// An execution with open steps and a deadline, whose timer is on its way.
+/// An execution with open steps and a deadline, whose timer has been sent.
 async fn with_deadline(seconds: u64, steps: usize) -> Scene {
     let scene = Scene::new();
     let (workflow, queue) = (WorkflowName::parse("orders").unwrap(), QueueName::parse("work").unwrap());
@@ -231,7 +231,7 @@ async fn the_timer_of_a_deadline_does_nothing_of_a_close_that_came_before_it() {
         wrote.push(scene.writes() - before);
     }
     wrote.sort_unstable();
-    // The deadline's, and three pages: two with a note, the last one with the end.
+    // The write of the deadline, and three pages: two with recorded progress, the last one with the end.
     assert_eq!(wrote, [0, 51, 51, 51]);
     assert_steps_ended(&scene, "e", 200).await;
 }

@@ -1,4 +1,4 @@
-//! A store whose user dies: after so many writes, none of its calls comes to anything any more.
+//! A store whose process crashes: after a number of writes, all of its calls fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,15 +20,15 @@ use tickover_core::time::Timestamp;
 use crate::memory::MemoryStore;
 use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
-/// Writes that nobody ever comes to.
+/// A number of writes that is never reached.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// The store, and how many writes its user has made and may make.
+/// The store, and how many writes the process has made and may make.
 pub(crate) struct Mortal {
     pub(crate) inner: Arc<MemoryStore>,
     pub(crate) writes: AtomicU64,
     pub(crate) last: AtomicU64,
-    /// What is answered from then on.
+    /// The answer of all calls from then on.
     pub(crate) says: StoreError,
 }
 

@@ -1,4 +1,4 @@
-//! A service in memory whose store deletes, whose time passes, and whose user may die.
+//! A service in memory whose store deletes items, whose clock can move, and whose process can crash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -29,7 +29,7 @@ use crate::tick::TickReport;
 /// A day, in seconds.
 pub(super) const DAY: u64 = 86_400;
 
-/// A clock that goes on by itself, if wished, each time somebody looks at it.
+/// A clock that can be set to move on by itself with each read.
 #[derive(Debug)]
 struct Looked {
     now: AtomicI64,
@@ -67,7 +67,7 @@ pub(super) fn event(text: &str) -> EventName {
     EventName::parse(text).unwrap()
 }
 
-/// A payload that needs an item of its own.
+/// A payload that needs its own item.
 pub(super) fn large() -> Json {
     Json::string(&"x".repeat(2_000))
 }
@@ -98,7 +98,7 @@ impl Scene {
         Self { service: Service::new(ports, Limits::default()), store, mortal, clock, queue }
     }
 
-    /// From now on, each look at the clock takes so many milliseconds.
+    /// From now on, each read of the clock takes this many milliseconds.
     pub(super) fn slow(&self, step_ms: i64) {
         self.clock.step.store(step_ms, Ordering::SeqCst);
     }
@@ -107,7 +107,7 @@ impl Scene {
         self.mortal.writes.load(Ordering::SeqCst)
     }
 
-    /// After so many more writes, nothing comes to anything.
+    /// After this many more writes, no call of the store succeeds.
     pub(super) fn die_after(&self, writes: u64) {
         let last = if writes == NEVER { NEVER } else { self.writes() + writes };
         self.mortal.last.store(last, Ordering::SeqCst);
@@ -122,7 +122,7 @@ impl Scene {
         self.store.delete_expired(self.clock.now(), |_| true);
     }
 
-    /// Lets time pass, with a tick every six hours and no worker, and everything deleted that may be.
+    /// Advances the time, with a tick every six hours and no worker, and deletes all expired items.
     pub(super) async fn pass(&self, seconds: u64) {
         let (step, mut left) = (6 * 3_600, seconds);
         while left > 0 {
@@ -140,7 +140,7 @@ impl Scene {
         self.service.tick(now, now.plus(Millis::from_secs(50))).await
     }
 
-    /// Takes the timers that have arrived, with so much time for each: how many there were.
+    /// Fires the timers that have arrived, each with this much time. Returns how many there were.
     pub(super) async fn fire(&self, time_ms: u64) -> usize {
         let timers = QueueName::timers();
         let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
@@ -152,7 +152,7 @@ impl Scene {
         messages.len()
     }
 
-    /// The same with one message: whether there was one.
+    /// Fires one timer. Returns whether there was one.
     pub(super) async fn fire_one(&self, time_ms: u64) -> bool {
         let timers = QueueName::timers();
         let messages = self.queue.receive(&timers, 1, Millis::from_secs(60), Millis::ZERO).await.unwrap();
@@ -163,7 +163,7 @@ impl Scene {
         true
     }
 
-    /// Loses the timers that have arrived: how many there were.
+    /// Loses the timers that have arrived. Returns how many there were.
     pub(super) async fn lose_timers(&self) -> usize {
         let timers = QueueName::timers();
         let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
@@ -173,7 +173,7 @@ impl Scene {
         messages.len()
     }
 
-    /// The same, where messages may fail, which then come back: which of them did.
+    /// Fires timers that may fail, and then come back. Returns for each whether it failed.
     pub(super) async fn try_fire(&self, time_ms: u64) -> Vec<bool> {
         let timers = QueueName::timers();
         let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
@@ -241,7 +241,7 @@ impl Scene {
         names.into_iter().map(begun).collect()
     }
 
-    /// Starts a child on a queue that nobody serves. The entry is for its parent's journal.
+    /// Starts a child on a queue without workers. Returns the entry for its parent's journal.
     pub(super) async fn begin_child(&self, parent: &Execution, called: &str, timeout_s: u64) -> Entry {
         let workflow = WorkflowName::parse("packing").unwrap();
         let timeout = Some(Millis::from_secs(timeout_s));
@@ -264,7 +264,7 @@ impl Scene {
         self.wait(turn, entries, false).await;
     }
 
-    /// Ends a turn: if it is for others to end what it waits for, it looks for itself from time to time.
+    /// Suspends a turn. If `awaits_others` is set, the execution waits for others, and is probed from time to time.
     pub(super) async fn wait(&self, turn: &StartedTurn, entries: Vec<Entry>, awaits_others: bool) {
         let suspend = Suspend {
             lease: turn.lease,
@@ -290,7 +290,7 @@ impl Scene {
         self.service.close_turn(execution, close).await.unwrap();
     }
 
-    /// Has the record say that its parts are kept no longer than it is itself.
+    /// Changes the record so that its segments and payloads are kept no longer than the record.
     pub(super) async fn shorten_kept(&self, of: &str) {
         let before = self.execution(of).await;
         let kept = before.closed().map(|closed| closed.expires_at);
@@ -305,7 +305,7 @@ impl Scene {
         self.store.commit(&[write]).await.unwrap();
     }
 
-    /// All that the execution points to is there.
+    /// Asserts that everything the execution points to exists.
     pub(super) async fn assert_whole(&self, of: &str) {
         let execution = self.execution(of).await;
         let journal = self.service.journal_of(&execution).await.unwrap();

@@ -1,4 +1,4 @@
-//! The messages of one queue, and when each may be seen. The time is an argument; nothing here waits.
+//! The messages of one queue, and when each is visible. The time is an argument; nothing here waits.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -10,32 +10,32 @@ use tickover_core::time::Timestamp;
 
 use crate::ports::Depth;
 
-/// Where a message stands: those visible longest come first.
+/// A message's position: those that have been visible longest come first.
 type Place = (Timestamp, MessageId);
 
-/// A message, for as long as it exists.
+/// A message's number, for as long as the message exists.
 pub(super) type MessageId = u64;
 
 /// One delivery of a message: a later delivery makes it stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Delivery {
     pub(super) id: MessageId,
-    /// How often it had been received by then.
+    /// How often the message had been received by then.
     pub(super) receives: u32,
 }
 
-/// A delivery that is no longer good for what was asked.
+/// The delivery is no longer valid for this call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stale;
 
-/// What SQS does to messages that stay, and a queue in memory does only when it is told to.
+/// How SQS removes or limits messages. A queue in memory does this only when it is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mortality {
-    /// How long a message is kept, wherever it is: 14 days at most in SQS.
+    /// How long a message is kept in total: at most 14 days in SQS.
     pub retention: Option<Millis>,
-    /// How often a message is handed out before it is a dead letter.
+    /// How often a message is received before it becomes a dead letter.
     pub receives_max: Option<u32>,
-    /// For how long a received message can be hidden in all: 12 hours in SQS.
+    /// How long a received message can be hidden in total: 12 hours in SQS.
     pub hidden_max: Option<Millis>,
     /// How many messages of a queue can be in flight: 120,000 in SQS.
     pub in_flight_max: Option<usize>,
@@ -51,14 +51,14 @@ struct Message {
     receives: u32,
 }
 
-/// All messages of a queue. Each is in exactly one of `visible` and `hidden`; every operation first moves those
-/// whose instant has come from one to the other, so that the rest never compares with the clock.
+/// All messages of a queue. Each is in exactly one of `visible` and `hidden`. Every operation first moves messages
+/// whose instant has come, so that the rest never compares with the clock.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     by_id: HashMap<MessageId, Message>,
     visible: BTreeSet<Place>,
     hidden: BTreeSet<Place>,
-    /// Of the hidden ones, how many have been received.
+    /// How many of the hidden messages have been received.
     in_flight: u64,
     mortality: Mortality,
     dead: Vec<String>,
@@ -67,12 +67,12 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// None, of a queue in which messages die of this.
+    /// An empty queue with these limits.
     pub(super) fn mortal(mortality: Mortality) -> Self {
         Self { mortality, ..Self::default() }
     }
 
-    /// Adds a message that can be seen from an instant on.
+    /// Adds a message that is visible from an instant on.
     pub(super) fn push(&mut self, now: Timestamp, id: MessageId, body: String, visible_at: Timestamp) {
         let hint_of = hinted(&body);
         if let Some(incarnation) = hint_of {
@@ -83,7 +83,6 @@ impl Messages {
         self.hidden.insert((visible_at, id));
     }
 
-    /// Takes up to `max` visible messages and hides them.
     pub(super) fn take(&mut self, now: Timestamp, max: usize, until: Timestamp) -> Vec<(Delivery, String)> {
         self.settle(now);
         let in_flight = usize::try_from(self.in_flight).unwrap_or(usize::MAX);
@@ -110,7 +109,7 @@ impl Messages {
         taken
     }
 
-    /// Removes a message by its latest delivery, even if it can be seen again. With an older one, it stays.
+    /// Removes a message by its latest delivery, even if it is visible again. With an older delivery, it stays.
     pub(super) fn remove(&mut self, now: Timestamp, delivery: Delivery) {
         self.settle(now);
         if self.place(delivery).is_some() {
@@ -118,7 +117,7 @@ impl Messages {
         }
     }
 
-    /// Removes the hints of a record, wherever they are.
+    /// Removes the hints of a record.
     pub(super) fn forget(&mut self, now: Timestamp, incarnation: Incarnation) {
         self.settle(now);
         for id in self.hints.get(&incarnation).cloned().unwrap_or_default() {
@@ -147,7 +146,6 @@ impl Messages {
         }
     }
 
-    /// Hides a message in flight until another instant.
     pub(super) fn hide(&mut self, now: Timestamp, delivery: Delivery, until: Timestamp) -> Result<(), Stale> {
         self.settle(now);
         let place = self.place(delivery).ok_or(Stale)?;
@@ -156,7 +154,7 @@ impl Messages {
         if longest.is_some_and(|longest| until > longest) {
             return Err(Stale);
         }
-        // A message that can be seen again isn't in flight: its former receiver holds it no more.
+        // A message that is visible again isn't in flight, so its former receiver can't hide it.
         if !self.hidden.remove(&place) {
             return Err(Stale);
         }
@@ -165,17 +163,16 @@ impl Messages {
         Ok(())
     }
 
-    /// When the next hidden message can be seen.
+    /// When the next hidden message is visible.
     pub(super) fn next_visible_at(&self) -> Option<Timestamp> {
         self.hidden.first().map(|(instant, _)| *instant)
     }
 
-    /// Takes the dead letters.
+    /// Removes and returns the dead letters.
     pub(super) fn take_dead(&mut self) -> Vec<String> {
         std::mem::take(&mut self.dead)
     }
 
-    /// How many messages there are.
     pub(super) fn depth(&mut self, now: Timestamp) -> Depth {
         self.settle(now);
         let hidden = count(&self.hidden);
@@ -197,7 +194,7 @@ impl Messages {
         }
     }
 
-    /// Forgets messages that are too old.
+    /// Deletes messages that are too old.
     fn bury(&mut self, now: Timestamp) {
         let Some(retention) = self.mortality.retention else { return };
         let is_old = |message: &Message| message.sent_at.plus(retention) <= now;
@@ -208,8 +205,8 @@ impl Messages {
         }
     }
 
-    /// Where a message stands, unless it is gone or somebody has received it since. One that was never received
-    /// has no delivery, whatever a made-up receipt says.
+    /// A message's position, unless it was deleted or received again since. A message that was never received has no
+    /// delivery, whatever an invented receipt says.
     fn place(&self, delivery: Delivery) -> Option<Place> {
         let message = self.by_id.get(&delivery.id)?;
         let is_latest = delivery.receives > 0 && message.receives == delivery.receives;
@@ -217,7 +214,6 @@ impl Messages {
     }
 }
 
-/// The record that a message is a hint of.
 fn hinted(body: &str) -> Option<Incarnation> {
     #[derive(Deserialize)]
     struct Hinted {
@@ -301,7 +297,7 @@ mod tests {
         assert_eq!(queue.depth(at(1)), depth(1, 0, 0));
         let last = queue.take(at(1), 10, at(60)).remove(0).0;
         queue.remove(at(1), last);
-        assert!(queue.hints.is_empty(), "what is gone is remembered no more: {:?}", queue.hints);
+        assert!(queue.hints.is_empty(), "removed messages are still indexed: {:?}", queue.hints);
     }
 
     #[test]
@@ -315,7 +311,7 @@ mod tests {
         queue.push(at(0), 1, "a".into(), at(0));
         queue.push(at(0), 2, "b".into(), at(0));
         let (first, _) = queue.take(at(0), 10, at(10)).remove(0);
-        assert!(queue.take(at(0), 10, at(10)).is_empty(), "one is in flight, and there is room for no more");
+        assert!(queue.take(at(0), 10, at(10)).is_empty(), "one is in flight, and no more may be");
         assert_eq!(queue.hide(at(9), first, at(21)), Err(Stale));
         assert_eq!(queue.hide(at(9), first, at(20)), Ok(()));
         queue.remove(at(9), first);

@@ -14,7 +14,6 @@ fn message(body: &str, delay_ms: u64) -> Outgoing {
     Outgoing { body: body.to_owned(), delay: Millis::new(delay_ms) }
 }
 
-/// One queue, and its clock.
 fn fixture() -> (Arc<ManualClock>, MemoryQueue, QueueName) {
     let clock = Arc::new(ManualClock::new(START));
     let queue = MemoryQueue::new(Arc::<ManualClock>::clone(&clock), Queues::Fixed(vec![name("work")]));
@@ -95,7 +94,7 @@ async fn fixed_queues_are_all_there_is_and_others_appear_when_opened() {
     assert!(opening.open(&other).await.unwrap());
     opening.send(&other, &[message("a", 0)]).await.unwrap();
     assert!(opening.open(&other).await.unwrap());
-    assert_eq!(opening.depth(&other).await.unwrap().visible, 1, "opening again keeps what is there");
+    assert_eq!(opening.depth(&other).await.unwrap().visible, 1, "opening again keeps the messages");
     assert_eq!(opening.names(), [QueueName::timers(), other]);
 }
 

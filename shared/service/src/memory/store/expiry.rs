@@ -1,4 +1,4 @@
-//! Deletion by time to live, for tests: an item goes some time after its instant, and never before it.
+//! Deletion by time to live, for tests: an item is deleted some time after its instant, and never before it.
 
 use tickover_core::execution::ExecutionState;
 use tickover_core::execution::journal::SegmentKey;
@@ -12,7 +12,6 @@ use super::{Join, MemoryStore, Records};
 pub enum Item {
     Task(TaskId),
     Execution(ExecutionId),
-    /// A cron's record.
     Cron(CronId),
     Segment(ExecutionId, SegmentKey),
     Join(Join),
@@ -21,12 +20,13 @@ pub enum Item {
 }
 
 impl MemoryStore {
-    /// Every item, with the instant from which on it may be deleted; without one it stays.
+    /// Every item, with the instant from which it may be deleted; an item without an instant stays.
     pub fn expiries(&self) -> Vec<(Item, Option<Timestamp>)> {
         self.records().expiries()
     }
 
-    /// Deletes items whose instant has come: those for which `goes` says so. The table is in no hurry, and in no order.
+    /// Deletes those expired items for which `goes` returns true: `DynamoDB` deletes expired items late and in any
+    /// order.
     pub fn delete_expired(&self, now: Timestamp, mut goes: impl FnMut(&Item) -> bool) -> Vec<Item> {
         let mut records = self.records();
         let expired = records.expiries().into_iter().filter(|(_, at)| at.is_some_and(|at| at <= now));

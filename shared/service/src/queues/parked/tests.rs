@@ -18,7 +18,7 @@ use crate::service::Ports;
 use crate::system::SystemIds;
 use crate::tasks::schedule::ScheduleRequest;
 
-/// Two processes over one table and its queues.
+/// Two processes with one table and its queues.
 struct Scene {
     operator: Service,
     worker: Service,
@@ -69,7 +69,7 @@ impl Scene {
         self.operator.schedule(request).await.unwrap();
     }
 
-    /// The worker is handed what there is. How many tasks it took.
+    /// Delivers all messages to the worker. Returns how many tasks it took.
     async fn deliver(&self) -> usize {
         let mut taken = 0;
         while let Some(count) = self.deliver_batch().await {
@@ -94,7 +94,7 @@ impl Scene {
         (!is_end).then_some(taken)
     }
 
-    /// The worker deals with the timers that have arrived.
+    /// The worker processes the timers that have arrived.
     async fn fire(&self) {
         let timers = QueueName::timers();
         for message in self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap() {
@@ -113,13 +113,13 @@ impl Scene {
 async fn what_is_received_just_after_a_short_pause_is_not_parked_by_who_still_believes_in_it() {
     let scene = Scene::new();
     scene.operator.pause_queue(&work(), true).await.unwrap();
-    // The worker learns of the pause, and believes in it for a while.
+    // The worker reads that the queue is paused, and uses its copy of the record for a while.
     assert!(scene.worker.is_paused(&work()).await.unwrap());
     scene.pass(2);
     scene.operator.pause_queue(&work(), false).await.unwrap();
     scene.schedule("t").await;
     scene.pass(1);
-    // Nothing had been parked when the queue was resumed: nobody will come to look for it.
+    // Nothing was parked when the queue was resumed, so no walk will look for the task.
     assert_eq!(scene.deliver().await, 1);
 }
 
@@ -135,7 +135,7 @@ async fn a_walk_goes_on_that_still_believes_in_a_pause_which_is_over() {
     scene.operator.pause_queue(&work(), true).await.unwrap();
     assert!(scene.worker.is_paused(&work()).await.unwrap());
     scene.pass(1);
-    // By now nothing is noted as parked, so nobody is sent for this resuming; the first walk is on its way.
+    // Nothing is recorded as parked now, so this resume sends no walk; the first walk is on its way.
     scene.operator.pause_queue(&work(), false).await.unwrap();
     scene.pass(1);
     scene.fire().await;

@@ -5,7 +5,7 @@ use super::*;
 use crate::memory::{ManualClock, MemoryQueue, Queues};
 use tickover_core::time::Timestamp;
 
-/// Queues of which those whose name begins with `away` fail, a moment after they were called.
+/// Queues that fail a moment after a call if their name starts with `away`.
 struct PartlyAway(MemoryQueue);
 
 impl PartlyAway {
@@ -103,7 +103,7 @@ async fn several_queues_that_are_away_keep_none_that_has_answered_from_being_cal
         }
     }
     queues.depth(&queue("here")).await.unwrap();
-    // Where none has answered, they are all given up before each has had its time.
+    // Without an answer from any queue, all are given up before each was called twice.
     let queues = partly_away();
     for name in ["away", "away-1", "away-2", "away-3"] {
         queues.depth(&queue(name)).await.unwrap_err();

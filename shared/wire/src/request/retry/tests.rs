@@ -16,7 +16,7 @@ fn limited(attempts: u32) -> MaxAttempts {
     MaxAttempts::Limited(NonZeroU32::new(attempts).unwrap())
 }
 
-/// As the field `retry` of a request.
+/// Reads the value as the field `retry` of a request.
 fn try_read(value: &Value) -> Result<RetryPolicy, Reject> {
     let body = json!({"queue": "q", "kind": "k", "retry": value}).to_string();
     let read: ScheduleRequest = crate::read::body(&body)?;

@@ -1,4 +1,4 @@
-//! Attempts at steps in place as they are shown: what runs, what was lost, and how often a step was begun.
+//! Attempts at inline steps in views: which run, which were lost, and how often a step was started.
 
 use serde_json::json;
 use tickover_core::execution::Turn;
@@ -6,7 +6,7 @@ use tickover_core::id::LeaseId;
 
 use super::*;
 
-/// One whose turn was taken so many seconds after the beginning.
+/// An execution whose turn was claimed this many seconds after its start.
 fn running(claimed: u64) -> Execution {
     execution(ExecutionState::Running(Turn {
         lease: LeaseId::from_bytes([1; LeaseId::LEN]),
@@ -53,7 +53,7 @@ fn an_attempt_that_was_written_down_and_runs_is_shown_with_its_number_and_its_en
         {"kind": "retry", "name": "pack", "until": "2026-01-01T00:01:30.000Z"},
     ]);
     assert_eq!(waits(running(5), &journal), expected);
-    // Neither under another turn nor under none does it run.
+    // The attempt doesn't run in another turn, nor without a turn.
     assert_eq!(waits(running(8), &journal), json!([expected[2]]));
     assert_eq!(waits(pending(), &journal), json!([expected[2]]));
     let over = [begun(5, "charge", 1, Some(30)), ended(6, "charge", 1)];
@@ -107,7 +107,7 @@ fn what_a_lost_worker_had_begun_is_told_once_the_next_one_is_there() {
         lost.map(|entry| (entry.name.unwrap(), entry.at)).collect::<Vec<_>>()
     };
     assert_eq!(lost(running(1)), []);
-    // One whose time was over counts as one that timed out.
+    // An attempt whose timeout has passed counts as timed out.
     let at = later(30).into();
     assert_eq!(lost(running(30)), [("charge".to_owned(), at), ("pack".to_owned(), at)]);
 }

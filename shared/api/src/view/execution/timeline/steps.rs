@@ -1,4 +1,4 @@
-//! A journal's entries as the timeline shows them, each in the light of those before it.
+//! Timeline entries made from journal entries. Each depends on the entries before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,15 @@ use super::{named, new, with};
 use crate::view::attempt;
 use crate::view::execution::attempts::{Attempts, Shown};
 
-/// What is known of a run's steps while its journal is gone through.
+/// What the journal has said about a run's steps so far.
 pub(super) struct Steps<'a> {
     execution: &'a Execution,
-    /// How many steps were begun at one instant under one label, of those that are more than one.
+    /// How many steps with one label were started at one instant, if more than one.
     fan_outs: BTreeMap<(Timestamp, &'a str), u32>,
     shown: BTreeSet<(Timestamp, &'a str)>,
     begun: BTreeMap<&'a StepName, Begun>,
     attempts: Attempts<'a>,
-    /// Timers whose wait hasn't ended otherwise.
+    /// Timers whose wait hasn't ended in another way.
     timers: BTreeMap<&'a StepName, Timestamp>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// What an entry is shown as.
+    /// The timeline entries of a journal entry.
     pub(super) fn entries(&mut self, entry: &'a Entry) -> Vec<TimelineEntryView> {
         let mut views = Vec::new();
         if let Some(key) = member(entry)
@@ -165,14 +165,14 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The attempts that the turn under way knows to be lost.
+    /// The attempts that were lost before the current turn.
     pub(super) fn lost_since(&self) -> Vec<(Timestamp, TimelineEntryView)> {
         let Some(turn) = self.execution.turn() else { return vec![] };
         let lost = self.attempts.lost_before(self.execution).into_iter();
         lost.map(|lost| (turn.claimed_at, attempt_lost(turn.claimed_at, lost))).collect()
     }
 
-    /// What the execution's end put an end to: that leaves no entry either.
+    /// The work that ended with the execution. The journal has no entries for that.
     pub(super) fn left_open(
         &self,
         journal: &[Entry],
@@ -190,7 +190,7 @@ fn attempt_lost(at: Timestamp, lost: Shown<'_>) -> TimelineEntryView {
     TimelineEntryView { attempt: Some(lost.attempt), ..view }
 }
 
-/// How a step or child that is still open ends with its execution.
+/// How an open step or child ends when its execution ends.
 fn ended_with_it(entry: &Entry, ended_at: Timestamp) -> Option<TimelineEntryView> {
     match &entry.what {
         Happened::Remote { name } => Some(named(ended_at, "step_cancelled", name)),
@@ -217,7 +217,7 @@ fn ended_with_it(entry: &Entry, ended_at: Timestamp) -> Option<TimelineEntryView
     }
 }
 
-/// The instant and the label under which a step of a fan-out was begun: `label[3]` is of `label`.
+/// The instant and the label of a fan-out's step: the label of `label[3]` is `label`.
 fn member(entry: &Entry) -> Option<(Timestamp, &str)> {
     match &entry.what {
         Happened::Remote { name } | Happened::Child { name, .. } => {

@@ -1,4 +1,4 @@
-//! Attempts that must be over by some instant, whatever has become of their worker: the index knows of them.
+//! Attempts with a timeout that is enforced even if their worker is lost: the due index has them.
 
 use crate::decision::{DueReply, Write};
 use crate::due::DueKind;
@@ -12,7 +12,7 @@ use super::life::{SPENT, SUSPENDED, TAKEN};
 const TIMED_OUT: Reply = Reply::Due(DueReply::TimedOut);
 const NOTHING: Reply = Reply::Due(DueReply::Nothing);
 
-/// A turn of ten minutes that has begun this.
+/// A turn with a lease of ten minutes that has recorded these entries.
 fn at_work(entries: Vec<Entry>) -> Scene {
     execution().started().take_for("a", "10m").record_entries("a", entries).replies(Reply::Recorded)
 }
@@ -26,7 +26,7 @@ fn an_attempt_lowers_the_place_and_its_timer_is_sent_where_no_tick_comes_in_time
     };
     assert_eq!(*due_no_later_than, None);
     at_work(vec![begun("charge", "8m")]).due("8m 1s", DueKind::Instant).sends_no_timer();
-    // One behind the place where the record lies anyway leaves it there.
+    // A timeout after the record's due slot doesn't move it.
     at_work(vec![begun("charge", "1h")]).due("10m", DueKind::Backstop).sends_no_timer();
 }
 
@@ -37,9 +37,9 @@ fn a_worker_that_lets_an_attempts_time_pass_has_lost_its_turn_however_long_its_l
     let scene = scene.sends_hint_for("31s").due("10m 31s", DueKind::Backstop);
     let scene = scene.record_entries("a", vec![done("charge", "1")]);
     scene.refuses(crate::error::Reject::TurnLost).changes_nothing().take("b").replies(TAKEN);
-    // The tick does the same where the timer was lost.
+    // The tick does the same if the timer was lost.
     at_work(vec![begun("charge", "30s")]).at("1m").tick().replies(TIMED_OUT).sends_hint_for("1m");
-    // And whoever comes by with a message.
+    // So does a worker that receives a message.
     at_work(vec![begun("charge", "30s")]).at("31s").take("b").replies(TAKEN);
 }
 
@@ -52,7 +52,7 @@ fn a_worker_that_lives_has_the_first_word() {
     let scene = scene.record_entries("a", vec![ends_attempt("charge")]).replies(Reply::Recorded);
     let scene = scene.at("31s").timer_for("31s").replies(NOTHING).changes_nothing();
     scene.tick().replies(Reply::Due(DueReply::Rearmed)).due("10m", DueKind::Backstop).is(Status::Running);
-    // Its word counts also later, if nobody has taken over.
+    // Its report counts later too, if no other worker has taken over.
     let late = at_work(vec![begun("charge", "30s")]).at("40s");
     late.record_entries("a", vec![ends_attempt("charge")]).replies(Reply::Recorded);
 }

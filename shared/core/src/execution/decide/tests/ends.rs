@@ -1,4 +1,4 @@
-//! How executions end: by their code, by a deadline, by what deals with failures, and through the closing phase.
+//! How executions end: by their code, by a deadline, by their `on_failure` code, and through the closing phase.
 
 use crate::decision::{DueReply, Effect};
 use crate::due::DueKind;
@@ -85,7 +85,7 @@ fn a_failure_is_dealt_with_before_the_execution_ends() {
     let scene = failing().is(Status::Pending).sends_hint_for("10s");
     assert_eq!(scene.record().failing.as_ref().unwrap().deadline_at, t("5m 10s"));
     let scene = scene.take("b").replies(TAKEN).record_entries("b", vec![done("refund", "1")]);
-    // It recovers, or it doesn't.
+    // The `on_failure` code recovers, or it doesn't.
     scene.complete("b").is(Status::Completed);
     let scene = failing().take("b").close("b", ExecutionOutcome::TimedOut { kind: DeadlineKind::Run });
     assert!(matches!(scene.outcome(), ExecutionOutcome::Failed { error, .. } if error.code == "broken"));
@@ -171,7 +171,7 @@ fn of_two_who_see_to_the_same_close_the_one_behind_is_refused() {
     scene.note_progress(gone(2_050)).replies(changed(true));
 }
 
-/// So many open steps have been ended.
+/// The progress after this many open steps have been ended.
 fn gone(steps: u32) -> Progress {
     Progress { steps, ..Progress::default() }
 }
@@ -235,7 +235,7 @@ fn an_execution_that_continues_as_new_begins_another_run_under_the_same_deadline
     );
     assert_eq!((record.deadline_at, record.run_deadline_at), (Some(t("1h")), Some(t("15m"))));
     assert_eq!(scene.journal().len(), 1);
-    // What an earlier run has left behind goes by itself.
+    // The store deletes the items of an earlier run when they expire.
     scene.take("b").replies(TAKEN).complete("b").has_ended();
 }
 
@@ -272,10 +272,10 @@ fn a_child_that_is_started_again_after_its_end_tells_its_parent_again() {
     let ended = || execution().child().started().take("a").complete("a").finish().tells_its_parent();
     ended().start_again().changes_nothing().tells_its_parent();
     ended().start_repeated().changes_nothing().tells_its_parent();
-    // Somebody else who wants the id has nothing to do with it.
+    // Another caller that uses the id isn't its parent.
     let strangers = ended().started_by(None).changes_nothing();
     strangers.sends_nothing();
-    // Before its end there is nothing to tell.
+    // Before its end no notification is sent.
     let closing = execution().child().started().take("a").complete("a").closes_later();
     closing.start_again().sends_nothing();
     execution().child().started().take("a").start_again().sends_nothing();

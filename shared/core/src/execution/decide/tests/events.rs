@@ -1,4 +1,4 @@
-//! Events: offered once, kept until they are taken, and thrown away on request.
+//! Events: sent once, kept until they are taken, and cleared on request.
 
 use crate::due::DueKind;
 use crate::error::Reject;
@@ -18,7 +18,7 @@ fn an_event_wakes_an_execution_that_waits_however_long_it_would_have() {
     let scene =
         execution().started().take("a").wait("a").has_no_due().at("1d").send_event("go").replies(OFFERED);
     let scene = scene.is(Status::Waiting).sends_hint_for("1d").due("1d 10m", DueKind::Backstop);
-    // One hint is enough for all that comes before somebody reads it.
+    // One hint is enough for all events before a worker receives it.
     let scene = scene.at("1d 1s").send_event("go").replies(OFFERED).sends_nothing();
     assert_eq!(scene.record().pending_events, 2);
     let scene = scene.take("b").replies(TAKEN).record_entries("b", vec![waited("wait", "go")]);
@@ -30,7 +30,7 @@ fn an_event_wakes_an_execution_that_waits_however_long_it_would_have() {
 fn an_event_for_an_execution_that_is_at_work_or_about_to_be_needs_no_hint() {
     execution().started().send_event("go").replies(OFFERED).sends_nothing();
     execution().started().take("a").send_event("go").replies(OFFERED).sends_nothing().is(Status::Running);
-    // The sleep's hint is the later one.
+    // The hint of the sleep's end would arrive later.
     execution().started().take("a").sleep_until("a", "10m").at("1m").send_event("go").sends_hint_for("1m");
     execution().started().take("a").sleep_until("a", "10m").at("11m").send_event("go").sends_nothing();
 }
@@ -38,7 +38,7 @@ fn an_event_for_an_execution_that_is_at_work_or_about_to_be_needs_no_hint() {
 #[test]
 fn an_event_with_an_id_is_offered_once() {
     let scene = execution().started().take("a").wait("a").send_event_once("go", "1").replies(OFFERED);
-    // The same call again: perhaps its hint was lost.
+    // The same call, repeated: its hint may have been lost.
     let scene =
         scene.at("1m").send_event_once("go", "1").replies(KNOWN).changes_nothing().sends_hint_for("0s");
     let scene = scene.take("b").record_entries("b", vec![waited("wait", "go")]);
@@ -101,8 +101,8 @@ fn an_execution_that_has_ended_takes_no_events() {
 
 // ---- into the next run
 
-/// A turn in whose time three events of a name and one of another were offered, of which it took the first; and the
-/// rest as its worker knows them.
+/// A turn during which three events of one name and one of another were sent, and which took the first one. Returns the
+/// scene, and the remaining events as its worker knows them.
 fn with_some_left() -> (Scene, Vec<Entry>) {
     let scene =
         execution().started().take("a").send_event_once("go", "1").at("1s").send_event_once("go", "2");
@@ -112,7 +112,7 @@ fn with_some_left() -> (Scene, Vec<Entry>) {
     (scene, left)
 }
 
-/// The ids of the events that a journal has, in order.
+/// The ids of a journal's events, in order.
 fn ids(journal: &[Entry]) -> Vec<&str> {
     let mut ids = Vec::new();
     for entry in journal {
@@ -130,7 +130,7 @@ fn what_nobody_took_waits_in_the_next_run_in_the_order_in_which_it_was_offered()
     assert_eq!((scene.record().run, scene.record().pending_events), (2, 3));
     assert_eq!(ids(&scene.journal()), ["2", "3", "4"]);
     assert_eq!(scene.journal()[0].at, t("1s"));
-    // One that comes now is behind them, and one that is known by its id comes only once.
+    // A new event comes after these, and an event with a known id isn't added again.
     let scene = scene.send_event_once("go", "5").replies(OFFERED).send_event_once("go", "4").replies(KNOWN);
     let scene = scene.take("b").replies(TAKEN).record_entries("b", vec![waited("wait", "go")]);
     let journal = scene.journal();
@@ -148,7 +148,7 @@ fn a_turn_does_not_go_on_in_the_next_run_without_an_event_that_it_has_not_seen()
     let all = pending_events(&scene.journal()).into_iter().cloned().collect();
     let scene = scene.continue_as_new("a", all).replies(CLOSED);
     assert_eq!(ids(&scene.journal()), ["2", "3", "4", "5"]);
-    // Nor with one that was thrown away since.
+    // Nor does it continue with an event that was cleared since.
     let (scene, left) = with_some_left();
     let scene = scene.clear_events("go", 2).continue_as_new("a", left);
     scene.refuses(Reject::TurnLost).changes_nothing();

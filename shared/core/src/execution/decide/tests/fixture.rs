@@ -1,6 +1,6 @@
-//! One execution, its clock, its segments, and everything random, under names that tests can read.
+//! One execution, its clock, its segments, and all random values, with names that are readable in tests.
 //!
-//! A scene carries each decision out as a store would, and holds it to what is true of every decision.
+//! A scene writes each decision as a store would, and checks what must hold for every decision.
 
 mod check;
 mod scene;
@@ -23,7 +23,7 @@ pub(super) use crate::task::decide::tests::fixture::{
 pub(super) use check::Ledger;
 pub(super) use scene::Scene;
 
-/// An execution about to be started: no timeouts, and no code for failures, unless said otherwise.
+/// An execution to be started. It has no timeouts and no `on_failure` code unless a test sets them.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) start: Start,
@@ -51,7 +51,7 @@ pub(super) fn execution() -> Plan {
 }
 
 impl Plan {
-    /// The deadline over all runs.
+    /// The timeout over all runs.
     pub(super) fn deadline(mut self, text: &str) -> Self {
         self.start.timeouts.execution = Some(span(text));
         self
@@ -62,7 +62,7 @@ impl Plan {
         self
     }
 
-    /// There is code for failures, which has that long.
+    /// It has `on_failure` code, with this timeout.
     pub(super) fn on_failure(mut self, text: &str) -> Self {
         self.start.on_failure = Some(span(text));
         self
@@ -98,7 +98,7 @@ impl Plan {
         self
     }
 
-    /// The scene that begins with starting it.
+    /// The scene after its start.
     pub(super) fn started(self) -> Scene {
         Scene::of(self).start_repeated()
     }
@@ -133,41 +133,41 @@ pub(super) fn event_id(text: &str) -> EventId {
     EventId::parse(text).unwrap()
 }
 
-/// An inline step that ended with that.
+/// An inline step that ended with this output.
 pub(super) fn done(text: &str, output: &str) -> Entry {
     let outcome = StepOutcome::Completed { output: Some(Payload::Inline(json(output))) };
     entry(Happened::Step { name: name(text), outcome, attempts: Some(1) })
 }
 
-/// An inline step whose result lies in an item of its own.
+/// An inline step whose result is a blob.
 pub(super) fn done_aside(text: &str, at: BlobRef) -> Entry {
     let outcome = StepOutcome::Completed { output: Some(Payload::Blob(at)) };
     entry(Happened::Step { name: name(text), outcome, attempts: Some(1) })
 }
 
-/// A remote step was begun.
+/// The start of a remote step.
 pub(super) fn remote(text: &str) -> Entry {
     entry(Happened::Remote { name: name(text) })
 }
 
-/// A child was begun.
+/// The start of a child.
 pub(super) fn child(text: &str) -> Entry {
     let execution = ExecutionId::parse(text).unwrap();
     entry(Happened::Child { name: name(text), execution, policy: ParentClosePolicy::RequestCancel })
 }
 
-/// A remote step or a child has ended.
+/// The end of a remote step or a child.
 pub(super) fn ended(text: &str) -> Entry {
     let outcome = StepOutcome::Completed { output: None };
     entry(Happened::Step { name: name(text), outcome, attempts: None })
 }
 
-/// A wait has ended with an event of that name.
+/// The end of a wait by an event of that name.
 pub(super) fn waited(text: &str, of: &str) -> Entry {
     entry(Happened::Waited { name: name(text), event: Some(event(of)) })
 }
 
-/// An attempt that was written down before it runs, and must be over that long after the beginning.
+/// An attempt that is recorded before it runs. It times out at this instant after the beginning.
 pub(super) fn begun(text: &str, until: &str) -> Entry {
     let (first_at, next_at) = (t("0s"), Some(t(until)));
     entry(Happened::Attempt { name: name(text), attempt: 1, first_at, error: None, next_at, progress: None })

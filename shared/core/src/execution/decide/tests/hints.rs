@@ -1,4 +1,4 @@
-//! The tick and lost hints: when it looks, and when it takes a hint for lost.
+//! The tick and lost hints: when it probes, and when it counts a hint as lost.
 
 use crate::decision::{DueReply, Write};
 use crate::due::DueKind;

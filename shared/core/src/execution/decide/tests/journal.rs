@@ -1,4 +1,4 @@
-//! The journal: in the record while there is room, in segments after that, and never beyond its limits.
+//! The journal: in the record while it has space, in segments after that, and never beyond its limits.
 
 use crate::error::Reject;
 use crate::execution::command::Ending;

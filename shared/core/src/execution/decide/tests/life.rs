@@ -1,4 +1,4 @@
-//! Every arrow of an execution's life once.
+//! Each transition of an execution's lifecycle, once.
 
 use crate::decision::Write;
 use crate::due::DueKind;
@@ -114,7 +114,7 @@ fn a_start_within_fifteen_minutes_is_sent_at_once_with_its_instant() {
 fn a_later_start_waits_in_the_index_until_the_tick_sends_it() {
     let scene = execution().starting_in("1h").run_deadline("30m").started().sends_nothing();
     let scene = scene.due("57m", DueKind::Start).next_tick().sends_hint_for("1h");
-    // The run begins when it may begin.
+    // The run starts when its first turn may start.
     assert_eq!(scene.record().run_deadline_at, Some(t("1h 30m")));
     scene.due("1h 10m", DueKind::Backstop).tick().changes_nothing().at("1h").take("a").replies(TAKEN);
 }

@@ -1,4 +1,4 @@
-//! Turns whose workers die, and turns of a paused queue.
+//! Turns whose workers are lost, and turns of a paused queue.
 
 use crate::decision::{DueReply, Effect};
 use crate::execution::append;
@@ -20,7 +20,7 @@ fn a_turn_lost_among_others_is_not_counted_and_the_next_one_runs_alone() {
     let scene = scene.take_among_others("b").replies(SUSPECT).changes_nothing().take("c").replies(TAKEN);
     assert_eq!(scene.record().idle_turns, 1);
     let scene = scene.at("2m").take_among_others("d").replies(SUSPECT).take("e").replies(TAKEN);
-    assert_eq!(scene.record().idle_turns, 2, "this one was alone when it was lost");
+    assert_eq!(scene.record().idle_turns, 2, "its process had no other work when it was lost");
 }
 
 #[test]
@@ -28,10 +28,10 @@ fn a_turn_lost_among_others_is_not_counted_either_where_it_was_held_meanwhile() 
     let scene = execution().started().take_among_others("a").pause().at("1m").resume();
     assert_eq!(scene.record().idle_turns, 0);
     let scene = execution().started().take("a").pause().at("1m").resume();
-    assert_eq!(scene.record().idle_turns, 1, "this one was alone when it was lost");
+    assert_eq!(scene.record().idle_turns, 1, "its process had no other work when it was lost");
 }
 
-/// How often the journal says that a turn was lost.
+/// How many times the journal says that a turn was lost.
 fn losses(scene: &Scene) -> usize {
     let is_loss =
         |entry: &&Entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == append::TURN_LOST);
@@ -44,12 +44,12 @@ fn a_lost_turn_is_told_by_the_write_that_finds_it() {
     assert_eq!(losses(&scene), 1);
     assert_eq!(scene.decision().writes.len(), 1);
     let scene = scene.release("b", "0").take("c").replies(TAKEN);
-    assert_eq!(losses(&scene), 1, "one that was given back isn't lost");
+    assert_eq!(losses(&scene), 1, "a released turn isn't lost");
     let scene = scene.pause().at("2m").resume();
-    assert_eq!(losses(&scene), 2, "nobody could have it while it was held");
+    assert_eq!(losses(&scene), 2, "no worker could start it during the pause");
     let scene = execution().started().take("a").record_entries("a", vec![begun("charge", "30s")]);
     let scene = scene.at("31s").timer_for("31s");
-    assert_eq!(losses(&scene), 1, "it let the time of an attempt pass");
+    assert_eq!(losses(&scene), 1, "it didn't report the timeout of an attempt");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_lost_turn_is_not_told_where_that_would_cost_another_write() {
     };
     let seals = |scene: &Scene| !scene.decision().segments().is_empty();
     let full = (300..900).find(|bytes| seals(&taken_over(*bytes))).unwrap();
-    // Just before the record has no room for the turn itself, it has none for the note.
+    // The note doesn't fit if the record has only just enough space for the turn itself.
     assert_eq!(losses(&taken_over(full - 1)), 0);
     assert_eq!(losses(&taken_over(full - 100)), 1);
 }

@@ -1,4 +1,4 @@
-//! What operators do: cancel, terminate, pause, resume, restart, rerun, and retry a step.
+//! The calls of operators: cancel, terminate, pause, resume, restart, rerun, and retry a step.
 
 use crate::error::Reject;
 use crate::execution::decision::{Reply, StartTurnReply};
@@ -45,11 +45,11 @@ fn where_a_turn_is_under_way_its_code_is_told() {
         scene.is(Status::Running).cancel().replies(Reply::Changed { changed: false }).changes_nothing();
     let cancelled = ExecutionOutcome::Cancelled { terminated: false };
     scene.close("a", cancelled.clone()).ended_as(&cancelled);
-    // Its worker gives it back, or is lost: nobody is left to be told.
+    // Its worker releases the turn or is lost: no worker is left to see the request.
     let told = || execution().started().take("a").cancel();
     told().release("a", "0s").ended_as(&cancelled).has_ended();
     told().at("1m").take("b").replies(SPENT).ended_as(&cancelled).has_ended();
-    // Code that has finished already has finished.
+    // Code that finishes before it sees the request completes the execution.
     told().complete("a").is(Status::Completed);
 }
 
@@ -89,7 +89,7 @@ fn a_turn_under_way_is_not_cut_off_by_a_pause() {
 #[test]
 fn what_was_slept_through_in_a_pause_happens_at_its_end() {
     let asleep = || execution().started().take("a").sleep_until("a", "5m").pause();
-    // What was ready and not begun is nothing that the record knows of, so a turn looks in any case.
+    // The record doesn't know of steps that became ready during the pause, so a turn always checks.
     asleep().at("1m").resume().sends_hint_for("1m").take("b").replies(TAKEN);
     asleep().at("10m").take("b").replies(SPENT).resume().sends_hint_for("5m").take("b").replies(TAKEN);
     let scene = execution().started().take("a").wait_for_others("a").pause().wake().at("20s").resume();
@@ -123,7 +123,7 @@ fn a_restart_begins_a_new_run_with_fresh_deadlines_and_the_same_input() {
     );
     assert!(record.input.is_some());
     assert_eq!(kinds(&scene), ["restarted"]);
-    // The same call again.
+    // The same call, repeated.
     let scene = scene.restart(vec![]).replies(UNCHANGED).changes_nothing().sends_hint_for("2h");
     scene
         .take("b")
@@ -158,18 +158,18 @@ fn an_execution_goes_on_after_its_end_only_if_all_that_it_points_to_is_kept_for_
     let to = missing_time(scene.record(), t("31d"), &Limits::default()).unwrap();
     assert_eq!(to, t("121d"));
 
-    // Page by page, and only the last one counts.
+    // The expiry is extended page by page, and only after the last page may the execution continue.
     let progress = |entries| Progress { entries, to: Some(to), ..Progress::default() };
     let all = u32::try_from(scene.journal().len()).unwrap();
     let mut scene = scene.note_progress(progress(all - 1)).has_ended().retry_step("charge").changes_nothing();
-    // Who is behind another is refused, also with an earlier end.
+    // A caller that is behind another is refused, also with an earlier expiry.
     let earlier = |entries| Progress { entries, to: Some(t("120d")), ..Progress::default() };
     for behind in [progress(all - 1), earlier(all), Progress::default()] {
         let refused = Reply::Changed { changed: false };
         scene = scene.note_progress(behind).replies(refused).changes_nothing();
         assert_eq!(scene.record().progress, Some(progress(all - 1)));
     }
-    // Somebody who comes later goes on with what is begun.
+    // A later caller continues with the expiry that another has started to write.
     assert_eq!(missing_time(scene.record(), t("32d"), &Limits::default()), Some(to));
     let scene = scene.note_progress(progress(all)).has_ended();
     assert_eq!((scene.record().kept, scene.record().progress), (Some(to), None));
@@ -186,7 +186,7 @@ fn an_execution_that_is_still_closing_is_not_restarted() {
     scene.restart(vec![]).refuses(open).finish().restart(vec![]).replies(CHANGED);
 }
 
-// ---- one step again
+// ---- retry of one step
 
 #[test]
 fn a_step_by_which_the_execution_failed_runs_again_in_the_same_run() {

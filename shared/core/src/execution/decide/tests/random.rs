@@ -1,4 +1,4 @@
-//! Random lives: whatever is asked in whatever order and however the clock goes, the invariants hold.
+//! Random command sequences: whatever the commands, their order and the clock, the invariants hold.
 
 mod laws;
 mod punctual;
@@ -24,7 +24,7 @@ use crate::queue::QueueView;
 use crate::time::{Timestamp, earliest};
 use steps::{Passing, Step, Whose, passing, plan, step};
 
-/// The record, its segments, the clock, and the leases that workers were given.
+/// The record, its segments, the clock, and the leases that were granted to workers.
 struct Life {
     plan: Plan,
     now: Timestamp,
@@ -36,7 +36,7 @@ struct Life {
     effects: Vec<Effect>,
 }
 
-/// What code says of its executions that most starts didn't.
+/// The timeouts of a workflow's code; most start requests set none.
 fn terms() -> CodeTerms {
     let timeouts = ExecutionTimeouts { execution: Some(span("20m")), run: Some(span("5m")) };
     CodeTerms { timeouts, on_failure: None }
@@ -196,7 +196,7 @@ impl Life {
         }
     }
 
-    /// Decides twice, checks all that must hold, and writes.
+    /// Decides twice, checks the invariants, and writes.
     fn tell(&mut self, command: &Command) {
         self.decisions += 1;
         let nonce = Nonce::from_bytes(self.decisions.to_be_bytes());
@@ -217,7 +217,7 @@ impl Life {
                 laws::check(before, command, &decision, after, &context);
                 self.check_entries(before, command, after, decision.reply());
             }
-            (Some(_), None) => panic!("an execution was forgotten"),
+            (Some(_), None) => panic!("the decision returned no record"),
             (None, Some(after)) => assert_eq!(after.created_at, self.now),
             (None, None) => {}
         }
@@ -227,7 +227,7 @@ impl Life {
         self.effects = decision.effects;
     }
 
-    /// What a worker's accepted call brings is in the journal, once; counted as it is there.
+    /// The entries of a worker's accepted call are in the journal once, and only those of accepted calls.
     fn check_entries(
         &self,
         before: &Execution,
@@ -249,7 +249,7 @@ impl Life {
         assert_eq!(new, if outcome.is_ok() { brought } else { &[] });
     }
 
-    /// Somebody tells it of a remote step's end: no decision, and only while it is open.
+    /// It is notified of a remote step's end: no decision, and only while it is open.
     fn wake(&mut self) {
         if let Some(record) = self.record.as_mut().filter(|record| record.closed().is_none()) {
             record.wakes += 1;
@@ -257,7 +257,7 @@ impl Life {
     }
 }
 
-/// The next instant after now at which something about the execution changes.
+/// The next instant from now on at which something about the execution changes.
 fn next_instant(execution: &Execution, now: Timestamp) -> Option<Timestamp> {
     let own = match &execution.state {
         ExecutionState::Pending(ready) => Some(ready.available_at),

@@ -1,5 +1,5 @@
-//! The byte budget: a control record stays within one write unit, whatever it was given and wherever it stands. The
-//! budget itself is checked after every step of every scene; here is everything at its maximum at once.
+//! The byte budget: a control record stays within one write unit, whatever its data and state. Every step of every
+//! scene checks the budget itself. Here everything is at its maximum at once.
 
 use crate::command::Isolation;
 use crate::execution::command::{CodeTerms, Command, Ending, StartTurn, Undone};
@@ -24,7 +24,7 @@ fn text(bytes: usize) -> String {
     format!("\"{}\"", "x".repeat(bytes - 2))
 }
 
-/// Names, timeouts, parent, input and details: all as large as each may be.
+/// Names, timeouts, parent, input and details, each at its maximum size.
 fn largest() -> Plan {
     let mut plan = execution().input(&text(350 * 1024)).details(&text(8 * 1024));
     let start = &mut plan.start;
@@ -50,7 +50,7 @@ pub(super) fn largest_parent() -> Parent {
     }
 }
 
-/// The same with counters as high as they get.
+/// The started execution with counters as high as they get.
 fn aged(plan: Plan) -> Scene {
     plan.started().edit(|record| {
         record.version = 999_999_999_999;
@@ -80,7 +80,7 @@ fn failure(bytes: usize) -> ExecutionOutcome {
     ExecutionOutcome::Failed { error, step, retries_exhausted: true }
 }
 
-/// Through every state; each step checks the budget.
+/// Takes the execution through every state. Each step checks the budget.
 fn through_every_state(begin: impl Fn() -> Scene) {
     let working = || take(begin(), "a").record_entries("a", vec![done("step", "1"), remote("remote")]);
     let suspended = || {
@@ -118,7 +118,7 @@ fn through_every_state(begin: impl Fn() -> Scene) {
     }
     let input = Some(Payload::Inline(json(&text(100))));
     let scene = working();
-    // All that nobody has taken go along.
+    // All pending events go along.
     let pending = usize::try_from(scene.record().pending_events).unwrap();
     let what = Happened::Event { name: event("go"), id: None, payload: None };
     let events = vec![Entry { at: super::fixture::t("0s"), what }; pending];
@@ -157,7 +157,7 @@ fn an_input_that_fits_is_inline_and_a_larger_one_is_written_aside() {
         let scene = execution().input(&text(bytes)).started();
         match scene.record().input.as_ref().unwrap() {
             Payload::Inline(_) => {
-                assert!(inline == 0 || inline == bytes - 1, "inline again after one that wasn't");
+                assert!(inline == 0 || inline == bytes - 1, "inline after a smaller input was a blob");
                 inline = bytes;
             }
             Payload::Blob(at) => {

@@ -1,4 +1,4 @@
-//! What a workflow's code says of executions that were started by somebody who didn't know it.
+//! The timeouts of a workflow's code, for executions whose start request set none.
 
 use crate::due::DueKind;
 use crate::execution::command::CodeTerms;
@@ -7,7 +7,7 @@ use crate::execution::{ExecutionStatus as Status, ExecutionTimeouts};
 use super::fixture::{Scene, done, execution, span, t};
 use super::life::{SPENT, TAKEN};
 
-/// An hour in all, ten minutes for each run, five for what deals with failures.
+/// 1 hour in all, 10 minutes for each run, 5 minutes for the `on_failure` code.
 fn terms() -> CodeTerms {
     let timeouts = ExecutionTimeouts { execution: Some(span("1h")), run: Some(span("10m")) };
     CodeTerms { timeouts, on_failure: Some(span("5m")) }
@@ -23,7 +23,7 @@ fn what_the_code_says_counts_from_the_start_where_the_start_said_nothing() {
     assert_eq!(bounds(&scene), [Some(t("1h")), Some(t("10m"))]);
     assert_eq!(scene.record().timeouts, terms().timeouts);
     assert_eq!(scene.record().on_failure, Some(span("5m")));
-    // Its place in the index is where that deadline is seen to, whatever becomes of the worker.
+    // Its due slot is at that deadline, so that it is enforced whatever happens to the worker.
     scene.due("10m", DueKind::Instant).at("10m").tick().is(Status::Pending);
 }
 
@@ -40,7 +40,8 @@ fn a_later_version_of_the_code_binds_nothing_that_has_begun() {
     let begun = || execution().started().take("a").record_entries("a", vec![done("one", "1")]);
     let scene = begun().wait("a").at("3h").wake().take_with("b", terms()).replies(TAKEN);
     assert_eq!(bounds(&scene), [None, None]);
-    // One that was lost before it did anything hasn't begun; nor has one that was only offered events.
+    // An execution whose worker was lost before it recorded anything hasn't started; neither has one that was only sent
+    // events.
     let scene = execution().started().take("a").at("1m").take_with("b", terms()).replies(TAKEN);
     assert_eq!(bounds(&scene), [Some(t("1h")), Some(t("10m"))]);
     let scene = execution().started().send_event("go").take_with("a", terms()).replies(TAKEN);
@@ -52,7 +53,7 @@ fn a_deadline_that_passed_before_anybody_knew_of_it_ends_the_execution_without_a
     let late = || execution().started().at("1h");
     let only_timeouts = CodeTerms { on_failure: None, ..terms() };
     late().take_with("a", only_timeouts).replies(SPENT).is(Status::TimedOut);
-    // What deals with failures has its turn.
+    // The `on_failure` code gets a turn.
     let scene = late().take_with("a", terms()).replies(SPENT).is(Status::Pending);
     assert!(scene.record().failing.is_some());
     scene.take_with("b", terms()).replies(TAKEN);

@@ -1,4 +1,4 @@
-//! Turns: who may take one, who holds it, and what becomes of those that come to nothing.
+//! Turns: which worker may start one, who has the lease, and what follows turns that record nothing.
 
 use crate::command::Isolation;
 use crate::due::DueKind;
@@ -19,7 +19,7 @@ const HELD: Reply = Reply::StartTurn(StartTurnReply::Held);
 fn while_somebody_alive_has_it_others_are_sent_away() {
     let scene = execution().started().take_for("a", "1m").at("49s").take("b").replies(HELD).changes_nothing();
     scene.take("a").replies(TAKEN).changes_nothing();
-    // Shortly before the lease is over, it is worth coming back: perhaps nobody renews it any more.
+    // Shortly before the lease ends, the message is sent again: the lease may not be extended any more.
     let early = Reply::StartTurn(StartTurnReply::Early { available_at: t("1m") });
     for at in ["50s", "59s 999ms"] {
         let scene = execution().started().take_for("a", "1m").at(at);
@@ -85,7 +85,7 @@ fn a_turn_given_back_goes_on_elsewhere() {
 
 // ---- poison
 
-/// Takes a turn and loses its worker, so many times.
+/// Starts a turn and loses its worker, this many times.
 fn lose(mut scene: Scene, times: u32) -> Scene {
     for n in 0..times {
         let end = scene.record().turn().map_or(t("0s"), |turn| turn.lease_expires_at);
@@ -131,7 +131,7 @@ fn what_its_worker_or_a_service_cannot_do_is_no_poison() {
         scene = scene.take("a").replies(TAKEN).release_because("a", "0s", Undone::ByWorker);
     }
     assert_eq!(scene.record().idle_turns, 0);
-    // It neither counts nor forgives.
+    // It neither adds to the count nor resets it.
     let mut scene = scene.take("a").release("a", "0s").take("a").release("a", "0s");
     scene = scene.take("a").release_because("a", "0s", Undone::ByWorker).take("a").release("a", "0s");
     scene.take("a").replies(SPENT).is(Status::Failed);
@@ -140,7 +140,7 @@ fn what_its_worker_or_a_service_cannot_do_is_no_poison() {
 #[test]
 fn runs_in_a_row_that_bring_nothing_and_begin_alike_end_the_execution() {
     let limited = || execution().limited(|limits| limits.idle_turns = 3).started();
-    // The first has another input than those that follow it.
+    // The first run has another input than those that follow it.
     let mut scene = limited();
     for _ in 0..4 {
         scene = scene.take("a").replies(TAKEN).continue_as_new("a", vec![]).is(Status::Pending);
@@ -186,15 +186,15 @@ fn an_execution_whose_journal_cannot_be_read_waits_for_an_operator() {
 
 #[test]
 fn a_turn_of_what_lay_far_ahead_in_the_index_is_looked_at_before() {
-    // It waits for an event, and a child that it doesn't wait for has ended.
+    // It waits for an event, and a child that its code doesn't wait for has ended.
     let parked = || execution().deadline("300d").started().take("a").wait("a").next_tick();
     let scene = parked().due("300d", DueKind::Instant).at("1d").wake().take("b").replies(TAKEN);
     let scene = scene.due("1d 10m", DueKind::Backstop);
-    // Should its worker and its message be lost, the tick finds it.
+    // If its worker and its message are lost, the tick finds it.
     let scene = scene.next_tick_seeing(EMPTY).next_tick_seeing(EMPTY).next_tick_seeing(EMPTY);
     let scene = scene.sends_hint_for("1d 12m");
     scene.take("c").replies(TAKEN);
-    // What lies where looks are anyway stays there.
+    // A record whose due slot is early enough keeps it.
     let near = execution().deadline("300d").started().take("a").due("10m", DueKind::Backstop);
     near.record_entries("a", vec![done("step", "1")]).due("10m", DueKind::Backstop);
 }

@@ -1,4 +1,4 @@
-//! Suspensions: what an execution waits for, what wakes it, and that nothing is overlooked in between.
+//! Suspensions: what an execution waits for, what wakes it, and that it misses nothing in between.
 
 use crate::decision::Write;
 use crate::due::DueKind;
@@ -60,7 +60,7 @@ fn a_sleep_that_is_over_already_goes_round_at_once() {
 fn an_endless_wait_is_not_in_the_index() {
     let scene = execution().started().take("a").wait("a").replies(SUSPENDED).has_no_due().sends_nothing();
     scene.take("b").replies(SPENT).tick().changes_nothing();
-    // A deadline is the only thing that can end it by itself.
+    // Only a deadline can end it without a call.
     execution()
         .deadline("1d")
         .started()
@@ -71,7 +71,7 @@ fn an_endless_wait_is_not_in_the_index() {
         .due("1d", DueKind::Instant);
 }
 
-// ---- nothing is overlooked
+// ---- nothing is missed
 
 #[test]
 fn a_suspension_is_written_only_if_nobody_was_woken_meanwhile() {
@@ -114,14 +114,14 @@ fn a_wake_while_it_waits_lets_a_turn_begin() {
     scene.wake().take("b").replies(TAKEN).wait_for_others("b").replies(SUSPENDED).take("c").replies(SPENT);
 }
 
-// ---- others
+// ---- remote steps and children
 
-/// A turn that has begun a remote step.
+/// A turn that has started a remote step.
 fn printing() -> Scene {
     execution().started().take("a").record_entries("a", vec![remote("print")])
 }
 
-/// Waits for others again and again without a result: how long each wait is, in seconds.
+/// Waits for remote steps again and again without a result. Returns the intervals in seconds.
 fn looks(mut scene: Scene, count: usize) -> Vec<u64> {
     let mut waits = Vec::new();
     for _ in 0..count {
@@ -136,7 +136,7 @@ fn looks(mut scene: Scene, count: usize) -> Vec<u64> {
 fn an_execution_looks_for_itself_ever_more_seldom_whether_others_have_ended() {
     let scene = printing().wait_for_others("a").due("1m", DueKind::Start);
     assert_eq!(looks(scene, 12), [60, 240, 960, 3600, 3600, 3600, 3600, 3600, 3600, 3600, 3600, 3600]);
-    // A result begins the count anew.
+    // A result resets the count.
     let scene = printing().wait_for_others("a").at("1m").take("a").wait_for_others("a");
     let scene = scene.at("5m").take("a").suspend("a", |suspend| {
         suspend.entries = vec![ended("print")];
@@ -171,7 +171,7 @@ fn the_earlier_of_a_sleep_and_a_look_comes_first() {
         })
     };
     both("5m").sends_hint_for("5m").due("1m", DueKind::Start).next_tick().sends_hint_for("1m");
-    // The sleep's hint serves for the look as well.
+    // The turn that the sleep's hint starts also rechecks.
     both("30s").sends_hint_for("30s").due("10m", DueKind::Backstop).at("1m").tick().sends_nothing();
     both("2h").sends_nothing().due("1m", DueKind::Start).next_tick().sends_hint_for("1m");
 }

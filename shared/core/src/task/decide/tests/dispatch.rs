@@ -1,4 +1,4 @@
-//! Hints and the due index: when work is sent, when the tick looks, and when it takes a hint for lost.
+//! Hints and the due index: when hints are sent, when the tick probes a record, and when a hint counts as lost.
 
 use crate::decision::{DueReply, Effect, Write};
 use crate::due::DueKind;
@@ -46,7 +46,7 @@ fn a_later_start_that_the_tick_was_late_for_is_sent_once() {
 #[test]
 fn a_backoff_longer_than_a_queue_can_delay_is_sent_by_the_tick() {
     let scene = task().attempts(2).delay("2h").scheduled().claim("a").at("1m").fail("a").sends_nothing();
-    // It stays where it was, because moving costs two index writes, and is re-armed when it is found.
+    // It stays in its due slot, because moving costs two index writes. The tick moves it when it finds it.
     let scene = scene.due("10m", DueKind::Backstop).next_tick().replies(REARMED).sends_nothing();
     let scene = scene.due("1h 58m", DueKind::Start).next_tick().replies(DISPATCHED);
     scene.sends_hint_for("2h 1m").due("2h 11m", DueKind::Backstop);
@@ -58,14 +58,15 @@ fn a_deadline_before_a_later_start_comes_first() {
     scene.next_tick().is(Status::TimedOut).sends_nothing();
 }
 
-// ---- the place in the index
+// ---- the due slot
 
 #[test]
 fn a_record_is_due_at_its_first_instant_that_a_user_can_see_or_at_the_backstop() {
     task().scheduled().due("10m", DueKind::Backstop);
     task().deadline("5m").scheduled().due("5m", DueKind::Instant);
     task().deadline("10m").scheduled().due("10m", DueKind::Instant);
-    // So close behind the backstop that the tick might come too late to hand it over: looked at earlier.
+    // This is so soon after the backstop that the tick might be too late to send the timer, so the probe comes
+    // earlier.
     task().deadline("10m 1ms").scheduled().due("6m 40s 1ms", DueKind::Backstop);
     task().deadline("13m 20s").scheduled().due("10m", DueKind::Backstop);
     task().deadline("5m").start_within("1m", OnTimeout::Retry).scheduled().due("1m", DueKind::Armed);
@@ -86,7 +87,7 @@ fn a_claim_that_makes_an_earlier_instant_lowers_the_place() {
     let scene = scene.due("1m 30s", DueKind::Armed);
     assert_eq!(bound(&scene), None);
     let scene = task().heartbeats("20s", OnTimeout::Retry).scheduled().claim("a").due("20s", DueKind::Armed);
-    // Later heartbeats only make it too early, which is no harm: the tick puts it right.
+    // Later heartbeats only make the slot too early, which does no harm: the tick corrects it.
     let scene = scene.at("15s").heartbeat("a").due("20s", DueKind::Armed);
     assert_eq!(bound(&scene), Some(t("35s")));
     scene.next_tick().replies(REARMED).due("35s", DueKind::Armed);
@@ -102,7 +103,7 @@ fn a_retry_that_leaves_the_place_alone_makes_sure_that_it_is_no_later_than_its_b
     assert_eq!(bound(&scene), None);
 }
 
-/// The latest place in the index on which the last write insists.
+/// The latest due slot that the last write's condition allows.
 fn bound(scene: &Scene) -> Option<crate::time::Timestamp> {
     match scene.decision().writes.as_slice() {
         [Write::UpdateTask { due_no_later_than, .. }] => *due_no_later_than,
@@ -172,7 +173,7 @@ fn after_six_hours_the_hint_is_sent_again_whatever_the_queue_looks_like() {
     let scene = task().scheduled().next_tick().next_tick().next_tick().at("6h").tick().replies(DISPATCHED);
     let scene = scene.sends_hint_for("0s").due("6h 10m", DueKind::Backstop);
     assert_eq!(scene.record().hinted_at, Some(t("6h")));
-    // A tick that comes days late needs no earlier look.
+    // A tick that comes days late needs no earlier probe.
     task().scheduled().at("2d").tick().replies(DISPATCHED);
     task().scheduled().at("5h 59m").tick().replies(REARMED).sends_nothing();
 }
@@ -214,7 +215,7 @@ fn after_a_hint_was_sent_again_the_next_look_is_ten_minutes_later_and_reckons_fr
     let scene = task().scheduled().at("10m").tick_seeing(claimed_up_to("5m")).replies(DISPATCHED);
     let scene = scene.due("20m", DueKind::Backstop).tick_seeing(EMPTY).replies(NOTHING).sends_nothing();
     let scene = scene.at("15m").tick_seeing(claimed_up_to("15m")).replies(NOTHING).sends_nothing();
-    // The same watermark as before says nothing about the new hint.
+    // The same watermark as before isn't evidence about the new hint.
     let scene = scene.at("20m").tick_seeing(claimed_up_to("14m")).replies(REARMED).sends_nothing();
     scene.due("50m", DueKind::Backstop).at("50m").tick_seeing(claimed_up_to("15m")).replies(DISPATCHED);
 }
@@ -265,7 +266,7 @@ fn a_lost_worker_whose_message_is_lost_as_well_is_noticed_from_the_end_of_its_le
     let scene = scene.next_tick_seeing(EMPTY).replies(DISPATCHED).is(Status::Running).sends_hint_for("1m");
     let scene = scene.due("22m", DueKind::Backstop).claim("b").replies(CLAIMED);
     assert_eq!(scene.record().hinted_at, None);
-    // However long it had lived before.
+    // The length of the lease before the loss makes no difference.
     let mut scene = task().scheduled().claim_for("a", "12h").at("11h").heartbeat("a").at("23h").tick();
     scene = scene.due("23h 10m", DueKind::Backstop).next_tick().due("23h 40m", DueKind::Backstop);
     scene.next_tick().due("1d 1h 40m", DueKind::Backstop);
@@ -288,7 +289,7 @@ fn a_clock_that_goes_back_a_little_sends_nothing_twice() {
     scene.at("10m 58s").tick_seeing(EMPTY).replies(NOTHING).changes_nothing().sends_nothing();
 }
 
-// ---- parts of records that stay open for months
+// ---- payloads and keys of records that stay open for months
 
 #[test]
 fn payloads_and_the_key_outlive_a_task_that_stays_open_for_months() {
@@ -314,7 +315,7 @@ fn payloads_and_the_key_outlive_a_task_that_stays_open_for_months() {
     }
 }
 
-/// Nothing that the record points to goes before the tick has looked at it once more.
+/// No item that the record points to expires before the tick reads the record again.
 #[track_caller]
 fn kept(scene: &Scene) {
     let task = scene.record();
@@ -371,7 +372,7 @@ fn a_hint_carries_the_record_as_it_stands_so_that_a_claim_needs_no_read() {
 
 #[test]
 fn a_lost_hint_is_found_though_the_time_to_start_passes_again_and_again() {
-    // The queue flows: what was sent after it has been received.
+    // The queue is moving: messages sent after the hint have been received.
     let mut scene = task().attempts(100).start_within("5m", OnTimeout::Retry).scheduled();
     for minute in 1..=15 {
         let now = t(&format!("{minute}m"));
@@ -397,7 +398,7 @@ fn a_queue_that_flows_is_sent_to_though_its_depth_cannot_be_asked_for() {
     };
     let scene = || task().scheduled().at("10m");
     scene().tick_seeing(silent("9m")).replies(DISPATCHED);
-    // What has stood still for long may be away, and what is sent now would be lost.
+    // A queue that hasn't moved for a long time may not exist any more, and a hint sent now would be lost.
     scene().tick_seeing(silent("4m")).replies(REARMED);
     task().scheduled().at("30m").tick_seeing(silent("9m")).replies(REARMED);
 }

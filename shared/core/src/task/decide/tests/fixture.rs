@@ -1,6 +1,6 @@
-//! One task, its clock, and everything random, under names that tests can read.
+//! One task, its clock, and all random values, under names that tests can read.
 //!
-//! A scene carries each decision out as a store would, and holds it to what is true of every decision.
+//! A scenario writes each decision as a store would, and checks the invariants of all decisions.
 
 mod check;
 mod scene;
@@ -21,25 +21,25 @@ use crate::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 pub(crate) use check::check;
 pub(crate) use scene::Scene;
 
-/// When every scene begins.
+/// When every scenario starts.
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// A span of time, such as `1m 30s`.
+/// A duration, such as `1m 30s`.
 pub(crate) fn span(text: &str) -> Millis {
     Millis::parse_allowing_zero(text).unwrap()
 }
 
-/// The instant that long after the scene began.
+/// The instant this long after the start of the scenario.
 pub(crate) fn t(text: &str) -> Timestamp {
     START.plus(span(text))
 }
 
-/// The lease of that name.
+/// The lease with that name.
 pub(crate) fn lease(name: &str) -> LeaseId {
     LeaseId::from_bytes(padded(name))
 }
 
-/// The key of that name, for a payload.
+/// The key with that name, for a payload.
 pub(crate) fn blob(name: &str) -> BlobId {
     BlobId::from_bytes(padded(name))
 }
@@ -54,7 +54,7 @@ fn padded(name: &str) -> [u8; 16] {
     bytes
 }
 
-/// What the tick sees of a queue that holds work.
+/// The tick's view of a queue that contains messages.
 pub(crate) const BUSY: QueueView = QueueView {
     looks_empty: false,
     watermark: None,
@@ -62,15 +62,15 @@ pub(crate) const BUSY: QueueView = QueueView {
     standing: Standing::Answers,
     paused: false,
 };
-/// What it sees of a queue with nothing in it.
+/// The tick's view of an empty queue.
 pub(crate) const EMPTY: QueueView = QueueView { looks_empty: true, ..BUSY };
 
-/// What it sees of a queue whose hints have been claimed up to that instant.
+/// The tick's view of a queue whose hints have been claimed up to that instant.
 pub(crate) fn claimed_up_to(text: &str) -> QueueView {
     QueueView { watermark: Some(t(text)), ..BUSY }
 }
 
-/// A task about to be scheduled: one attempt and no timeouts, unless said otherwise.
+/// A task about to be scheduled. By default it has one attempt and no timeouts.
 pub(crate) struct Plan {
     pub(crate) schedule: Schedule,
     pub(crate) limits: Limits,
@@ -96,7 +96,7 @@ pub(crate) fn task() -> Plan {
     Plan { schedule, limits: Limits::default() }
 }
 
-/// The execution that a remote step is of.
+/// The execution that the remote steps belong to.
 pub(crate) fn parent() -> Parent {
     let execution = ExecutionId::parse("order-7").unwrap();
     Parent {
@@ -129,7 +129,7 @@ impl Plan {
         self
     }
 
-    /// The deadline over all attempts, an error when it passes.
+    /// The deadline over all attempts. It is an error when it passes.
     pub(crate) fn deadline(self, text: &str) -> Self {
         self.whole_life(text, true)
     }
@@ -174,7 +174,7 @@ impl Plan {
         self
     }
 
-    /// It is a remote step of an execution.
+    /// Makes it a remote step of an execution.
     pub(crate) fn step(mut self) -> Self {
         self.schedule.parent = Some(parent());
         self
@@ -185,7 +185,7 @@ impl Plan {
         self
     }
 
-    /// The scene that begins with scheduling it.
+    /// The scenario that starts with scheduling it.
     pub(crate) fn scheduled(self) -> Scene {
         Scene::of(self).schedule_repeated()
     }

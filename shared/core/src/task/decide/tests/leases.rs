@@ -1,4 +1,4 @@
-//! Leases: who holds a task, for how long, and what becomes of workers that are lost.
+//! Leases: which worker has one, for how long, and what happens to tasks of lost workers.
 
 use crate::command::Isolation;
 use crate::error::Reject;
@@ -98,7 +98,7 @@ fn a_hint_from_before_the_task_became_pending_anew_is_spent() {
     let version = failed().record().version;
     failed().tell(&claim("b", 1)).replies(SPENT).changes_nothing();
     failed().tell(&claim("b", version)).replies(CLAIMED);
-    // Held or lost, a task takes any hint: the one it was claimed by is the one that comes back.
+    // A task that is leased or lost accepts any hint: the hint that it was claimed by is delivered again.
     failed().claim("b").at("1m").tell(&claim("c", 1)).replies(CLAIMED);
 }
 
@@ -206,7 +206,7 @@ fn an_attempt_given_back_or_lost_is_not_counted() {
     scene.claim("d").on_attempt(2).fail("d").is(Status::Failed);
 }
 
-/// Claims each of these for ten seconds, each once the one before is lost.
+/// Claims each of these for ten seconds, each once the previous one is lost.
 fn lose(mut scene: Scene, names: &[&str]) -> Scene {
     for name in names {
         scene = scene.claim_for(name, "10s").replies(CLAIMED);

@@ -1,4 +1,4 @@
-//! Every arrow of a task's life once, and the answers to calls that are repeated or come to nothing.
+//! Every state transition of a task once, and the answers to calls that are repeated or refused.
 
 use crate::decision::Write;
 use crate::error::Reject;
@@ -18,7 +18,7 @@ pub(super) const SPENT: Reply = Reply::Claim(ClaimReply::Spent);
 const NEW: Reply = Reply::Scheduled { existed: false };
 const EXISTED: Reply = Reply::Scheduled { existed: true };
 
-// ---- the arrows
+// ---- the transitions
 
 #[test]
 fn a_scheduled_task_is_pending_and_its_hint_goes_out_at_once() {
@@ -371,7 +371,7 @@ fn a_call_that_hung_for_longer_than_the_retention_does_not_make_its_task_again()
     let scene = task().scheduled().claim("a").complete("a").at("31d");
     assert!(scene.record().is_gone(t("31d")));
     let scene = scene.schedule_repeated().changes_nothing().replies(Reply::Scheduled { existed: false });
-    // Another request is another task.
+    // Another request creates another task.
     let scene = scene.schedule_again().replies(Reply::Scheduled { existed: false });
     assert_eq!((scene.record().version, scene.record().status()), (1, Status::Pending));
 }

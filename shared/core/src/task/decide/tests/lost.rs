@@ -1,4 +1,4 @@
-//! Workers that die: whose fault it was is only known of an attempt that had its process to itself.
+//! Lost workers: the cause is only known if the attempt was alone in its process.
 
 use crate::task::decision::{ClaimReply, Reply};
 use crate::task::{Outcome, Status};
@@ -9,7 +9,7 @@ use super::life::CLAIMED;
 
 const SUSPECT: Reply = Reply::Claim(ClaimReply::Suspect);
 
-/// An attempt whose process died with all that it had under way.
+/// An attempt that was lost with other attempts of its process.
 fn lost_among_others() -> Scene {
     task().scheduled().claim_among_others("a").replies(CLAIMED).at("1m")
 }
@@ -31,7 +31,7 @@ fn a_loss_alone_is_counted_until_the_task_is_poisoned() {
         let over = scene.running().lease_expires_at;
         scene = scene.at_instant(over);
     }
-    // Nothing runs when that is noticed, so anybody may.
+    // No attempt is started by this claim, so any worker may make it.
     let scene = scene.claim_among_others("f").replies(Reply::Claim(ClaimReply::Spent)).is(Status::Failed);
     assert!(matches!(scene.outcome(), Outcome::Failed { error, .. } if error.code == "poisoned"));
 }
@@ -46,7 +46,7 @@ fn an_attempt_that_ends_otherwise_clears_the_suspicion() {
 fn a_task_given_back_has_no_more_time_for_a_worker_to_come_than_it_had() {
     let mut scene = task().start_within("5m", OnTimeout::Terminal).scheduled();
     for minute in 1..5 {
-        // The minute that a worker has it doesn't count; the one that it waits does.
+        // A minute in which a worker has it doesn't count, but a minute in which it waits does.
         let name = minute.to_string();
         scene = scene.at(&format!("{}m", 2 * minute - 1)).claim(&name).at(&format!("{}m", 2 * minute));
         scene = scene.release(&name).is(Status::Pending);

@@ -1,4 +1,4 @@
-//! What people do: cancel, insist on it, and revive what has ended.
+//! The operators' calls: cancel, with and without force, and retry.
 
 use crate::decision::Write;
 use crate::error::Reject;

@@ -1,4 +1,4 @@
-//! A remote step's word to its execution: told whenever it ends, and again when its end is reported again.
+//! A remote step notifies its execution when it ends, and again if its end is reported again.
 
 use crate::decision::Effect;
 use crate::task::Status;
@@ -60,9 +60,9 @@ fn nothing_is_told_of_a_step_that_goes_on() {
 fn a_step_that_is_begun_again_after_its_end_tells_of_it_again() {
     let scene = task().step().scheduled().claim("a").complete("a");
     tells(scene.schedule_again().changes_nothing());
-    // One that goes on tells when it ends.
+    // A step that is open notifies when it ends.
     task().step().scheduled().schedule_again().sends_hint_for("0s");
     task().step().scheduled().claim("a").schedule_again().sends_nothing();
-    // And one that nobody waits for has nobody to tell.
+    // A task without a parent notifies no execution.
     task().scheduled().claim("a").complete("a").schedule_again().sends_nothing();
 }

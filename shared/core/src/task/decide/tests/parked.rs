@@ -17,7 +17,7 @@ const PAUSED: QueueView = QueueView { paused: true, ..EMPTY };
 #[test]
 fn a_parked_task_gets_one_hint_when_its_queue_is_resumed_and_no_more() {
     let scene = task().scheduled().at("1m").claim_paused("a").replies(PARKED).is(Status::Pending);
-    // Its place in the index stays: parking costs one write.
+    // Its due slot stays: parking costs one write.
     let scene = scene.sends_nothing().due("10m", DueKind::Backstop);
     let scene = scene.claim_paused("b").replies(PARKED).changes_nothing();
     let scene = scene.schedule_again().sends_nothing();
@@ -35,7 +35,7 @@ fn the_tick_looks_seldom_at_what_is_parked_and_sends_its_hint_if_nobody_else_has
     let scene = task().scheduled().claim_paused("a").next_tick_seeing(PAUSED);
     let scene = scene.replies(Reply::Due(DueReply::Rearmed)).sends_nothing().due("6h 10m", DueKind::Backstop);
     let scene = scene.next_tick_seeing(PAUSED).sends_nothing().due("12h 10m", DueKind::Backstop);
-    // While it lies there, parking it again or waking it moves it early enough.
+    // In an early slot it stays when it is parked again or unparked.
     let early = scene.next_tick_seeing(EMPTY).replies(Reply::Due(DueReply::Dispatched));
     early.sends_hint_for("0s").due("12h 20m", DueKind::Backstop);
 }
@@ -44,7 +44,7 @@ fn the_tick_looks_seldom_at_what_is_parked_and_sends_its_hint_if_nobody_else_has
 fn deadlines_of_parked_tasks_are_kept() {
     let plan = || task().deadline("1h").start_within("5m", OnTimeout::Retry).attempts(2);
     let parked = plan().scheduled().claim_paused("a");
-    // The next attempt has a hint of its own, because the one before was deleted.
+    // The next attempt has a hint of its own, because the previous hint was deleted.
     let again = parked.at("5m").tick_seeing(PAUSED).is(Status::Pending).sends_hint_for("5m");
     again.claim_paused("b").replies(PARKED).at("10m").tick_seeing(PAUSED).is(Status::TimedOut);
 }

@@ -1,4 +1,4 @@
-//! Random lives: whatever is asked in whatever order and however the clock goes, the invariants hold.
+//! Random sequences of commands: the invariants hold for any order of commands and any clock.
 
 mod laws;
 mod punctual;
@@ -22,14 +22,14 @@ use crate::time::{Timestamp, earliest};
 use laws::check_repetition;
 use steps::{Passing, Step, Whose, passing, plan, step, text};
 
-/// The record, the clock, and the leases that workers were given.
+/// The record, the clock, and the leases that were granted.
 struct Life {
     plan: Plan,
     now: Timestamp,
     record: Option<Task>,
     leases: Vec<LeaseId>,
     decisions: u64,
-    /// Of the creation.
+    /// The effects of the creation.
     first_effects: Vec<Effect>,
 }
 
@@ -89,7 +89,7 @@ impl Life {
             }
             Step::ClaimAgain(whose) => claim(self.lease(*whose), Millis::from_secs(60)),
             Step::Heartbeat(whose, progress) => {
-                // Some only report progress.
+                // Some heartbeats only report progress.
                 let renews = progress.is_none_or(|progress| progress < 0.5);
                 Command::Heartbeat(Heartbeat { lease: self.lease(*whose), progress: *progress, renews })
             }
@@ -111,7 +111,7 @@ impl Life {
         }
     }
 
-    /// Decides twice, checks all that must hold, writes, and repeats the call as after a lost answer.
+    /// Decides twice, checks all invariants, writes, and repeats the call as after a lost answer.
     fn tell(&mut self, command: &Command) -> Vec<Effect> {
         self.decisions += 1;
         let nonce = Nonce::from_bytes(self.decisions.to_be_bytes());
@@ -129,7 +129,7 @@ impl Life {
         told::check(&decision, self.now);
         match (known, decision.record()) {
             (Some(before), Some(after)) => self.check_step(before, command, &decision, after),
-            (Some(_), None) => panic!("a task was forgotten"),
+            (Some(_), None) => panic!("a task disappeared"),
             (None, Some(after)) => assert_eq!(after.created_at, self.now),
             (None, None) => {}
         }
@@ -153,7 +153,7 @@ fn claim(lease: LeaseId, length: Millis) -> Command {
     })
 }
 
-/// The next instant after now at which something about the task changes.
+/// The next instant after `now` at which the task can change.
 fn next_instant(task: &Task, now: Timestamp) -> Option<Timestamp> {
     let own = match &task.state {
         State::Pending(pending) => pending.available_at,

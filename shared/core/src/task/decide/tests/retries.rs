@@ -1,4 +1,4 @@
-//! Retries: when there is another attempt, how long it waits, and when it would come too late.
+//! Retries: when there is another attempt, how long it is delayed, and when it would be too late.
 
 use std::num::NonZeroU32;
 
@@ -15,7 +15,7 @@ fn fail_once_more(scene: Scene) -> Scene {
     scene.at_instant(available_at).claim(&name).fail(&name)
 }
 
-/// How long the task waits after each of so many failures.
+/// How long the task waits after each of `count` failures.
 fn waits(mut scene: Scene, count: usize) -> Vec<Millis> {
     let mut waits = Vec::new();
     for _ in 0..count {

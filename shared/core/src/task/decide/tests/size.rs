@@ -1,5 +1,5 @@
-//! The byte budget: a control record stays within one write unit, whatever it was given and wherever it stands.
-//! The budget itself is checked after every step of every scene; here is everything at its maximum at once.
+//! The byte budget: a control record stays within one write unit for any request and in any state. Every step of
+//! every scenario checks the budget. The tests here have everything at its maximum at once.
 
 use std::num::NonZeroU32;
 
@@ -20,12 +20,12 @@ use super::fixture::{Plan, Scene, blob, json, lease, span, t, task};
 const ALMOST_A_YEAR: &str = "364d 23h 59m 59s 999ms";
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// A JSON string of exactly that many bytes.
+/// A JSON string of exactly this many bytes.
 fn text(bytes: usize) -> String {
     format!("\"{}\"", "x".repeat(bytes - 2))
 }
 
-/// Names, policy, timeouts, key, labels and input: all as large as each may be.
+/// Names, policy, timeouts, key, labels and input, each at its maximum size.
 fn largest() -> Plan {
     let mut plan = task().keyed().input(&text(350 * 1024)).labels(&text(4 * 1024));
     plan.schedule.id = TaskId::parse("i".repeat(limits::ID_MAX)).unwrap();
@@ -36,7 +36,7 @@ fn largest() -> Plan {
         max_attempts: MaxAttempts::Limited(NonZeroU32::MAX),
         delay: Delay::Listed(vec![span(ALMOST_A_YEAR); retry::MAX_LISTED_DELAYS]),
         backoff: 1.0,
-        // Short of a year, so that there is time for a few attempts.
+        // Shorter than a year, so that there is time for several attempts.
         max_delay: Some(span("100000s")),
         jitter: Jitter::Full,
         non_retryable: vec!["c".repeat(retry::MAX_CODES_BYTES / retry::MAX_CODES); retry::MAX_CODES],
@@ -48,7 +48,8 @@ fn largest() -> Plan {
         .heartbeats(ALMOST_A_YEAR, OnTimeout::Cancel)
 }
 
-/// The same as a remote step of the execution with the longest names: its id is made for it, and it has no key.
+/// The same as a remote step of the execution with the longest names. Its id is derived, and it has no idempotency
+/// key.
 fn largest_step() -> Plan {
     let mut plan = largest();
     plan.schedule.id = TaskId::parse("s".repeat(24)).unwrap();
@@ -64,7 +65,7 @@ fn largest_step() -> Plan {
     plan
 }
 
-/// The same with counters as high as they get.
+/// The same with counters at their maximum.
 fn aged(plan: Plan) -> Scene {
     plan.scheduled().edit(|task| {
         task.version = 999_999_999_999;
@@ -83,7 +84,7 @@ fn park(scene: Scene, name: &str) -> Scene {
 }
 
 fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
-    // A lost attempt is only taken over by who is alone.
+    // Only a worker without other attempts may take over a lost attempt.
     let company = if scene.record().running().is_some() { Isolation::Alone } else { Isolation::Shared };
     let worker = Some(WorkerName::parse("w".repeat(limits::WORKER_MAX)).unwrap());
     let claim =
@@ -104,7 +105,7 @@ fn complete(scene: Scene, name: &str, output: Option<Json>) -> Scene {
     scene.tell(&Command::Complete(Complete { lease: lease(name), output, blob_id: blob("output") }))
 }
 
-/// Through every state, with three remembered attempts as large as they get; each step checks the budget.
+/// Goes through every state, with three past attempts of the maximum size. Each step checks the budget.
 fn through_every_state(begin: impl Fn() -> Scene) {
     let message = "m".repeat(10_000);
     let worn = || {
@@ -144,7 +145,7 @@ fn through_every_state(begin: impl Fn() -> Scene) {
     complete(scene, "d", Some(json(&text(1_000)))).is(Status::Completed);
 }
 
-/// What a worker said can be read in full, in the record or beside it.
+/// The worker's message can be read in full, in the record or in a blob.
 #[track_caller]
 fn told_whole(scene: &Scene, message: &str) {
     let Outcome::Failed { error, message: aside } = scene.outcome() else { panic!("{:?}", scene.outcome()) };
@@ -167,7 +168,7 @@ fn everything_at_its_maximum_at_once_stays_within_the_budget_in_every_state() {
     through_every_state(|| aged(no_payloads()));
     through_every_state(|| aged(largest_step()));
     through_every_state(|| aged(largest_step().input("1").labels("{}")));
-    // The names and all four timeouts at their maximum leave room for a policy that is worth the name.
+    // With the names and all four timeouts at their maximum, there is still space for a useful policy.
     assert!(matches!(&largest().schedule.retry.delay, Delay::Listed(delays) if delays.len() > 5));
 }
 
@@ -189,7 +190,7 @@ fn a_task_that_ended_by_a_timeout_stays_within_the_budget_with_its_last_error() 
     assert!(scene.error().message.starts_with("the task's deadline passed"));
 }
 
-// ---- inline or aside
+// ---- in the record or in a blob
 
 #[test]
 fn an_input_that_fits_is_inline_and_a_larger_one_is_written_aside() {

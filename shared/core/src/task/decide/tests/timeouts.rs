@@ -1,4 +1,4 @@
-//! The four timeouts: what each does, which comes first, and to the millisecond when.
+//! The four timeouts: the effect of each, their precedence, and the exact millisecond.
 
 use crate::decision::DueReply;
 use crate::error::Reject;
@@ -12,7 +12,7 @@ use super::life::{ACCEPTED, CLAIMED, SPENT};
 
 const TIMED_OUT: Reply = Reply::Due(DueReply::TimedOut);
 
-/// A task on its way to a timeout of ten seconds: waiting for the one kind, running for the others.
+/// A task before a timeout of ten seconds: pending for `ScheduleToStart`, running for the others.
 fn heading_for(plan: Plan, kind: TimeoutKind, on_timeout: OnTimeout) -> Scene {
     match kind {
         ScheduleToStart => plan.start_within("10s", on_timeout).scheduled(),
@@ -34,7 +34,7 @@ fn a_per_attempt_timeout_that_retries_does_so_while_attempts_are_left() {
             .is(Status::Pending)
             .on_attempt(1)
             .available_at("15s");
-        // One that nobody claimed has its hint in the queue still.
+        // The hint of an attempt that wasn't claimed is still in the queue.
         let scene = match kind {
             ScheduleToStart => scene.sends_no_hint(),
             ScheduleToClose | Heartbeat | StartToClose => scene.sends_hint_for("15s"),
@@ -117,7 +117,7 @@ fn of_several_timeouts_that_expired_at_once_the_highest_counts() {
     ended_by(all.scheduled().claim("a"), ScheduleToClose);
     let inner = task().heartbeats("10s", Terminal).close_within("10s", Terminal);
     ended_by(inner.scheduled().claim("a"), Heartbeat);
-    // Noticed late, the one that passed first doesn't count for more.
+    // If both are found late, the one that passed first has no precedence.
     let later = task().deadline("50s").heartbeats("40s", Terminal).close_within("10s", Terminal);
     ended_by(later.scheduled().claim("a"), ScheduleToClose);
 }
@@ -177,7 +177,7 @@ fn timing_out_is_recorded_once_however_many_look() {
     scene.at("20s").tick().replies(Reply::Due(DueReply::Nothing)).changes_nothing().is(Status::TimedOut);
 }
 
-// ---- what is fresh and what isn't
+// ---- timeouts that start again, and the deadline that doesn't
 
 #[test]
 fn the_deadline_is_carried_unchanged_through_failures_losses_releases_and_timeouts() {
@@ -262,7 +262,7 @@ fn a_cancellation_of_an_attempt_that_timed_out_ends_the_task_instead_of_trying_a
 #[test]
 fn an_attempt_that_nobody_claimed_in_time_keeps_its_one_hint_whoever_notices() {
     let scene = task().attempts(3).delay("5s").start_within("10s", Retry).scheduled().at("10s");
-    // The hint itself comes too late: it is told to come back, and is not doubled.
+    // The hint itself is received too early: it is sent again with a delay, and isn't duplicated.
     let available_at = t("15s");
     scene
         .claim("a")

@@ -1,4 +1,4 @@
-//! Timers: every instant that a user can see has one on its way to it, and none is sent without need.
+//! Timers: one is on the way to every instant whose effect users can see, and none is sent without need.
 
 use super::fixture::{Scene, task};
 use crate::decision::DueReply;
@@ -37,7 +37,7 @@ fn a_timer_whose_instant_has_moved_away_goes_on_to_it() {
     let scene = task().heartbeats("20s", Retry).scheduled().claim("a").sends_timer_for("20s");
     let scene = scene.at("15s").heartbeat("a").sends_nothing();
     let scene = scene.at("20s").timer_for("20s").replies(WAITING).changes_nothing().sends_timer_for("35s");
-    // The record still lies where it did; the one timer goes from heartbeat to heartbeat.
+    // The record's due slot doesn't change. The one timer is sent again from heartbeat to heartbeat.
     let scene = scene.at("30s").heartbeat("a").sends_nothing();
     let scene = scene.at("35s").timer_for("20s").replies(WAITING).sends_timer_for("50s");
     scene.at("50s").timer_for("20s").replies(Reply::Due(DueReply::TimedOut));
@@ -46,14 +46,14 @@ fn a_timer_whose_instant_has_moved_away_goes_on_to_it() {
 #[test]
 fn a_timer_for_a_place_that_the_record_has_left_goes_nowhere() {
     let scene = task().heartbeats("20s", Retry).scheduled().claim("a").at("15s").heartbeat("a");
-    // The tick puts the record into its new place, with a timer for that one.
+    // The tick moves the record to its new due slot, and sends a timer for that.
     let scene = scene.at("21s").tick().due("35s", DueKind::Armed).sends_timer_for("35s");
     scene.timer_for("20s").replies(NOTHING).sends_nothing();
 }
 
 #[test]
 fn an_attempt_shorter_than_the_wait_before_it_needs_no_timer_of_its_own() {
-    // The timer of the earlier place comes first, and goes on to the attempt's end.
+    // The timer of the earlier slot arrives first, and is sent again for the end of the attempt.
     let scene = task().start_within("30s", Retry).close_within("1m", Terminal).scheduled();
     let scene = scene.sends_timer_for("30s").at("10s").claim("a").due("30s", DueKind::Armed).sends_nothing();
     let scene = scene.at("30s").timer_for("30s").replies(WAITING).sends_timer_for("1m 10s");
@@ -76,7 +76,7 @@ fn a_place_in_the_past_leads_to_nothing_new_so_the_next_instant_gets_its_own_tim
 #[test]
 fn an_instant_just_behind_a_backstop_is_not_left_to_the_tick_of_that_backstop() {
     let scene = task().close_within("3m 30s", Terminal).scheduled().at("7m").claim("a");
-    // 10m 30s, and the record lay at 10m: that tick may come a minute later.
+    // At 10m 30s, while the due slot was at 10m: the tick of that slot may be a minute late.
     scene.due("10m 30s", DueKind::Instant).sends_no_timer();
     let scene = task().close_within("3m", Terminal).scheduled().at("7m 30s").claim("a");
     scene.due("10m 30s", DueKind::Armed).sends_timer_for("10m 30s");

@@ -1,4 +1,4 @@
-//! Walks that are lost, or in trouble for long: what was parked has its message within a few minutes all the same.
+//! Lost walks, and walks with errors for a long time: each parked record still has its hint within a few minutes.
 
 use tickover_core::id::WorkflowName;
 
@@ -6,13 +6,13 @@ use super::*;
 use crate::executions::StartRequest;
 use crate::ports::Store as _;
 
-/// A minute, a call of the tick, and what its messages lead to.
+/// One minute, with a call of the tick and the processing of its messages.
 const MINUTE: u64 = 60;
-/// What a pause has to last for the places of what is parked to be moved far ahead.
+/// How long a pause must last so that the due slots of parked records are moved far ahead.
 const LONG_MINUTES: u32 = 35;
 
 impl Scene {
-    /// So many tasks that were parked long ago.
+    /// This many tasks, parked long ago.
     async fn parked(shards: u16, count: usize) -> Self {
         let scene = Self::of_shards(shards);
         for number in 0..count {
@@ -43,7 +43,7 @@ impl Scene {
         self.operator.pause_queue(&work(), false).await.unwrap();
     }
 
-    /// All messages of the queue of timers are lost. How many there were.
+    /// Loses all messages of the timers queue. Returns how many there were.
     async fn lose_walks(&self) -> usize {
         self.pass(10);
         let timers = QueueName::timers();
@@ -60,7 +60,8 @@ impl Scene {
         }
     }
 
-    /// Fires what has arrived, however long calls are repeated in it. Places from which walks go on.
+    /// Fires the timers that have arrived, with retries inside the calls. Returns the positions from which walks
+    /// continue.
     async fn fire_with_retries(&self) -> Vec<Option<Timestamp>> {
         let (timers, mut places) = (QueueName::timers(), vec![]);
         for message in self.queue.receive(&timers, 10, Millis::from_secs(70), Millis::ZERO).await.unwrap() {
@@ -82,7 +83,7 @@ impl Scene {
         self.store.queue(&work()).await.unwrap().unwrap()
     }
 
-    /// Minutes until so many tasks are at work.
+    /// Minutes until this many tasks are running.
     async fn minutes_until(&self, wanted: usize) -> u32 {
         let mut taken = self.deliver().await;
         let mut minutes = 0;
@@ -165,14 +166,14 @@ async fn a_walk_waits_for_a_throttled_store_and_goes_on_from_where_it_was() {
     let mut places = vec![];
     for _ in 0..60 {
         places.extend(scene.fire_with_retries().await);
-        assert_eq!(scene.messages(&timers).await, 1, "there is always a next message, and one only");
+        assert_eq!(scene.messages(&timers).await, 1, "there is always exactly one next message");
         scene.pass(15);
     }
     scene.store.last.store(NEVER, Ordering::SeqCst);
     assert!(places.len() > 30, "{}", places.len());
     assert!(places[1].is_some() && places[1..].iter().all(|place| *place == places[1]), "{places:?}");
     assert_eq!(scene.fire_with_retries().await, [places[1]]);
-    // One write was done, and its answer lost: that task is like any whose message was lost.
+    // One write was done and its answer lost: that task is like any task whose message was lost.
     assert_eq!(scene.messages(&work()).await, 449, "one message each");
     assert!(!scene.record().await.parked);
     assert!(scene.minutes_until(450).await <= 10);

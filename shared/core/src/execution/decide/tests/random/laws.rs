@@ -1,4 +1,4 @@
-//! What must hold of every step, whatever came before.
+//! What must hold for every step, whatever came before.
 
 use crate::command::Context;
 use crate::decision::{DueReply, Effect};
@@ -50,7 +50,7 @@ fn check_outcome(before: &Execution, command: &Command, decision: &Decision, aft
     }
 }
 
-/// I7: only the lease that holds the turn writes.
+/// I7: only the worker with the turn's lease writes.
 #[track_caller]
 fn check_fence(before: &Execution, command: &Command, decision: &Decision, context: &Context<'_>) {
     let lease: LeaseId = match command {
@@ -65,7 +65,8 @@ fn check_fence(before: &Execution, command: &Command, decision: &Decision, conte
         Ok(_) => assert!(holds, "a stale lease wrote"),
         Err(Reject::TurnLost) => {
             let time_is_left = deadline_at(before).is_none_or(|at| at > context.now);
-            // One that would go on in a fresh run without events that wait in this one takes another turn first.
+            // A turn that would continue as new without all pending events is refused, so that the next turn brings
+            // them.
             assert!(overlooks_events(before, command) || !(holds && time_is_left), "the owner was refused");
         }
         Err(Reject::LimitExceeded { .. }) => {
@@ -76,7 +77,7 @@ fn check_fence(before: &Execution, command: &Command, decision: &Decision, conte
     }
 }
 
-/// Whether a run would be followed by one that doesn't begin with the events which wait in it.
+/// Whether a next run would start without some of the pending events.
 fn overlooks_events(before: &Execution, command: &Command) -> bool {
     let Command::Close(Close { ending: Ending::ContinueAsNew { events, .. }, .. }) = command else {
         return false;
@@ -86,7 +87,7 @@ fn overlooks_events(before: &Execution, command: &Command) -> bool {
         && before.failing.is_none()
 }
 
-/// I5: before its instant nothing expires, from it on nothing else succeeds.
+/// I5: nothing expires before its instant, and nothing else succeeds from it on.
 #[track_caller]
 fn check_expiry(
     before: &Execution,
@@ -107,26 +108,26 @@ fn check_expiry(
                 | Reply::StartTurn(StartTurnReply::Started))
         );
         assert!(!accepted, "too late, and accepted: {:?}", decision.reply());
-        // Either it is over, or the code that deals with failures is next.
+        // The execution has ended, or its `on_failure` code is next.
         let settled = after.closed().is_some() || (before.failing.is_none() && after.failing.is_some());
         let asks_nothing_of_it =
             matches!(command, Command::Start(_) | Command::Finish(_) | Command::Restart(_));
-        assert!(settled || (asks_nothing_of_it && decision.writes.is_empty()), "not settled: {after:#?}");
+        assert!(settled || (asks_nothing_of_it && decision.writes.is_empty()), "not recorded: {after:#?}");
     } else if let (Command::Due(_) | Command::Timer { .. }, Some(_)) =
         (command, visible_at(before).filter(|at| *at <= context.now))
     {
-        // The time of an attempt is over: nobody has the turn any more.
-        assert!(after.turn().is_none() && after.closed().is_none(), "an attempt goes on for ever");
+        // An attempt has timed out: no worker has the turn any more.
+        assert!(after.turn().is_none() && after.closed().is_none(), "a timed out attempt goes on");
     } else if before.closed().is_none() && before.failing.is_none() {
-        // The deadline may be one that came with the wish for a turn.
+        // The deadline may have come with the request for a turn.
         let mut deadlines = [after.deadline_at, after.run_deadline_at].into_iter().flatten();
         let is_over = matches!(command, Command::StartTurn(_)) && deadlines.any(|at| at <= context.now);
         assert!(after.status() != Status::TimedOut || is_over, "expired too early");
     }
 }
 
-/// D1: the deadline over all runs stays, and a run's within its run. One that nobody knew of may come with a turn, as
-/// long as the code has brought nothing.
+/// D1: the deadline of all runs doesn't change, nor does a run's within that run. A deadline from the workflow's code
+/// may come with a turn, as long as the code has recorded nothing.
 #[track_caller]
 fn check_deadlines(before: &Execution, command: &Command, after: &Execution, context: &Context<'_>) {
     let restarted = matches!(command, Command::Restart(_)) && after.run > before.run;
@@ -153,7 +154,7 @@ fn check_deadlines(before: &Execution, command: &Command, after: &Execution, con
     }
 }
 
-/// Turns that come to nothing are counted, and what waits has seen all wakes there were.
+/// Turns that record nothing are counted, and a suspended execution has seen every wake.
 #[track_caller]
 fn check_turns(before: &Execution, decision: &Decision, after: &Execution, context: &Context<'_>) {
     assert!(after.idle_turns <= context.limits.idle_turns.max(before.idle_turns));
@@ -161,18 +162,18 @@ fn check_turns(before: &Execution, decision: &Decision, after: &Execution, conte
         Ok(Reply::StartTurn(StartTurnReply::Started)) => {
             let turn = after.turn().unwrap();
             assert!(deadline_at(after).is_none_or(|at| turn.lease_expires_at <= at));
-            assert!(!before.is_held() || before.turn() == Some(turn), "a turn of what is held");
+            assert!(!before.is_held() || before.turn() == Some(turn), "a turn without the operator");
         }
         Ok(Reply::Suspended(SuspendReply::Suspended)) => {
             let ExecutionState::Waiting(waiting) = &after.state else { panic!("{after:#?}") };
-            assert_eq!(waiting.seen_wakes, after.wakes, "went to sleep over a wake");
+            assert_eq!(waiting.seen_wakes, after.wakes, "suspended without seeing a wake");
         }
         Ok(Reply::Suspended(SuspendReply::GoOn)) => assert!(after.turn().is_some()),
         Ok(_) | Err(_) => {}
     }
 }
 
-/// I4 and I9: the backstop stands behind every hint, and hints are only sent where one is missing.
+/// I4 and I9: every hint has a backstop, and a hint is only sent if one is missing.
 #[track_caller]
 fn check_hints(
     before: &Execution,
@@ -186,7 +187,7 @@ fn check_hints(
     assert!(hints <= 1 && decision.effects.len() <= hints + 1, "{:?}", decision.effects);
     if hints > 0 {
         assert!(!matches!(after.state, ExecutionState::Ended(_)) && after.turn().is_none() || by_tick);
-        assert!(!after.is_held(), "a hint that nobody may follow");
+        assert!(!after.is_held(), "a hint that cannot start a turn");
     }
     let arrives = hint_arrives_at(after);
     if let (Some(at), false) = (arrives, decision.writes.is_empty()) {

@@ -1,5 +1,5 @@
-//! Whatever is asked and whenever: with a tick a minute, each up to a minute late, every deadline is seen when it
-//! comes; and should every message be lost, the tick alone finds what somebody has to act on.
+//! With a tick a minute, each up to a minute late, every deadline is recorded when it comes, whatever the commands and
+//! their times. And if every message is lost, the tick alone finds every execution that needs work.
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -20,24 +20,24 @@ use crate::time::{Timestamp, earliest};
 use crate::timer::Timer;
 
 const MINUTE_MS: i64 = 60_000;
-/// Of one execution. More would mean that timers beget timers.
+/// Timers of one execution. More would mean that timers multiply.
 const ON_THEIR_WAY_MAX: usize = 6;
-/// The longest that anything lies about whose message was lost: a lease, the looks at a worker that seemed alive, and
-/// the two looks at an empty queue.
+/// The maximum time until the tick finds an execution whose message was lost: a lease, the probes of a worker that
+/// seemed alive, and the two probes of an empty queue.
 const FOUND_WITHIN: Millis = Millis::from_secs(3_600);
 
-/// A life with what a queue of timers and a schedule would bring, exactly when they would. Hints are lost.
+/// A random sequence with the timers and ticks of a real system, each at its exact instant. Hints are lost.
 struct Punctual {
     life: Life,
     on_their_way: Vec<Timer>,
     /// The minute of the next tick.
     next_tick: Timestamp,
     handed_until: Timestamp,
-    /// How late each tick is, over and over.
+    /// How late each tick is; the list repeats.
     lateness: Vec<u64>,
     ticks: usize,
     hinted_at: Option<Timestamp>,
-    /// The turn under way, and where the record lay when it was taken.
+    /// The turn in progress, and the record's due slot when it started.
     taken: Option<(LeaseId, Timestamp)>,
 }
 
@@ -86,7 +86,7 @@ impl Punctual {
         self.next_tick.plus(Millis::new(self.lateness[self.ticks % self.lateness.len()]))
     }
 
-    /// Lets everything happen that happens by itself until then.
+    /// Runs all timers and ticks until then.
     fn pass_to(&mut self, target: Timestamp) {
         loop {
             let tick_at = self.next_tick_at();
@@ -107,7 +107,7 @@ impl Punctual {
             }
         }
         self.life.now = target;
-        self.check("somebody");
+        self.check("a caller");
     }
 
     fn tick(&mut self) {
@@ -128,35 +128,35 @@ impl Punctual {
         self.ticks += 1;
     }
 
-    /// All timers that were to come by now have come: what has passed is recorded.
+    /// All timers up to now have arrived: every instant that has passed is recorded.
     fn check(&self, whose: &str) {
         let visible = self.life.record.as_ref().and_then(visible_at);
         let overlooked = visible.filter(|at| *at <= self.life.now);
         assert_eq!(overlooked, None, "found by {whose} at {:?}: {:#?}", self.life.now, self.life.record);
     }
 
-    /// What somebody has to act on has had a hint lately.
+    /// An execution that needs work has had a hint lately.
     fn check_found(&self) {
         let Some(record) = &self.life.record else { return };
         let Some(since) = acted_on_from(record).filter(|since| *since <= self.life.now) else { return };
         let since = self.hinted_at.map_or(since, |hinted| hinted.max(since));
         let within = FOUND_WITHIN.saturating_add(self.left_alone_for(record, since));
-        assert!(self.life.now.since(since) <= within, "nobody looks at {record:#?}");
+        assert!(self.life.now.since(since) <= within, "the tick did not find {record:#?}");
     }
 
-    /// How much later a turn may be found whose worker is lost. Its own message brings it back, so it leaves the
-    /// record where it lies; and a look at one that is alive is followed by another one after four times as long.
+    /// How much later a turn may be found whose worker is lost. Its own message would bring it back, so its start
+    /// leaves the due slot as it is. And the next probe of a turn whose worker is alive comes four times as late.
     fn left_alone_for(&self, record: &Execution, since: Timestamp) -> Millis {
         let Some(turn) = record.turn() else { return Millis::ZERO };
         let lay_at = self.taken.map_or(since, |(_, place)| place);
         let lived = turn.lease_expires_at.since(turn.claimed_at);
         let most = Limits::default().backstop_max;
-        assert!(lay_at <= turn.claimed_at.plus(most), "taken, and left where nobody looks: {record:#?}");
+        assert!(lay_at <= turn.claimed_at.plus(most), "started, but the due slot is late: {record:#?}");
         lay_at.since(since).max(lived.saturating_mul(4).min(most))
     }
 }
 
-/// From when on somebody has to act on an execution.
+/// From when on an execution needs a worker.
 fn acted_on_from(execution: &Execution) -> Option<Timestamp> {
     if execution.is_held() {
         return None;
@@ -184,7 +184,7 @@ proptest! {
     ) {
         let mut world = Punctual::begin(Life::begin(plan), lateness);
         for (passing, step) in &steps {
-            // Months of ticks that find nothing show nothing.
+            // Months of ticks that find nothing test nothing.
             let target = match passing {
                 Passing::By(ms) => Timestamp::from_millis(world.life.now.as_millis() + ms.min(&10_000_000)),
                 Passing::ToInstant(_) | Passing::ToDue => world.life.instant(*passing),
@@ -192,9 +192,9 @@ proptest! {
             let latest = world.life.now.plus(Millis::from_secs(86_400));
             world.pass_to(target.max(world.life.now).min(latest));
             match step {
-                // The tick looks when it looks.
+                // Only the clock starts a tick here.
                 Step::Due { .. } => {}
-                // Also one that waits for no others may be told, of a child that it doesn't wait for.
+                // An execution that waits for no remote steps may be notified too: of a child that it doesn't wait for.
                 Step::Wake => world.life.wake(),
                 step => {
                     let command = world.life.command(step);

@@ -1,4 +1,4 @@
-//! What may happen, and how often.
+//! The random steps, and how often each occurs.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -12,18 +12,18 @@ use crate::execution::{ExecutionOutcome, Stuck};
 use crate::failure::Failure;
 use crate::id::{EventId, EventName};
 
-/// How the clock goes before a step.
+/// How the clock changes before a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Passing {
-    /// By so many milliseconds, backwards as well.
+    /// By this many milliseconds, backwards too.
     By(i64),
-    /// To so many milliseconds around the next instant that means something to the execution.
+    /// To this many milliseconds around the execution's next instant.
     ToInstant(i64),
-    /// To its place in the due index.
+    /// To its due slot.
     ToDue,
 }
 
-/// Whose lease a worker shows.
+/// The lease that a worker sends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whose {
     Current,
@@ -40,10 +40,11 @@ pub(super) enum Step {
         length: Millis,
     },
     Record(Whose, Vec<Entry>),
-    /// An attempt is written down that must be over so many milliseconds from now.
+    /// Records an attempt that times out this many milliseconds from now.
     Begin(Whose, u8, i64),
     EndAttempt(Whose, u8),
-    /// What was left open has been ended: at the latest end, or at one so many milliseconds before it.
+    /// The steps and children that were left open have been ended: at the latest end, or at one this many milliseconds
+    /// before it.
     Finish {
         ms_before: i64,
     },

@@ -1,4 +1,4 @@
-//! What must hold of every step, whatever came before.
+//! The invariants of every step.
 
 use super::Life;
 use crate::decision::{DueReply, Effect, Write};
@@ -16,7 +16,7 @@ impl Life {
         assert_eq!(after.incarnation, before.incarnation);
         if before.ended().is_some() && !revived {
             assert_eq!(after, before, "an ended task changed");
-            // Whoever says it again, or begins it again, may have missed the word.
+            // A caller that repeats the report or the request may not have received the notification.
             let again =
                 matches!(decision.reply(), Ok(Reply::Closed { duplicate: true } | Reply::Scheduled { .. }));
             let word = after.parent.clone().filter(|_| again).map(Effect::NotifyParent);
@@ -41,7 +41,7 @@ impl Life {
         self.check_hints(before, command, decision, after);
     }
 
-    /// I7: only the lease that holds the task reports on it, and only a completion completes it.
+    /// I7: only the current lease reports on the task, and only a completion completes it.
     fn check_fence(&self, before: &Task, command: &Command, decision: &Decision) {
         let lease = match command {
             Command::Heartbeat(heartbeat) => heartbeat.lease,
@@ -64,30 +64,30 @@ impl Life {
         match decision.reply() {
             Ok(Reply::Renewed | Reply::Closed { duplicate: false }) => assert!(holds, "a stale lease wrote"),
             Ok(Reply::Closed { duplicate: true }) => {
-                assert!(before.past_attempt(&lease).is_some(), "a repetition of nothing");
+                assert!(before.past_attempt(&lease).is_some(), "a repetition without a first call");
                 assert_eq!(decision.writes, []);
             }
             Ok(other) => panic!("not an answer to a worker: {other:?}"),
             Err(Reject::DeadlineExceeded { .. } | Reject::LeaseLost | Reject::AlreadyTerminal { .. }) => {
                 let time_is_left = visible_at(before).is_none_or(|at| at > self.now);
-                assert!(!(holds && time_is_left), "the owner was refused: {:?}", decision.reply());
+                assert!(!(holds && time_is_left), "the current lease was refused: {:?}", decision.reply());
             }
             Err(other) => panic!("not a refusal of a worker: {other:?}"),
         }
     }
 
-    /// I5: before its instant nothing expires, from it on nothing else succeeds.
+    /// I5: before its instant no timeout expires; from that instant on, no other report succeeds.
     fn check_expiry(&self, before: &Task, decision: &Decision, after: &Task) {
         let expired = visible_at(before).is_some_and(|at| at <= self.now);
         let revived = decision.reply() == Ok(&Reply::Revived);
         if expired {
             match decision.reply() {
-                Ok(Reply::Renewed | Reply::Closed { duplicate: false }) => panic!("too late, and accepted"),
+                Ok(Reply::Renewed | Reply::Closed { duplicate: false }) => panic!("accepted too late"),
                 Ok(Reply::Claim(ClaimReply::Claimed)) => assert_eq!(decision.writes.len(), 1),
                 _ => {}
             }
             let ended_or_moved_on = after.state != before.state || decision.writes.is_empty();
-            assert!(ended_or_moved_on, "written over an expiry");
+            assert!(ended_or_moved_on, "a write instead of an expiry");
         } else if !revived && before.status().is_live() {
             let doomed = |kind| kind == TimeoutKind::ScheduleToClose && before.running().is_some();
             let kind = after.ended().and_then(|ended| match &ended.outcome {
@@ -101,7 +101,7 @@ impl Life {
         }
     }
 
-    /// I4 and I9: the backstop stands behind every hint, and hints are only sent where one is missing.
+    /// I4 and I9: every hint has a backstop, and hints are only sent if one is missing.
     fn check_hints(&self, before: &Task, command: &Command, decision: &Decision, after: &Task) {
         let by_tick = matches!(command, Command::Due(_) | Command::Timer { .. });
         let hints = hints(decision);
@@ -116,7 +116,7 @@ impl Life {
             assert!(after.due.is_none_or(|due| due.at > self.now), "the tick would find it again at once");
         }
         if by_tick && hints.is_empty() && after.state == before.state && !extended {
-            assert_eq!(after.version, before.version, "re-arming made hints stale");
+            assert_eq!(after.version, before.version, "moving the due slot made hints stale");
         }
         assert!(hints.len() <= 1 && decision.effects.len() <= hints.len() + 1);
         if !hints.is_empty() {
@@ -138,7 +138,7 @@ fn hints(decision: &Decision) -> Vec<&Effect> {
     decision.effects.iter().filter(|effect| matches!(effect, Effect::Dispatch { .. })).collect()
 }
 
-/// I10: a call repeated after its write changes nothing that matters, and succeeds if it had.
+/// I10: a call repeated after its write has no further effect, and succeeds if it succeeded before.
 pub(super) fn check_repetition(command: &Command, first: &Decision, again: &Decision) {
     match command {
         Command::Schedule(_)
@@ -154,7 +154,7 @@ pub(super) fn check_repetition(command: &Command, first: &Decision, again: &Deci
             }
         }
         Command::Heartbeat(_) => {
-            // Which refusal it is may change: the record forgets its oldest attempts.
+            // The reason of the refusal may change, because the record drops its oldest attempts.
             assert_eq!(again.outcome.is_ok(), first.outcome.is_ok(), "{:?}", again.outcome);
             let states = [first, again].map(|decision| decision.record().map(|task| &task.state));
             assert_eq!(states[0], states[1]);

@@ -1,5 +1,5 @@
-//! Whatever is asked and whenever: with a tick a minute, each up to a minute late, and no message lost, every instant
-//! that a user can see is seen when it comes, and not by the tick that sweeps up afterwards.
+//! Random commands at random times, with a tick every minute, each up to a minute late, and no lost message. Every
+//! instant whose effect users can see is recorded when it comes, and not later by the tick.
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -17,17 +17,17 @@ use crate::time::Timestamp;
 use crate::timer::Timer;
 
 const MINUTE_MS: i64 = 60_000;
-/// Of one task. More would mean that timers beget timers.
+/// The limit for one task. More timers would mean that timers multiply.
 const ON_THEIR_WAY_MAX: usize = 6;
 
-/// A life with what a queue and a schedule would bring, exactly when they would.
+/// A random sequence with the messages that a queue and the ticks deliver, exactly on time.
 struct Punctual {
     life: Life,
     on_their_way: Vec<Timer>,
     /// The minute of the next tick.
     next_tick: Timestamp,
     handed_until: Timestamp,
-    /// How late each tick is, over and over.
+    /// How late each tick is, repeated in a cycle.
     lateness: Vec<u64>,
     ticks: usize,
 }
@@ -61,7 +61,7 @@ impl Punctual {
         self.next_tick.plus(Millis::new(self.lateness[self.ticks % self.lateness.len()]))
     }
 
-    /// Lets everything happen that happens by itself until then.
+    /// Delivers all timers and ticks up to `target`.
     fn pass_to(&mut self, target: Timestamp) {
         loop {
             let tick_at = self.next_tick_at();
@@ -81,7 +81,7 @@ impl Punctual {
             }
         }
         self.life.now = target;
-        self.check("somebody");
+        self.check("a step");
     }
 
     fn tick(&mut self) {
@@ -101,7 +101,7 @@ impl Punctual {
         self.ticks += 1;
     }
 
-    /// All timers that were to come by now have come: what has passed is recorded.
+    /// All timers up to now have arrived: timeouts that have passed are recorded.
     fn check(&self, whose: &str) {
         let visible = self.life.record.as_ref().and_then(visible_at);
         let overlooked = visible.filter(|at| *at <= self.life.now);
@@ -120,13 +120,13 @@ proptest! {
     ) {
         let mut world = Punctual::begin(Life::begin(plan), lateness);
         for (passing, step) in &steps {
-            // Months of ticks that find nothing show nothing.
+            // Months of ticks without due records test nothing.
             let target = match passing {
                 Passing::By(ms) => Timestamp::from_millis(world.life.now.as_millis() + ms.min(&10_000_000)),
                 Passing::ToInstant(_) | Passing::ToDue => world.life.instant(*passing),
             };
             world.pass_to(target.max(world.life.now));
-            // The tick looks when it looks.
+            // `Punctual` decides when the tick runs.
             if !matches!(step, Step::Due { .. }) {
                 let command = world.life.command(step);
                 world.tell(&command);

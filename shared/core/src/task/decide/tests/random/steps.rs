@@ -1,4 +1,4 @@
-//! What may happen, and how often.
+//! The random steps and their weights.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -10,18 +10,18 @@ use crate::retry::{Delay, Jitter, MaxAttempts};
 use crate::task::command::Start;
 use crate::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 
-/// How the clock goes before a step.
+/// How the clock moves before a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Passing {
-    /// By so many milliseconds, backwards as well.
+    /// By this many milliseconds, which may be negative.
     By(i64),
-    /// To so many milliseconds around the next instant that means something to the task.
+    /// To this many milliseconds from the next instant at which the task can change.
     ToInstant(i64),
-    /// To its place in the due index.
+    /// To its due slot.
     ToDue,
 }
 
-/// Whose lease a worker shows.
+/// Which lease a worker uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whose {
     Current,

@@ -1,4 +1,4 @@
-//! What is told of each step: every change once, with the right numbers, and nothing that users sent.
+//! The lifecycle events of each step: every change once, with the right numbers, and without data that users sent.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::task::decision::Decision;
 use crate::task::event::{Event, What, events};
 use crate::time::Timestamp;
 
-/// Holds what would be told of a decision to what the decision changes.
+/// Checks the events of a decision against its changes.
 pub(super) fn check(decision: &Decision, now: Timestamp) {
     for (before, after) in written(decision) {
         check_write(before, after, now);
@@ -32,7 +32,7 @@ fn check_write(before: Option<&Task>, after: &Task, now: Timestamp) {
     let held = before.and_then(lease);
     let started = lease(after).is_some_and(|lease| Some(lease) != held);
     assert_eq!(count(&|what| matches!(what, What::TaskStarted { .. })), usize::from(started), "{told:#?}");
-    // Its attempt's end is told by whatever followed from it; a timeout that isn't the task's own beside that.
+    // The end of its attempt has one event, of any type. A timeout that isn't the task's own has another one.
     let let_go = held.is_some() && held != lease(after);
     let closes = |what: &What| what.ended_attempt().is_some_and(|past| past.started_at.is_some());
     let follows = |what: &What| closes(what) && !matches!(what, What::AttemptTimedOut { .. });
@@ -42,7 +42,7 @@ fn check_write(before: Option<&Task>, after: &Task, now: Timestamp) {
     assert_eq!(names.len(), told.len(), "one type twice: {told:#?}");
     let moved =
         before.is_none_or(|before| before.status() != after.status() || before.attempt != after.attempt);
-    assert!(!moved || !told.is_empty(), "a change nobody is told of: {before:#?} {after:#?}");
+    assert!(!moved || !told.is_empty(), "a change without an event: {before:#?} {after:#?}");
     for event in &told {
         check_event(event, after, now);
     }
