@@ -1,13 +1,13 @@
 //! The whole system in one process: storage, queue, HTTP interface and tick.
 //!
-//! The queue forgets when the process ends, so every live task is hinted again at the start.
+//! The queue forgets when the process ends. It finds pending tasks in the store; all else is sent again at the start.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tickover_core::limits::Limits;
-use tickover_service::memory::{MemoryQueue, Queues};
+use tickover_service::memory::MemoryQueue;
 use tickover_service::ports::Clock;
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::{Ports, Service, ServiceError};
@@ -19,6 +19,9 @@ use crate::http::{self, Bounds, HostName};
 use crate::metrics;
 use crate::time::{Ticks, fire_forever, tick_forever};
 
+/// Hints of each queue that are kept in memory, about a kilobyte each; others are read from the store when their time
+/// comes.
+const HINTS_KEPT: usize = 2_000;
 /// How often expired records are deleted.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
 /// How long requests under way are waited for at the end; a long poll is cut off.
@@ -58,19 +61,19 @@ pub struct Local {
 }
 
 impl Local {
-    /// Opens the storage, makes what is missing, and hints every live task again.
+    /// Opens the storage, and makes what is missing.
     pub async fn open(storage: &Storage, limits: Limits) -> Result<Self, LocalError> {
         let store = Arc::new(match storage {
             Storage::Memory => SqliteStore::memory()?,
             Storage::File(path) => open_file(path.clone()).await?,
         });
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+        let queue = Arc::new(
+            MemoryQueue::over(store.clone(), HINTS_KEPT, clock.clone()).map_err(ServiceError::from)?,
+        );
         let ports = Ports { store: store.clone(), queue: queue.clone(), clock, ids: Arc::new(SystemIds) };
         let service = Service::new(ports, limits);
         service.open_remembered().await?;
-        let hinted = service.hint_all().await?;
-        tracing::debug!(hinted, "live tasks hinted");
         let (allowed, bounds) = (vec![], Bounds::default());
         Ok(Self { service, store, queue, allowed, bounds })
     }
@@ -108,6 +111,7 @@ impl Local {
         let mut beside = JoinSet::new();
         beside.spawn(tick_forever(self.service.clone(), ticks));
         beside.spawn(fire_forever(self.service.clone(), Arc::clone(&self.queue)));
+        beside.spawn(hint_all(self.service.clone()));
         beside.spawn(sweep_forever(self.service.clone(), Arc::clone(&self.store)));
         beside.spawn(metrics::keep_forever());
         let mut server = tokio::spawn(server);
@@ -124,6 +128,14 @@ impl Local {
             }
         };
         ended.map_err(|error| LocalError::Server(std::io::Error::other(error)))
+    }
+}
+
+/// Sends what the queue forgot when the last process ended, while the server answers already.
+async fn hint_all(service: Service) {
+    match service.hint_all().await {
+        Ok(hinted) => tracing::debug!(hinted, "messages of the last process sent again"),
+        Err(error) => tracing::error!(%error, "not all messages sent again: the tick finds the others"),
     }
 }
 

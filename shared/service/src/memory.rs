@@ -5,5 +5,5 @@ pub mod queue;
 pub mod store;
 
 pub use clock::ManualClock;
-pub use queue::{MemoryQueue, Mortality, Queues};
+pub use queue::{Backlog, MemoryQueue, Mortality, Queues, Ready};
 pub use store::MemoryStore;

@@ -334,6 +334,11 @@ pub trait Queue: Send + Sync {
     /// Creates a queue if this adapter can. Returns whether the queue exists now.
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError>;
 
+    /// Whether this queue finds tasks that are pending in the store by itself.
+    fn finds_pending(&self) -> bool {
+        false
+    }
+
     /// Whether the queue exists.
     fn knows(&self, queue: &QueueName) -> bool;
 

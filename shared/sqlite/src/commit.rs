@@ -222,6 +222,11 @@ fn put(
         is_open,
         body,
     ])?;
+    if let Some(queue) = queue {
+        let mut statement =
+            connection.prepare_cached("INSERT OR IGNORE INTO queue_name (name) VALUES (?1)")?;
+        statement.execute([queue])?;
+    }
     Ok(())
 }
 

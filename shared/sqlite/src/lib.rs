@@ -12,6 +12,7 @@
 //!
 //! The conditions are the service's (`tickover_service::condition`). This crate stores records; it never decides.
 
+mod backlog;
 mod commit;
 mod error;
 mod expiry;

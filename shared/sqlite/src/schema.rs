@@ -99,3 +99,18 @@ fn migrate(connection: &mut Connection) -> Result<(), rusqlite::Error> {
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_commit_is_synced_before_it_returns() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = open_writer(Some(&folder.path().join("data.db"))).unwrap();
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+        let full = 2;
+        assert_eq!((mode.as_str(), synchronous), ("wal", full));
+    }
+}

@@ -19,6 +19,7 @@ use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
+use tickover_service::memory::{Backlog, Ready};
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
 use crate::commit::Commit;
@@ -26,7 +27,7 @@ use crate::error::{Failure, OpenError, engine};
 use crate::part::{self, Mark, NewPart};
 use crate::record::Kind;
 use crate::writer::{Job, Shared, Writer, lock};
-use crate::{expiry, read, schema};
+use crate::{backlog, expiry, read, schema};
 
 /// Connections that are kept for readers. More are opened while more read at once, and closed after that.
 const READERS_KEPT: usize = 8;
@@ -124,6 +125,26 @@ fn acquire(path: &Path) -> Result<File, OpenError> {
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqliteStore").finish_non_exhaustive()
+    }
+}
+
+impl Backlog for SqliteStore {
+    fn ready(
+        &self,
+        queue: &QueueName,
+        now: Timestamp,
+        limit: usize,
+        known: &dyn Fn(Incarnation) -> bool,
+    ) -> Result<Ready, StoreError> {
+        self.read(|connection| backlog::ready(connection, queue, now, limit, known))
+    }
+
+    fn queues(&self) -> Result<Vec<QueueName>, StoreError> {
+        self.read(backlog::queues)
+    }
+
+    fn count(&self, queue: &QueueName, now: Timestamp) -> Result<u64, StoreError> {
+        self.read(|connection| backlog::count(connection, queue, now))
     }
 }
 

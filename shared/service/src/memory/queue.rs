@@ -3,6 +3,7 @@
 //! Its messages are lost when it is dropped. Unlike SQS it counts milliseconds, never loses or doubles a message by
 //! itself, and keeps messages for ever unless a [`Mortality`] is set.
 
+mod backlog;
 mod messages;
 
 use std::collections::BTreeMap;
@@ -13,12 +14,13 @@ use async_trait::async_trait;
 use tickover_core::duration::Millis;
 use tickover_core::id::{Incarnation, QueueName};
 use tickover_core::limits::{CLAIM_MAX, LEASE_RANGE, QUEUE_DELAY_MAX, WAIT_MAX};
-use tickover_core::time::Timestamp;
+use tickover_core::time::{Timestamp, earliest};
 use tokio::sync::Notify;
 
+pub use self::backlog::{Backlog, Ready};
 pub use self::messages::Mortality;
-use self::messages::{Delivery, Messages};
-use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
+use self::messages::{Delivery, Messages, is_task_hint};
+use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received, StoreError};
 
 /// Which queues a [`MemoryQueue`] has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,18 +36,34 @@ pub struct MemoryQueue {
     clock: Arc<dyn Clock>,
     opens: bool,
     mortality: Mortality,
+    /// Where hints of tasks are found that aren't here.
+    bounded: Option<Bounded>,
     /// Part of every receipt: a receipt from before a restart must not match a current message.
     started_at: Timestamp,
     /// Counts messages across all queues, so that no receipt fits a message of another queue.
     next_id: AtomicU64,
-    lines: RwLock<BTreeMap<QueueName, Arc<Line>>>,
+    queues: RwLock<BTreeMap<QueueName, Arc<QueueState>>>,
+}
+
+/// A store that finds pending tasks, and how many messages a queue over it keeps.
+#[derive(Clone)]
+struct Bounded {
+    backlog: Arc<dyn Backlog>,
+    kept_max: usize,
 }
 
 /// One queue.
-struct Line {
-    messages: Mutex<Messages>,
-    /// Signals that a message is visible, or will be earlier than expected.
+struct QueueState {
+    held: Mutex<Held>,
+    /// Notified when a message becomes visible, or will be visible earlier than before.
     changed: Notify,
+}
+
+/// What a queue holds.
+struct Held {
+    messages: Messages,
+    /// From this instant on, the backlog may have tasks whose hints aren't among the messages.
+    missing_from: Option<Timestamp>,
 }
 
 impl MemoryQueue {
@@ -60,36 +78,53 @@ impl MemoryQueue {
             Queues::Fixed(names) => (false, names),
             Queues::OnOpen => (true, Vec::new()),
         };
-        let lines =
-            names.into_iter().chain([QueueName::timers()]).map(|name| (name, Line::new(mortality))).collect();
+        let queues = names
+            .into_iter()
+            .chain([QueueName::timers()])
+            .map(|name| (name, QueueState::new(mortality)))
+            .collect();
         let started_at = clock.now();
-        Self { clock, opens, mortality, started_at, next_id: AtomicU64::new(0), lines: RwLock::new(lines) }
+        let next_id = AtomicU64::new(0);
+        Self { clock, opens, mortality, bounded: None, started_at, next_id, queues: RwLock::new(queues) }
+    }
+
+    /// Queues that each keep at most `kept_max` messages and find the hints of further tasks in the backlog. All queues
+    /// that the backlog knows are open.
+    pub fn over(
+        backlog: Arc<dyn Backlog>,
+        kept_max: usize,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        let own = Self::new(clock, Queues::OnOpen);
+        let names = backlog.queues()?.into_iter().map(|name| (name, QueueState::over_a_backlog()));
+        own.queues.write().unwrap_or_else(PoisonError::into_inner).extend(names);
+        Ok(Self { bounded: Some(Bounded { backlog, kept_max }), ..own })
     }
 
     /// When the next hidden message is visible, in any queue.
     pub fn next_visible_at(&self) -> Option<Timestamp> {
-        let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
-        lines.values().filter_map(|line| line.lock().next_visible_at()).min()
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        queues.values().filter_map(|queue_state| queue_state.lock().messages.next_visible_at()).min()
     }
 
     /// Sends a queue's dead letters again, as new messages. Returns how many there were.
     pub fn redrive(&self, queue: &QueueName) -> Result<usize, QueueError> {
-        let line = self.line(queue)?;
+        let queue_state = self.queue_state(queue)?;
         let now = self.clock.now();
-        let mut held = line.lock();
-        let dead = held.take_dead();
+        let mut held = queue_state.lock();
+        let dead = held.messages.take_dead();
         let count = dead.len();
         for body in dead {
-            held.push(now, self.next_id.fetch_add(1, Ordering::Relaxed), body, now);
+            held.messages.push(now, self.next_id(), body, now);
         }
         drop(held);
-        line.changed.notify_waiters();
+        queue_state.changed.notify_waiters();
         Ok(count)
     }
 
-    fn line(&self, queue: &QueueName) -> Result<Arc<Line>, QueueError> {
-        let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
-        lines.get(queue).cloned().ok_or_else(|| QueueError::Unknown { queue: queue.to_string() })
+    fn queue_state(&self, queue: &QueueName) -> Result<Arc<QueueState>, QueueError> {
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        queues.get(queue).cloned().ok_or_else(|| QueueError::Unknown { queue: queue.to_string() })
     }
 
     fn receipt(&self, delivery: Delivery) -> String {
@@ -107,33 +142,80 @@ impl MemoryQueue {
         parse().ok_or(QueueError::StaleReceipt)
     }
 
-    /// Receives visible messages; if there are none, returns when to try again.
-    fn look(&self, line: &Line, max: usize, visibility: Millis) -> Result<Vec<Received>, Option<Timestamp>> {
-        let mut messages = line.lock();
+    fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Receives visible messages; if there are none, says when to try again.
+    fn try_receive(
+        &self,
+        queue: &QueueName,
+        queue_state: &QueueState,
+        max: usize,
+        visibility: Millis,
+    ) -> Result<Result<Vec<Received>, Option<Timestamp>>, QueueError> {
+        let mut held = queue_state.lock();
         let now = self.clock.now();
-        let taken = messages.take(now, max, now.plus(visibility));
+        self.refill(queue, &mut held, now)?;
+        let taken = held.messages.take(now, max, now.plus(visibility));
         if taken.is_empty() {
-            return Err(messages.next_visible_at());
+            return Ok(Err(earliest([held.messages.next_visible_at(), held.missing_from])));
         }
-        Ok(taken
-            .into_iter()
-            .map(|(delivery, body)| Received {
-                body,
-                receipt: self.receipt(delivery),
-                receive_count: delivery.receives,
-            })
-            .collect())
+        let received = |(delivery, body): (Delivery, String)| Received {
+            body,
+            receipt: self.receipt(delivery),
+            receive_count: delivery.receives,
+        };
+        Ok(Ok(taken.into_iter().map(received).collect()))
+    }
+
+    /// Reads further hints from the backlog, if it may have some and few messages are left.
+    fn refill(&self, queue: &QueueName, held: &mut Held, now: Timestamp) -> Result<(), QueueError> {
+        let Some(Bounded { backlog, kept_max }) = &self.bounded else { return Ok(()) };
+        let space = kept_max.saturating_sub(held.messages.waiting());
+        if held.missing_from.is_none_or(|at| at > now) || space < kept_max.div_ceil(2) {
+            return Ok(());
+        }
+        let known = |incarnation| held.messages.has_hint_of(incarnation);
+        let ready = backlog.ready(queue, now, held.messages.hints() + space, &known).map_err(unavailable)?;
+        for body in ready.hints {
+            held.messages.push(now, self.next_id(), body, now);
+        }
+        held.missing_from = ready.next_at;
+        Ok(())
+    }
+
+    /// Keeps a message, or leaves a task's hint to the backlog where the queue is full.
+    fn keep(&self, held: &mut Held, now: Timestamp, body: &str, visible_at: Timestamp) {
+        let is_full =
+            self.bounded.as_ref().is_some_and(|bounded| held.messages.waiting() >= bounded.kept_max);
+        if is_full && is_task_hint(body) {
+            held.missing_from = earliest([held.missing_from, Some(visible_at)]);
+        } else {
+            held.messages.push(now, self.next_id(), body.to_owned(), visible_at);
+        }
     }
 }
 
-impl Line {
+fn unavailable(error: StoreError) -> QueueError {
+    QueueError::Unavailable { reason: error.to_string() }
+}
+
+impl QueueState {
     fn new(mortality: Mortality) -> Arc<Self> {
-        Arc::new(Self { messages: Mutex::new(Messages::mortal(mortality)), changed: Notify::new() })
+        let held = Held { messages: Messages::mortal(mortality), missing_from: None };
+        Arc::new(Self { held: Mutex::new(held), changed: Notify::new() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Messages> {
+    /// A queue of which the backlog may know more than its messages.
+    fn over_a_backlog() -> Arc<Self> {
+        let held = Held { messages: Messages::default(), missing_from: Some(Timestamp::EPOCH) };
+        Arc::new(Self { held: Mutex::new(held), changed: Notify::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
         // Every operation leaves the messages complete, so they are valid even if the lock is poisoned.
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,17 +226,16 @@ impl Queue for MemoryQueue {
         queue: &QueueName,
         messages: &[Outgoing],
     ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
-        let line = self.line(queue)?;
+        let queue_state = self.queue_state(queue)?;
         {
-            let mut held = line.lock();
+            let mut held = queue_state.lock();
             let now = self.clock.now();
             for message in messages {
-                let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-                held.push(now, id, message.body.clone(), now.plus(message.delay.min(QUEUE_DELAY_MAX)));
+                self.keep(&mut held, now, &message.body, now.plus(message.delay.min(QUEUE_DELAY_MAX)));
             }
         }
         // All waiting receivers: a delayed message changes how long each of them may sleep.
-        line.changed.notify_waiters();
+        queue_state.changed.notify_waiters();
         Ok(vec![Ok(()); messages.len()])
     }
 
@@ -165,14 +246,14 @@ impl Queue for MemoryQueue {
         visibility: Millis,
         wait: Millis,
     ) -> Result<Vec<Received>, QueueError> {
-        let line = self.line(queue)?;
+        let queue_state = self.queue_state(queue)?;
         let max = max.clamp(1, CLAIM_MAX);
         let visibility = visibility.min(LEASE_RANGE.1);
         let give_up_at = self.clock.now().plus(wait.min(WAIT_MAX));
         loop {
             // Registered before the attempt to receive: a message that is sent in between still ends the wait.
-            let changed = line.changed.notified();
-            let look_again_at = match self.look(&line, max, visibility) {
+            let changed = queue_state.changed.notified();
+            let retry_at = match self.try_receive(queue, &queue_state, max, visibility)? {
                 Ok(received) => return Ok(received),
                 Err(next) => next.map_or(give_up_at, |instant| instant.min(give_up_at)),
             };
@@ -182,15 +263,15 @@ impl Queue for MemoryQueue {
             tokio::select! {
                 biased;
                 () = changed => {}
-                () = self.clock.sleep_until(look_again_at) => {}
+                () = self.clock.sleep_until(retry_at) => {}
             }
         }
     }
 
     async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
-        let line = self.line(queue)?;
+        let queue_state = self.queue_state(queue)?;
         if let Ok(delivery) = self.delivery(receipt) {
-            line.lock().remove(self.clock.now(), delivery);
+            queue_state.lock().messages.remove(self.clock.now(), delivery);
         }
         Ok(())
     }
@@ -201,45 +282,61 @@ impl Queue for MemoryQueue {
         receipt: &str,
         visibility: Millis,
     ) -> Result<(), QueueError> {
-        let line = self.line(queue)?;
+        let queue_state = self.queue_state(queue)?;
         let delivery = self.delivery(receipt)?;
         {
-            let mut messages = line.lock();
+            let mut held = queue_state.lock();
             let now = self.clock.now();
             let until = now.plus(visibility.min(LEASE_RANGE.1));
-            messages.hide(now, delivery, until).map_err(|messages::Stale| QueueError::StaleReceipt)?;
+            held.messages.hide(now, delivery, until).map_err(|messages::Stale| QueueError::StaleReceipt)?;
         }
-        line.changed.notify_waiters();
+        queue_state.changed.notify_waiters();
         Ok(())
     }
 
     fn forget(&self, queue: &QueueName, of: Incarnation) {
-        if let Ok(line) = self.line(queue) {
-            line.lock().forget(self.clock.now(), of);
+        if let Ok(queue_state) = self.queue_state(queue) {
+            queue_state.lock().messages.forget(self.clock.now(), of);
         }
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
-        let line = self.line(queue)?;
-        let depth = line.lock().depth(self.clock.now());
-        Ok(depth)
+        let queue_state = self.queue_state(queue)?;
+        let mut held = queue_state.lock();
+        let now = self.clock.now();
+        let depth = held.messages.depth(now);
+        match &self.bounded {
+            Some(bounded) if held.missing_from.is_some_and(|at| at <= now) => {
+                let ready = bounded.backlog.count(queue, now).map_err(unavailable)?;
+                Ok(Depth { visible: depth.visible.max(ready), ..depth })
+            }
+            Some(_) | None => Ok(depth),
+        }
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
         if self.opens && !self.knows(queue) {
-            let mut lines = self.lines.write().unwrap_or_else(PoisonError::into_inner);
+            let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
             // Not replaced: another call may have opened it, and sent messages to it, in between.
-            lines.entry(queue.clone()).or_insert_with(|| Line::new(self.mortality));
+            let new = || match &self.bounded {
+                Some(_) => QueueState::over_a_backlog(),
+                None => QueueState::new(self.mortality),
+            };
+            queues.entry(queue.clone()).or_insert_with(new);
         }
         Ok(self.knows(queue))
     }
 
+    fn finds_pending(&self) -> bool {
+        self.bounded.is_some()
+    }
+
     fn knows(&self, queue: &QueueName) -> bool {
-        self.lines.read().unwrap_or_else(PoisonError::into_inner).contains_key(queue)
+        self.queues.read().unwrap_or_else(PoisonError::into_inner).contains_key(queue)
     }
 
     fn names(&self) -> Vec<QueueName> {
-        self.lines.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.queues.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 }
 

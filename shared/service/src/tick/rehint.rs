@@ -142,6 +142,9 @@ impl Service {
                     }
                 }
                 let now = self.now();
+                let is_found =
+                    |task: &Task| matches!(task.state, State::Pending(_)) && self.ports.queue.finds_pending();
+                let hint = |task: &Task| if is_found(task) { None } else { hint(task) };
                 let of_tasks = tasks.iter().flat_map(|task| [hint(task), timer(task, now)]);
                 let of_executions = executions.iter().flat_map(|execution| {
                     [turn(execution, now), turn_timer(execution, now), self.going_on(execution)]

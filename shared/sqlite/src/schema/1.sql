@@ -33,6 +33,11 @@ CREATE INDEX record_by_list ON record (list, list_at, id) WHERE list IS NOT NULL
 CREATE INDEX record_by_queue ON record (queue, ready_at, id, incarnation) WHERE ready_at IS NOT NULL;
 CREATE INDEX record_by_expiry ON record (expires_at) WHERE expires_at IS NOT NULL;
 
+-- The names of all queues that a record was ever written for.
+CREATE TABLE queue_name (
+    name TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
 -- Payloads too large for their record.
 CREATE TABLE blob (
     row INTEGER PRIMARY KEY,

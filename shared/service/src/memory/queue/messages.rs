@@ -4,6 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tickover_core::duration::Millis;
 use tickover_core::id::Incarnation;
 use tickover_core::time::Timestamp;
@@ -11,7 +12,7 @@ use tickover_core::time::Timestamp;
 use crate::ports::Depth;
 
 /// A message's position: those that have been visible longest come first.
-type Place = (Timestamp, MessageId);
+type Position = (Timestamp, MessageId);
 
 /// A message's number, for as long as the message exists.
 pub(super) type MessageId = u64;
@@ -56,8 +57,8 @@ struct Message {
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     by_id: HashMap<MessageId, Message>,
-    visible: BTreeSet<Place>,
-    hidden: BTreeSet<Place>,
+    visible: BTreeSet<Position>,
+    hidden: BTreeSet<Position>,
     /// How many of the hidden messages have been received.
     in_flight: u64,
     mortality: Mortality,
@@ -84,7 +85,7 @@ impl Messages {
     }
 
     pub(super) fn take(&mut self, now: Timestamp, max: usize, until: Timestamp) -> Vec<(Delivery, String)> {
-        self.settle(now);
+        self.move_due(now);
         let in_flight = usize::try_from(self.in_flight).unwrap_or(usize::MAX);
         let room = self.mortality.in_flight_max.map_or(max, |most| most.saturating_sub(in_flight));
         let max = max.min(room);
@@ -109,9 +110,24 @@ impl Messages {
         taken
     }
 
+    /// How many messages wait to be received, delayed ones included.
+    pub(super) fn waiting(&self) -> usize {
+        self.by_id.len().saturating_sub(usize::try_from(self.in_flight).unwrap_or(usize::MAX))
+    }
+
+    /// How many messages are hints of tasks or turns.
+    pub(super) fn hints(&self) -> usize {
+        self.hints.len()
+    }
+
+    /// Whether a hint of this record is here, in flight or not.
+    pub(super) fn has_hint_of(&self, incarnation: Incarnation) -> bool {
+        self.hints.contains_key(&incarnation)
+    }
+
     /// Removes a message by its latest delivery, even if it is visible again. With an older delivery, it stays.
     pub(super) fn remove(&mut self, now: Timestamp, delivery: Delivery) {
-        self.settle(now);
+        self.move_due(now);
         if self.place(delivery).is_some() {
             self.drop_message(delivery.id);
         }
@@ -119,7 +135,7 @@ impl Messages {
 
     /// Removes the hints of a record.
     pub(super) fn forget(&mut self, now: Timestamp, incarnation: Incarnation) {
-        self.settle(now);
+        self.move_due(now);
         for id in self.hints.get(&incarnation).cloned().unwrap_or_default() {
             self.drop_message(id);
         }
@@ -147,7 +163,7 @@ impl Messages {
     }
 
     pub(super) fn hide(&mut self, now: Timestamp, delivery: Delivery, until: Timestamp) -> Result<(), Stale> {
-        self.settle(now);
+        self.move_due(now);
         let place = self.place(delivery).ok_or(Stale)?;
         let received_at = self.by_id.get(&delivery.id).map(|message| message.received_at);
         let longest = received_at.zip(self.mortality.hidden_max).map(|(at, span)| at.plus(span));
@@ -174,7 +190,7 @@ impl Messages {
     }
 
     pub(super) fn depth(&mut self, now: Timestamp) -> Depth {
-        self.settle(now);
+        self.move_due(now);
         let hidden = count(&self.hidden);
         Depth {
             visible: count(&self.visible),
@@ -183,8 +199,8 @@ impl Messages {
         }
     }
 
-    fn settle(&mut self, now: Timestamp) {
-        self.bury(now);
+    fn move_due(&mut self, now: Timestamp) {
+        self.delete_old(now);
         while let Some(place) = self.hidden.first().copied().filter(|(instant, _)| *instant <= now) {
             self.hidden.remove(&place);
             self.visible.insert(place);
@@ -195,7 +211,7 @@ impl Messages {
     }
 
     /// Deletes messages that are too old.
-    fn bury(&mut self, now: Timestamp) {
+    fn delete_old(&mut self, now: Timestamp) {
         let Some(retention) = self.mortality.retention else { return };
         let is_old = |message: &Message| message.sent_at.plus(retention) <= now;
         let old: Vec<_> =
@@ -207,13 +223,14 @@ impl Messages {
 
     /// A message's position, unless it was deleted or received again since. A message that was never received has no
     /// delivery, whatever an invented receipt says.
-    fn place(&self, delivery: Delivery) -> Option<Place> {
+    fn place(&self, delivery: Delivery) -> Option<Position> {
         let message = self.by_id.get(&delivery.id)?;
         let is_latest = delivery.receives > 0 && message.receives == delivery.receives;
         is_latest.then_some((message.visible_at, delivery.id))
     }
 }
 
+/// The record that a message is a hint of.
 fn hinted(body: &str) -> Option<Incarnation> {
     #[derive(Deserialize)]
     struct Hinted {
@@ -227,7 +244,16 @@ fn hinted(body: &str) -> Option<Incarnation> {
     serde_json::from_str::<Hinted>(body).ok().map(|hinted| hinted.task.inc)
 }
 
-fn count(places: &BTreeSet<Place>) -> u64 {
+/// Whether a message is a task's hint, as opposed to a turn's.
+pub(super) fn is_task_hint(body: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Hinted {
+        task: Option<IgnoredAny>,
+    }
+    serde_json::from_str::<Hinted>(body).is_ok_and(|hinted| hinted.task.is_some())
+}
+
+fn count(places: &BTreeSet<Position>) -> u64 {
     u64::try_from(places.len()).unwrap_or(u64::MAX)
 }
 
