@@ -1,8 +1,8 @@
-//! The store in memory and `DynamoDB`'s semantics agree: the same calls in the same order get the same answers and
-//! leave the same records, and the same writes, old ones among them, meet the same fate.
+//! The store in memory and `DynamoDB`'s semantics agree. The same calls in the same order get the same answers and
+//! leave the same records. The same writes, some of them on old records, get the same result.
 //!
-//! So whatever is found out by running many cases in memory holds of the table as well.
-#![expect(clippy::unwrap_used, reason = "what a test expects and doesn't find is its failure")]
+//! So a result from many cases in memory holds for the table as well.
+#![expect(clippy::unwrap_used, reason = "a test fails if it doesn't find what it expects")]
 
 mod calls;
 mod executions;
@@ -20,13 +20,13 @@ use side::Side;
 use stores::Stores;
 use writes::{Stroke, stroke};
 
-/// Calls after which everything that is stored is compared; the answers are compared after each.
+/// The number of calls after which all stored records are compared; the answers are compared after each call.
 const LOOK_EVERY: usize = 8;
 
-/// Runs a case in a time and a thread of its own.
+/// Runs a case with its own virtual time on a thread of its own.
 ///
-/// Without tokio's budget, which makes a task that was busy for long wait once, in the middle of anything: what is
-/// done at once in both would then be done in another order in one of them.
+/// Without tokio's cooperative budget, which would make a busy task yield at an arbitrary await. Then one of the two
+/// sides would run operations in another order.
 fn run(case: impl Future<Output = TestCaseResult>) -> TestCaseResult {
     let case = tokio::task::unconstrained(case);
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(case)
@@ -74,8 +74,8 @@ proptest! {
     }
 }
 
-/// Random numbers are drawn in the order in which things happen. That is the same on both sides only while nothing
-/// in either ever waits for something else to happen first.
+/// Random numbers are drawn in the order of the operations. That order is the same on both sides only while no
+/// operation in either has to wait for another.
 #[test]
 fn the_embedded_store_never_waits() {
     run(async {

@@ -1,4 +1,4 @@
-//! A service over one of the stores, with a time, a queue and random numbers of its own.
+//! A service over one of the stores, with its own time, queue and random numbers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use tickover_service::ports::{Depth, DueEntry, DueRange, Ids, Listing, Queue as 
 use tickover_service::{Ports, Service};
 use tickover_tests::scene::LeapClock;
 
-/// One of the two, with what its workers know.
+/// One of the two sides, with what its workers know.
 pub(crate) struct Side {
     pub(crate) service: Service,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) queue: Arc<MemoryQueue>,
     pub(crate) clock: Arc<LeapClock>,
-    /// Every task there has been, in the order of their first answers.
+    /// Every task that was created, in the order of the answers.
     pub(crate) ids: Vec<TaskId>,
-    /// Every lease that was given, with its task.
+    /// Every lease that was granted, with its task.
     pub(crate) leases: Vec<(TaskId, String)>,
 }
 
-/// All that is stored and waits, but for what no caller can reach.
+/// All stored records and waiting messages, except what no caller can read.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Everything {
     now: Timestamp,
@@ -72,7 +72,7 @@ impl Side {
         Self { service, store, queue, clock, ids: vec![], leases: vec![] }
     }
 
-    /// Reads all there is.
+    /// Reads everything.
     pub(crate) async fn everything(&self) -> Everything {
         let mut tasks = Vec::new();
         for id in &self.ids {
@@ -84,7 +84,7 @@ impl Side {
             let mut entries = self.store.due(range, 100, None).await.unwrap().items;
             let sorted = entries.is_sorted_by_key(|entry| entry.due_at);
             assert!(sorted, "not in order: {entries:?}");
-            // Which of two that are due at once comes first is nobody's business.
+            // The order of two entries due at the same instant doesn't matter.
             entries.sort_by(|one, other| (one.due_at, &one.record).cmp(&(other.due_at, &other.record)));
             due.push(entries);
         }
@@ -101,7 +101,7 @@ impl Side {
     }
 }
 
-/// A store over a table of its own.
+/// A store over a new table.
 pub(crate) async fn dynamodb() -> Arc<dyn Store> {
     let client = Embedded::memory().unwrap().client();
     Table::new("tickover").create(&client).await.unwrap();

@@ -23,23 +23,23 @@ use crate::executions::{OfExecution, SHARD, execution_id, started, workflow};
 use crate::side::{dynamodb, limits};
 use crate::writes::{IDS, KEYS, New, Stroke, What, digest};
 
-/// The stores, and what was ever in them.
+/// The stores, and all records that they have held.
 pub(crate) struct Stores {
     memory: Arc<dyn Store>,
     dynamo: Arc<dyn Store>,
-    /// Every task's record there has been, oldest first.
+    /// Every task record so far, oldest first.
     records: Vec<Task>,
-    /// Every execution's record there has been, oldest first.
+    /// Every execution record so far, oldest first.
     executions: Vec<Execution>,
-    /// Every key's record there has been, oldest first.
+    /// Every key record so far, oldest first.
     keys: Vec<KeyRecord>,
     /// Every commit that was tried, and whether it was written.
     commits: Vec<(Vec<Write>, bool)>,
-    /// Makes the next nonce, lease and incarnation.
+    /// The source of the next nonce, lease and incarnation.
     number: u64,
 }
 
-/// What is in a store.
+/// The contents of a store.
 #[derive(Debug, PartialEq)]
 struct Contents {
     tasks: Vec<Task>,
@@ -49,7 +49,7 @@ struct Contents {
     tick: Option<TickRecord>,
 }
 
-/// What became of a commit.
+/// The result of a commit.
 #[derive(Debug, PartialEq)]
 enum Fate {
     Written,
@@ -63,7 +63,7 @@ impl Stores {
         Self { memory, dynamo, records: vec![], executions: vec![], keys: vec![], commits: vec![], number: 0 }
     }
 
-    /// Writes the same to both, and says what differs.
+    /// Applies the same write to both; returns the first difference.
     pub(crate) async fn strike(&mut self, stroke: &Stroke) -> Result<(), String> {
         self.number += 1;
         let writes = self.writes(stroke).await;
@@ -100,8 +100,9 @@ impl Stores {
         Ok(())
     }
 
-    /// Whether this was a transaction that left no trace: all it wrote has been written over. `DynamoDB` knows it by
-    /// its token for ten minutes and calls it done; in memory it is a conflict, which leads to the same answer later.
+    /// Whether this transaction was written before and all its records have been overwritten since. `DynamoDB`
+    /// recognises it by its token for ten minutes and answers that it is done. In memory it is a conflict, which leads
+    /// to the same answer later.
     fn is_remembered(&self, writes: &[Write], before: &Contents) -> bool {
         let was_written = self.commits.iter().any(|(tried, written)| *written && tried == writes);
         let tasks = before.tasks.iter().map(|task| task.nonce);
@@ -161,7 +162,7 @@ impl Stores {
                 let due_no_later_than = Some(place(*latest));
                 vec![Write::UpdateTask { before: Box::new(task), after: Box::new(after), due_no_later_than }]
             }
-            // What lies nowhere is never moved: no rule asks for it.
+            // A record without a due slot is never moved: no rule does that.
             (What::Rearm { to, kind }, Some(task)) => task.due.map_or_else(Vec::new, |due| {
                 let to = Due { at: place(*to), kind: *kind, shard: due.shard };
                 vec![Write::Rearm { task: Box::new(task.clone()), to }]
@@ -268,7 +269,7 @@ async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
     Ok(Contents { tasks, executions, keys, queue, tick })
 }
 
-/// What the indexes show of executions. Which of two at the same instant comes first is nobody's business.
+/// The executions in the indexes. The order of two at the same instant doesn't matter.
 async fn shown(store: &dyn Store) -> Result<(Vec<ExecutionId>, Vec<DueEntry>), StoreError> {
     let mut listed = store.list_executions(&workflow(), 100, None).await?.items;
     listed.sort();

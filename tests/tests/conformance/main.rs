@@ -1,5 +1,5 @@
-//! One suite for all stores (`store/`) and one for all queues (`queue/`), and the adapters that they run on: `memory`,
-//! `dynamodb` and `sqs`, each with what only that adapter can be asked.
+//! One suite for all stores (`store/`) and one for all queues (`queue/`), and the adapters that run them: `memory`,
+//! `dynamodb` and `sqs`, each with the tests that apply to it alone.
 
 mod dynamodb;
 mod memory;

@@ -1,4 +1,4 @@
-//! Benchmarks: one JSON line a figure. They print, they never fail; ratios are taken within one run.
+//! Benchmarks: one JSON line for each figure. They print figures and check no bounds; ratios are taken within one run.
 //!
 //! ```text
 //! bench            all of them
@@ -6,7 +6,7 @@
 //!                  keys, workflows-memory, workflows-file, fan-out, waits, lateness-dev, lateness-sqs
 //! ```
 
-#![expect(clippy::print_stdout, reason = "its output is what it is for")]
+#![expect(clippy::print_stdout, reason = "the output is the result of the program")]
 
 mod clock;
 mod flows;
@@ -23,7 +23,7 @@ use anyhow::Result;
 use serde_json::Value;
 use tickover_embedded::dynamodb::Embedded;
 
-/// Calls under way at once.
+/// Calls in flight at once.
 const AT_ONCE: usize = 16;
 
 #[tokio::main]
@@ -40,7 +40,7 @@ async fn main() -> Result<()> {
     if wanted("sweep-memory") {
         sweep::run("sweep-memory", &Embedded::memory()?, 100_000).await?;
     }
-    // Fewer, because each write waits for the disk: there to see what memory is used beside the store's own.
+    // Fewer tasks, because each write waits for the disk. This run shows what memory is used beside the store's own.
     if wanted("sweep-file") {
         let folder = tempfile::tempdir()?;
         sweep::run("sweep-file", &Embedded::file(&folder.path().join("bench.db"))?, 20_000).await?;
@@ -66,7 +66,7 @@ async fn main() -> Result<()> {
     if wanted("idle") {
         idle::run().await?;
     }
-    // Side by side: they are there to wait, each for minutes.
+    // Side by side, because each of them mostly waits, for minutes.
     futures::try_join!(
         lateness::dev(wanted("lateness-dev")), //
         lateness::sqs(wanted("lateness-sqs")),
@@ -74,19 +74,19 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// One figure, one line.
+/// Prints one figure as one line.
 fn print(figure: &Value) {
     println!("{figure}");
 }
 
-/// To so many decimals, for people to read.
+/// Rounds to so many decimals, for people to read.
 fn rounded(value: f64, decimals: i32) -> f64 {
     let scale = 10_f64.powi(decimals);
     (value * scale).round() / scale
 }
 
-/// A count for arithmetic. Those of a benchmark stay far below what a float holds exactly.
-#[expect(clippy::cast_precision_loss, reason = "a count to be read by people")]
+/// A count as a float. Counts of a benchmark are far below the largest integer that a float holds exactly.
+#[expect(clippy::cast_precision_loss, reason = "the count is for people to read")]
 fn float(count: usize) -> f64 {
     count as f64
 }

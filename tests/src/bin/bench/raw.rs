@@ -1,4 +1,4 @@
-//! What the store itself can do: conditional updates of records as they are, one attribute at a time.
+//! The rate of the store itself: conditional updates of one attribute in existing records.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::{AT_ONCE, float};
 /// The table of all benchmarks.
 pub(crate) const TABLE: &str = "tickover";
 
-/// Updates, and what they took.
+/// The number of updates and the time that they took.
 #[derive(Clone, Copy)]
 pub(crate) struct Raw {
     pub(crate) per_s: f64,
@@ -22,7 +22,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// Halfway between what was before and what is after.
+    /// The mean of a measurement before and a measurement after.
     pub(crate) fn between(self, other: Self) -> Self {
         let both = self.processor_s_each.zip(other.processor_s_each);
         let processor_s_each = both.map(|(before, after)| f64::midpoint(before, after));
@@ -35,11 +35,12 @@ impl Raw {
 pub(crate) enum Change {
     /// Nothing: no index is touched.
     VersionOnly,
-    /// Its place: out of the list of the dead, and into the due index. The work of a timeout, the other way round.
+    /// The keys of the indexes: out of the list of dead tasks, and into the due index. A timeout makes the opposite
+    /// change.
     Place,
 }
 
-/// Updates each of these records so many times, [`AT_ONCE`] at once.
+/// Updates each of these records `times` times, with [`AT_ONCE`] updates in flight.
 pub(crate) async fn updates(client: &Client, tasks: &[Task], times: usize, change: Change) -> Result<Raw> {
     let (started, processor) = (Instant::now(), processor_s());
     let mut workers = JoinSet::new();
@@ -85,7 +86,7 @@ async fn update(client: &Client, task: &Task, version: usize, change: Change) ->
     Ok(())
 }
 
-/// Waits for all, and fails with the first that failed.
+/// Waits for all, and returns the first error.
 pub(crate) async fn finished(mut workers: JoinSet<Result<()>>) -> Result<()> {
     while let Some(worker) = workers.join_next().await {
         worker??;
@@ -93,12 +94,12 @@ pub(crate) async fn finished(mut workers: JoinSet<Result<()>>) -> Result<()> {
     Ok(())
 }
 
-/// Processor time since then for each of so many.
+/// Processor time since `since`, divided by `count`.
 pub(crate) fn processor_s_each(count: usize, since: Option<f64>) -> Option<f64> {
     Some((processor_s()? - since?) / float(count))
 }
 
-/// So many a second.
+/// The rate per second.
 pub(crate) fn rate(count: usize, started: Instant) -> f64 {
     float(count) / started.elapsed().as_secs_f64()
 }

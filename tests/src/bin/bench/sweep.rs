@@ -1,6 +1,6 @@
-//! Very many deadlines that passed while nothing ran, and how fast they are enforced once something does.
+//! Very many deadlines passed while no function ran: how fast the first ticks enforce them.
 //!
-//! The raw rate is that of the same store with the same records in the same run.
+//! The raw rate is measured on the same store, with the same records, in the same run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,23 +31,23 @@ use crate::clock::ShiftedClock;
 use crate::raw::{self, Change, Raw, TABLE, finished, processor_s_each, rate};
 use crate::{AT_ONCE, float, print, rounded, used};
 
-/// The raw rate is taken of each fifth record, before and after.
+/// The raw rate is measured with each fifth record, before and after the sweep.
 const RAW_STEP: usize = 5;
-/// Further ahead than anybody sends a timer for, so that none is lost: there never was one.
+/// So far ahead that no write sends a timer for it. So the benchmark loses no timer.
 const DEADLINE: Millis = Millis::from_secs(300);
 /// Lambda reads a queue with five pollers until it sees that more are needed.
 const CONSUMERS: usize = 5;
 const BATCH: usize = 10;
-/// A tick's budget, and a function's.
+/// The time limit of a tick and of a function.
 const BUDGET: Millis = Millis::from_secs(50);
 const VISIBILITY: Millis = Millis::from_secs(60);
 const INPUT: &str = r#"{"to":"ada@example.com","template":"welcome"}"#;
-/// It should take seconds. If it hasn't ended by then, that is printed.
+/// The sweep should take seconds. If it hasn't ended by then, the benchmark prints that.
 const TIMEOUT: Duration = Duration::from_mins(10);
-/// What a message did whose time was up isn't told, so the index is looked at as well.
+/// If a message's time limit ends, its report is lost. So the benchmark also reads the index.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Everything there is, shared by the tick and the consumers.
+/// The system, shared by the tick and the consumers.
 #[derive(Clone)]
 struct Scene {
     count: usize,
@@ -72,12 +72,12 @@ struct Total {
     messages: u64,
 }
 
-/// Schedules so many tasks, lets their deadlines pass, and sweeps.
+/// Schedules `count` tasks, lets their deadlines pass, and sweeps.
 pub(crate) async fn run(name: &str, database: &Embedded, count: usize) -> Result<()> {
     Table::new(TABLE).create(&database.client()).await?;
     let scene = scene(database, count);
     schedule(&scene).await?;
-    // Its own account: what it reads and writes is none of the sweep's.
+    // Another adapter, so that its reads and writes don't count as the sweep's.
     let beside = DynamoStore::new(database.client(), TABLE);
     let raw_before = raw_updates(database, &beside, count).await?;
     scene.clock.skip(DEADLINE);
@@ -92,7 +92,8 @@ pub(crate) async fn run(name: &str, database: &Embedded, count: usize) -> Result
     let bill = scene.store.usage().since(before);
 
     let raw = raw_before.between(raw_updates(database, &beside, count).await?);
-    // A timeout's one write leaves one index and enters another: what the store makes of that alone.
+    // The one write of a timeout removes an entry from one index and adds one to another. This measures the store's
+    // rate for that alone.
     let some = read(&beside, count, RAW_STEP).await?;
     let moves = raw::updates(&database.client(), &some, 1, Change::Place).await?;
     let ended = read(&beside, count, 1).await?.iter().filter(|task| task.ended().is_some()).count();
@@ -166,7 +167,7 @@ fn expiring(id: TaskId) -> ScheduleRequest {
     }
 }
 
-/// Ticks as a schedule would, and takes messages as Lambda would, until nothing is left.
+/// Ticks as a schedule does, and receives messages as Lambda does, until no task is left.
 async fn sweep(scene: &Scene, beside: &DynamoStore) -> Result<Total> {
     let mut workers = JoinSet::new();
     workers.spawn(tick_forever(scene.clone()));
@@ -216,7 +217,7 @@ async fn consume_forever(scene: Scene) -> Result<()> {
 
 async fn fire(scene: Scene, message: Received) -> Result<()> {
     let stop_at = scene.clock.now().plus(BUDGET);
-    // One whose time is up comes again.
+    // A message whose time limit ended is received again.
     let Ok(fired) = scene.service.fire(&message.body, stop_at).await else { return Ok(()) };
     if let Fired::Swept(report) = fired {
         scene.progress.add(report, false, scene.count);
@@ -245,7 +246,7 @@ async fn raw_updates(database: &Embedded, store: &DynamoStore, count: usize) -> 
     raw::updates(&database.client(), &tasks, 1, Change::VersionOnly).await
 }
 
-/// Every so many of the tasks.
+/// Reads each `step`th of the tasks.
 async fn read(store: &DynamoStore, count: usize, step: usize) -> Result<Vec<Task>> {
     let ids: Vec<TaskId> = (0..count).step_by(step).map(id).collect();
     let lots = ids.chunks(100).map(|lot| store.tasks(lot)).collect::<Vec<_>>();

@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use crate::flows::{double, fan_out, five, one, sleeper, step_timeout};
 use crate::{float, print, rounded};
 
-/// Executions under way at once where the rate is asked for.
+/// Executions in flight at once, where the rate is measured.
 const IN_FLIGHT: usize = 50;
 /// Steps of the fan-out.
 const FAN_OUT: u32 = 100;
@@ -36,7 +36,7 @@ const SLEEPERS: usize = 200;
 /// How long one execution may take.
 const TIMEOUT: Millis = Millis::from_secs(20);
 
-/// A service over a database, with a worker beside it in this process.
+/// A service over a database, with a worker in this process.
 struct System {
     service: Service,
     stop: oneshot::Sender<()>,
@@ -68,7 +68,8 @@ impl System {
         Ok(self.worker.await?)
     }
 
-    /// Runs so many executions, so many at once: how long all took, and each in milliseconds, in order.
+    /// Runs `count` executions, `at_once` of them at a time. Returns how long all took, and the sorted times of each in
+    /// milliseconds.
     async fn run_many(&self, workflow: &str, count: usize, at_once: usize) -> Result<(Duration, Vec<f64>)> {
         let started = Instant::now();
         let mut took: Vec<f64> = stream::iter(0..count)
@@ -108,7 +109,7 @@ fn percentile(sorted: &[f64], part: f64) -> f64 {
     sorted.get(index).copied().unwrap_or(f64::NAN)
 }
 
-/// Executions a second, and from start to result.
+/// Executions a second, and the time from start to result.
 pub(crate) async fn rates(name: &str, database: &Embedded, count: usize) -> Result<()> {
     let system = System::start(database).await?;
     system.run_many("bench-one", count / 10, IN_FLIGHT).await?;
@@ -136,7 +137,7 @@ pub(crate) async fn rates(name: &str, database: &Embedded, count: usize) -> Resu
     system.end().await
 }
 
-/// One fan-out of a hundred remote steps, several times.
+/// A fan-out of a hundred remote steps, several times.
 pub(crate) async fn fan_outs(name: &str, database: &Embedded) -> Result<()> {
     let system = System::start(database).await?;
     let mut took = Vec::new();
@@ -154,7 +155,7 @@ pub(crate) async fn fan_outs(name: &str, database: &Embedded) -> Result<()> {
     system.end().await
 }
 
-/// How late sleeps end and step timeouts are noticed.
+/// How late sleeps end, and how late step timeouts are noticed.
 pub(crate) async fn lateness(name: &str) -> Result<()> {
     let system = System::start(&Embedded::memory()?).await?;
     for (workflow, what) in [("bench-sleep", "sleeps of 2 s"), ("bench-step-timeout", "step timeouts of 3 s")]

@@ -1,7 +1,7 @@
-//! A deployment of which only SQS is emulated: the gateway's API, a tick a minute, and Lambda's side of the queue of
+//! A deployment of which only SQS is emulated: the gateway's API, a tick a minute, and Lambda's pollers of the queue of
 //! timers.
 //!
-//! Its table is embedded: what is measured is how well timers survive a queue that counts whole seconds.
+//! Its table is embedded: the benchmark measures how accurate timers are on a queue that counts whole seconds.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -28,17 +28,17 @@ use tokio::task::JoinSet;
 
 use crate::raw::TABLE;
 
-/// Batches of the queue of timers that are dealt with at once. Lambda begins with so many and adds more only while
-/// messages pile up; here it never does.
+/// Batches of the queue of timers that are processed at once. Lambda starts with this many and adds more only if
+/// messages pile up. Here they never do.
 const POLLERS: usize = 5;
 const BATCH: usize = 10;
-/// A function's time, and what its queue's visibility has to exceed.
+/// The time limit of a function. The queue's visibility timeout has to exceed it.
 const BUDGET: Millis = Millis::from_secs(50);
 const VISIBILITY: Millis = Millis::from_secs(60);
 const POLL: Millis = Millis::from_secs(20);
 const MINUTE_MS: i64 = 60_000;
 
-/// A running system; it ends when this is dropped.
+/// A running system; dropping it stops it.
 pub(super) struct System {
     pub(super) service: Service,
     client: Client,
@@ -56,7 +56,7 @@ impl System {
     }
 }
 
-/// Starts it, and says where.
+/// Starts the system; returns its address as well.
 pub(super) async fn start() -> Result<(System, String)> {
     let client = Client::new(&aws_config().await);
     let mut urls = BTreeMap::new();
@@ -90,7 +90,7 @@ pub(super) async fn start() -> Result<(System, String)> {
     Ok((System { service, client, urls, _beside: beside }, base))
 }
 
-/// What a schedule brings: each full minute, from the next one on.
+/// Ticks as a schedule does: at each full minute, from the next one on.
 async fn tick_forever(service: Service) -> Result<()> {
     let mut minute = service.now().as_millis().div_euclid(MINUTE_MS);
     loop {
@@ -101,7 +101,8 @@ async fn tick_forever(service: Service) -> Result<()> {
     }
 }
 
-/// One batch after the other: the messages of each side by side, and those that were dealt with deleted together.
+/// One batch after the other. The messages of a batch are processed side by side, and those that succeeded are deleted
+/// together.
 async fn poll_forever(service: Service, queue: SqsQueue, client: Client, url: String) -> Result<()> {
     loop {
         let messages = queue.receive(&QueueName::timers(), BATCH, VISIBILITY, POLL).await?;
@@ -109,7 +110,7 @@ async fn poll_forever(service: Service, queue: SqsQueue, client: Client, url: St
         let fires = messages.iter().map(|message| service.fire(&message.body, stop_at));
         let mut done = Vec::new();
         for (place, (message, fired)) in messages.iter().zip(join_all(fires).await).enumerate() {
-            // One that failed shows again, as it would in Lambda.
+            // A message that failed becomes visible again, as on Lambda.
             if fired.is_ok() {
                 let entry = DeleteMessageBatchRequestEntry::builder().id(place.to_string());
                 done.push(entry.receipt_handle(&message.receipt).build()?);
