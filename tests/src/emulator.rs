@@ -1,7 +1,7 @@
-//! The AWS emulator that `cargo xtask test` starts: where it listens, and how to talk to it.
+//! The AWS emulator that `cargo xtask test` starts: its address, and clients for it.
 //!
-//! All tests share one emulator, at once. A test takes names of its own with [`unique`] and never
-//! wipes what it did not make.
+//! All tests share one emulator, at the same time. A test makes unique names with [`unique`] and never deletes
+//! resources that it did not make.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -10,10 +10,10 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::Credentials;
 use tickover_lambda::https_client;
 
-/// Where `cargo xtask test` tells us the emulator's address.
+/// The variable in which `cargo xtask test` passes the emulator's address.
 const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
 
-/// The region that everything at the emulator is in.
+/// The region of all resources in the emulator.
 pub const REGION: &str = "us-east-1";
 
 /// The emulator's address, such as `http://127.0.0.1:43210`.
@@ -43,9 +43,9 @@ pub async fn aws_config() -> SdkConfig {
         .await
 }
 
-/// A name for a table or queue that nobody else has, not even an earlier run: `prefix-0123456789abcdef`.
+/// A name for a table or queue that no other test has, not even one of an earlier run: `prefix-0123456789abcdef`.
 pub fn unique(prefix: &str) -> String {
-    // The seeds of the standard library's hash maps are the randomness at hand.
+    // The random seeds of the standard library's hash maps avoid another dependency.
     format!("{prefix}-{:016x}", RandomState::new().build_hasher().finish())
 }
 

@@ -1,4 +1,4 @@
-//! A store that does what it is told and loses its answers.
+//! A store that applies its writes and loses its answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 
-/// Applies every write; from a chosen one on, a number of answers are lost on the way back.
+/// Applies every write. From a chosen write on, it loses a number of answers.
 pub struct LosesAnswers {
     inner: Arc<dyn Store>,
     writes: AtomicU64,

@@ -1,4 +1,4 @@
-//! The HTTP interface without a socket, over a service in a time of its own.
+//! The HTTP interface without a socket, over a service in virtual time.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use tower::ServiceExt as _;
 
 use crate::scene::Scene;
 
-/// Largest answer a test reads.
+/// The largest answer that a test reads.
 const ANSWER_MAX: usize = 16 * 1024 * 1024;
 
-/// A caller of the HTTP interface. All its methods panic where an answer isn't what a test can go on with.
+/// A caller of the HTTP interface. Its methods panic if a test can't continue with the answer.
 pub struct Caller {
     /// The service behind it, and its clock.
     pub scene: Scene,
@@ -40,7 +40,7 @@ impl Caller {
         Self { scene, router }
     }
 
-    /// Sends a request; answers with its status and its JSON.
+    /// Sends a request; returns the status and the JSON of the answer.
     ///
     /// # Panics
     ///
@@ -49,7 +49,7 @@ impl Caller {
         self.send_text(method, path, body.map_or_else(String::new, Value::to_string)).await
     }
 
-    /// Puts a body of this very text.
+    /// Puts a body of exactly this text.
     pub async fn put_text(&self, path: &str, body: &str) -> (StatusCode, Value) {
         self.send_text(Method::PUT, path, body.to_owned()).await
     }
@@ -70,7 +70,7 @@ impl Caller {
         self.send(Method::POST, path, Some(&body)).await
     }
 
-    /// Posts a body that is accepted.
+    /// Posts a body; the request must be accepted.
     ///
     /// # Panics
     ///
@@ -81,7 +81,7 @@ impl Caller {
         answer
     }
 
-    /// Posts a body that is refused; answers with status and code.
+    /// Posts a body; the request must be refused. Returns the status and the error code.
     ///
     /// # Panics
     ///
@@ -101,7 +101,7 @@ impl Caller {
         self.ok("/v1/tasks", body).await["task"].take()
     }
 
-    /// The task as it stands.
+    /// The task as it is now.
     ///
     /// # Panics
     ///
@@ -112,7 +112,7 @@ impl Caller {
         answer["task"].take()
     }
 
-    /// Claims one task from `work` for a minute, if there is one to be had.
+    /// Claims one task from `work` for a minute, if one is ready.
     pub async fn claim(&self) -> Option<Value> {
         self.claim_for("60s").await
     }
@@ -124,7 +124,7 @@ impl Caller {
         answer["tasks"].as_array_mut().and_then(Vec::pop)
     }
 
-    /// Claims one task from `work` and answers with its lease.
+    /// Claims one task from `work` and returns its lease.
     ///
     /// # Panics
     ///
@@ -141,7 +141,7 @@ impl Caller {
         self.ok(&format!("/v1/tasks/{id}/fail"), body).await["task"].take()
     }
 
-    /// Lets time pass, and the tick sweep what has become due.
+    /// Advances the time, and runs the tick.
     ///
     /// # Panics
     ///
@@ -152,12 +152,12 @@ impl Caller {
         self.scene.tick().await.expect("a tick");
     }
 
-    /// The time as answers write it.
+    /// The time in the format of answers.
     pub fn now(&self) -> String {
         self.scene.clock.now().to_rfc3339()
     }
 
-    /// The time that many seconds from now, as answers write it.
+    /// The time that many seconds from now, in the format of answers.
     pub fn after(&self, seconds: u64) -> String {
         self.scene.clock.now().plus(Millis::from_secs(seconds)).to_rfc3339()
     }

@@ -1,7 +1,8 @@
-//! How hot the keys of the table and its indexes get: every write of a load, counted at each key as `DynamoDB` bills it.
+//! How hot the keys of the table and its indexes get. It counts every write of a load at each key, as `DynamoDB` bills
+//! it.
 //!
-//! The load runs through the service on a store in memory. What a write does to the keys is taken from the very requests
-//! that the adapter would send, so that a key which is not spread shows here whatever it is called.
+//! The load runs through the service on a store in memory. The keys of a write are taken from the requests that the
+//! adapter would send. So a key that isn't spread over shards is seen here, whatever its name.
 
 mod load;
 
@@ -14,12 +15,11 @@ use tickover_dynamodb::indexed::{Entry, Indexed};
 
 pub use load::{Load, Work, run};
 
-/// What has keys of its own.
+/// The table or an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
-    /// The table itself.
     Table,
-    /// The index of what is due.
+    /// The due index.
     Due,
     /// The index of lists.
     List,
@@ -29,20 +29,20 @@ pub enum Target {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hottest {
     pub target: Target,
-    /// The key that took most over the whole load.
+    /// The key with the most write units over the whole load.
     pub key: String,
-    /// What it took, in write units.
+    /// The write units of this key.
     pub units: u64,
-    /// What all keys took.
+    /// The write units of all keys.
     pub all: u64,
-    /// The largest part that any key had of its target's units of one second.
+    /// The largest part that any key had of its target's units within one second.
     pub share: f64,
 }
 
 /// Write units by key.
 type Units = HashMap<(Target, String), u64>;
 
-/// Counts writes at the keys that they go to.
+/// Counts writes at their keys.
 #[derive(Clone, Default)]
 pub struct Keys(Arc<Mutex<Counts>>);
 
@@ -64,7 +64,7 @@ impl Keys {
     pub fn count(&self, writes: &[Write], now: Timestamp) {
         let mut counts = self.counts();
         counts.turn_to(now.as_millis().div_euclid(1_000));
-        // Writes that are done together cost twice; waking and keeping longer are done beside.
+        // Writes in one transaction cost twice. Wakes and changes of an expiry aren't part of the transaction.
         let is_decided = |write: &&Write| {
             !matches!(write, Write::Wake { .. } | Write::ExtendBlob { .. } | Write::ExtendKey { .. })
         };
@@ -74,7 +74,7 @@ impl Keys {
         }
     }
 
-    /// What is stored from now on has nothing to do with what was.
+    /// The records that follow are in a new store.
     pub fn forget_records(&self) {
         self.counts().records.clear();
     }
@@ -95,7 +95,7 @@ impl Keys {
 impl Counts {
     #[expect(clippy::expect_used, reason = "test code, outside of a test function")]
     fn write(&mut self, write: &Write, units: u64) {
-        // The key first: what the record was like is found by it.
+        // The key first: it finds the record's earlier state.
         let (pk, _) = Indexed::default().after(write).expect("an item");
         let before = self.records.remove(&pk).unwrap_or_default();
         let (_, after) = before.after(write).expect("an item");
@@ -105,7 +105,8 @@ impl Counts {
         self.records.insert(pk, after);
     }
 
-    /// An entry costs one unit to make, to delete, and to change in place; moving it is deleting and making.
+    /// An index entry costs one unit to make, to delete, and to change in place. Moving it means deleting and making
+    /// it.
     fn moved(&mut self, index: Target, before: Option<Entry>, after: Option<Entry>) {
         if before == after {
             return;
@@ -151,8 +152,8 @@ impl Counts {
     }
 }
 
-/// A count for arithmetic. Those of a load stay far below what a float holds exactly.
-#[expect(clippy::cast_precision_loss, reason = "a count to be read by people")]
+/// A count as a float. Counts of a load are far below the largest integer that a float holds exactly.
+#[expect(clippy::cast_precision_loss, reason = "the count is for people to read")]
 fn float(count: u64) -> f64 {
     count as f64
 }

@@ -1,4 +1,4 @@
-//! What our tests have in common: real processes, an AWS emulator, and a service in a time of its own.
+//! What all tests share: real processes, an AWS emulator, and a service in virtual time.
 
 pub mod dynamodb;
 pub mod emulator;
@@ -13,5 +13,5 @@ pub mod runtime_api;
 pub mod scene;
 pub mod sim;
 
-// The example workflows that run in the simulation look for their outside world here.
+// The example workflows that run in the simulation import their outside world from `crate::outside`.
 use sim::flows::outside;

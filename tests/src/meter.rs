@@ -1,4 +1,4 @@
-//! A service over the embedded database, with a meter on what each call consumes.
+//! A service over the embedded database, with a meter for what each call consumes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::scene::{LeapClock, Scene};
 /// What a call consumed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bill {
-    /// Write units, indexes and failed conditions included.
+    /// Write units, including indexes and failed conditions.
     pub writes: f64,
     /// Read units.
     pub reads: f64,
@@ -29,7 +29,7 @@ pub struct Bill {
 }
 
 impl Bill {
-    /// Whether it stays within what prices are reckoned from.
+    /// Whether it stays within the units from which prices are calculated.
     pub fn within(&self, units: Units) -> bool {
         let sends = u32::try_from(self.sends).map_or(f64::INFINITY, f64::from);
         self.writes <= units.writes && self.reads <= units.reads && sends <= units.sends
@@ -61,7 +61,7 @@ impl Meter {
         Ok(Self { scene: Scene { service, clock, queue: inner }, store, queue })
     }
 
-    /// Runs a call and says what it consumed.
+    /// Runs a call; returns its result and what it consumed.
     pub async fn bill<T>(&self, call: impl Future<Output = T>) -> (T, Bill) {
         let (before, sent) = (self.store.usage(), self.queue.sent.load(Ordering::SeqCst));
         let answer = call.await;
@@ -75,7 +75,7 @@ impl Meter {
     }
 }
 
-/// Counts what is sent.
+/// Counts the messages that are sent.
 struct CountingQueue {
     inner: Arc<MemoryQueue>,
     sent: AtomicU64,

@@ -1,9 +1,9 @@
-//! The protocol as a state machine for a model checker: every order of events within bounds, with the faults that
-//! the world has, over the core's own `decide`.
+//! The protocol as a state machine for a model checker: every order of events within bounds, with injected faults, over
+//! the core's own `decide`.
 //!
-//! What is modelled is what surrounds the rules: a table whose writes are conditional, a queue that loses, doubles
-//! and shows again, workers and ticks that act in any order and die in the middle, and a clock of a few instants.
-//! What is decided isn't: that is the code that runs in production.
+//! The model covers what surrounds the rules: a table with conditional writes; a queue that loses, duplicates and
+//! redelivers messages; workers and ticks that act in any order and may die between two steps; and a clock with a few
+//! instants. Decisions aren't modelled: the production code makes them.
 
 mod actor;
 mod answer;
@@ -40,21 +40,21 @@ pub use record::Record;
 pub use state::{Action, State, Who};
 pub use table::{Change, Verdict, write};
 
-/// How much may go wrong, all in all, before the clock reaches its last instant. Then the world behaves, so that
-/// what is still not done by itself never will be.
+/// How much may go wrong in total before the clock reaches its last instant. After that there are no faults, so work
+/// that still doesn't end by then never will.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Faults {
     /// Messages lost.
     pub losses: u8,
-    /// Messages doubled.
+    /// Messages duplicated.
     pub duplicates: u8,
-    /// Workers, ticks and callers that die in the middle of something.
+    /// Workers, ticks and callers that die between two steps.
     pub crashes: u8,
     /// Answers of the table that don't arrive, so that a write is repeated.
     pub lost_answers: u8,
-    /// Attempts that fail with an error worth a retry.
+    /// Attempts that fail with a retryable error.
     pub failures: u8,
-    /// Signs of life.
+    /// Heartbeats.
     pub heartbeats: u8,
 }
 
@@ -65,29 +65,29 @@ pub struct Plan {
     pub tasks: u8,
     /// Workers, all alike.
     pub workers: usize,
-    /// Ticks that may overlap; they also take the timers.
+    /// Ticks that may overlap; they also receive the timers.
     pub ticks: usize,
-    /// Whether ticks sweep the due index; if not, only timers lead to a look.
+    /// Whether ticks sweep the due index; if not, only timers lead to a probe.
     pub sweeps: bool,
-    /// The instants that the clock goes through.
+    /// The instants of the clock.
     pub instants: Vec<Timestamp>,
-    /// Messages there may be at once.
+    /// The most messages that may exist at once.
     pub messages: usize,
     pub faults: Faults,
     pub retry: RetryPolicy,
     pub timeouts: Timeouts,
-    /// How long a worker counts as alive.
+    /// The length of a lease.
     pub lease: Millis,
     pub limits: Limits,
-    /// What must be possible, by the names of the properties that say so.
+    /// The names of the properties that say what must be possible.
     pub reaches: Vec<&'static str>,
 }
 
 impl Plan {
-    /// Two workers and two ticks over one task without timeouts, in which nothing goes wrong. The lease and the
-    /// first look at a hint that may be lost take a minute, as long as from one instant to the next.
+    /// Two workers and two ticks over one task without timeouts, and no faults. The lease, and the time until the first
+    /// probe of a hint, are one minute, the same as between two instants.
     ///
-    /// The last instant lies so far ahead that a hint lost at the one before is sent again at the first look.
+    /// The last instant is so far ahead that its first probe sends a hint again that was lost at the instant before.
     pub fn new() -> Self {
         let minute = Millis::from_secs(60);
         let limits = Limits {
@@ -119,27 +119,27 @@ impl Default for Plan {
     }
 }
 
-/// These seconds as instants.
+/// Instants from seconds.
 pub fn instants(seconds: &[i64]) -> Vec<Timestamp> {
     seconds.iter().map(|seconds| START.plus(Millis::from_secs(seconds.unsigned_abs()))).collect()
 }
 
-/// A bounded world and the bug that its rules have, if any.
+/// A bounded world, and the bug in its rules, if there is one.
 #[derive(Debug)]
 pub struct Protocol {
     plan: Plan,
     bug: Option<Bug>,
-    /// What was decided before: the same question has the same answer, and comes up in many states.
+    /// Earlier decisions: the same question has the same answer, and comes up in many states.
     known: Mutex<HashMap<Question, Arc<Answer>>>,
 }
 
 impl Protocol {
-    /// The protocol as it is.
+    /// The protocol without a bug.
     pub fn new(plan: Plan) -> Self {
         Self { plan, bug: None, known: Mutex::default() }
     }
 
-    /// The protocol with a bug built in.
+    /// The protocol with a bug.
     pub fn with_bug(plan: Plan, bug: Bug) -> Self {
         Self { bug: Some(bug), ..Self::new(plan) }
     }
@@ -178,14 +178,14 @@ impl Protocol {
         answer
     }
 
-    /// The core's decision, or what the bug makes of it.
+    /// The core's decision, or the bug's version of it.
     fn decide(&self, task: Option<&Task>, command: &Command, now: Timestamp, number: u8) -> Decision {
         let context = Context { now, nonce: Nonce::from_bytes([number; 8]), limits: &self.plan.limits };
         Bug::decide(self.bug, task, command, &context)
     }
 }
 
-/// The request for a task, plain but for what the plan says.
+/// The request for a task. Only the plan's settings differ from the defaults.
 #[expect(clippy::expect_used, reason = "the model's own constant")]
 fn request(task: u8, plan: &Plan) -> Schedule {
     Schedule {
@@ -221,7 +221,7 @@ impl Model for Protocol {
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
         let mut next = state.clone();
         self.take(&mut next, action)?;
-        // A table that looks at no version may take an old decision after all.
+        // A table that doesn't check versions may accept an old decision, so old copies are kept.
         next.normalise(self.bug == Some(Bug::AnyVersion));
         Some(next)
     }

@@ -1,4 +1,4 @@
-//! Queues that fail, say nothing, lose a message, or aren't there.
+//! Queues that fail, don't answer, lose a message, or don't exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,10 +15,9 @@ use tickover_service::{Ports, Service};
 
 use crate::scene::{LeapClock, Scene};
 
-/// What is the matter with all queues.
+/// What is wrong with all queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matter {
-    /// Every call fails.
     Fails,
     /// No call ever answers.
     Hangs,
@@ -33,7 +32,7 @@ struct Mood {
     calls: BTreeMap<&'static str, u64>,
 }
 
-/// Queues in memory, with moods.
+/// Queues in memory with injected faults.
 pub struct MoodyQueue {
     inner: Arc<MemoryQueue>,
     clock: Arc<LeapClock>,
@@ -41,7 +40,7 @@ pub struct MoodyQueue {
 }
 
 impl MoodyQueue {
-    /// A scene over such queues, with so many shards of the due index.
+    /// A scene over such queues, with this many shards of the due index.
     pub fn scene(due_shards: u16) -> (Scene, Arc<Self>) {
         let clock = Arc::new(LeapClock::default());
         let inner = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
@@ -52,7 +51,7 @@ impl MoodyQueue {
         (Scene { service, clock, queue: inner }, queue)
     }
 
-    /// From now on this is the matter, or nothing is.
+    /// From now on all queues have this fault, or none.
     pub fn has(&self, matter: Option<Matter>) {
         self.mood().matter = matter;
     }
@@ -66,7 +65,7 @@ impl MoodyQueue {
         }
     }
 
-    /// Loses the next message of a work queue whose body has this text in it.
+    /// Loses the next message of a work queue whose body contains this text.
     pub fn loses(&self, text: &str) {
         let mut mood = self.mood();
         mood.to_lose = Some(text.to_owned());
@@ -78,7 +77,7 @@ impl MoodyQueue {
         self.mood().lost
     }
 
-    /// How often this was called since somebody last asked.
+    /// How often this method was called since the last time that this count was read.
     pub fn calls(&self, call: &'static str) -> u64 {
         self.mood().calls.remove(call).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Our binaries as real processes: started, listened to, interrupted, killed.
+//! Our binaries as real processes: started, read, interrupted, killed.
 
 mod output;
 
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use output::Output;
 
-/// How long a process may take to start listening, or to end when told to. Generous: tests run many at once.
+/// How long a process may take to start listening, or to end after a signal. It is long because many tests run at once.
 pub const BOUND: Duration = Duration::from_secs(30);
 
 /// How long the pipes of a process that has ended may stay open.
@@ -24,7 +24,7 @@ const DRAIN_BOUND: Duration = Duration::from_secs(2);
 /// What `tickover dev` prints before its address, on a line of standard output.
 const LISTENING: &str = "listening on ";
 
-/// The path of one of the workspace's binaries, beside which this test was built.
+/// The path of one of the workspace's binaries, in the folder in which this test was built.
 ///
 /// # Panics
 ///
@@ -46,7 +46,7 @@ pub struct Process {
     /// Its exit status once it has one.
     status: watch::Receiver<Option<ExitStatus>>,
     kill: Arc<Notify>,
-    /// Owns the child, which dies with it.
+    /// Owns the child process; dropping it kills the child.
     owner: JoinHandle<()>,
 }
 
@@ -56,7 +56,7 @@ impl Drop for Process {
     }
 }
 
-/// How a process ended and all it said.
+/// How a process ended, and all its output.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit status, or the signal that ended it.
@@ -66,7 +66,7 @@ pub struct Ended {
 }
 
 impl Process {
-    /// Starts the binary `name` with nothing on its standard input.
+    /// Starts the binary `name` with empty standard input.
     pub fn spawn(name: &str, args: &[&str]) -> Result<Self> {
         Self::from_command(Command::new(binary(name)).args(args))
     }
@@ -76,7 +76,7 @@ impl Process {
         Self::spawn("tickover", args)
     }
 
-    /// Starts a command that the test has prepared, with an environment or a folder of its own.
+    /// Starts a command that the test has prepared, for example with an environment or a folder.
     pub fn from_command(command: &mut Command) -> Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().with_context(|| format!("could not start {command:?}"))?;
@@ -99,37 +99,37 @@ impl Process {
         Ok(line.trim_start_matches(LISTENING).to_owned())
     }
 
-    /// The first line of standard output, printed already or yet to come, that `is_wanted` accepts.
+    /// The first line of standard output, printed already or later, that `is_wanted` accepts.
     pub async fn line(&self, is_wanted: impl Fn(&str) -> bool) -> Result<String> {
         let found = timeout(BOUND, self.stdout.line(is_wanted)).await;
-        found.ok().flatten().ok_or_else(|| anyhow!("the line never came; {}", self.said()))
+        found.ok().flatten().ok_or_else(|| anyhow!("the line was never printed; {}", self.said()))
     }
 
-    /// What it has said on standard output so far.
+    /// Its standard output so far.
     pub fn stdout(&self) -> String {
         self.stdout.text()
     }
 
-    /// What it has said on standard error so far.
+    /// Its standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr.text()
     }
 
-    /// Ends it as a power cut would (SIGKILL), and waits until it is gone.
+    /// Kills it with SIGKILL, as abruptly as a power cut, and waits until it is gone.
     pub async fn kill(&self) -> Result<Ended> {
         self.kill.notify_one();
         self.ended().await
     }
 
-    /// Asks it to end as Ctrl-C does (SIGINT), and waits until it has.
+    /// Interrupts it as Ctrl-C does (SIGINT), and waits until it has ended.
     pub async fn interrupt(&self) -> Result<Ended> {
         self.signal("INT").await?;
         self.ended().await
     }
 
-    /// Sends a signal by its name without `SIG`, and doesn't wait for anything.
+    /// Sends a signal by its name without `SIG`, and doesn't wait for the process.
     pub async fn signal(&self, name: &str) -> Result<()> {
-        // The standard library has no way to send one, and unsafe code is forbidden here.
+        // The standard library can't send signals, and unsafe code is forbidden here.
         let sent = Command::new("kill").args(["-s", name, &self.pid.to_string()]).status().await?;
         if !sent.success() {
             bail!("could not send SIG{name}; {}", self.said());
@@ -137,31 +137,31 @@ impl Process {
         Ok(())
     }
 
-    /// Waits until it ends by itself, with a bound.
+    /// Waits, with a bound, until it ends by itself.
     pub async fn ended(&self) -> Result<Ended> {
         let status = timeout(BOUND, self.end()).await;
         let status = status.map_err(|_| anyhow!("still running after {BOUND:?}; {}", self.said()))?;
-        let status = status.context("lost sight of the process")?;
+        let status = status.context("the system doesn't report the status of the process")?;
         Ok(Ended { status, stdout: self.stdout(), stderr: self.stderr() })
     }
 
-    /// Everything it said, for the messages of failing tests.
+    /// All its output, for the messages of failing tests.
     pub fn said(&self) -> String {
         format!("standard output:\n{}\nstandard error:\n{}", self.stdout(), self.stderr())
     }
 
-    /// Waits for its end, for as long as it takes, and for the last it had to say. `None` if the
-    /// system doesn't tell its status.
+    /// Waits, without a bound, until it has ended and its output has been read. `None` if the system doesn't report its
+    /// status.
     pub(crate) async fn end(&self) -> Option<ExitStatus> {
         let mut status = self.status.clone();
         let status = status.wait_for(Option::is_some).await.ok().and_then(|status| *status);
-        // A grandchild may hold on to the pipes, so this wait has a bound even so.
+        // A grandchild may keep the pipes open, so this wait has a bound as well.
         drop(timeout(DRAIN_BOUND, async { tokio::join!(self.stdout.end(), self.stderr.end()) }).await);
         status
     }
 }
 
-/// Waits for the child's end, and brings it about when told to.
+/// Waits for the child's end, and kills it when notified.
 async fn own(mut child: Child, kill: Arc<Notify>, status: watch::Sender<Option<ExitStatus>>) {
     let ended = tokio::select! {
         ended = child.wait() => ended,
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// A stand-in for a server: it listens at once, and ends well when interrupted.
+    /// A fake server: it listens at once, and exits with 0 when interrupted.
     const SERVER: &str = r"
 import signal, sys
 def end(*_):

@@ -1,7 +1,7 @@
-//! The Lambda Runtime API as a function sees it, so that tests run a real function binary the way
-//! Lambda does: it is started with Lambda's environment, asks for its next event, and posts its answer.
+//! The Lambda Runtime API, so that tests run a real function binary as Lambda does: it starts with Lambda's
+//! environment, asks for its next event, and posts its answer.
 //!
-//! One [`Function`] is one sandbox: it handles one event at a time. Events invoked at once wait in line.
+//! One [`Function`] is one sandbox: it handles one event at a time. Further events wait in a queue.
 
 mod server;
 
@@ -18,10 +18,10 @@ use crate::emulator::REGION;
 use crate::process::{BOUND, Process, binary};
 use server::Server;
 
-/// How long [`Function::invoke`] lets a function work on one event; the function is told so.
+/// How long a function may work on one event of [`Function::invoke`]; the event carries this deadline.
 pub const INVOKE_BOUND: Duration = BOUND;
 
-/// What Lambda sets beside the function's own configuration.
+/// The variables that Lambda sets beside the function's own configuration.
 const FIXED_ENVIRONMENT: &[(&str, &str)] = &[
     ("AWS_ACCESS_KEY_ID", "test"),
     ("AWS_SECRET_ACCESS_KEY", "test"),
@@ -39,7 +39,7 @@ const FIXED_ENVIRONMENT: &[(&str, &str)] = &[
     ("_HANDLER", "bootstrap"),
 ];
 
-/// What a function or Lambda itself reports when there is no answer.
+/// The error that a function or Lambda itself reports instead of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FunctionError {
@@ -70,13 +70,13 @@ pub struct Function {
 }
 
 impl Function {
-    /// Starts the binary with Lambda's environment and `env`, and nothing of ours. Say where AWS is:
-    /// `("AWS_ENDPOINT_URL", &endpoint())`. Doesn't wait until it is ready.
+    /// Starts the binary with Lambda's environment and `env`, and without the test's environment. `env` has to say
+    /// where AWS is: `("AWS_ENDPOINT_URL", &endpoint())`. Doesn't wait until the function is ready.
     pub async fn start(binary_name: &str, env: &[(&str, &str)]) -> Result<Self> {
         Self::from_command(Command::new(binary(binary_name)), binary_name, env).await
     }
 
-    /// The same with a binary from anywhere, as a function of this name.
+    /// The same with any binary, as a function of this name.
     pub async fn from_command(mut command: Command, name: &str, env: &[(&str, &str)]) -> Result<Self> {
         let server = Server::start(name).await?;
         command.env_clear().envs(FIXED_ENVIRONMENT.iter().copied());
@@ -88,13 +88,13 @@ impl Function {
         Ok(Self { server, process })
     }
 
-    /// Hands it one event and waits for its answer, at most for [`INVOKE_BOUND`].
+    /// Invokes it with one event and waits for its answer, at most for [`INVOKE_BOUND`].
     pub async fn invoke(&self, event: Value) -> Result<Value, FunctionError> {
         self.invoke_within(event, INVOKE_BOUND).await
     }
 
-    /// The same with another time limit, which the function finds in its event's deadline. As in
-    /// Lambda, a function that overruns it is killed.
+    /// The same with another time limit, which the function gets as its event's deadline. As on Lambda, a function that
+    /// exceeds it is killed.
     pub async fn invoke_within(&self, event: Value, limit: Duration) -> Result<Value, FunctionError> {
         let answer = async {
             tokio::select! {
@@ -112,7 +112,7 @@ impl Function {
         Err(FunctionError::new("Sandbox.Timedout", format!("timed out after {limit:?}; {}", self.logs())))
     }
 
-    /// Waits until it asks for its first event, and returns `None`, or until it fails to.
+    /// Waits until the function asks for its first event, and returns `None`; or until its start fails.
     pub async fn init_error(&self) -> Option<FunctionError> {
         let init = async {
             tokio::select! {
@@ -138,23 +138,23 @@ impl Function {
         self.process.kill().await.map(drop)
     }
 
-    /// All it has logged so far.
+    /// Its log so far.
     pub fn logs(&self) -> String {
         self.process.said()
     }
 
-    /// The first line on its standard output, printed already or yet to come, that `is_wanted` accepts. Metrics
-    /// go there, and nothing else: the log is on standard error.
+    /// The first line on its standard output, printed already or later, that `is_wanted` accepts. Only metrics are
+    /// there: the log is on standard error.
     pub async fn line(&self, is_wanted: impl Fn(&str) -> bool) -> Result<String> {
         self.process.line(is_wanted).await
     }
 
-    /// All it has put on its standard output so far.
+    /// Its standard output so far.
     pub fn stdout(&self) -> String {
         self.process.stdout()
     }
 
-    /// Waits for the process's end, however it comes.
+    /// Waits for the end of the process, whatever its cause.
     async fn exit_error(&self) -> FunctionError {
         let status = match self.process.end().await {
             Some(status) => status.to_string(),
@@ -175,8 +175,8 @@ mod tests {
 
     use super::*;
 
-    /// A runtime in a few lines: `{"answer": x}` is answered with x, `{"fail": x}` fails with the text
-    /// x, `{"exit": n}` ends the process and `{"hang": 1}` never answers.
+    /// A small runtime: it answers `{"answer": x}` with x, fails with the text x on `{"fail": x}`, ends its process on
+    /// `{"exit": n}`, and never answers `{"hang": 1}`.
     const RUNTIME: &str = r"
 import json, os, signal, sys, urllib.request
 base = 'http://' + os.environ['AWS_LAMBDA_RUNTIME_API'] + '/2018-06-01/runtime/'

@@ -1,4 +1,4 @@
-//! A service in memory, in a time of its own: it stands still until somebody waits, and then leaps.
+//! A service in memory, in virtual time: the time advances only when a future waits for an instant.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,7 +21,7 @@ use tickover_service::{Ports, Service, ServiceError};
 /// 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
-/// A clock that leaps to whatever instant somebody waits for, so that nothing ever waits.
+/// A clock that advances at once to the instant that a future waits for.
 #[derive(Debug)]
 pub struct LeapClock(Mutex<Timestamp>);
 
@@ -32,13 +32,13 @@ impl Default for LeapClock {
 }
 
 impl LeapClock {
-    /// Moves the time on.
+    /// Moves the time forward.
     pub fn advance(&self, span: Millis) {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *now = now.plus(span);
     }
 
-    /// Moves the time back, as machines do that have been ahead.
+    /// Moves the time back, as on a machine whose clock was ahead and is corrected.
     pub fn set_back(&self, span: Millis) {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *now = now.minus(span);
@@ -60,7 +60,7 @@ impl Clock for LeapClock {
     }
 }
 
-/// A service with the handles a test needs.
+/// A service with the handles that a test needs.
 pub struct Scene {
     pub service: Service,
     pub clock: Arc<LeapClock>,
@@ -81,17 +81,18 @@ impl Scene {
         Self::over(Arc::new(MemoryStore::default()))
     }
 
-    /// Sweeps everything due now.
+    /// Runs one tick.
     pub async fn tick(&self) -> Result<tickover_service::tick::TickReport, ServiceError> {
         let now = self.clock.now();
         self.service.tick(now, now.plus(Millis::from_secs(50))).await
     }
 
-    /// Takes every timer that has arrived by now, and whatever follows from it by now. Says how many there were.
+    /// Processes every timer that has arrived by now, and all further timers that they send and that have arrived as
+    /// well. Returns how many there were.
     ///
     /// # Panics
     ///
-    /// If one can't be dealt with.
+    /// If one can't be processed.
     #[expect(clippy::expect_used, reason = "test code, outside of a test function")]
     pub async fn fire(&self) -> usize {
         let (timers, mut fired) = (QueueName::timers(), 0);
@@ -110,7 +111,7 @@ impl Scene {
         }
     }
 
-    /// How many timers are on their way or have arrived.
+    /// How many timers are in the queue, delayed or visible.
     ///
     /// # Panics
     ///
@@ -172,7 +173,7 @@ pub fn claim_request(max: usize) -> ClaimRequest {
     ClaimRequest { worker, max, lease: Millis::from_secs(60), wait: Millis::ZERO }
 }
 
-/// A plain request for a task of kind `work`.
+/// A request for a task of kind `work`, without further options.
 ///
 /// # Panics
 ///

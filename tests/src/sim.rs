@@ -1,12 +1,11 @@
-//! A whole Tickover in a time of its own, with everything going wrong that can: seeded, so that each run can be
-//! had again.
+//! A whole Tickover in virtual time, with every kind of fault: seeded, so that each run can be repeated.
 //!
-//! The core, the service loop, the memory store and the memory queue are the real ones. Workers, clients, ticks
-//! and an operator are processes with services of their own, whose way to the table and the queues is slow and
-//! unreliable, and whose clocks disagree. Everything that happens is noted, and when it is over the `checks` go
-//! through the whole history. In some runs the workers are the SDK's own, with the example workflows; in all others
-//! they drive scripts, which do more odd things than good code would. Nothing in here reads the machine's clock or
-//! draws a number of its own.
+//! The core, the service loop, the memory store and the memory queue are the real ones. Workers, clients, ticks and an
+//! operator are processes with services of their own. Their calls to the table and the queues are slow and unreliable,
+//! and their clocks differ. Every event is recorded in a history, and after the run the `checks` go through the whole
+//! history. In some runs the workers are the SDK's own, with the example workflows. In all others they run scripts,
+//! which do more unusual operations than good code would. Nothing in here reads the machine's clock or draws unseeded
+//! random numbers.
 
 pub mod actors;
 pub mod aws;
@@ -48,9 +47,9 @@ use self::progress::Progress;
 use self::violation::Violation;
 use self::world::{Background, World};
 
-/// How often it is looked whether everything has ended.
+/// How often the run checks whether all work has ended.
 const LOOK_EVERY: Millis = Millis::from_secs(30);
-/// How long a run goes on after everything has ended, so that what is still on its way does no harm either.
+/// How long a run continues after all work has ended, so that late messages and calls are tested too.
 const AFTERMATH: Millis = Millis::from_secs(300);
 
 /// A run that is over.
@@ -67,7 +66,7 @@ pub fn run(seed: u64, bug: Option<Bug>) -> Run {
     run_plan(seed, Plan::of(seed), bug)
 }
 
-/// Runs what was planned to its end; the seed decides what chance decides.
+/// Runs a plan to its end; the seed determines all random choices.
 pub fn run_plan(seed: u64, plan: Plan, bug: Option<Bug>) -> Run {
     let (sender, background) = unbounded_channel();
     let world = Arc::new(World::new(seed, &plan, bug, sender));
@@ -76,7 +75,7 @@ pub fn run_plan(seed: u64, plan: Plan, bug: Option<Bug>) -> Run {
     Run { seed, ended_at: world.now(), plan, events, world }
 }
 
-/// Runs a seed and says what doesn't hold.
+/// Runs a seed and returns the violations.
 pub fn check(seed: u64, bug: Option<Bug>) -> Vec<Violation> {
     checks::check(&run(seed, bug))
 }
@@ -86,7 +85,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
 }
 
-/// All processes, until there is nothing left to do for any of them.
+/// Runs all processes until all work has ended.
 async fn everybody(world: &Arc<World>, plan: &Plan, background: UnboundedReceiver<Background>) {
     flood::pour(world, plan.flood);
     let first = Progress::default();
@@ -140,7 +139,7 @@ fn of_client(plan: &Plan, client: u8) -> Vec<Job> {
     plan.jobs.iter().filter(|job| job.client == client).cloned().collect()
 }
 
-/// What is under way whoever waits for it: late writes.
+/// Calls that complete although no process waits for them: late writes.
 async fn on_its_own(mut arriving: UnboundedReceiver<Background>) {
     let mut under_way = FuturesUnordered::new();
     loop {

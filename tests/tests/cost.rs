@@ -14,7 +14,7 @@ use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_tests::meter::{Bill, Meter};
 use tickover_tests::scene::request;
 
-/// A meter with the queue's record in place: it is made once, and then written at most once a minute.
+/// A meter with an existing queue record: it is made once, and then written at most once a minute.
 async fn meter() -> Meter {
     let meter = Meter::new().await.unwrap();
     meter.scene.service.schedule(request("work", None, None)).await.unwrap();
@@ -130,7 +130,7 @@ async fn a_retry_that_must_move_in_the_index_costs_three() {
     let error = Failure::new("boom", "");
     let (answer, bill) = meter.bill(meter.scene.service.fail(&task.task.id, &task.token, error, true)).await;
     answer.unwrap();
-    // The hint of the next attempt, and the timer of how long it may wait.
+    // The hint of the next attempt, and the timer for its schedule-to-start timeout.
     assert!(bill.writes <= 3.0 && bill.sends == 2, "{bill:?}");
 }
 
@@ -181,9 +181,9 @@ async fn a_tick_that_hands_over_deadlines_writes_one_note_and_sends_at_most_one_
     meter.scene.clock.advance(Millis::from_secs(60));
     let (report, bill) = meter.bill(meter.scene.tick()).await;
     assert_eq!(report.unwrap().timers, 20);
-    // All of them pass within one second: each shard's go together.
+    // All instants are within one second: those of a shard are sent together.
     assert!(bill.writes == 1.0 && (1..=16).contains(&bill.sends), "{bill:?}");
-    // The index, and the ticks' record, once to see and once to write.
+    // The index, and the ticks' record, which is read once before it is written.
     assert!(bill.reads <= 16.0 * 0.5 + 1.0, "{bill:?}");
     let (again, bill) = meter.bill(meter.scene.tick()).await;
     assert_eq!((again.unwrap().timers, bill.writes, bill.sends), (0, 0.0, 0));

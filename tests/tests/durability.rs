@@ -1,4 +1,4 @@
-//! `tickover dev --data` killed with SIGKILL at any moment loses no task it had acknowledged.
+//! `tickover dev --data`, killed with SIGKILL at any moment, loses no task that it had acknowledged.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -11,9 +11,9 @@ use tickover_tests::process::Process;
 
 /// Kills in a row on the same data.
 const ROUNDS: usize = 4;
-/// Schedulers at work when the process is killed.
+/// Concurrent schedulers when the process is killed.
 const SCHEDULERS: usize = 4;
-/// Acknowledgements after which it is killed, more each round: so it dies at different moments.
+/// Acknowledgements after which it is killed, more in each round: so it dies at different moments.
 const KILL_AFTER: usize = 7;
 
 async fn start(data: &str) -> (Process, String) {
@@ -32,7 +32,7 @@ async fn schedule_until_gone(
     let mut ids = Vec::new();
     for number in 0.. {
         let id = format!("{prefix}-{number}");
-        // Every third with a payload that lies in an item of its own.
+        // Every third task has a payload in an item of its own.
         let input = if number % 3 == 0 { "x".repeat(5_000) } else { "small".to_owned() };
         let body = json!({"queue": "durable", "kind": "work", "id": id, "input": input});
         let answer = http.post(format!("{address}/v1/tasks")).json(&body).send().await;
@@ -77,7 +77,7 @@ async fn a_killed_server_loses_no_acknowledged_task() {
 
     let (dev, address) = start(&data).await;
     let mut left = all.clone();
-    // Claiming shows more than describing: the queue forgot everything, and each task is hinted again.
+    // Claiming shows more than describing: the queue lost all messages, and each task gets another hint.
     while !left.is_empty() {
         let claim = json!({"max": 10, "wait": "5s"});
         let answer =

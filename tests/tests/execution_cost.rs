@@ -27,7 +27,7 @@ fn work(max: usize) -> ClaimRequest {
     ClaimRequest { worker: None, max, lease: Millis::from_secs(60), wait: Millis::ZERO }
 }
 
-/// A meter with the queue's record in place.
+/// A meter with an existing queue record.
 async fn meter() -> Meter {
     let meter = Meter::new().await.unwrap();
     meter.scene.service.schedule(tickover_tests::scene::request("work", None, None)).await.unwrap();
@@ -117,7 +117,7 @@ async fn five_inline_steps_cost_ten_write_units_one_read_and_one_message() {
         assert!(bill.within(cost::INLINE_STEP));
         whole += bill.writes;
     }
-    // The last result rides in the close.
+    // The close writes the last result as well.
     let close = closed(&meter, &turn, &execution, vec![step(&meter, 5)]).await;
     assert_eq!(close, Bill { writes: 2.0, reads: 0.0, sends: 0 });
     assert!(claim.reads <= 1.0, "{claim:?}");
@@ -138,7 +138,8 @@ async fn a_durable_sleep_costs_five_write_units_one_read_and_one_message() {
     let receipt = first.receipt.as_deref().unwrap();
     meter.scene.service.done_with(&queue(), receipt).await;
     meter.scene.clock.advance(Millis::from_secs(299));
-    // Once a minute, whoever takes work notes in the queue's own record up to where messages have flowed.
+    // Once a minute, a claim or the start of a turn records in the queue's own record up to where messages have been
+    // received.
     started(&meter, "e-0").await;
     turn(&meter).await;
     meter.scene.clock.advance(Millis::from_secs(1));
@@ -246,7 +247,7 @@ async fn a_fan_out_of_a_hundred_costs_six_and_a_half_write_units_a_step() {
                     break turn;
                 }
             };
-            assert_eq!(done, FAN_OUT, "it is woken by the last one only");
+            assert_eq!(done, FAN_OUT, "only the last step's end wakes it");
             let ended = service.remote_outcomes(&second.execution, &names).await.unwrap();
             assert_eq!(ended.len(), usize::from(FAN_OUT));
             let ends = ended.into_iter().map(|(name, ended): (_, EndedStep)| Entry {
@@ -261,7 +262,7 @@ async fn a_fan_out_of_a_hundred_costs_six_and_a_half_write_units_a_step() {
     let steps = f64::from(FAN_OUT);
     assert!(bill.writes / steps <= 6.5, "{bill:?}");
     assert!(bill.reads / steps <= 3.0, "{bill:?}");
-    // The execution's own start and the wait for all of them beside a message for each step.
+    // The execution's own start and its wait for all of them, in addition to a message for each step.
     assert!(
         bill.within(cost::REMOTE_STEP.times(steps).and(cost::START).and(cost::SLEEP).and(cost::CLOSE)),
         "{bill:?}"

@@ -1,4 +1,4 @@
-//! A thousand remote steps that end from sixteen workers at once, and the execution that waits for all of them.
+//! A thousand remote steps that end at once from sixteen workers, and the execution that waits for all of them.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -69,7 +69,7 @@ fn step(place: u16) -> RemoteStep {
     }
 }
 
-/// Ends the turn, unless something has happened meanwhile; then it goes on.
+/// Suspends the turn; returns the execution if it was woken meanwhile and the turn has to continue.
 async fn suspend(
     service: &Service,
     lease: LeaseId,
@@ -91,7 +91,7 @@ async fn suspend(
     }
 }
 
-/// Begins all steps and goes to sleep; then the tasks in workers' hands.
+/// Starts all steps and suspends the turn; returns the tasks that workers have claimed.
 async fn begun(service: &Service) -> (ExecutionId, Vec<ClaimedTask>) {
     let id = ExecutionId::parse("fan-in").unwrap();
     let start = StartRequest {
@@ -119,7 +119,7 @@ async fn begun(service: &Service) -> (ExecutionId, Vec<ClaimedTask>) {
     (id, tasks)
 }
 
-/// Whoever gets the parent's turn takes over what has ended. Says whether it closed.
+/// A turn of the parent records the steps that have ended. Returns whether it closed the run.
 async fn go_on(service: &Service, turn: StartedTurn, open: &mut Vec<StepName>) -> bool {
     let (lease, mut execution) = (turn.lease, turn.execution);
     loop {
@@ -165,7 +165,8 @@ async fn a_thousand_steps_that_end_at_once_from_sixteen_workers_finish_and_none_
     while let Some(ended) = workers.join_next().await {
         ended.unwrap();
     }
-    // Each try beyond the first is a condition that failed; marking a join and waking the parent have none.
+    // Each try beyond the first is a failed condition; marking a join and waking the parent have no conditions that
+    // fail.
     let again = store.usage().failed_conditions - refused;
     assert!(again <= 4, "{again} writes were refused while {STEPS} steps ended");
     let took = ending.elapsed();
@@ -174,7 +175,7 @@ async fn a_thousand_steps_that_end_at_once_from_sixteen_workers_finish_and_none_
     let mut closed = false;
     while !closed {
         let work = service.next_work(&queue(), &request()).await.unwrap();
-        assert!(!work.is_empty(), "nobody wakes the execution, and {} steps are open", open.len());
+        assert!(!work.is_empty(), "the execution isn't woken, and {} steps are open", open.len());
         for work in work {
             let Work::Turn(turn) = work else { panic!("all tasks have ended") };
             let receipt = turn.receipt.clone().unwrap();

@@ -1,11 +1,12 @@
-//! No key of the table or of an index takes more than its part of the writes: one key takes 1,000 units a second, and an
-//! index that is throttled refuses the write of the record. `cargo xtask bench keys` does the same with larger loads.
+//! No key of the table or of an index takes more than its share of the writes: one key takes 1,000 units a second, and
+//! an index that is throttled refuses the write of the record. `cargo xtask bench keys` does the same with larger
+//! loads.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use tickover_tests::keys::{Hottest, Load, Target, Work, run};
 
-/// At 16 shards, no more than an eighth of a second's writes.
+/// At 16 shards, at most an eighth of a second's writes.
 const SHARE: f64 = 1.0 / 8.0;
 
 async fn hottest(work: Work, count: usize) -> Vec<Hottest> {
@@ -28,8 +29,8 @@ async fn no_key_takes_more_than_an_eighth_of_a_seconds_writes() {
 #[tokio::test]
 async fn a_life_costs_the_indexes_what_the_reckoning_says() {
     let all = |found: &[Hottest]| found.iter().map(|hottest| hottest.all).collect::<Vec<_>>();
-    // Two in the due index, four with a timeout of each attempt; one in a list for each failure. The queue's record lies
-    // in a list as well, and is written a few times in all.
+    // Two units in the due index, four with a timeout of each attempt; one in a list for each failure. The queue's
+    // record is also in a list, and is written a few times in all.
     let with_a_few = |found: Vec<u64>, least: &[u64]| {
         let is_near = |(found, least): (&u64, &u64)| (*least..*least + 10).contains(found);
         assert!(found.iter().zip(least).all(is_near), "{found:?}");

@@ -1,5 +1,6 @@
-//! What comes in by message is done once, whatever answers are lost: its message is done with as soon as the store
-//! answers, and one that an operator has redriven, which is a new message, finds what was done.
+//! A request that arrives by message is executed once, whatever answers are lost. Its message is acknowledged as soon
+//! as the store answers. If an operator redrives the message, which makes it a new one, the request is recognised as
+//! done.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -21,10 +22,10 @@ use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
 const INGRESS: Inlet =
     Inlet { kinds: &[Kind::Task, Kind::Execution, Kind::Event, Kind::Complete, Kind::Fail], bare: None };
-/// More than a handful of answers: those of all writes of a delivery are lost.
+/// More answers than a delivery has writes: all of them are lost.
 const FOR_GOOD: u64 = 1_000;
 
-/// What a sender asks for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     TaskWithId,
@@ -38,7 +39,7 @@ enum Asked {
 const ALL: [Asked; 6] =
     [Asked::TaskWithId, Asked::TaskWithKey, Asked::Execution, Asked::Event, Asked::Complete, Asked::Fail];
 
-/// What is there before the message comes: its store, and the body that it has then.
+/// The state before the message arrives: its store, and the body of the message.
 async fn before(asked: Asked) -> (Arc<dyn Store>, Value) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let scene = Scene::over(Arc::clone(&store));
@@ -83,7 +84,7 @@ async fn deliver(scene: &Scene, id: &str, body: &Value) -> Result<(), Problem> {
     message::take(&scene.service, &INGRESS, serde_json::from_value(message).unwrap()).await
 }
 
-/// What has been done, seen by somebody who looks: how much there is of what was asked for.
+/// How often the request was executed, as a caller can see it.
 async fn done(asked: Asked, scene: &Scene) -> usize {
     let service = &scene.service;
     match asked {
@@ -116,8 +117,8 @@ async fn done(asked: Asked, scene: &Scene) -> usize {
     }
 }
 
-/// Delivers a message while these answers are lost, until it is done with, and says how many writes its first delivery
-/// had. Then it is redriven.
+/// Delivers a message while these answers are lost, until it is acknowledged; returns how many writes its first
+/// delivery had. Then the message is redriven.
 async fn story(asked: Asked, lost: std::ops::Range<u64>) -> u64 {
     let (store, body) = before(asked).await;
     let is_short = lost.end.saturating_sub(lost.start) <= 1;
@@ -134,10 +135,10 @@ async fn story(asked: Asked, lost: std::ops::Range<u64>) -> u64 {
         assert!(again.is_ok(), "{asked:?}, {lost:?}: {:?}", again.err().map(|problem| problem.code()));
     }
 
-    // Its deletion was lost again and again, or somebody redrove the lot: a new id, and the same words.
+    // Its deletion failed again and again, or an operator redrove all messages: a new id, and the same body.
     let redriven = deliver(&healthy, "m-2", &body).await;
     assert!(redriven.is_ok(), "{asked:?}, {lost:?}: {:?}", redriven.err().map(|problem| problem.code()));
-    // What was sent with lost answers lies in the other scene's queue; each leads to the same.
+    // Hints of calls with lost answers are in the other scene's queue; each leads to the same record.
     let found = done(asked, &healthy).await + if is_queued(asked) { done(asked, &deaf).await } else { 0 };
     assert_eq!(found, 1, "{asked:?}, {lost:?}: done once");
 
@@ -168,7 +169,7 @@ async fn what_was_committed_is_acknowledged_or_recognised_whichever_answers_are_
     }
 }
 
-/// Why senders are told to give an id: one that follows from the message is another one after a redrive.
+/// Why senders should give an id: the one that is derived from the message changes with a redrive.
 #[tokio::test]
 async fn a_task_that_nobody_named_is_the_same_for_each_delivery_of_its_message_and_another_after_a_redrive() {
     let scene = Scene::in_memory();

@@ -16,7 +16,7 @@ use tickover_service::ports::Store;
 use tickover_tests::faults::LosesAnswers;
 use tickover_tests::scene::{Scene, queue_name, request, task_id};
 
-/// What is left of a task when the story is over, without what is random.
+/// A task when the story is over, without its random parts.
 #[derive(Debug, PartialEq)]
 struct Summary {
     status: &'static str,
@@ -29,7 +29,7 @@ struct Summary {
 /// How callers behave when a call ends in "try again".
 #[derive(Clone, Copy, PartialEq)]
 enum Callers {
-    /// They don't have to: the service's own repetitions suffice.
+    /// They never need to retry: the service's own retries suffice.
     Trusting,
     /// They call again.
     Stubborn,
@@ -55,10 +55,11 @@ impl Story {
                 Err(error) => panic!("{error}"),
             }
         }
-        panic!("the answers are not lost for ever")
+        panic!("the answers aren't lost for ever")
     }
 
-    /// A claim whose answer is lost for good leaves its message in flight: it comes back with the lease's end.
+    /// A claim whose answer is lost for good leaves its message in flight. The message becomes visible when the lease
+    /// ends.
     async fn claim(&self, queue: &str) -> (Task, String) {
         for _ in 0..5 {
             if let Some(claimed) = self.call(|| self.scene.claim(queue)).await {
@@ -75,7 +76,7 @@ impl Story {
         let (retried_id, keyed_id) = (task_id("retried"), task_id("keyed"));
         let large = format!("\"{}\"", "x".repeat(10_000));
 
-        // One fails, is released, and completes with a large result.
+        // This task fails once, is released once, and completes with a large result.
         let retried = || {
             let mut request = request("work", Some("retried"), Some(&large));
             request.retry = RetryPolicy::fixed(2, Millis::from_secs(5));
@@ -93,7 +94,7 @@ impl Story {
         let output = || Json::parse(large.clone());
         self.call(|| service.complete(&retried_id, &lease, output())).await;
 
-        // One is scheduled by key, cancelled, revived, and completed.
+        // This task is scheduled with an idempotency key, cancelled, retried by an operator, and completed.
         let keyed = || {
             let mut request = request("keyed", Some("keyed"), Some("1"));
             request.idempotency_key = Some("order-1".to_owned());
@@ -105,7 +106,7 @@ impl Story {
         let (_, lease) = self.claim("keyed").await;
         self.call(|| service.complete(&keyed_id, &lease, Json::parse("2"))).await;
 
-        // One starts in an hour, and its deadline passes while nobody works on it.
+        // This task starts in an hour, and its deadline passes while no worker has it.
         let late = || {
             let mut request = request("late", Some("late"), None);
             request.start = Start::After(Millis::from_secs(3600));
@@ -130,7 +131,7 @@ impl Story {
                 input_bytes: described.input.map_or(0, |json| json.len()),
             });
         }
-        assert!(self.scene.claim("work").await.unwrap().is_none(), "no work is left over");
+        assert!(self.scene.claim("work").await.unwrap().is_none(), "no message is left");
         assert!(service.list_queues().await.unwrap().len() >= 3, "{:?}", queue_name("work"));
         summaries
     }
@@ -162,10 +163,10 @@ async fn one_lost_answer_at_any_write_changes_no_outcome_and_no_caller_notices()
 async fn answers_lost_until_the_caller_repeats_the_call_change_no_outcome() {
     let (expected, writes) = story(0..0, Callers::Trusting).await;
     for number in 0..writes {
-        // Five answers in a row: more than the service repeats by itself.
+        // Five answers in a row: more than the service retries by itself.
         let (outcome, _) = story(number..number + 5, Callers::Stubborn).await;
         for (outcome, expected) in outcome.iter().zip(&expected) {
-            // A claim that nobody heard of is a lost attempt, which doesn't count.
+            // A claim whose answer never arrived is a lost attempt, which doesn't count.
             let counted: Vec<_> = outcome.endings.iter().filter(|ending| **ending != "lost").collect();
             let wanted: Vec<_> = expected.endings.iter().collect();
             assert!(wanted.ends_with(&counted[counted.len().saturating_sub(2)..]), "{outcome:?}");
@@ -201,12 +202,12 @@ async fn two_different_requests_for_one_id_at_once_leave_one_whole_task() {
 
 #[tokio::test]
 async fn a_claim_that_cannot_be_made_says_so_and_can_be_made_soon() {
-    // The first write makes the queue's record, the second the task; then the store stops answering for a while.
+    // The first write creates the queue's record, the second the task. Then five answers in a row are lost.
     let store = Arc::new(LosesAnswers::new(Arc::new(MemoryStore::default()), 2..7));
     let scene = Scene::over(store as Arc<dyn Store>);
     scene.service.schedule(request("work", Some("a"), None)).await.unwrap();
     assert!(matches!(scene.claim("work").await, Err(ServiceError::Unavailable { .. })));
-    // Its write had been applied: the lease nobody heard of has to run out, and then the message is there.
+    // The write was applied: the unknown lease has to expire, and then the message is visible.
     scene.clock.advance(Millis::from_secs(60));
     let claimed = scene.claim("work").await.unwrap().unwrap();
     assert_eq!((claimed.task.id.as_str(), claimed.task.attempt), ("a", 1));

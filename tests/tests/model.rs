@@ -1,6 +1,6 @@
-//! The protocol, checked in every order of events within bounds: what must always hold does, what must be possible
-//! is, and rules with a bug are found out.
-#![expect(clippy::print_stdout, reason = "how much was checked is worth a look when it fails")]
+//! The protocol, checked in every order of events within bounds: what must always hold does, what must be possible is,
+//! and rules with a bug fail.
+#![expect(clippy::print_stdout, reason = "how much was checked helps when a test fails")]
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -12,11 +12,11 @@ use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_tests::model::execution::{Course, Mishaps, Slip, Waits, claim};
 use tickover_tests::model::{Bug, Faults, Plan, Protocol, State, instants, name};
 
-/// Nothing goes wrong, except that everybody may be slow.
+/// No faults, but every actor may be slow.
 const NONE: Faults =
     Faults { losses: 0, duplicates: 0, crashes: 0, lost_answers: 0, failures: 0, heartbeats: 0 };
 
-/// Goes through all states there are and insists on every property.
+/// Goes through all states and checks every property.
 fn check(plan: Plan) {
     let began = Instant::now();
     let checker = Protocol::new(plan).checker().threads(2).spawn_bfs().join();
@@ -25,7 +25,7 @@ fn check(plan: Plan) {
     checker.assert_properties();
 }
 
-/// Insists that rules with this bug are found to break this property, and says how.
+/// Checks that rules with this bug break this property, and prints how.
 fn finds(bug: Bug, plan: Plan, property: &'static str) {
     let found = HasDiscoveries::AnyOf([property].into());
     let checker = Protocol::with_bug(plan, bug).checker().finish_when(found).spawn_bfs().join();
@@ -46,7 +46,7 @@ fn retried(after: u64) -> AttemptTimeout {
     AttemptTimeout { after: seconds(after), on_timeout: OnTimeout::Retry }
 }
 
-/// Leases and instants of five minutes: too far apart for timers, so what has passed is the tick's to enforce.
+/// Leases and instants five minutes apart: too far for timers, so only the tick enforces what has passed.
 fn unhurried(timeouts: Timeouts) -> Plan {
     let plan = Plan::new();
     let limits = Limits { backstop: seconds(300), ..plan.limits.clone() };
@@ -112,15 +112,14 @@ fn ticks_enforce_a_deadline_whose_timer_is_lost() {
     check(Plan { ticks: 1, faults, reaches, instants, timeouts: deadline(100), ..Plan::new() });
 }
 
-/// The properties that look at where nothing more can happen say something of every run only if no run goes on for
-/// ever.
+/// Properties of final states say something about every run only if no run goes on for ever.
 #[test]
 fn no_run_comes_back_to_where_it_was() {
     let faults = Faults { losses: 1, crashes: 1, lost_answers: 1, ..NONE };
     let timeouts = deadline(100);
     let instants = instants(&[0, 100, 780]);
     let model = Protocol::new(Plan { ticks: 1, workers: 1, faults, timeouts, instants, ..Plan::new() });
-    // Whether all that can follow has been seen; not yet for the states on the way here.
+    // Whether all states after this one have been visited; `false` for the states on the present path.
     let mut done: HashMap<State, bool> = HashMap::new();
     let mut way: Vec<(State, Vec<State>)> = Vec::new();
     let mut next = model.init_states().pop();
@@ -138,7 +137,7 @@ fn no_run_comes_back_to_where_it_was() {
         };
         match done.get(&successor) {
             Some(true) => {}
-            Some(false) => panic!("a circle through {successor:#?}"),
+            Some(false) => panic!("a cycle through {successor:#?}"),
             None => next = Some(successor),
         }
     }
@@ -185,7 +184,7 @@ fn a_tick_that_overlooked_deadlines_would_leave_them_unenforced() {
     finds(Bug::NothingExpires, unhurried(deadline(600)), name::ENFORCED);
 }
 
-/// Goes through all states of an execution's world and insists on every property.
+/// Goes through all states of an execution's world and checks every property.
 fn check_course(course: Course) {
     let began = Instant::now();
     let checker = course.checker().threads(2).spawn_bfs().join();

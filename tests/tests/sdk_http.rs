@@ -1,4 +1,4 @@
-//! The SDK's client over the HTTP interface, on a socket, with the whole system behind it in a time of its own.
+//! The SDK's client over the HTTP interface, on a socket, with the whole system behind it in virtual time.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -154,7 +154,7 @@ async fn rescue(_: Ctx, (): (), cause: Cause) -> Result<Option<String>> {
 #[tokio::test]
 async fn the_code_for_failures_of_an_execution_that_no_worker_had_is_known_from_its_start() {
     let Shop { env, client } = Shop::open_with(|env| env.workflow(watched)).await;
-    // It may begin only after its deadline.
+    // It may start only after its deadline.
     let handle = client.start(&watched, ()).id("watched-1").delay("2h").await.unwrap();
     env.advance("59m").await.unwrap();
     assert!(handle.describe().await.unwrap().is_live());
@@ -165,7 +165,7 @@ async fn the_code_for_failures_of_an_execution_that_no_worker_had_is_known_from_
 #[tokio::test]
 async fn a_task_is_scheduled_the_same_over_http_and_without_a_network() {
     let shop = Shop::open().await;
-    // What is the same request under one id is found; another one would be refused.
+    // The same request under one id returns the existing task; another request would be refused.
     let options: [fn(ScheduleTask<()>) -> ScheduleTask<()>; 10] = [
         |task| task.queue("mail").label("team", "blue").label("area", "north"),
         |task| task.retry("exponential(5, 1s, 1m)").timeout("1h").schedule_to_start_timeout("1m"),

@@ -1,4 +1,4 @@
-//! Work that begins with the user's own writes, over `DynamoDB`'s semantics in this process.
+//! Work that is started together with the user's own writes, over `DynamoDB`'s semantics in this process.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -61,7 +61,7 @@ impl Shop {
         TransactWriteItem::builder().put(put).build()
     }
 
-    /// Commits the order and our writes together: whether it was done.
+    /// Commits the order and our writes together; returns whether that succeeded.
     async fn commit(&self, order: &str, writes: &[Write]) -> bool {
         let items = self.store.transact_items(writes).unwrap();
         let request = self.client.transact_write_items().transact_items(Self::order(order));
@@ -97,7 +97,7 @@ impl Shop {
         self.scene.service.prepare_start(request).await.unwrap()
     }
 
-    /// The execution whose turn the queue leads to.
+    /// The execution whose turn the queue's message starts.
     async fn turn(&self) -> Option<(String, Option<Json>)> {
         let work = self.scene.service.next_work(&queue_name("orders"), &claim_request(1)).await.unwrap();
         match work.into_iter().next()? {
@@ -106,7 +106,7 @@ impl Shop {
         }
     }
 
-    /// Lets the time pass in ticks until there is a turn to take, at most for this long.
+    /// Advances the time in ticks until there is a turn, at most for this long.
     async fn turn_by_tick(&self, within: Millis) -> Option<(String, Option<Json>)> {
         let until = self.scene.service.now().plus(within);
         while self.scene.service.now() < until {
@@ -163,7 +163,7 @@ async fn neither_is_there_if_the_id_is_taken_meanwhile_and_preparing_again_says_
 #[tokio::test]
 async fn work_that_nobody_announced_is_found_by_the_tick() {
     let shop = Shop::open().await;
-    // Too large for the record: what it points to has to be there as well.
+    // Too large for the record: the item that the record points to has to be there as well.
     let input = format!("\"{}\"", "x".repeat(20_000));
     let prepared = shop.prepare("order-7", Some(&input)).await;
     assert!(shop.commit("7", &prepared.writes).await);

@@ -1,6 +1,6 @@
-//! What becomes of functions under the attributes, seen from a user's file.
+//! The functions that the attributes generate, used as in a user's file.
 
-// Everything but the prelude is named in full, as the attributes' own code has to do.
+// Everything except the prelude is named by its full path, because the generated code has to do the same.
 use tickover::prelude::*;
 
 mod steps {
@@ -20,7 +20,6 @@ mod steps {
         Declined { amount: u32 },
     }
 
-    /// Takes the money.
     #[tickover::step(
         retry = "exponential(3, 2s, 1m)",
         non_retryable("declined"),
@@ -50,7 +49,7 @@ mod steps {
         Ok(format!("{id} x {copies}"))
     }
 
-    /// An alias hides both types.
+    /// The alias hides both type arguments from the macro.
     pub(crate) type PickResult = std::result::Result<u8, Failure>;
 
     #[tickover::step(remote, heartbeat = "30s", on_timeout = "cancel")]

@@ -1,4 +1,4 @@
-//! The client as a user's program has it, straight to a system in memory.
+//! The client as a user's program uses it, connected directly to a system in memory.
 
 use std::future::IntoFuture as _;
 
@@ -22,7 +22,7 @@ async fn check(job: Job) -> Result<String, Failure> {
     if job.fails { Err(Failure::new("broken", "it doesn't work")) } else { Ok(job.name) }
 }
 
-/// Fails by its step, by itself, or not, as its input says; otherwise it waits for somebody to say more.
+/// Its input decides: its step fails, it fails itself, or it completes. Otherwise it waits for an event.
 #[tickover::workflow("work", timeout = "10d", run_timeout = "5d")]
 async fn work(ctx: Ctx, job: Job) -> Result<String> {
     if job.name == "refused" {
@@ -60,7 +60,7 @@ async fn what_cannot_be_asked_is_told_before_anything_is_sent() {
         (start().delay("soon"), "delay"),
         (start().execution_timeout("0s"), "execution_timeout"),
         (start().queue("no spaces"), "queue"),
-        // The first problem is the one that is told.
+        // The error names the first problem.
         (start().id("no spaces").delay("soon"), "id"),
     ] {
         let Err(ClientError::Invalid { field: found, .. }) = start.await else { panic!("{field}") };

@@ -1,4 +1,4 @@
-//! Crons as a user's program makes and steers them, straight to a system in memory.
+//! Crons as a user's program creates and operates them, connected directly to a system in memory.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -33,7 +33,7 @@ fn reports(env: &TestEnv) -> DefineCron {
 #[tokio::test]
 async fn a_cron_starts_a_step_by_the_clocks_of_its_zone() {
     let env = env();
-    // 2026-01-01T00:00:00Z is one o'clock in Berlin.
+    // 2026-01-01T00:00:00Z is 01:00 in Berlin.
     let made = reports(&env).cron("0 3 * * *").time_zone("Europe/Berlin").run_ids("report-{occurrence}");
     let made = made.await.unwrap();
     assert_eq!((made.id.as_str(), made.status.as_str(), made.started), ("nightly", "active", 0));

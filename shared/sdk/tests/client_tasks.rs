@@ -1,4 +1,4 @@
-//! Tasks as a user's program has them, straight to a system in memory.
+//! Tasks as a user's program uses them, connected directly to a system in memory.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -85,7 +85,7 @@ async fn what_cannot_be_asked_is_told_before_anything_is_sent() {
         (task().schedule_to_start_timeout("0s"), "schedule_to_start_timeout"),
         (task().attempt_timeout("0s"), "attempt_timeout"),
         (task().heartbeat("0s"), "heartbeat"),
-        // The first problem is the one that is told.
+        // The error names the first problem.
         (task().delay("soon").id("no spaces"), "delay"),
     ] {
         let Err(ClientError::Invalid { field: found, .. }) = task.await else { panic!("{field}") };
@@ -132,7 +132,7 @@ async fn each_way_to_end_without_a_result_is_told_apart() {
     assert_eq!(result(&env, &skipped).await, Err(TaskError::Skipped));
 }
 
-/// Has a worker take a task, and hold it.
+/// A worker claims the task and doesn't report.
 async fn claim(env: &TestEnv, id: &TaskId) {
     let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
     env.service().claim_by_id(id, &request).await.unwrap().unwrap();

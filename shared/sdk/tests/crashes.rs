@@ -1,5 +1,5 @@
-//! Every example workflow, with the system dying after each of its writes in turn: the result is the same, and no
-//! step that had ended runs again.
+//! Runs every example workflow many times. In each run the system dies after a different write. The result must be the
+//! same, and no step that had ended may run again.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -23,18 +23,18 @@ mod trip;
 
 use outside::Call;
 
-/// A workflow, and what happens to it from outside.
+/// A workflow, with the events that it gets from outside.
 trait Story {
     fn env(&self) -> TestEnv;
 
-    /// From the start to the result, as text.
+    /// Runs it from its start to its result, and returns the result as text.
     async fn tell(&self, env: &TestEnv) -> String;
 }
 
 /// How often each call was made.
 type Calls = BTreeMap<Call, u32>;
 
-/// Tells a story without any death, and then with one after each of its writes.
+/// Runs a story without a death, and then once for each of its writes with a death after that write.
 async fn survives(story: &impl Story, expected: &str) {
     outside::take();
     let env = story.env();
@@ -54,14 +54,14 @@ async fn survives(story: &impl Story, expected: &str) {
 
 struct Told {
     result: String,
-    /// Steps that had ended when the system died, by their keys.
+    /// The keys of the steps that had ended when the system died.
     ended: Vec<String>,
     before: Calls,
     after: Calls,
 }
 
 impl Told {
-    /// How many steps had ended and did not run again. Those that were cut off may begin anew.
+    /// How many steps had ended and did not run again. A step that was interrupted may start again.
     fn spared(&self, usual: &BTreeMap<String, u32>) -> Result<u32, String> {
         let mut spared = 0;
         for (call, times) in &self.before {
@@ -69,7 +69,10 @@ impl Told {
             let has_ended = self.ended.contains(&call.key);
             let usual = usual.get(&call.step).copied().unwrap_or(0);
             if again > 0 && (has_ended || times + again > 2 * usual) {
-                return Err(format!("{} ran {times} times and {again} more", call.step));
+                return Err(format!(
+                    "{} ran {times} times before the death and {again} times after it",
+                    call.step
+                ));
             }
             spared += u32::from(has_ended);
         }
@@ -102,14 +105,14 @@ async fn told_with_a_death(story: &impl Story, write: u64) -> Told {
     });
     env.kill_after_write(write);
     let result = story.tell(&env).await;
-    // A death after the very last write is one that nobody needs to survive.
+    // A death after the last write comes after the result: run until it has happened.
     env.run_until_idle().await.unwrap();
     assert_eq!(env.deaths(), 1, "write {write}");
     let (ended, before) = dead.lock().unwrap().take().unwrap();
     Told { result, ended, before, after: outside::take() }
 }
 
-/// The most that any one step of a name was called.
+/// For each step name, the highest number of calls of one step.
 fn by_step(calls: &Calls) -> BTreeMap<String, u32> {
     let mut most = BTreeMap::new();
     for (call, times) in calls {
@@ -141,7 +144,7 @@ async fn an_order_survives_a_death_after_each_write() {
     survives(&Order, "charge-7 label for books, label for lamps bicycle").await;
 }
 
-/// An order that is never shipped: the wait runs out, and the money is given back.
+/// An order that is never shipped: the wait for the shipment times out, and the step that refunds the money runs.
 struct NeverShipped;
 
 impl Story for NeverShipped {

@@ -1,4 +1,4 @@
-//! What a user's tests rely on.
+//! The test kit, as a user's tests use it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -105,7 +105,7 @@ static RUNS: AtomicU32 = AtomicU32::new(0);
 #[tickover::step]
 async fn slow() -> Result<u32> {
     let runs = RUNS.fetch_add(1, Ordering::SeqCst) + 1;
-    // What it waits for happens in the real world.
+    // The event that it waits for happens in the real world, outside of the virtual time.
     let (sender, receiver) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || sender.send(runs));
     Ok(receiver.await?)
@@ -129,7 +129,7 @@ async fn a_dead_system_is_followed_by_one_that_goes_on_after_the_lease() {
     let env = TestEnv::new().workflow(label).answer("print-label", printer());
     let run = env.start(&label, "books".to_owned()).await.unwrap();
     let before = env.writes();
-    // The start of the turn is its first write: nothing was done yet.
+    // The start of the turn is its first write: no step has run yet.
     env.kill_after_write(before + 1);
     env.run_until_idle().await.unwrap();
     assert_eq!(env.deaths(), 1);
@@ -234,7 +234,7 @@ async fn a_mock_runs_instead_of_a_step_wherever_the_step_would_run() {
         });
     let run = env.start(&fetches, "https://a".to_owned()).await.unwrap();
     assert_eq!(run.result().await.unwrap(), (2_009, 3_019));
-    // Two attempts failed, a minute apart: the step's own policy holds.
+    // Two attempts failed, and each retry came one minute later: the step's own policy applies.
     assert_eq!(env.now().since(BEGINNING), Millis::from_secs(120));
     assert_eq!(CALLS.load(Ordering::Relaxed), 4);
 }
@@ -287,7 +287,7 @@ async fn a_deployment_changes_the_code_of_what_is_under_way() {
     env.deploy(renamed::versions).await.unwrap();
     assert_eq!(run.result().await.unwrap(), 20);
     assert_eq!((FIRST.load(Ordering::Relaxed), env.deaths()), (1, 1));
-    // What wasn't deployed anew is there as before.
+    // Workflows and steps that weren't deployed again are still there.
     let other = env.start(&label, "a".to_owned()).await.unwrap();
     env.advance("7d").await.unwrap();
     assert_eq!(env.unanswered(), ["print-label"]);

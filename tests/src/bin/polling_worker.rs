@@ -1,5 +1,5 @@
-//! A worker as it runs in a container: a process of its own that polls its queues. Its steps wait at gates, which
-//! are files, so that a test decides what happens while one of them runs.
+//! A worker as it runs in a container: a process of its own that polls its queues. Its steps wait at gates, which are
+//! files, so that a test decides what happens while a step runs.
 //!
 //! ```text
 //! polling_worker LEASE GRACE     such as `polling_worker 10m 20s`
@@ -9,7 +9,7 @@
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,
-    reason = "it says why it can't start, and what came of an errand"
+    reason = "it prints why it can't start, and the log of an errand"
 )]
 
 use std::fs::OpenOptions;
@@ -22,32 +22,32 @@ use serde::{Deserialize, Serialize};
 use tickover::prelude::*;
 use tickover::{Millis, WorkerSettings};
 
-/// How often a gate is looked at.
+/// How often a step checks whether its gate is open.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// A poll that is over before a worker that is told to stop gives up on it.
+/// A poll this short ends before a worker that is asked to stop would cancel it.
 const POLL: Millis = Millis::from_secs(1);
 
-/// What is to be brought where.
+/// The input of the workflow.
 #[derive(Clone, Serialize, Deserialize)]
 struct Errand {
-    /// What is in the way before anything is carried.
+    /// The gate before the first parcel.
     gate: Option<PathBuf>,
-    /// What is carried, piece by piece.
+    /// The parcels, carried one after the other.
     parcels: Vec<Parcel>,
 }
 
-/// Something to carry.
+/// The input of a step.
 #[derive(Clone, Serialize, Deserialize)]
 struct Parcel {
     name: String,
-    /// What is in its way.
+    /// The gate of this step.
     gate: Option<PathBuf>,
-    /// Whether whoever carries it drops dead, with all that is in the same process.
+    /// Whether the step aborts its process.
     #[serde(default)]
     deadly: bool,
 }
 
-/// Says in the file that somebody stands there, and waits until the file with `.open` behind its name is made.
+/// Writes to the gate's file that a step waits there, and waits until the file with the extension `.open` exists.
 async fn stand_at(gate: &Path) -> Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(gate)?;
     file.write_all(b"here\n")?;
@@ -87,7 +87,7 @@ async fn run_errand(ctx: Ctx, errand: Errand) -> Result<Vec<String>> {
     Ok(log)
 }
 
-/// An errand from its start to its end, as a program beside the deployment asks for it.
+/// Runs an errand from its start to its end, as a program beside the deployment does.
 async fn ask(id: &str) -> std::result::Result<Vec<String>, Box<dyn std::error::Error>> {
     let parcel = Parcel { name: "books".to_owned(), gate: None, deadly: false };
     let client = tickover::Client::direct().await?;

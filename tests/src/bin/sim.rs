@@ -1,4 +1,4 @@
-//! The simulation by hand: many seeds, or one of them step by step.
+//! The simulation as a command: many seeds, or one of them step by step.
 //!
 //! ```text
 //! sim --seeds N            tries seeds 1 to N and stops at the first that fails
@@ -8,7 +8,7 @@
 //! sim --bugs               names them
 //! ```
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is what it is for")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the output is the result of the program")]
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use tickover_tests::sim::search::{first_failure_among, replay};
 use tickover_tests::sim::violation::Violation;
 use tickover_tests::sim::{Run, checks, run, trace};
 
-/// What was asked for.
+/// The arguments of the command.
 enum Wish {
     Seeds { first: u64, count: u64, bug: Option<Bug>, flows: bool },
     Seed { seed: u64, bug: Option<Bug> },
@@ -92,7 +92,7 @@ fn search(first: u64, count: u64, bug: Option<Bug>, flows: bool) -> ExitCode {
 fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
     let run = run(seed, bug);
     let violations = checks::check(&run);
-    // Whoever reads only the first lines closes the pipe: that is no failure.
+    // A reader of only the first lines closes the pipe: that is no failure.
     let _ = print(&run, &violations, bug);
     if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,4 +1,4 @@
-//! The loads whose keys are counted: lives of tasks, and executions of one workflow, so many each second.
+//! The loads whose keys are counted: lives of tasks, and executions of one workflow, a number of them each second.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use tickover_service::{Ports, Service};
 use super::{Hottest, Keys};
 use crate::scene::{LeapClock, claim_request, queue_name, request};
 
-/// What is taken from a queue at once.
+/// Messages received from a queue at once.
 const BATCH: usize = 10;
-/// Of so many, one fails.
+/// One in this many fails.
 const FAILING: usize = 5;
 
-/// What there is so much of.
+/// The kind of work in a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Tasks, each scheduled, claimed, and completed or failed for good.
@@ -37,26 +37,26 @@ pub enum Work {
     Executions,
 }
 
-/// So much work of a kind, a fifth of which fails.
+/// An amount of work of a kind, a fifth of which fails.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub work: Work,
     pub count: usize,
     pub per_second: usize,
-    /// Over how many shards the due index is spread.
+    /// The number of shards of the due index.
     pub due_shards: u16,
 }
 
-/// Runs a load in a time of its own: the hottest keys.
+/// Runs a load in virtual time; returns the hottest keys.
 ///
 /// # Errors
 ///
-/// If the service refuses something.
+/// If the service refuses a call.
 pub async fn run(load: Load) -> Result<Vec<Hottest>> {
     let (keys, clock) = (Keys::default(), Arc::new(LeapClock::default()));
     for from in (0..load.count).step_by(load.per_second) {
-        // A store a second: what has ended would only fill the memory. So the record of the queue is written once a
-        // second, where it really is once a minute.
+        // A new store each second, because ended records would only fill the memory. So the record of the queue is
+        // written once a second, where a deployment writes it once a minute.
         keys.forget_records();
         let service = service(&keys, &clock, load.due_shards);
         let numbers: Vec<usize> = (from..load.count.min(from + load.per_second)).collect();
@@ -115,7 +115,7 @@ async fn executions(service: &Service, numbers: &[usize]) -> Result<()> {
     }
     for number in numbers {
         let taken = service.next_work(&queue, &claim_request(1)).await?.pop().context("a turn")?;
-        let Taken::Turn(turn) = taken else { anyhow::bail!("a task, where no task is") };
+        let Taken::Turn(turn) = taken else { anyhow::bail!("received a task, and expected a turn") };
         let steps = [1, 2].map(|step| -> Result<Entry> {
             let (name, outcome) =
                 (StepName::parse(format!("step-{step}"))?, StepOutcome::Completed { output: None });

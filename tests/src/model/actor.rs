@@ -1,4 +1,4 @@
-//! Those who act: each does one thing at a time, and between its steps everybody else may act.
+//! The actors: each takes one step at a time, and between two steps all others may act.
 
 use std::sync::Arc;
 
@@ -6,49 +6,49 @@ use super::answer::Ask;
 use super::record::{Record, bit};
 use super::state::Message;
 
-/// Where somebody stands.
+/// The state of an actor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Actor {
     /// Nothing to do.
     Idle,
-    /// Has decided, on a record that may have changed by now, and is about to write.
+    /// It has decided, on a record that may have changed since, and the write comes next.
     Committing(Arc<Intent>),
-    /// A worker at work, as far as it knows.
+    /// A worker that runs a task, or believes so.
     Holding(Held),
 }
 
-/// A task in a worker's hands.
+/// A task that a worker has claimed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Held {
     pub(super) task: u8,
     pub(super) lease: u8,
-    /// The message that led to it, until others see it again.
+    /// The message that led to it, until its visibility timeout ends.
     pub(super) flight: Option<Message>,
 }
 
 /// A decision that isn't written yet.
 ///
-/// Random numbers are drawn only as it is written: nobody could have seen them before, and states that differ in
-/// nothing else would be told apart.
+/// Random numbers are drawn only when it is written. No other actor could have seen them before, and otherwise states
+/// that differ in nothing else would count as different.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Intent {
     pub(super) task: u8,
     pub(super) ask: Ask,
-    /// The lease it is asked under, where there is one already.
+    /// The lease of the command, if there is one already.
     pub(super) lease: Option<u8>,
     /// The number that it was written with, if its answer was lost.
     pub(super) number: Option<u8>,
     pub(super) flight: Option<Message>,
-    /// What was decided on; nothing once that can no longer be what is stored.
+    /// The record that was decided on; `None` once it can no longer be what is stored.
     pub(super) copy: Option<Record>,
-    /// Which of the clock's instants it was decided at: the write may come later.
+    /// The index of the clock's instant at which it was decided. The write may come later.
     pub(super) decided: u8,
-    /// Whether others are to be told.
+    /// Whether the decision sends messages.
     pub(super) tells: bool,
 }
 
 impl Actor {
-    /// The numbers that it knows.
+    /// The numbers that the actor knows.
     pub(super) fn numbers(&self) -> u64 {
         match self {
             Self::Idle => 0,
@@ -61,7 +61,7 @@ impl Actor {
         }
     }
 
-    /// The message that it received, while nobody else can.
+    /// The message that it received, while no other actor can receive it.
     pub(super) fn flight(&self) -> Option<&Message> {
         match self {
             Self::Idle => None,
@@ -81,7 +81,7 @@ impl Actor {
         }
     }
 
-    /// The same without a copy that is of no use any more: its write would only be refused.
+    /// The same without an old copy, if the write on it could only be refused.
     pub(super) fn without_stale_copy(&self, table: &[Option<Record>]) -> Option<Self> {
         let Self::Committing(intent) = self else { return None };
         let stored = table.get(usize::from(intent.task)).and_then(Option::as_ref)?;

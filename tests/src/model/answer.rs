@@ -1,4 +1,4 @@
-//! What is asked of the rules, and what they answer, in the model's terms.
+//! Questions to the rules, and their answers, in the model's terms.
 
 use tickover_core::command::Isolation;
 use tickover_core::decision::Effect;
@@ -16,21 +16,21 @@ use super::record::Record;
 use super::state::Body;
 use super::table::Change;
 
-/// What is asked of a task.
+/// A command for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Ask {
-    /// Give it to me; the version is the hint's.
+    /// A claim; the version is the hint's.
     Claim {
         version: u64,
     },
     Complete,
     Fail,
     Heartbeat,
-    /// See what has become due; the queue looked empty or not.
+    /// The tick's command; it says whether the queue looked empty.
     Due {
         looks_empty: bool,
     },
-    /// The same, because of a timer.
+    /// The command of a timer.
     Timer {
         due_at: Timestamp,
     },
@@ -51,30 +51,30 @@ pub(super) struct Question {
 pub(super) struct Answer {
     /// Without keys and payloads there is at most one write.
     pub(super) change: Option<Change>,
-    /// What others are told, and when it is to reach them.
+    /// The messages to send, and when each arrives.
     pub(super) parcels: Vec<(Body, Timestamp)>,
     pub(super) then: Then,
 }
 
-/// What somebody does after an answer.
+/// What an actor does after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Then {
-    /// Works on the task.
+    /// Runs the task.
     Work,
-    /// Goes on working, with its message hidden anew.
+    /// Continues its work, with a new visibility timeout of its message.
     GoOn,
-    /// Deletes its message: it is done with.
+    /// Deletes its message.
     Delete,
-    /// Leaves its message to come back when the holder's lease ends.
+    /// Leaves its message, which becomes visible again when the holder's lease ends.
     Leave { until: Timestamp },
-    /// Sends its message again, for later.
+    /// Makes its message visible at a later time.
     Later { at: Timestamp },
-    /// Forgets about it.
+    /// Does nothing more.
     Forget,
 }
 
 impl Answer {
-    /// This decision on this record, which needn't be made into one again.
+    /// The answer from this decision on this record. It reuses the record's `Record` where it can.
     pub(super) fn of(decision: &Decision, task: u8, record: Option<&Record>) -> Self {
         let change = decision.writes.iter().find_map(|write| Change::of(write, record));
         let known = |hinted: &Task| {
@@ -106,7 +106,7 @@ impl Ask {
                 let company = Isolation::Alone;
                 Command::Claim(Claim { lease: fence, worker: None, length, hint, company, paused: false })
             }
-            // The result says whose it is.
+            // The output names the worker's lease.
             Self::Complete => {
                 let output = Some(Json::string(&lease.to_string()));
                 Command::Complete(Complete { lease: fence, output, blob_id })

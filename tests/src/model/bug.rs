@@ -1,5 +1,4 @@
-//! Bugs to build in, each a way in which the rules or the table could be wrong. A check that finds none of them
-//! checks nothing.
+//! Deliberate bugs in the rules or in the table. A check that finds none of them checks nothing.
 
 use tickover_core::command::Context;
 use tickover_core::decision::{Effect, Write};
@@ -12,24 +11,24 @@ use tickover_core::task::{Pending, State, Task};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// A report is taken from whoever sends it: its lease isn't compared with the holder's.
+    /// A report is accepted from any worker: its lease isn't compared with the holder's.
     NoFence,
-    /// The table doesn't look at the version that a write was decided on.
+    /// The table doesn't check the version that a write was decided on.
     AnyVersion,
-    /// A claim leaves the record where it lies in the due index, however soon its attempt times out.
+    /// A claim keeps the record's due slot, even if its attempt times out earlier.
     DueLeftByClaim,
-    /// A decision that leaves the record where it lies doesn't insist that it still lies there.
+    /// A write that keeps the due slot has no condition that the slot is still early enough.
     PlaceTakenForGranted,
-    /// A deadline is enforced on whatever record the tick meets, also on one that has ended.
+    /// The tick enforces a deadline on any record, even on one that has ended.
     ExpiryOfAnything,
-    /// The tick settles and re-arms, but sends no hint again.
+    /// The tick records expiries and moves due slots, but never sends a hint again.
     HintsSentOnce,
-    /// The tick overlooks what has passed.
+    /// The tick doesn't record that an instant has passed.
     NothingExpires,
 }
 
 impl Bug {
-    /// The core's decision, spoilt by the bug.
+    /// The core's decision, changed by the bug.
     pub(super) fn decide(
         bug: Option<Self>,
         task: Option<&Task>,
@@ -94,7 +93,7 @@ fn insist_on_nothing(write: &mut Write) {
     }
 }
 
-/// Decides as if the task were still waiting, and writes that over its end.
+/// Decides as if the task were still waiting, and overwrites its end.
 fn expire(ended: &Task, command: &Command, context: &Context<'_>) -> Decision {
     let available_at = ended.created_at;
     let waiting = Pending {

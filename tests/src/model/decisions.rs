@@ -1,4 +1,4 @@
-//! Deciding, writing and carrying out. Around `decide`, it does what the service does.
+//! Decisions, their writes, and what follows from them. Around `decide`, it does what the service does.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use super::state::{Message, State, Who};
 use super::table::{Verdict, write};
 use crate::scene::START;
 
-/// The number of what isn't drawn yet.
+/// The number of a lease or nonce that isn't drawn yet.
 const UNDRAWN: u8 = 0;
 /// Numbers of leases.
 const LEASES: Range<u8> = 1..40;
-/// Numbers of what ticks write.
+/// Numbers of the ticks' writes.
 const LOOKS: Range<u8> = 40..64;
 
 /// A command on its way.
@@ -39,7 +39,7 @@ struct Written {
 }
 
 impl Protocol {
-    /// Somebody decides, and is about to write, or has nothing to write.
+    /// An actor decides. Its next step is the write, if there is one.
     pub(super) fn ask(&self, state: &mut State, who: Who, asked: Asked, record: Option<Record>) {
         let lease = asked.lease.unwrap_or(UNDRAWN);
         let answer = self.answered(&asked, record.as_ref(), lease, UNDRAWN, state.clock);
@@ -80,24 +80,25 @@ impl Protocol {
         Some(())
     }
 
-    /// Writes; whoever did so will try again, or is gone. Without a write it would be a fault before the write.
+    /// Writes, but the answer is lost, so the actor will try again. If nothing is written, this counts as a fault
+    /// before the write.
     pub(super) fn commit_unanswered(&self, state: &mut State, who: Who) -> Option<()> {
         let Actor::Committing(intent) = state.actor(who)?.clone() else { return None };
         let Written { verdict, lease, .. } = self.write(state, who, &intent)?;
         let Verdict::Written(record) = verdict else { return None };
         let number = record.nonce.as_bytes()[0];
-        // A claim's lease stays, whatever comes: others may have seen it.
+        // A claim keeps its lease after this: others may have seen it.
         let lease = intent.lease.or(Some(lease).filter(|_| matches!(intent.ask, Ask::Claim { .. })));
         let again = Intent { lease, number: Some(number), ..(*intent).clone() };
         state.put(who, Actor::Committing(Arc::new(again)));
         Some(())
     }
 
-    /// Draws the decision's random numbers, makes it again with them, and writes it.
+    /// Draws the decision's random numbers, decides again with them, and writes.
     fn write(&self, state: &mut State, who: Who, intent: &Intent) -> Option<Written> {
         let Intent { task, ask, lease, flight, .. } = intent.clone();
         let fresh = |range| intent.number.unwrap_or_else(|| state.fresh(range));
-        // Everything that is written under a lease is told from all else by that lease.
+        // Every write under a lease is identified by that lease.
         let (lease, number) = match (who, lease) {
             (_, Some(lease)) => (lease, lease),
             (Who::Worker(_), None) => {
@@ -119,7 +120,7 @@ impl Protocol {
         Some(Written { verdict, asked, lease, answer })
     }
 
-    /// What was decided stands. That others are told late is the same as that messages arrive late.
+    /// The write is done. A late send is the same as a message that arrives late.
     fn carry_out(&self, state: &mut State, who: Who, asked: Asked, lease: u8, answer: &Answer) {
         self.send(state, answer);
         let Asked { task, mut flight, .. } = asked;
@@ -145,14 +146,15 @@ impl Protocol {
         state.messages.extend(messages.map(|(body, from)| Message { body, from }));
     }
 
-    /// The first of the clock's instants at or after this one; beyond them, one that never comes.
+    /// The index of the first of the clock's instants at or after this one; an index that never comes, if it is after
+    /// all of them.
     pub(super) fn index(&self, at: Timestamp) -> u8 {
         let earlier = self.plan.instants.iter().filter(|instant| **instant < at.max(START)).count();
         u8::try_from(earlier).unwrap_or(u8::MAX)
     }
 }
 
-/// Remembers what the properties ask for.
+/// Records what the properties need.
 fn note(state: &mut State, task: u8, before: Option<&Record>, after: &Record) {
     let had_ended = before.is_some_and(|before| before.ended().is_some());
     if had_ended && before != Some(after) {

@@ -1,8 +1,8 @@
 //! An execution as a state machine for a model checker: suspend against completion, in every order of few events.
 //!
-//! One execution begins two remote steps and waits until both have ended, or waits for one event. Two workers may be
-//! slow or die, whoever tells of an end may die at any point, hints may be lost, ticks come when they like. What is
-//! decided about the execution is decided by the core.
+//! One execution starts two remote steps and waits until both have ended, or waits for one event. Two workers may be
+//! slow or die. The notifier of a step's end may die at any point. Hints may be lost, and ticks come at any time. The
+//! core makes all decisions about the execution.
 
 mod record;
 mod steps;
@@ -21,21 +21,21 @@ pub use record::Kept;
 
 const STEPS: usize = 2;
 
-/// A bug in what surrounds or makes a decision.
+/// A bug in a decision or around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slip {
-    /// A turn goes to sleep whatever wakes have come since it looked.
+    /// A turn suspends whatever wakes have come since it read the record.
     WakesIgnored,
-    /// A run is ended by any lease.
+    /// A report with any lease ends a run.
     NoFence,
-    /// A turn that goes to sleep has no place in the due index, although it waits for others.
+    /// A turn that suspends has no due slot, although it waits for others.
     NoRecheck,
 }
 
 /// What the execution waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
-    /// Two remote steps, the last of which tells.
+    /// Two remote steps; the last one to end notifies the execution.
     ForSteps,
     ForAnEvent,
 }
@@ -45,7 +45,7 @@ pub enum Waits {
 pub struct Mishaps {
     /// Messages lost.
     pub losses: u8,
-    /// Workers, and those who tell, that die.
+    /// Workers and notifiers that die.
     pub crashes: u8,
 }
 
@@ -60,7 +60,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// A world with two workers in which so much goes wrong.
+    /// A world with two workers and these faults.
     pub fn new(waits: Waits, mishaps: Mishaps) -> Self {
         let limits = Limits {
             backstop: Millis::from_secs(60),
@@ -86,7 +86,7 @@ impl Course {
     }
 }
 
-/// A moment of the world.
+/// A state of the world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Moment {
     clock: u8,
@@ -95,31 +95,31 @@ pub struct Moment {
     steps: [Remote; STEPS],
     /// Places of the join that are marked.
     marks: [bool; STEPS],
-    /// Whether somebody has woken the execution because all of them are.
+    /// Whether the execution was woken because all places are marked.
     woken: bool,
     /// Hints, by the instant from which they can be received.
     hints: Vec<u8>,
-    /// Whether the event is still to be offered.
+    /// Whether the event is still to be sent.
     unoffered: bool,
     left: Mishaps,
     seen: Seen,
 }
 
-/// What nobody in the world sees, but properties look at.
+/// History that no actor sees and that the properties need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Seen {
     /// Results that were recorded.
     results: u8,
     /// Whether the record changed after it had ended.
     revived: bool,
-    /// Whether a turn was ended by somebody who had lost it.
+    /// Whether a worker that had lost the turn ended it.
     usurped: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Worker {
     Idle,
-    /// At a turn, as far as it knows.
+    /// In a turn, or believes so.
     At(Box<Turn>),
 }
 
@@ -129,22 +129,22 @@ struct Turn {
     seen: Kept,
     lease: u8,
     seen_wakes: u64,
-    /// What it saw when it looked at the steps; nothing before.
+    /// What it read of the steps; `None` before it has read them.
     looked: Option<[bool; STEPS]>,
-    /// When others see its message again.
+    /// When its message becomes visible again.
     back: u8,
 }
 
-/// A remote step, and who tells of its end.
+/// A remote step, and the progress of the notification of its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Remote {
     Unbegun,
     Open,
-    /// It has ended, and its place isn't marked yet.
+    /// It has ended, and its place in the join isn't marked yet.
     Ended,
-    /// Its place was the last one: the execution is to be woken.
+    /// Its place was the last one: the next step wakes the execution.
     Waking,
-    /// And then a hint is to be sent.
+    /// The next step sends a hint.
     Hinting,
     Told,
 }
@@ -158,47 +158,41 @@ impl Remote {
     }
 }
 
-/// What can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
     /// A worker receives a hint.
     Deliver(usize),
-    /// A worker begins the steps, or looks how they ended.
+    /// A worker starts the steps, or reads how they ended.
     Look(usize),
     /// A worker ends its turn.
     End(usize),
     /// A worker dies.
     Crash(usize),
-    /// A step ends, or whoever tells of that goes on.
+    /// A step ends, or its notifier takes its next step.
     Step(usize),
-    /// Whoever tells of a step's end dies.
+    /// The notifier of a step's end dies.
     Mute(usize),
-    /// The event is offered.
+    /// The event is sent.
     SendEvent,
     /// A hint is lost.
     Lose(usize),
-    /// A tick looks at the record.
+    /// A tick reads the record.
     Tick,
-    /// Time goes on.
+    /// The clock advances.
     Advance,
 }
 
 /// The names of the properties.
 pub mod claim {
-    /// At most one result.
     pub const ONE_RESULT: &str = "at most one result of an execution is recorded";
-    /// An outcome stays.
     pub const END_STANDS: &str = "an execution that has ended never changes";
-    /// Only who has a turn ends it.
     pub const HOLDERS_END: &str = "a turn is ended by its holder";
-    /// Nobody sleeps on what has happened.
-    pub const NO_LOST_WAKE: &str = "an execution that sleeps has been woken by all that it was told";
-    /// In the end it has ended.
-    pub const NOT_LOST: &str = "where nothing more can happen, the execution has ended, or a tick will look";
-    /// It can be done.
+    pub const NO_LOST_WAKE: &str = "an execution that waits has seen every wake and every event";
+    pub const NOT_LOST: &str =
+        "where nothing more can happen, the execution has ended, or a tick will probe it";
     pub const COMPLETES: &str = "an execution completes";
-    /// A turn that would sleep goes on instead.
-    pub const SLEEPS: &str = "an execution sleeps";
+    /// A turn that would suspend continues instead.
+    pub const SLEEPS: &str = "an execution waits";
 }
 
 impl Model for Course {
@@ -235,7 +229,7 @@ impl Model for Course {
     }
 }
 
-/// Whether it sleeps although something has happened that it was told of, or is to see by itself.
+/// Whether the execution waits although its steps have woken it, or although an event is there and hasn't woken it.
 fn sleeps_on(state: &Moment) -> bool {
     let ExecutionState::Waiting(waiting) = &state.record.state else { return false };
     let is_told = state.woken && state.record.wakes <= waiting.seen_wakes;

@@ -1,4 +1,4 @@
-//! What must always hold, and what must be possible, or the check would hold of an empty world.
+//! What must always hold, and what must be possible: without the latter, the check would hold of an empty world.
 
 use stateright::Property;
 use tickover_core::payload::{Json, Payload};
@@ -12,37 +12,24 @@ use super::{Plan, Protocol};
 
 /// The names of the properties.
 pub mod name {
-    /// No task ends with two results.
     pub const ONE_RESULT: &str = "at most one result is recorded";
-    /// Nor with that of a worker that had lost it.
+    /// A worker that has lost the task can't record a result.
     pub const HOLDERS_RESULT: &str = "a result is that of the attempt that held the task";
-    /// How a task ended stays so.
     pub const END_STANDS: &str = "a record that has ended never changes";
-    /// Deadlines are fixed at scheduling.
     pub const DEADLINE_STAYS: &str = "a deadline never moves";
-    /// The tick looks early enough.
-    pub const DUE_IN_TIME: &str = "a live record is due no later than its users see something happen";
-    /// No result is too late.
+    pub const DUE_IN_TIME: &str = "a live record is due no later than the next instant that a user can see";
     pub const NOT_TOO_LATE: &str = "no result is decided on at or after its deadline";
-    /// In the end every task has ended.
     pub const NOT_LOST: &str = "where nothing more can happen, every task has ended";
-    /// What has passed is enforced, whatever workers do.
-    pub const ENFORCED: &str = "what has passed is enforced, or a tick can see that it has";
-    /// Tasks can be done.
+    pub const ENFORCED: &str = "an instant that has passed is enforced, or a tick can enforce it";
     pub const COMPLETES: &str = "a task completes";
-    /// Lost hints are sent again.
     pub const REHINTED: &str = "a lost hint is sent again";
-    /// Lost workers are replaced.
     pub const TAKEN_OVER: &str = "a task is taken over from a lost worker";
-    /// Tasks time out while they wait.
     pub const EXPIRES_WAITING: &str = "a waiting task times out";
-    /// Tasks time out in a worker's hands.
     pub const EXPIRES_HELD: &str = "a running task times out";
-    /// Attempts are tried again.
     pub const RETRIED: &str = "an attempt is tried again";
 }
 
-/// The properties of a world with these bounds: all that must always hold, and what the plan says is possible.
+/// The properties of a world with these bounds: all that must always hold, and the possible ones that the plan names.
 pub(super) fn of(plan: &Plan) -> Vec<Property<Protocol>> {
     let mut all = vec![
         Property::always(name::ONE_RESULT, |_, state: &State| state.seen.results.iter().all(|n| *n <= 1)),
@@ -99,7 +86,7 @@ fn has_attempt(state: &State, wanted: impl Fn(Ending) -> bool) -> bool {
     records(state).any(|task| task.history.iter().any(|past| wanted(past.ending)))
 }
 
-/// A result names the lease of the worker that sent it.
+/// Whether the result names the lease of the worker that sent it.
 fn is_holders(task: &Task) -> bool {
     let Some(Outcome::Completed { output: Some(Payload::Inline(output)) }) =
         task.ended().map(|ended| &ended.outcome)
@@ -110,7 +97,7 @@ fn is_holders(task: &Task) -> bool {
     held.is_some_and(|lease| *output == Json::string(&lease.as_bytes()[0].to_string()))
 }
 
-/// No operator revives anything here, so the deadline is what scheduling made it.
+/// No operator retries a task here, so the deadline is what scheduling made it.
 fn deadline_stays(task: &Task) -> bool {
     task.deadline_at == task.timeouts.schedule_to_close.map(|timeout| task.created_at.plus(timeout.after))
 }
@@ -119,7 +106,7 @@ fn is_due_in_time(task: &Task) -> bool {
     match (task.due, visible_at(task)) {
         (Some(due), Some(visible_at)) => due.at <= visible_at,
         (Some(_), None) => true,
-        // Only what has ended lies nowhere.
+        // Only a record that has ended has no due slot.
         (None, _) => task.ended().is_some(),
     }
 }
@@ -134,14 +121,15 @@ fn is_too_late(task: &Task) -> bool {
     })
 }
 
-/// Time has come to its end, nobody has anything to do, and yet a task hasn't ended.
+/// The clock is at its last instant, no actor has anything to do, and yet a task hasn't ended.
 fn is_stuck(model: &Protocol, state: &State) -> bool {
     let live = records(state).any(|task| task.ended().is_none());
     let quiet = state.everybody().all(|(_, actor)| *actor == Actor::Idle);
     live && quiet && model.is_last(state) && stateright::Model::next_states(model, state).is_empty()
 }
 
-/// Nothing a user can see has passed that no tick is at, or would do something about if it looked.
+/// For each instant that has passed and that a user can see: a tick is busy, or a tick that read the record would
+/// write.
 fn is_enforced(model: &Protocol, state: &State) -> bool {
     let now = model.now(state);
     (0..model.plan.tasks).all(|task| {

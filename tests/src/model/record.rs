@@ -1,4 +1,4 @@
-//! A task's record as part of a state: cheap to copy, compared by all that is in it.
+//! A task's record as part of a state: cheap to copy, compared by its whole content.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +13,7 @@ pub struct Record(Arc<Inner>);
 
 struct Inner {
     task: Task,
-    /// Of the record's whole serialised form: a record has no `Hash` of its own, because its progress is a float.
+    /// A digest of the record's serialised form: a record has no `Hash` of its own, because its progress is a float.
     digest: u64,
     numbers: u64,
 }
@@ -26,7 +26,7 @@ impl Record {
         Self(Arc::new(Inner { task, digest: hasher.finish(), numbers }))
     }
 
-    /// A bit for each number that the record remembers as a nonce or a lease.
+    /// A bit for each number that the record holds as a nonce or a lease.
     pub(super) fn numbers(&self) -> u64 {
         self.0.numbers
     }
@@ -41,7 +41,7 @@ fn numbers(task: &Task) -> u64 {
         .fold(bit(first(task.nonce.as_bytes())), |all, one| all | one)
 }
 
-/// A set of just this number.
+/// A set with only this number.
 pub(super) const fn bit(number: u8) -> u64 {
     1 << (number & 63)
 }
@@ -69,7 +69,7 @@ impl PartialOrd for Record {
 }
 
 impl Ord for Record {
-    /// By digest: any order will do that is the same each time.
+    /// By digest: any order will do if it is always the same.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.0.digest.cmp(&other.0.digest)
     }

@@ -1,4 +1,4 @@
-//! All there is at one moment, and what can happen next.
+//! A state of the world, and what can happen next.
 
 use std::ops::Range;
 
@@ -8,26 +8,26 @@ use super::actor::Actor;
 use super::record::{Record, bit};
 use super::{Faults, Plan};
 
-/// A moment of the world.
+/// A state of the world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// Which of the plan's instants it is.
+    /// The index of the clock's instant in the plan.
     pub(super) clock: u8,
     /// The record of each task.
     pub(super) table: Vec<Option<Record>>,
-    /// In no order, so they are kept in one.
+    /// The order has no meaning, so they are sorted.
     pub(super) messages: Vec<Message>,
-    /// All alike, so they are kept in order.
+    /// All alike, so they are sorted.
     pub(super) workers: Vec<Actor>,
-    /// All alike, so they are kept in order.
+    /// All alike, so they are sorted.
     pub(super) ticks: Vec<Actor>,
-    /// What may still go wrong.
+    /// The faults that may still happen.
     pub(super) left: Faults,
-    /// What nobody in the world sees, but properties look at.
+    /// History that no actor sees and that the properties need.
     pub(super) seen: Seen,
 }
 
-/// What happened so far, as far as the records don't tell.
+/// History that the records don't hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Seen {
     /// Results recorded for each task.
@@ -44,30 +44,30 @@ pub(super) struct Message {
     pub(super) from: u8,
 }
 
-/// What a message says.
+/// The body of a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Body {
-    /// There is work: the record as it stood.
+    /// There is work: a copy of the record.
     Hint(Record),
-    /// Look at a task now.
+    /// An instant of a task has come.
     Timer { task: u8, due_at: Timestamp },
 }
 
-/// Somebody who acts.
+/// An actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// A worker, by its place in the state.
+    /// A worker, by its index in the state.
     Worker(usize),
-    /// A tick, by its place in the state.
+    /// A tick, by its index in the state.
     Tick(usize),
 }
 
-/// What can happen. Messages and actors are named by their place in the state.
+/// What can happen. Messages and actors are named by their index in the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The next task is written, and its hint is sent.
     Schedule,
-    /// The next task is written, and whoever did it dies before it sends the hint.
+    /// The next task is written, and the caller dies before it sends the hint.
     ScheduleUnsent,
     /// An idle worker receives a hint and decides on the copy in it.
     Deliver(usize),
@@ -75,25 +75,25 @@ pub enum Action {
     Fire(usize),
     /// An idle tick finds a task in the due index and decides on its record.
     Look(u8),
-    /// A decision is written and others are told, or it was made on an old record and is made again.
+    /// A decision is written and its messages are sent. Or its record is old, and the actor decides again.
     Commit(Who),
-    /// A decision is written, but the answer is lost, so it will be tried again.
+    /// A decision is written, but the answer is lost, so the actor will write again.
     CommitUnanswered(Who),
-    /// A decision is written, and whoever made it dies before it tells anybody.
+    /// A decision is written, and the actor dies before it sends the messages.
     CommitUnsent(Who),
-    /// A worker reports a result, or what it thinks is one.
+    /// A worker reports a result.
     Complete(usize),
-    /// A worker reports an error that is worth a retry.
+    /// A worker reports a retryable error.
     Fail(usize),
-    /// A worker says that it is alive.
+    /// A worker sends a heartbeat.
     Heartbeat(usize),
-    /// Somebody dies in the middle of something, and is replaced.
+    /// An actor dies between two steps, and is replaced.
     Crash(Who),
     /// A message is lost.
     Lose(usize),
-    /// A message is doubled.
+    /// A message is duplicated.
     Duplicate(usize),
-    /// Time goes on.
+    /// The clock advances.
     Advance,
 }
 
@@ -133,7 +133,7 @@ impl State {
         }
     }
 
-    /// Somebody dies and is replaced; the message it had is seen again later.
+    /// An actor dies and is replaced. Its message becomes visible again later.
     pub(super) fn die(&mut self, who: Who) -> Option<()> {
         let message = self.actor(who)?.flight().cloned();
         self.messages.extend(message);
@@ -147,8 +147,8 @@ impl State {
         workers.chain(ticks)
     }
 
-    /// A number of this range that nothing in the world remembers: as good as a random one, and there remain
-    /// finitely many states. None is 0, which stands for one that isn't drawn yet.
+    /// A number of this range that no record, actor or message holds. It is as good as a random one, and keeps the
+    /// number of states finite. It is never 0, which means: not drawn yet.
     pub(super) fn fresh(&self, range: Range<u8>) -> u8 {
         let records = self.table.iter().flatten().map(Record::numbers);
         let actors = self.everybody().map(|(_, actor)| actor.numbers());
@@ -157,18 +157,18 @@ impl State {
         range.clone().find(|number| used & bit(*number) == 0).unwrap_or(range.end)
     }
 
-    /// Whether no hint is anywhere.
+    /// Whether there is no hint anywhere.
     pub(super) fn looks_empty(&self) -> bool {
         let flights = self.workers.iter().filter_map(Actor::flight);
         !self.messages.iter().chain(flights).any(|message| matches!(message.body, Body::Hint(_)))
     }
 
-    /// Messages, those in flight included.
+    /// The number of messages, including those in flight.
     pub(super) fn message_count(&self) -> usize {
         self.messages.len() + self.workers.iter().filter_map(Actor::flight).count()
     }
 
-    /// The same for all states that nobody could tell apart.
+    /// Makes equivalent states equal.
     pub(super) fn normalise(&mut self, keep_stale: bool) {
         for actor in self.workers.iter_mut().chain(&mut self.ticks) {
             if let Some(back) = actor.flight().filter(|message| message.from <= self.clock) {

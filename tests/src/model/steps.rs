@@ -1,4 +1,4 @@
-//! What can happen in a state, and who does what then.
+//! The possible actions in a state, and their results.
 
 use super::Protocol;
 use super::actor::{Actor, Held};
@@ -8,7 +8,7 @@ use super::state::{Action, Body, State, Who};
 use super::table::{Verdict, write};
 
 impl Protocol {
-    /// Everything that can happen.
+    /// All possible actions.
     pub(super) fn possible(&self, state: &State, actions: &mut Vec<Action>) {
         let faults = !self.is_last(state);
         let unscheduled = state.table.iter().any(Option::is_none);
@@ -59,7 +59,7 @@ impl Protocol {
         }
     }
 
-    /// Makes it happen; `None` if nothing comes of it.
+    /// Executes an action; `None` if it changes nothing.
     pub(super) fn take(&self, state: &mut State, action: Action) -> Option<()> {
         match action {
             Action::Schedule => self.schedule(state, true)?,
@@ -107,7 +107,7 @@ impl Protocol {
         Some(())
     }
 
-    /// Written at once, because nobody else can be at a record that isn't there.
+    /// Written at once, because no other actor can use a record that doesn't exist.
     fn schedule(&self, state: &mut State, sent: bool) -> Option<()> {
         let at = state.table.iter().position(Option::is_none)?;
         let answer = self.first_answer(u8::try_from(at).ok()?, self.now(state));
@@ -130,7 +130,7 @@ impl Protocol {
         Some(())
     }
 
-    /// A timer's look. It is off the queue at once: losing it must do no harm.
+    /// The probe of a timer. Its message is deleted at once: losing it must do no harm.
     fn fire(&self, state: &mut State, at: usize) -> Option<()> {
         let tick = Who::Tick(idle(&state.ticks)?);
         let Body::Timer { task, due_at } = state.messages.get(at)?.body.clone() else { return None };
@@ -140,7 +140,7 @@ impl Protocol {
         Some(())
     }
 
-    /// A tick's look. It leads to nothing where others have just done it.
+    /// The probe of a tick. It writes nothing if another tick has just done the same.
     pub(super) fn look(&self, state: &mut State, task: u8) -> Option<()> {
         let tick = Who::Tick(idle(&state.ticks)?);
         let (looks_empty, record) = (state.looks_empty(), state.record(task).cloned());
@@ -153,7 +153,7 @@ impl Protocol {
         (state.actor(tick)? != &Actor::Idle).then_some(())
     }
 
-    /// A worker's report, on the record as it stands.
+    /// A worker's report, on the current record.
     fn report(&self, state: &mut State, at: usize, ask: Ask) -> Option<()> {
         let who = Who::Worker(at);
         let Actor::Holding(Held { task, lease, flight }) = state.actor(who)?.clone() else { return None };

@@ -1,4 +1,4 @@
-//! The table: one record a task, and writes that happen only under their condition.
+//! The table: one record for each task, and conditional writes.
 
 use tickover_core::decision::Write;
 use tickover_core::task::Task;
@@ -9,45 +9,46 @@ use super::record::Record;
 /// A write to a task's record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Change {
-    /// Only if there is none, or only one past its retention.
+    /// Only if there is no record, or only one past its retention.
     Create {
         /// The new record.
         after: Record,
         /// The time of the decision.
         now: Timestamp,
     },
-    /// Only if it is still the one decided on, and lies early enough where that is asked for.
+    /// Only if the stored record is still the one that was decided on, and its due slot is early enough where the write
+    /// asks for that.
     Update {
-        /// What was decided on.
+        /// The record that was decided on.
         before: Record,
-        /// What it becomes.
+        /// The record after the write.
         after: Record,
-        /// The latest place it may have.
+        /// The latest instant that its due slot may have.
         due_no_later_than: Option<Timestamp>,
     },
-    /// Only if it is still the one decided on and still lies where it was.
+    /// Only if the stored record is still the one that was decided on, in the same due slot.
     Rearm {
-        /// What was decided on.
+        /// The record that was decided on.
         before: Record,
-        /// The same in its new place.
+        /// The same record in its new due slot.
         after: Record,
     },
 }
 
-/// What came of a write.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was done, and this is stored now.
+    /// It was done, and this record is stored now.
     Written(Record),
-    /// It had been done before, by this decision or to the same effect.
+    /// It had been done before, by this decision or with the same effect.
     Done,
     /// The condition doesn't hold.
     Conflict,
 }
 
 impl Change {
-    /// The change that a write makes to a task's record; none if it is of something else. What was decided on is
-    /// known mostly: it needn't be made into a record again.
+    /// The change that a write makes to a task's record; `None` if it writes another item. `known` is usually the
+    /// record that was decided on, and is reused.
     pub fn of(write: &Write, known: Option<&Record>) -> Option<Self> {
         let decided_on = |task: &Task| {
             known.filter(|known| ***known == *task).cloned().unwrap_or_else(|| Record::new(task.clone()))
@@ -79,7 +80,7 @@ impl Change {
         }
     }
 
-    /// The record as it is meant to be.
+    /// The record after the write.
     pub const fn after(&self) -> &Record {
         match self {
             Self::Create { after, .. } | Self::Update { after, .. } | Self::Rearm { after, .. } => after,
@@ -87,7 +88,7 @@ impl Change {
     }
 }
 
-/// Writes if the condition holds on what is stored. With `any_version`, a bug: nobody looks at the version.
+/// Writes if the condition holds for the stored record. `any_version` is a bug: the version isn't checked.
 pub fn write(stored: Option<&Record>, change: &Change, any_version: bool) -> Verdict {
     let (holds, nonce, written) = match change {
         Change::Create { after, now } => {

@@ -1,11 +1,11 @@
-//! What a process says, read as it comes, so that its pipes never fill up.
+//! The output of a process, read as it arrives, so that its pipes never fill up.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::sync::watch;
 
-/// One stream of a process, read as it comes.
+/// One stream of a process, read as it arrives.
 #[derive(Debug)]
 pub(super) struct Output {
     text: Arc<Mutex<String>>,
@@ -54,7 +54,7 @@ impl Output {
     }
 
     pub(super) async fn end(&self) {
-        // An error means that the reader is gone, which is an end as well.
+        // An error means that the reader is gone: then the stream has ended too.
         drop(self.is_ended.clone().wait_for(|is_ended| *is_ended).await);
     }
 }

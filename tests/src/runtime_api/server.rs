@@ -1,4 +1,4 @@
-//! The HTTP side of the Runtime API: three routes that a function calls, and one for its failing to start.
+//! The HTTP side of the Runtime API: three routes that a function calls, and one by which it reports a failed start.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,12 +22,12 @@ use tokio::task::JoinHandle;
 use super::FunctionError;
 use crate::emulator::REGION;
 
-/// What Lambda takes as an answer at most.
+/// The largest answer that Lambda accepts.
 const ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
 
 type Answer = Result<Value, FunctionError>;
 
-/// The API of one sandbox, on a port of its own.
+/// The API of one sandbox, on its own port.
 #[derive(Debug)]
 pub(super) struct Server {
     address: SocketAddr,
@@ -53,9 +53,9 @@ struct Event {
 struct Shared {
     function_arn: String,
     events: mpsc::UnboundedSender<Event>,
-    /// Where the function's requests for the next event wait.
+    /// The function's requests for the next event wait here.
     queue: tokio::sync::Mutex<mpsc::UnboundedReceiver<Event>>,
-    /// Who waits for the answer to which event.
+    /// The callers that wait, by the id of their event.
     waiting: Mutex<Waiting>,
     /// `None` while the function starts.
     init: watch::Sender<Option<Result<(), FunctionError>>>,
@@ -80,7 +80,7 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("no free port")?;
         let address = listener.local_addr()?;
         let serving = axum::serve(listener, router(Arc::clone(&shared))).into_future();
-        // It ends only by being aborted.
+        // The server ends only when it is aborted.
         let task = tokio::spawn(async move { drop(serving.await) });
         Ok(Self { address, shared, task })
     }
@@ -94,12 +94,12 @@ impl Server {
         let (sender, answer) = oneshot::channel();
         let id = self.shared.expect_answer(sender);
         let deadline_ms = since_epoch().saturating_add(limit).as_millis();
-        // Our own `shared` holds the receiving half, so it is never closed.
+        // `shared` holds the receiving half, so the channel is never closed.
         drop(self.shared.events.send(Event { id, body: event.to_string(), deadline_ms }));
         answer.await
     }
 
-    /// Waits until the function has asked for an event, or has said that it can't start.
+    /// Waits until the function has asked for an event, or has reported that it can't start.
     pub(super) async fn init(&self) -> Result<(), FunctionError> {
         let mut init = self.shared.init.subscribe();
         let known = init.wait_for(Option::is_some).await;
@@ -116,7 +116,7 @@ impl Shared {
         id
     }
 
-    /// Lambda takes one answer an event, and refuses any other.
+    /// Lambda accepts one answer for each event, and refuses any other.
     fn answer(&self, id: &str, answer: Answer) -> StatusCode {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         match waiting.answers.remove(id) {

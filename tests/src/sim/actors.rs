@@ -1,5 +1,5 @@
-//! Who takes part in a run. Each is a process that dies, freezes and comes back; none of them knows more than a
-//! real one would.
+//! The actors of a run. Each is a process that may die, freeze and restart, and none of them knows more than a real one
+//! would.
 
 mod batch;
 mod client;

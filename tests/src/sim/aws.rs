@@ -1,5 +1,5 @@
-//! What AWS keeps count of, for all processes together: writes of a key in a second, messages that lead to messages,
-//! functions at work, and which records a newer build has written.
+//! What AWS counts, for all processes together: writes of a key in a second, messages that lead to messages, running
+//! functions, and which records a newer build has written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,20 +13,18 @@ use tickover_dynamodb::indexed::Indexed;
 use super::bugs::{self, Bug};
 use super::history::{Actor, Note};
 
-/// How often a message may lead to another one in a loop that isn't allowed.
+/// How many hops a chain of messages may have before Lambda stops it as a loop.
 pub const HOPS_MAX: u32 = 16;
 
-/// In the counts' own place: when a key was throttled last.
+/// The key under which the map holds when a key was last throttled.
 const THROTTLED: &str = "throttled";
 
-/// Whether writes are taken.
+/// Whether the table accepts the writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// They are.
     Admitted,
-    /// They aren't.
     Refused {
-        /// Whether these are the first in their second.
+        /// Whether this is the first refusal in its second.
         is_news: bool,
     },
 }
@@ -40,7 +38,7 @@ pub struct Aws {
     at_work: AtomicU32,
 }
 
-/// A function at work, until this is dropped.
+/// A running function. Dropping it ends the invocation.
 #[derive(Debug)]
 pub struct Invocation<'a>(&'a AtomicU32);
 
@@ -51,7 +49,7 @@ impl Drop for Invocation<'_> {
 }
 
 impl Aws {
-    /// Counts these writes, unless a key of theirs has had all that it takes in this second.
+    /// Counts these writes, unless one of their keys has had all the writes that it accepts in this second.
     pub fn admit(&self, writes: &[Write], rate: u32, now: Timestamp, bug: Option<Bug>) -> Admission {
         let second = now.as_millis().div_euclid(1_000);
         let mut counts = lock(&self.writes);
@@ -69,8 +67,8 @@ impl Aws {
         Admission::Admitted
     }
 
-    /// How many hops a chain has come to with a message that a function sends: one more than the last message of the
-    /// same work that it received. Whoever isn't called by a message begins a new chain.
+    /// The number of hops of the message that an actor sends. It is one more than that of the last message about the
+    /// same work that a function received. An actor that no message invokes starts a new chain.
     pub fn hop(&self, actor: Actor, note: &Note) -> u32 {
         let Some(work) = work(note) else { return 0 };
         let mut hops = lock(&self.hops);
@@ -82,7 +80,7 @@ impl Aws {
         *count
     }
 
-    /// A function begins its work, unless so many are at work already.
+    /// Starts an invocation, unless as many as the limit allows are running.
     pub fn invoke(&self, most: Option<u32>) -> Option<Invocation<'_>> {
         if most.is_some_and(|most| self.at_work.load(Ordering::Relaxed) >= most) {
             return None;
@@ -91,7 +89,7 @@ impl Aws {
         Some(Invocation(&self.at_work))
     }
 
-    /// A build has written these records.
+    /// Records which build has written these records.
     pub fn wrote(&self, writes: &[Write], is_older: bool) {
         let mut newer = lock(&self.newer);
         for record in writes.iter().filter_map(record_of) {
@@ -108,7 +106,7 @@ impl Aws {
         lock(&self.newer).contains(record)
     }
 
-    /// Whether only a newer build can read what one of these would change.
+    /// Whether one of these writes changes a record that only a newer build can read.
     pub fn meets_newer(&self, writes: &[Write]) -> bool {
         writes.iter().filter_map(record_of).any(|record| self.is_newer(&record))
     }
@@ -127,14 +125,14 @@ fn work(note: &Note) -> Option<String> {
     }
 }
 
-/// The record that a write is of, where it reads or changes what is in it.
+/// The record of a write, if the write reads or changes its contents.
 fn record_of(write: &Write) -> Option<RecordId> {
     match write {
         Write::CreateTask { task, .. } => Some(task.id.clone().into()),
         Write::UpdateTask { after, .. } => Some(after.id.clone().into()),
         Write::CreateExecution { execution, .. } => Some(execution.id.clone().into()),
         Write::UpdateExecution { after, .. } => Some(after.id.clone().into()),
-        // These change no more than one attribute, whatever else there is.
+        // These change no more than one attribute, whatever the others are.
         Write::Rearm { .. }
         | Write::RearmExecution { .. }
         | Write::Wake { .. }
@@ -148,7 +146,7 @@ fn record_of(write: &Write) -> Option<RecordId> {
     }
 }
 
-/// The keys of the table and of its indexes that a write counts against, as the table's adapter names them.
+/// The keys of the table and of its indexes against which a write counts, as the table's adapter names them.
 fn keys(write: &Write) -> Vec<String> {
     let held = |write: &Write| Indexed::default().after(write).map(|(_, held)| held).ok();
     let before = record_before(write).as_ref().and_then(held).unwrap_or_default();
@@ -164,7 +162,7 @@ fn keys(write: &Write) -> Vec<String> {
     keys
 }
 
-/// The write that would make the record which this one changes.
+/// A write that would make the record as it was before this write.
 fn record_before(write: &Write) -> Option<Write> {
     let now = Timestamp::EPOCH;
     match write {

@@ -1,7 +1,7 @@
-//! Bugs that aren't in the product: each can be switched on around it, to see whether the simulation notices.
+//! Deliberate bugs: each can be switched on around the product, to check that the simulation notices it.
 //!
-//! None of this touches production code. A bug is wrapped around the rules (`rules`), or around what a process
-//! says to the table and hears from it (`table`).
+//! Production code isn't changed. A bug wraps the rules (`rules`), or the calls between a process and the table
+//! (`table`).
 
 mod execution;
 mod rules;
@@ -17,10 +17,10 @@ use super::hardship::Hardship;
 use super::history::Actor;
 use super::violation::Invariant;
 
-/// One line a bug: what is wrong, what it is called, and which invariant must catch it.
+/// For each bug: a sentence that says what is wrong, its name, and the invariant that must catch it.
 macro_rules! bugs {
     ($($(#[doc = $line:literal])+ $bug:ident, $name:literal, $invariant:ident;)+) => {
-        /// Something deliberately wrong.
+        /// A deliberate bug.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Bug {
             $($(#[doc = $line])+ $bug,)+
@@ -29,7 +29,7 @@ macro_rules! bugs {
         impl Bug {
             pub const ALL: &[Self] = &[$(Self::$bug),+];
 
-            /// Its name, as `--bug` takes it.
+            /// Its name, as `--bug` accepts it.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$bug => $name),+ }
             }
@@ -50,123 +50,123 @@ macro_rules! bugs {
 bugs! {
     /// A write is applied whatever version of the record it was decided on.
     NoVersionCondition, "no-version-condition", I2;
-    /// A report is taken from any lease, not only from the one that holds the task.
+    /// A report is accepted with any lease, not only with the holder's.
     FenceNotCompared, "fence-not-compared", I7;
-    /// A task that waits for its retry has no place in the due index.
+    /// A task that waits for its retry has no due slot.
     RetryWithoutDue, "retry-without-due", I3;
-    /// An instant has passed only after it, not at it: `>` where `>=` belongs.
+    /// An instant has passed only after it, not at it: `>` instead of `>=`.
     AfterInsteadOfAt, "after-instead-of-at", I5;
-    /// The hint is sent before the write that it tells of.
+    /// The hint is sent before the write that it belongs to.
     HintBeforeCommit, "hint-before-commit", I1;
-    /// A deadline that passes ends a task even if it has ended already.
+    /// A deadline that passes ends a task even if it has already ended.
     ExpiryIgnoresStatus, "expiry-ignores-status", I6;
-    /// A heartbeat renews the deadline along with the lease.
+    /// A heartbeat moves the deadline along with the lease.
     HeartbeatMovesDeadline, "heartbeat-moves-deadline", I5;
-    /// The tick sends a hint whenever it looks at a waiting task.
+    /// The tick sends a hint at each probe of a waiting task.
     HintAtEveryLook, "hint-at-every-look", I9;
-    /// A claim leaves the record where it lies in the due index, although a timeout comes earlier.
+    /// A claim keeps the record's due slot, although a timeout comes earlier.
     ClaimKeepsItsPlace, "claim-keeps-its-place", I4;
-    /// A write that is found applied already is taken for somebody else's.
+    /// A write that had already been applied is treated as another process's write.
     NoNonce, "no-nonce", I10;
-    /// A hint is good for whatever task has its id now.
+    /// A hint is valid for whatever task has its id now.
     HintWithoutIncarnation, "hint-without-incarnation", I1;
     /// A result is put into the record, however large it is.
     ResultInRecord, "result-in-record", I8;
-    /// Of two results that the same attempt reports, the later one stands.
+    /// Of two results that the same attempt reports, the later one is kept.
     LaterResultStands, "later-result-stands", I6;
-    /// The deadline starts anew with each attempt.
+    /// Each attempt restarts the deadline.
     DeadlinePerAttempt, "deadline-per-attempt", I5;
-    /// The tick moves a record later in the index although somebody changed it meanwhile.
+    /// The tick moves a record to a later due slot although another process has changed the record.
     RearmWithoutCondition, "rearm-without-condition", I4;
-    /// Whoever writes an instant that comes soon sends no timer for it.
+    /// A write that sets an instant in the near future sends no timer for it.
     TimerNotSent, "timer-not-sent", Timeliness;
-    /// A timer whose instant has moved away isn't sent on to the new one.
+    /// A timer whose instant has moved isn't sent again for the new instant.
     TimerNotSentOn, "timer-not-sent-on", Timeliness;
-    /// A timer looks at its task as it will be a second later.
+    /// A timer decides on its task as of one second later.
     TimerTooEarly, "timer-too-early", I5;
-    /// The tick doesn't note which instants it has handed to timers.
+    /// The tick doesn't record up to which instant it has sent timers.
     SlotsNotNoted, "slots-not-noted", I9;
-    /// The tick notes more instants as handed to timers than it has looked at.
+    /// The tick records that it has sent timers for later instants than it has read.
     SlotsNotedTooFar, "slots-noted-too-far", Timeliness;
-    /// A write whose condition failed is taken for done.
+    /// A write whose condition failed counts as done.
     ConflictTakenForSuccess, "conflict-taken-for-success", I10;
-    /// A turn goes to sleep on what it has been told of and hasn't seen.
+    /// A turn suspends although it hasn't seen the latest wakes.
     SuspendIgnoresWakes, "suspend-ignores-wakes", Wakes;
-    /// Whoever marks the last place of a join takes it for the last but one.
+    /// The mark of the last place of a join counts as that of the last but one.
     JoinNeverFull, "join-never-full", Wakes;
-    /// An execution that ends doesn't tell its parent.
+    /// An execution that ends doesn't notify its parent.
     ParentNotTold, "parent-not-told", Wakes;
-    /// A turn's results are taken from any lease.
+    /// A turn's results are accepted with any lease.
     RecordNotFenced, "record-not-fenced", I7;
-    /// A run is ended by any lease.
+    /// A run is ended with any lease.
     CloseNotFenced, "close-not-fenced", I7;
-    /// The execution's deadline starts anew with each run.
+    /// Each run restarts the execution's deadline.
     DeadlinePerRun, "deadline-per-run", I5;
-    /// A turn that goes to sleep leaves the record where it lies in the due index, although its wait ends earlier.
+    /// A turn that suspends keeps the record's due slot, although its wait ends earlier.
     SuspendKeepsItsPlace, "suspend-keeps-its-place", I4;
-    /// A deadline passes by an execution that sleeps.
+    /// The deadline of an execution that waits isn't enforced.
     SleepersNeverLate, "sleepers-never-late", Liveness;
-    /// A wait's end doesn't say that it took its event.
+    /// A wait's end doesn't record that it took its event.
     EventNotTaken, "event-not-taken", Journal;
-    /// An event that comes again with the same id is another one.
+    /// An event that is sent again with the same id counts as another event.
     EventIdsForgotten, "event-ids-forgotten", Journal;
-    /// A run that continues as new leaves its events behind.
+    /// A run that continues as new loses its events.
     EventsLeftBehind, "events-left-behind", Journal;
-    /// An execution that closes ends nothing of what it left open.
+    /// An execution that closes leaves its open steps and children running.
     ClosesAtOnce, "closes-at-once", Policies;
-    /// A turn is taken although an operator holds the execution.
+    /// A turn is started although an operator has paused the execution.
     PauseForgotten, "pause-forgotten", Policies;
-    /// A deadline that passes ends an execution even if it has ended already.
+    /// A deadline that passes ends an execution even if it has already ended.
     LateAfterTheEnd, "late-after-the-end", I6;
-    /// A journal that outgrows its record stays in it.
+    /// A journal that is too large for its record stays in it.
     JournalNeverSealed, "journal-never-sealed", I8;
-    /// What is written is kept for a minute, however long somebody may need it.
+    /// Payloads and segments are kept for only a minute, however long a record needs them.
     NeverKeptLonger, "never-kept-longer", Expiry;
-    /// What is written stays for good.
+    /// Payloads and segments are never deleted.
     PartsKeptForGood, "parts-kept-for-good", Expiry;
-    /// A tick deals with no record while it can't hear of its queue.
+    /// A tick processes no record while it can't read the depth of its queue.
     TickNeedsQueues, "tick-needs-queues", Timeliness;
-    /// A tick doesn't know that later turns of a queue have been taken already.
+    /// A tick doesn't know that younger turns of a queue have already been claimed.
     TurnsLeaveNoMark, "turns-leave-no-mark", Timeliness;
-    /// Functions that are called by each other's messages aren't allowed to be.
+    /// Lambda stops functions that invoke each other by messages: the permission for such loops is missing.
     LoopsNotAllowed, "loops-not-allowed", Messages;
-    /// A message that is dealt with isn't deleted.
+    /// A message that is processed isn't deleted.
     NothingDeleted, "nothing-deleted", Messages;
-    /// A write whose key is throttled is taken for done.
+    /// A write whose key is throttled counts as done.
     ThrottledTakenForDone, "throttled-taken-for-done", I10;
-    /// A tick looks only at what is due since the last one.
+    /// A tick reads only what has become due since the last one.
     SweepsFromTheLast, "sweeps-from-the-last", Liveness;
-    /// A worker goes by the clock of its machine, which is half a minute ahead.
+    /// A worker uses the clock of its machine, which is half a minute ahead.
     ClockNotCorrected, "clock-not-corrected", I5;
-    /// An older build takes what a newer one has written for its own.
+    /// An older build accepts a newer build's records as its own.
     OlderBuildReadsOn, "older-build-reads-on", Format;
-    /// A claim says of its process that it does nothing else, whatever it does.
+    /// A claim says that its process does nothing else, although it may.
     LossesShared, "losses-shared", Isolation;
-    /// Whoever takes a turn says that it does nothing else, whatever it does.
+    /// A start of a turn says that its process does nothing else, although it may.
     TurnLossesShared, "turn-losses-shared", Isolation;
-    /// What an execution leaves open is noted as ended before it is.
+    /// The children and steps that an execution leaves open are recorded as ended before they are.
     ClosedBeforehand, "closed-beforehand", Policies;
-    /// A tick notes what it hands to timers before it does so.
+    /// A tick records that it has sent timers before it sends them.
     SlotsNotedFirst, "slots-noted-first", Timeliness;
-    /// A message that comes for the fourth time is a dead letter, whether or not a function was ever called with it.
+    /// A message that is received for the fourth time is a dead letter, even if no function was ever invoked with it.
     ReceivesTooFew, "receives-too-few", Messages;
-    /// Whoever sweeps a shard takes a full page for all that there is.
+    /// A sweep of a shard ends after its first full page.
     SweepStopsAtAPage, "sweep-stops-at-a-page", Timeliness;
-    /// A list lies under one key of its index, and not under many.
+    /// A list is stored under one key of its index instead of many.
     ListOnOneKey, "list-on-one-key", Timeliness;
-    /// A worker that runs workflows doesn't see the last result in the sealed part of a journal.
+    /// A worker that runs workflows doesn't see the last result in the sealed segments of a journal.
     SealedResultUnseen, "sealed-result-unseen", Engine;
 }
 
-/// How messages die in a run, as the bug would have it.
+/// How messages become dead letters in a run, with the bug or without.
 pub fn mortality(bug: Option<Bug>, hardship: Hardship) -> Mortality {
     let mortality = hardship.mortality.unwrap_or_default();
-    // Where functions are always called, most messages need to come only once.
+    // Where functions are always invoked, most messages need to be received only once.
     let too_few = bug == Some(Bug::ReceivesTooFew) && hardship.concurrency.is_some();
     if too_few { Mortality { receives_max: Some(3), ..mortality } } else { mortality }
 }
 
-/// How far a process's clock is ahead, as the bug would have it.
+/// How far a process's clock is ahead, if the bug fixes that.
 pub fn ahead(bug: Option<Bug>, actor: Actor) -> Option<i64> {
     (bug == Some(Bug::ClockNotCorrected) && matches!(actor, Actor::Worker(1))).then_some(30_000)
 }

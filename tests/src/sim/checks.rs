@@ -1,5 +1,5 @@
-//! What must hold of a history. Each check is one function named after what it demands; none of them asks the
-//! rules what is right.
+//! What must hold of a history. Each check is one function, named after its demand. No check calls the rules to find
+//! out what is right.
 
 mod answers;
 mod aws;
@@ -25,7 +25,7 @@ use super::Run;
 use super::violation::Violation;
 use story::Stories;
 
-/// Everything that doesn't hold, earliest first.
+/// All violations, earliest first.
 pub fn check(run: &Run) -> Vec<Violation> {
     let stories = Stories::of(run);
     let mut found = Vec::new();

@@ -1,18 +1,18 @@
-//! Seeded chance: the only source of randomness in a simulation. The same seed always rolls the same.
+//! Seeded random numbers: the only source of randomness in a simulation. The same seed always gives the same numbers.
 
 use std::sync::{Mutex, PoisonError};
 
 use tickover_core::duration::Millis;
 use tickover_service::ports::Ids;
 
-/// A generator of numbers (splitmix64). Each actor has one of its own, told apart by a stream's name.
+/// A generator of random numbers (splitmix64). Each actor has its own, with its own stream name.
 #[derive(Debug)]
 pub struct Dice(Mutex<u64>);
 
 impl Dice {
-    /// The dice of one stream of a seed.
+    /// The generator of one stream of a seed.
     pub fn new(seed: u64, stream: &str) -> Self {
-        // FNV-1a of the name, so that streams of one seed have nothing to do with each other.
+        // FNV-1a of the name, so that the streams of one seed are independent.
         let start = stream.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -44,18 +44,18 @@ impl Dice {
         Millis::from_secs(self.between(least_s, most_s))
     }
 
-    /// True in so many of a thousand cases. Costs no roll where it can't be.
+    /// True in `per_mille` of a thousand cases. Draws no number if that is 0.
     pub fn chance(&self, per_mille: u64) -> bool {
         per_mille > 0 && self.roll() % 1_000 < per_mille
     }
 
-    /// One of these.
+    /// One of these values.
     pub fn pick<T: Copy, const N: usize>(&self, from: [T; N]) -> T {
         from[usize::try_from(self.roll() % (N as u64)).unwrap_or(0)]
     }
 }
 
-/// Ids are as random as everything else here: fixed by the seed.
+/// Ids are random too, and fixed by the seed.
 impl Ids for Dice {
     fn fill(&self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {

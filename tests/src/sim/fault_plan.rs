@@ -1,46 +1,46 @@
-//! What goes wrong in a run, and how often. Each seed has faults of its own, some none at all.
+//! The faults of a run, and their frequency. Each seed has its own; some seeds have none.
 
 use tickover_core::duration::Millis;
 
 use super::dice::Dice;
 
-/// How far a process's clock is off at most, so that two of them disagree by up to 2 s.
+/// How far a process's clock is off at most, so that two of them differ by up to 2 s.
 pub const AHEAD_MAX_MS: i64 = 1_000;
-/// How far two clocks may disagree.
+/// How far two clocks may differ.
 pub const SKEW: Millis = Millis::from_secs(2);
-/// How far the due index may lag behind the table on most days.
+/// How far the due index usually lags behind the table at most.
 pub const LAG: Millis = Millis::from_secs(3);
 
-/// How likely each fault is, in a thousand cases of its kind. All of them end when the storm does.
+/// The probability of each fault, in a thousand cases of its kind. All of them end with the fault phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
     /// A process dies at a call to the world.
     pub crash: u64,
-    /// A process stands still for minutes at a call to the world.
+    /// A process freezes for minutes at a call to the world.
     pub freeze: u64,
-    /// A write is applied, and its answer never comes.
+    /// A write is applied, and its answer never arrives.
     pub lost_answer: u64,
-    /// A write's answer never comes, and it is applied some seconds later.
+    /// A write's answer never arrives, and the write is applied some seconds later.
     pub late_write: u64,
-    /// A call isn't answered, and nothing happened.
+    /// A call isn't answered, and has no effect.
     pub unavailable: u64,
-    /// A call is refused because there are too many.
+    /// A call is throttled.
     pub throttle: u64,
     /// A write is refused because of another one, which fails as well.
     pub conflict: u64,
-    /// A message is taken and never delivered.
+    /// A message is accepted and never delivered.
     pub drop: u64,
     /// A message is delivered twice.
     pub duplicate: u64,
-    /// A message comes up to fifteen minutes late.
+    /// A message arrives up to fifteen minutes late.
     pub delay: u64,
-    /// A message in flight is shown to others.
+    /// A message in flight is delivered again.
     pub shown: u64,
-    /// A queue with messages says that it has none.
+    /// A queue with messages reports that it is empty.
     pub wrong_depth: u64,
     /// A clock jumps.
     pub jump: u64,
-    /// A minute passes without a tick; mostly several in a row do.
+    /// A minute passes without a tick; usually several in a row.
     pub missed_tick: u64,
     /// How long a call takes at most, each way.
     pub latency_ms: u64,
@@ -54,7 +54,7 @@ pub struct FaultPlan {
 
 impl FaultPlan {
     pub fn of(seed: u64) -> Self {
-        // The label belongs to the seeds: another one would change every run.
+        // The label is part of the seeds: another one would change every run.
         let dice = Dice::new(seed, "weather");
         match dice.between(0, 7) {
             0 => Self::default(),
@@ -64,7 +64,7 @@ impl FaultPlan {
     }
 
     fn foul(dice: &Dice) -> Self {
-        // Some faults in excess and others not at all show more than a little of everything.
+        // A few frequent faults, without the others, find more than a low rate of every fault.
         let often = |usual: u64| dice.pick([0, usual, usual, usual * 3]);
         Self {
             crash: often(3),
@@ -88,8 +88,7 @@ impl FaultPlan {
         }
     }
 
-    /// The same without anything that fails: calls take their time, clocks are off, the index lags, and ticks
-    /// are late or missing.
+    /// The same without failures: calls take time, clocks are off, the index lags, and ticks are late or missing.
     #[must_use]
     pub fn fair(self) -> Self {
         Self {
@@ -100,7 +99,7 @@ impl FaultPlan {
         }
     }
 
-    /// After the storm: everything works and ticks come, though clocks stay off and calls take their time.
+    /// After the fault phase: everything works and ticks come, but clocks stay off and calls take time.
     #[must_use]
     pub fn settled(self) -> Self {
         Self {
@@ -111,7 +110,7 @@ impl FaultPlan {
         }
     }
 
-    /// Whether nothing fails: then what is due is done within seconds, and not only by the next tick.
+    /// Whether nothing fails: then due work is done within seconds, and not only by the next tick.
     pub fn is_fair(self) -> bool {
         self == self.fair()
     }

@@ -1,5 +1,5 @@
-//! Ten thousand records that are due in one second: without other faults; with their timers lost, so that the tick has to
-//! find them; and with a tick that dies in the middle of that. Pages, shards and rates are those of AWS.
+//! Ten thousand records that are due in one second: without other faults; with their timers lost, so that the tick has
+//! to find them; and with a tick that dies during that. Pages, shards and rates are those of AWS.
 
 use std::collections::BTreeMap;
 
@@ -25,42 +25,42 @@ use super::world::{World, queue};
 
 /// How many records there are.
 pub const RECORDS: usize = 10_000;
-/// As many as a bug needs to be found.
+/// Enough records to find a bug.
 const FEWER: usize = 4_000;
-/// When all of them are due: a second after a tick, so that the next one is far.
+/// When all of them are due: a second after a tick, so that the next tick is almost a minute later.
 pub const DUE_AT: Timestamp = Timestamp::from_millis(START.as_millis() + (9 * 60 + 1) * 1_000);
-/// How many writes a key of the table or of an index takes in a second.
+/// How many writes a key of the table or of an index accepts in a second.
 const KEY_RATE: u32 = 1_000;
 /// As many entries as the service asks for.
 const PAGE: usize = 1_000;
 /// From one tick to the next.
 const MINUTE: Millis = Millis::from_secs(60);
-/// How long it takes to deal with all of them: a third of what an invocation has.
+/// How long the processing of all records takes at most: a third of an invocation's time limit.
 const WORK: Millis = Millis::from_secs(20);
 
-/// What goes wrong.
+/// The fault of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flood {
-    /// Nothing: all of them are handed to timers.
+    /// None: timers are sent for all records.
     Fair,
-    /// The queues are away while the tick would hand them over: the tick finds them when they are due.
+    /// The queues are unreachable when the tick sends the timers: the tick finds the records when they are due.
     TimersLost,
     /// The same, and the tick that finds them dies a second later.
     TickKilled,
 }
 
 impl Flood {
-    /// When all of them are dealt with.
+    /// When all of them are processed.
     pub fn ends_by(self) -> Timestamp {
         match self {
             Self::Fair => DUE_AT.plus(WORK),
             Self::TimersLost => DUE_AT.plus(MINUTE).plus(WORK),
-            // It is started anew within a minute, and then a minute may just have begun.
+            // It is restarted within a minute, and then up to a minute may pass until the next tick.
             Self::TickKilled => DUE_AT.plus(MINUTE).plus(MINUTE).plus(MINUTE).plus(WORK),
         }
     }
 
-    /// Runs it, and says what doesn't hold.
+    /// Runs it; returns the violations.
     pub fn check(self, bug: Option<Bug>) -> Vec<Violation> {
         let run = super::run_plan(1, self.plan(if bug.is_some() { FEWER } else { RECORDS }), bug);
         let mut found = checks::check(&run);
@@ -79,7 +79,7 @@ impl Flood {
             strike: (self == Self::TickKilled).then_some((Actor::Ticker(1), tick_at)),
             ..Hardship::default()
         };
-        // With a few shards each has several pages; with as many as there are by default no key has too much to bear.
+        // With a few shards, each has several pages; with the default number, no key is overloaded.
         let due_shards = if is_fair { Limits::default().due_shards } else { 4 };
         Plan {
             faults: FaultPlan { latency_ms: 20, lag_ms: LAG.as_u64(), ..FaultPlan::default() },
@@ -95,7 +95,7 @@ impl Flood {
     }
 }
 
-/// Makes so many records, all at once: most with a deadline, some with a timeout after which they wait again.
+/// Makes this many records at once: most with a deadline, some with a timeout after which they wait again.
 pub(super) fn pour(world: &World, count: usize) {
     let dice = Dice::new(world.seed, "flood");
     for number in 0..count {
@@ -117,7 +117,7 @@ pub(super) fn pour(world: &World, count: usize) {
         };
         world.note(Actor::Client(1), What::Decided(Box::new(decided)));
         let made = world.ledger.commit(Actor::Client(1), &decision.writes, LAG.as_u64());
-        debug_assert!(made.is_ok(), "no two of them have one id");
+        debug_assert!(made.is_ok(), "all ids are different");
     }
 }
 
@@ -154,7 +154,7 @@ fn nobodys() -> QueueName {
     queue(GREEN)
 }
 
-#[expect(clippy::expect_used, reason = "made of our own letters and digits")]
+#[expect(clippy::expect_used, reason = "the name contains only letters and digits")]
 fn id(number: usize) -> TaskId {
     TaskId::parse(format!("f-{number}")).expect("an id")
 }

@@ -1,5 +1,5 @@
-//! The SDK's own engine in a simulation: the example workflows as their users read them, and the outside world that
-//! their steps speak to.
+//! The SDK's own engine in a simulation: the example workflows as users read them, and the outside world that their
+//! steps call.
 
 #[path = "../../../shared/sdk/examples/flows/fan_out.rs"]
 mod fan_out;
@@ -20,7 +20,7 @@ use tickover::Registry;
 /// The queues that the workflows and their remote steps name.
 pub const FLOW_QUEUES: [&str; 2] = ["orders", tickover::DEFAULT_QUEUE];
 
-/// What every worker knows.
+/// The workflows and steps of every worker.
 pub fn registry() -> Registry {
     Registry::new()
         .with((order::fulfil, reminder::survey, trip::book, fan_out::gallery))

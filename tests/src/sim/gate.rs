@@ -1,4 +1,4 @@
-//! A process's way to the world: slow, and where most of what goes wrong with processes happens to them.
+//! The connection from a process to the world: it is slow, and most of the faults of a process happen in it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,14 +18,14 @@ use super::fault_plan::FaultPlan;
 use super::history::{Actor, Fault, Midst};
 use super::world::World;
 
-/// How long a call waits for a service that is away.
+/// How long a call waits for a service that is unreachable.
 const TIMEOUT: Millis = Millis::from_secs(1);
-/// In so many of a thousand calls a process dies that is in the middle of something, where death is aimed.
+/// Of a thousand calls between two writes that belong together, so many kill the process, where deaths are aimed.
 const AIMED: u64 = 120;
 /// A token of a sweep that is no older than this has just been written.
 const JUST_NOW: Millis = Millis::from_secs(5);
 
-/// What a call to the world comes up against.
+/// Why a call to the world is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     Unavailable,
@@ -39,18 +39,19 @@ pub enum Far {
     Queues,
 }
 
-/// What stands between one process and the world.
+/// The connection between one process and the world.
 pub struct Gate {
     pub world: Arc<World>,
-    /// Whose gate it is.
+    /// The actor whose process it is.
     pub actor: Actor,
     pub clock: Arc<SimClock>,
-    /// The process's luck.
+    /// The process's random numbers.
     pub dice: Dice,
     crashed: Notify,
-    /// What it is closing, as far as it is seen from here.
+    /// The executions that it is closing, as far as its calls show.
     closing: Mutex<BTreeSet<ExecutionId>>,
-    /// Whether it has sent instants to timers, or written that it hands a shard on, and the other of the two is to come.
+    /// Whether it has sent timers and not yet recorded that, or has recorded that it passes a shard on and not yet sent
+    /// the message.
     handing_over: AtomicBool,
 }
 
@@ -58,7 +59,7 @@ impl Gate {
     /// The gate of a process in its `life`th life.
     pub fn new(world: Arc<World>, actor: Actor, life: u32) -> Self {
         let dice = Dice::new(world.seed, &format!("{actor} {life}"));
-        // What AWS's answers say of the time has been reckoned with: what is left is the error of that.
+        // The service corrects its clock by the times in AWS's answers: this is the remaining error.
         let ahead =
             bugs::ahead(world.bug, actor).unwrap_or_else(|| ahead(&dice, world.faults().ahead_max_ms));
         let clock = Arc::new(SimClock::new(Arc::clone(&world.clock), ahead));
@@ -94,7 +95,7 @@ impl Gate {
         }
     }
 
-    /// What it is in the middle of, where processes die of that.
+    /// The unfinished operation of the process, where deaths are aimed at those.
     fn midst(&self) -> Option<Midst> {
         if !self.world.hardship.aimed || !self.world.is_stormy() {
             return None;
@@ -105,7 +106,7 @@ impl Gate {
         self.handing_over.load(Ordering::Relaxed).then_some(Midst::HandingOver)
     }
 
-    /// It has written this.
+    /// Observes the writes of the process.
     pub fn wrote(&self, writes: &[Write]) {
         for write in writes {
             match write {
@@ -133,7 +134,7 @@ impl Gate {
         }
     }
 
-    /// It has an execution in hands that stands like this. One that closes is closed by it.
+    /// Observes that the process has read an execution. It closes each one that it finds closing.
     pub fn saw(&self, execution: &Execution) {
         let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(execution.state, ExecutionState::Closing(_)) {
@@ -143,7 +144,8 @@ impl Gate {
         }
     }
 
-    /// It sends this. What a tick hands to timers it notes afterwards, and that it hands a shard on it has noted before.
+    /// Observes a message that the process sends. A tick sends timers before it records that, and records that it
+    /// passes a shard on before it sends that.
     pub fn sends(&self, queue: &QueueName, body: &str) {
         if matches!(self.actor, Actor::Ticker(_)) && *queue == QueueName::timers() {
             let is_sweep = matches!(Wake::parse(body), Ok(Wake::Sweep(_)));
@@ -154,7 +156,7 @@ impl Gate {
         }
     }
 
-    /// Waits for an answer from a service that is away, if it is: nobody says so at once.
+    /// If the service is unreachable, waits for the timeout, because there is no error before it.
     pub async fn wait_in_vain(&self, far: Far) -> bool {
         let hardship = self.world.hardship;
         let away = match far {
@@ -169,7 +171,7 @@ impl Gate {
         true
     }
 
-    /// What a request comes up against before anything is done.
+    /// Whether a request is refused before it has an effect.
     pub fn refusal(&self) -> Option<Refusal> {
         let faults = self.world.faults();
         if self.dice.chance(faults.unavailable) {
@@ -183,7 +185,7 @@ impl Gate {
         None
     }
 
-    /// Whether the answer to what has been done is lost on its way back.
+    /// Whether the answer to a call that had its effect is lost on its way back.
     pub fn loses_answer(&self) -> bool {
         let lost = self.dice.chance(self.world.faults().lost_answer);
         if lost {
@@ -192,7 +194,7 @@ impl Gate {
         lost
     }
 
-    /// Whether the process is of the older of two builds.
+    /// Whether the process runs the older of two builds.
     pub fn is_older(&self) -> bool {
         is_older(self.actor) && self.world.hardship.two_builds && self.world.is_stormy()
     }
@@ -202,7 +204,7 @@ impl Gate {
         self.dice.chance(kind(self.world.faults()))
     }
 
-    /// Dies, with all that is under way.
+    /// The process dies, with all its calls in flight.
     pub async fn die(&self) {
         self.crashed.notify_one();
         std::future::pending::<()>().await;
@@ -220,12 +222,12 @@ impl Gate {
     }
 }
 
-/// Who is of the older of two builds while there are two: one of each sort.
+/// The actors that run the older build while there are two: one of each kind.
 pub const fn is_older(actor: Actor) -> bool {
     matches!(actor, Actor::Worker(1) | Actor::Ticker(1) | Actor::Timers(1))
 }
 
-/// How far a clock is ahead, up to so much either way.
+/// How far a clock is ahead, up to this much either way.
 fn ahead(dice: &Dice, most_ms: i64) -> i64 {
     let span = u64::try_from(most_ms).unwrap_or(0);
     i64::try_from(dice.between(0, 2 * span)).unwrap_or(0) - most_ms

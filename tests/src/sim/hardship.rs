@@ -1,5 +1,5 @@
-//! What a run has to live with for longer than one call: services that are away, queues that are removed or never
-//! empty, items that are deleted when their time is over. Most seeds have none of it, and some have a little.
+//! Conditions that last longer than one call: unreachable services, queues that are removed or never empty, items that
+//! are deleted after their expiry. Most seeds have none of them.
 
 use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
@@ -9,61 +9,61 @@ use super::dice::Dice;
 use super::fault_plan::FaultPlan;
 use super::history::Actor;
 
-/// How far the due index lags behind at most.
+/// How far the due index lags at most where the lag is large.
 pub const LAG_FAR: Millis = Millis::from_secs(30);
-/// How often a message is handed out at most where nothing should reach the dead letters.
+/// How often a message is received at most where no message should become a dead letter.
 pub const RECEIVES_MAX: u32 = 40;
 
-/// A stretch of time.
+/// A span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// From when.
+    /// The first instant.
     pub from: Timestamp,
-    /// Until when; not included.
+    /// The end; not included.
     pub until: Timestamp,
 }
 
 impl Span {
-    /// Whether an instant lies in it.
+    /// Whether it contains an instant.
     pub fn holds(&self, at: Timestamp) -> bool {
         (self.from..self.until).contains(&at)
     }
 }
 
-/// What goes on in a run, beside its faults.
+/// The conditions of a run, beside its faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each says of one thing whether it goes on")]
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one condition applies")]
 pub struct Hardship {
-    /// In so many of a thousand minutes, an item whose time is over is deleted: late, or never within the run.
+    /// In so many of a thousand minutes, an expired item is deleted: late, or never within the run.
     pub reaped: u64,
     /// When no queue answers.
     pub queues_away: Option<Span>,
     /// When the table doesn't answer.
     pub table_away: Option<Span>,
-    /// When one queue isn't there: the first of the two.
+    /// When one queue doesn't exist: the first of the two.
     pub queue_removed: Option<Span>,
-    /// Whether queues always have something in them.
+    /// Whether queues are never empty.
     pub is_busy: bool,
-    /// How messages die, where they do.
+    /// How messages become dead letters, if they do.
     pub mortality: Option<Mortality>,
-    /// How many writes of one key of the table, or of an index, there can be in a second.
+    /// How many writes one key of the table, or of an index, accepts in a second.
     pub key_rate: Option<u32>,
-    /// How far the due index lags behind at most, where that is further than on most days.
+    /// How far the due index lags at most, where that is more than usual.
     pub lag: Option<Millis>,
-    /// Whether some tasks kill the process that they run in, with all that it has in hands.
+    /// Whether some tasks kill the process that runs them, with all its other work.
     pub kills: bool,
-    /// Whether some processes are of an older build, which can't read what the newer one writes.
+    /// Whether some processes run an older build, which can't read what the newer one writes.
     pub two_builds: bool,
-    /// Whether processes die above all in the middle of what takes several writes: closing, and handing over.
+    /// Whether processes mostly die between two writes that belong together: during closes and handovers.
     pub aimed: bool,
     /// Which process dies at its first call after which instant, where that is fixed.
     pub strike: Option<(Actor, Timestamp)>,
-    /// How many invocations of functions that queues call there can be at once.
+    /// How many invocations of functions that queues invoke there can be at once.
     pub concurrency: Option<u32>,
 }
 
 impl Hardship {
-    /// A seed's hardship. Items are deleted in most runs; of the rest, a run has one thing or nothing.
+    /// The conditions of a seed. Items are deleted in most runs. Of the others, a run has one or none.
     pub fn of(seed: u64, start: Timestamp) -> Self {
         let dice = Dice::new(seed, "hardship");
         let reaped = dice.pick([0, 30, 300, 1_000]);
@@ -92,14 +92,15 @@ impl Hardship {
         }
     }
 
-    /// The faults that go with it. What lasts an hour would be seen by nobody if everything else went wrong as well.
+    /// The faults that go with the conditions. If every other fault happened as well, the effect of an hour's outage
+    /// couldn't be seen.
     #[must_use]
     pub fn faults(&self, faults: FaultPlan) -> FaultPlan {
         if let Some(lag) = self.lag {
             return FaultPlan { lag_ms: lag.as_u64(), ..faults };
         }
         if self.kills {
-            // Who is only slow mustn't be taken for dead.
+            // A worker that is only slow must not count as lost.
             return FaultPlan { latency_ms: faults.latency_ms.min(100), ..faults.settled() };
         }
         if self.concurrency.is_some() {
@@ -107,7 +108,7 @@ impl Hardship {
         }
         let lasts = self.queues_away.or(self.table_away).or(self.queue_removed).is_some();
         if self.is_busy {
-            // Work has to flow: what waits because workers are slow isn't lost.
+            // Work must be claimed steadily: what waits because workers are slow isn't lost.
             FaultPlan { drop: 150, latency_ms: faults.latency_ms.min(100), ..faults.settled() }
         } else if lasts {
             faults.fair()
@@ -116,18 +117,18 @@ impl Hardship {
         }
     }
 
-    /// Whether workers do what they should: where they don't, one can't tell what came of it.
+    /// Whether workers behave well. With other workers, no one could say what the right result is.
     pub const fn has_good_workers(&self) -> bool {
         self.is_busy || self.kills
     }
 
-    /// When the last of it is over that ends by itself.
+    /// When the last condition that ends by itself is over.
     pub fn over_at(&self) -> Option<Timestamp> {
         let spans = [self.queues_away, self.table_away, self.queue_removed];
         spans.into_iter().flatten().map(|span| span.until).max()
     }
 
-    /// Whether it keeps nothing from being done at once.
+    /// Whether it delays nothing.
     pub fn is_mild(&self) -> bool {
         let Self { is_busy, mortality, key_rate, two_builds, kills, aimed, concurrency, .. } = self;
         self.over_at().is_none()
@@ -141,7 +142,7 @@ impl Hardship {
     }
 }
 
-/// Scaled down, but for one thing: some queues hand a message out as often as the deployed ones do, or nearly.
+/// The limits are scaled down, except that some queues deliver a message about as often as the deployed ones do.
 fn mortality(dice: &Dice) -> Mortality {
     Mortality {
         retention: dice.pick([None, Some(Millis::from_secs(1_200)), Some(Millis::from_secs(2_400))]),

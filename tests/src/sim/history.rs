@@ -1,5 +1,5 @@
-//! Everything that happened in a run, in order: what was asked, decided, written, sent and answered, and what went
-//! wrong. The checks know nothing else.
+//! Everything that happened in a run, in order: calls, decisions, writes, messages, answers and faults. The checks use
+//! nothing else.
 
 pub mod act;
 pub mod execution;
@@ -25,24 +25,23 @@ use tickover_service::timers::Fired;
 
 use execution::{Asked, Change, Happening, HeldTurn, Told};
 
-/// Who did something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Actor {
-    /// Nobody: the world itself.
+    /// The world itself, no process.
     World,
-    /// Somebody who schedules tasks.
+    /// A caller that schedules tasks.
     Client(u8),
     /// A process that works on tasks.
     Worker(u8),
-    /// A function that is called once a minute.
+    /// A function that is invoked once a minute.
     Ticker(u8),
     /// A function that reads the queue of timers.
     Timers(u8),
-    /// Somebody who cancels, retries, pauses and resumes.
+    /// An operator, who cancels, retries, pauses and resumes.
     Operator,
-    /// Somebody who keeps queues busy.
+    /// An actor that keeps queues busy.
     Filler,
-    /// A function that is called with batches of a work queue's messages.
+    /// A function that is invoked with batches of a work queue's messages.
     Batch(u8),
 }
 
@@ -54,7 +53,6 @@ pub struct Event {
     pub what: What,
 }
 
-/// What happened.
 #[derive(Clone, Debug)]
 pub enum What {
     /// A call began.
@@ -62,21 +60,21 @@ pub enum What {
         call: u64,
         request: Request,
     },
-    /// A call ended. One whose process died never does.
+    /// A call ended. If its process died, it never does.
     Answered {
         call: u64,
         answer: Answer,
     },
-    /// The rules were asked.
+    /// The rules made a decision.
     Decided(Box<Decided>),
-    /// A record changed. This is the truth, whatever anybody was told.
+    /// A record changed. This is the truth, whatever an answer said.
     Stored(Box<Stored>),
-    /// Something happened to an execution.
+    /// An event about an execution.
     OfExecution(Box<Happening>),
-    /// Something happened to a message.
+    /// An event about a message.
     Message {
         queue: QueueName,
-        /// What happened.
+        /// What happened to it.
         fate: Fate,
         note: Note,
     },
@@ -84,18 +82,18 @@ pub enum What {
 }
 
 impl What {
-    /// How a task's record changed, if that is what happened.
+    /// The change of a task's record, if it is one.
     pub fn task_change(&self) -> Option<&Stored> {
         if let Self::Stored(stored) = self { Some(stored) } else { None }
     }
 
-    /// How an execution's record changed, if that is what happened.
+    /// The change of an execution's record, if it is one.
     pub fn execution_change(&self) -> Option<&Change> {
         let Self::OfExecution(happening) = self else { return None };
         if let Happening::Stored(change) = &**happening { Some(change) } else { None }
     }
 
-    /// In which call the rules were asked, and at what time by the clock of whoever asked.
+    /// The call of a decision, and its time by the clock of the process.
     pub fn decision(&self) -> Option<(u64, Timestamp)> {
         if let Self::Decided(decided) = self {
             return Some((decided.call, decided.now));
@@ -105,114 +103,112 @@ impl What {
     }
 }
 
-/// What was asked of the service.
+/// A call to the service.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// Make these tasks; an id that wasn't chosen is absent.
+    /// Schedule these tasks; an id is absent where the caller gave none.
     Schedule(Vec<Option<TaskId>>),
-    /// Take tasks from a queue.
+    /// Claim tasks from a queue.
     Claim(QueueName),
-    /// Take tasks and turns from a queue.
+    /// Receive tasks and turns from a queue.
     Work(QueueName),
     OfExecution(Asked),
-    /// Take this task.
+    /// Claim this task.
     ClaimById(TaskId),
-    /// A worker's report on what it holds.
+    /// A worker's report with a lease.
     Report(Held, Report),
     Cancel(TaskId),
     Retry(TaskId),
-    /// Stop or resume handing out a queue's tasks.
+    /// Pause or resume a queue.
     Pause(QueueName, bool),
-    /// Sweep what is due, for this minute.
+    /// The tick of this minute.
     Tick(Timestamp),
-    /// Deal with a message of the queue of timers.
+    /// Process a message of the queue of timers.
     Fire(Note),
 }
 
-/// A task in a worker's hands.
+/// A task that a worker has claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     pub task: TaskId,
-    /// Which of those that had this id.
+    /// Its incarnation among the tasks that had this id.
     pub incarnation: Incarnation,
     /// The fence of the attempt.
     pub lease: LeaseId,
-    /// What to report with.
+    /// The token that reports carry.
     pub token: String,
 }
 
 #[derive(Clone, Debug)]
 pub enum Report {
-    /// Still at it.
     Heartbeat,
-    /// Done, with this result.
+    /// Completed, with this result.
     Complete(Json),
-    /// It went wrong.
+    /// Failed.
     Fail {
         error: Failure,
-        /// Whether trying again can help.
+        /// Whether a retry can help.
         retryable: bool,
     },
-    /// Given back.
     Release,
 }
 
-/// What the service said.
+/// An answer of the service.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// These tasks exist.
     Scheduled(Vec<Result<Made, ServiceError>>),
-    /// The caller holds these.
+    /// The caller has claimed these.
     Claimed(Vec<Held>),
-    /// The caller holds these tasks and these turns.
+    /// The caller has claimed these tasks and these turns.
     Taken(Vec<Held>, Vec<HeldTurn>),
     OfExecution(Told),
-    /// The lease holds until then.
+    /// The lease is valid until then.
     Renewed {
         /// See [`tickover_service::tasks::work::Renewed`].
         lease_expires_at: Timestamp,
     },
     /// The attempt is over.
     Closed {
-        /// Whether it had been before.
+        /// Whether it had been over before.
         duplicate: bool,
     },
-    /// What an operator asked for is done.
+    /// An operator's request is done.
     Done,
-    /// What a tick did.
+    /// The report of a tick.
     Ticked(TickReport),
-    /// What became of a message of the queue of timers.
+    /// The result for a message of the queue of timers.
     Fired(Fired),
-    /// It should be seen again.
+    /// The message should be received again.
     NotFired(String),
-    /// Neither done nor refused by the caller's own fault, or refused for a reason.
+    /// An error: of the service, or a refusal with a reason.
     Failed(ServiceError),
 }
 
-/// A task that a client was told of.
+/// A task in an answer to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     pub task: TaskId,
-    /// Which of those that had this id.
+    /// Its incarnation among the tasks that had this id.
     pub incarnation: Incarnation,
     /// Whether it had existed before.
     pub existed: bool,
 }
 
-/// A decision, whether or not it was carried out.
+/// A decision, whether or not it was written.
 #[derive(Clone, Debug)]
 pub struct Decided {
-    /// The call it was taken in.
+    /// The call in which it was made.
     pub call: u64,
-    /// The time that it was taken at, by the clock of whoever took it.
+    /// The time of the decision, by the clock of the process.
     pub now: Timestamp,
     /// Marks its writes.
     pub nonce: Nonce,
-    /// The record that it was taken on.
+    /// The record that it was made on.
     pub seen: Option<Box<Task>>,
     pub command: Command,
     pub outcome: Result<Reply, Reject>,
-    /// What others were to be told.
+    /// The messages and notifications that follow.
     pub effects: Vec<Effect>,
 }
 
@@ -223,48 +219,48 @@ pub struct Stored {
     pub after: Task,
 }
 
-/// What became of a message.
+/// What happened to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is in the queue, to be seen after that delay.
+    /// It is in the queue, visible after this delay.
     Sent(Millis),
-    /// Its sender thinks that it is in the queue, and it isn't.
+    /// The sender believes that it is in the queue, but it was lost.
     Dropped,
-    /// There is a second one of it, to be seen after that delay.
+    /// There is a second copy of it, visible after this delay.
     Duplicated(Millis),
-    /// Somebody has it.
+    /// An actor received it.
     Received,
-    /// Somebody was given it, and never got it.
+    /// It was delivered, but the actor never got it.
     ReceivedByNobody,
-    /// Others see it although somebody has it.
+    /// It is visible to others although an actor has it.
     Shown,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// That a task waits.
+    /// A task is ready.
     Hint {
         task: TaskId,
-        /// Which of those that had this id.
+        /// Its incarnation among the tasks that had this id.
         incarnation: Incarnation,
         /// The record's version.
         version: u64,
     },
-    /// That an execution's turn may begin.
+    /// An execution's turn may start.
     Turn {
         execution: ExecutionId,
-        /// Which of those that had this id.
+        /// Its incarnation among the executions that had this id.
         incarnation: Incarnation,
     },
-    /// That somebody is to look at these records.
+    /// Instants of these records have come.
     Timers(Vec<Timer>),
-    /// Anything else, as it is.
+    /// Any other message, as it is.
     Other(String),
 }
 
 impl Note {
-    /// Whether it has the rest of a slot handed over.
+    /// Whether it carries the rest of a slot for which timers are to be sent.
     pub fn is_handover(&self) -> bool {
         match self {
             Self::Other(body) => matches!(Wake::parse(body), Ok(Wake::Handover(_))),
@@ -287,7 +283,7 @@ impl Note {
     }
 }
 
-/// An item that the table has deleted by itself.
+/// An item that the table has deleted after its expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deleted {
     /// A task's, an execution's or a schedule's record.
@@ -298,52 +294,52 @@ pub enum Deleted {
     Key,
 }
 
-/// What takes several writes, and can be gone on with by others.
+/// Operations of several writes that others can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Midst {
-    /// An execution is closing, and what it left open isn't ended yet.
+    /// An execution is closing, and the steps and children that it left open aren't ended yet.
     Closing,
-    /// Instants are sent to timers, or a shard is handed on, and that isn't noted yet.
+    /// Timers are sent or a shard is passed on, and the other half of that is to come.
     HandingOver,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The process died; it is started anew after that long.
+    /// The process died; it restarts after this span.
     Crashed(Millis),
-    /// The process stands still for that long.
+    /// The process is frozen for this span.
     Frozen(Millis),
     /// The process's clock is ahead by so many milliseconds from now on.
     ClockJumped(i64),
-    /// A write was applied, and its answer didn't come.
+    /// A write was applied, and its answer didn't arrive.
     LostAnswer,
-    /// A write's answer didn't come, and it will be applied after that long.
+    /// A write's answer didn't arrive, and the write will be applied after this span.
     LateWrite(Millis),
-    /// A call wasn't answered, and nothing had happened.
+    /// A call wasn't answered, and had no effect.
     Unavailable,
-    /// A call was refused because there were too many.
+    /// A call was throttled.
     Throttled,
     /// A write was refused because of another one.
     Conflicted,
-    /// A queue with messages said that it has none.
+    /// A queue with messages reported that it is empty.
     WrongDepth,
     /// Minutes pass without a tick.
     MissedTicks(u64),
-    /// A call waited in vain for a service that is away.
+    /// A call waited in vain for a service that is unreachable.
     Away,
-    /// An item's time was over, and the table has deleted it.
+    /// The table has deleted an expired item.
     Deleted(Deleted),
-    /// So many dead letters were sent again.
+    /// So many dead letters were redriven.
     Redriven(usize),
-    /// A key of the table or of an index had had all the writes that it takes in a second.
+    /// A key of the table or of an index had had all the writes that it accepts in a second.
     KeyThrottled,
-    /// A function wasn't called any more with a message of a chain that had come to so many hops.
+    /// A function wasn't invoked with a message of a chain that had reached this many hops.
     LoopStopped(u32),
-    /// An older build met what it can't read.
+    /// An older build read a record in a newer format.
     TooNew,
-    /// A process died in the middle of what takes several writes.
+    /// A process died between writes that belong together.
     Struck(Midst),
-    /// A function wasn't called, because as many invocations as there can be were under way.
+    /// A function wasn't invoked, because the limit of concurrent invocations was reached.
     NotInvoked,
     /// From now on, everything works.
     StormOver,
@@ -353,12 +349,12 @@ pub enum Fault {
 pub struct History(Mutex<Vec<Event>>);
 
 impl History {
-    /// Adds what just happened.
+    /// Adds an event.
     pub fn note(&self, at: Timestamp, actor: Actor, what: What) {
         self.events().push(Event { at, actor, what });
     }
 
-    /// How much has happened.
+    /// The number of events.
     pub fn len(&self) -> usize {
         self.events().len()
     }
@@ -367,7 +363,7 @@ impl History {
         self.len() == 0
     }
 
-    /// Everything that happened until now. The history is empty then.
+    /// All events until now. The history is empty then.
     pub fn take(&self) -> Vec<Event> {
         std::mem::take(&mut self.events())
     }

@@ -1,7 +1,7 @@
-//! The one table of a run, and the record of what really happened to it.
+//! The one table of a run, and the true history of its records.
 //!
-//! Underneath is the memory store, whose conditions are exact. On top of it: every change is noted as it is
-//! applied, and the due index lags behind the table.
+//! It wraps the memory store, whose conditions are exact. It records every change when it is applied, and its due index
+//! lags behind the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,27 +23,27 @@ use super::dice::Dice;
 use super::history::execution::{Change, Happening};
 use super::history::{Actor, History, Stored, What};
 
-/// How far behind its instant an entry comes that is forgotten, by a bug.
+/// A bug forgets an entry that is added to the index this long after its instant.
 const BEHIND: Millis = Millis::from_secs(10);
 
 /// The table, its index, and its history.
 pub struct Ledger {
     /// The records themselves.
     pub store: MemoryStore,
-    /// Entries of a page of the due index at most.
+    /// The most entries in a page of the due index.
     page: usize,
     clock: Arc<ManualClock>,
     history: Arc<History>,
     dice: Dice,
     index: Mutex<BTreeMap<RecordId, Vec<Place>>>,
     open: Mutex<BTreeSet<ExecutionId>>,
-    /// Every payload there ever was: the checks look at some that have been deleted since.
+    /// Every payload that ever existed: the checks read some that have been deleted since.
     bodies: Mutex<BTreeMap<BlobId, Json>>,
-    /// What ticks have noted, and when.
+    /// The ticks' notes, and when they were written.
     noted: Mutex<Vec<(Timestamp, TickRecord)>>,
 }
 
-/// Where a record lies in the due index from an instant on.
+/// The due slot of a record from an instant on.
 struct Place {
     from: Timestamp,
     due: Option<Due>,
@@ -64,12 +64,12 @@ impl Ledger {
         Self { store: MemoryStore::new(), page, clock, history, dice, index, open, bodies, noted }
     }
 
-    /// A record as it really is now.
+    /// The current record of a task.
     pub fn task(&self, id: &TaskId) -> Option<Task> {
         self.store.task(id).now_or_never()?.ok()?
     }
 
-    /// An execution's record as it really is now.
+    /// The current record of an execution.
     pub fn execution(&self, id: &ExecutionId) -> Option<Execution> {
         self.store.execution(id).now_or_never()?.ok()?
     }
@@ -84,7 +84,7 @@ impl Ledger {
         self.store.put_blob(at, body).await
     }
 
-    /// All that ticks have noted, in order.
+    /// The ticks' notes, in order.
     pub fn noted(&self) -> Vec<(Timestamp, TickRecord)> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -94,14 +94,14 @@ impl Ledger {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// Whether nothing is left to be done for any record.
+    /// Whether no record has work left.
     pub fn all_have_ended(&self) -> bool {
         let all_left =
             self.index().values().all(|places| places.last().is_none_or(|last| last.due.is_none()));
         all_left && self.open().is_empty()
     }
 
-    /// Applies a commit, at once and for all to see; the index follows within `lag`.
+    /// Applies a commit at once; the index follows within `lag_ms`.
     pub fn commit(&self, actor: Actor, writes: &[Write], lag_ms: u64) -> Result<(), StoreError> {
         let ids: BTreeSet<RecordId> = writes.iter().filter_map(record_of).collect();
         let before: Vec<Known> = ids.into_iter().filter_map(|id| self.known(id)).collect();
@@ -158,7 +158,7 @@ impl Ledger {
         }
     }
 
-    /// Where a queue's record really lies in the index.
+    /// The current due slot of a queue's record.
     fn queue_due(&self, name: &QueueName) -> Option<Due> {
         self.store.queue(name).now_or_never()?.ok()??.due()
     }
@@ -172,8 +172,8 @@ impl Ledger {
         }
     }
 
-    /// A part of the index as it is now, a page at a time.
-    /// With a bug, without what came into it behind its instant: a tick from then on doesn't look back.
+    /// A page of the index as it is now. A bug leaves out entries that were added after their instant, as if a tick
+    /// never looked back.
     pub fn due(
         &self,
         range: DueRange,
@@ -230,7 +230,7 @@ impl Ledger {
     }
 }
 
-/// What the index sorts by. Ids of different sorts may be the same.
+/// The sort key of the index. Ids of different kinds may be equal.
 fn name(at: Timestamp, id: &RecordId) -> String {
     let sort = match id {
         RecordId::Execution(_) => 'e',

@@ -1,4 +1,5 @@
-//! What people want in a run: how long it storms, under which limits, and what is scheduled and started when.
+//! The input of a run: how long faults are injected, under which limits, and which tasks and executions are started
+//! when.
 
 pub mod execution;
 mod story;
@@ -24,19 +25,19 @@ use super::hardship::Hardship;
 
 /// 2026-01-01T00:00:00Z: when every run begins.
 pub const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
-/// The queues that tasks are scheduled to.
+/// The queues on which tasks are scheduled.
 pub const QUEUES: [&str; 2] = ["red", "blue"];
-/// The input of a task that kills the process that begins it.
+/// The input of a task that kills the process that runs it.
 pub const DEADLY: &str = "deadly";
-/// The input of a task that is done as a task should be, and kills nobody.
+/// The input of a task that succeeds and kills no process.
 pub const HARMLESS: &str = "harmless";
 /// The input of a task that takes most of an invocation.
 pub const SLOW: &str = "slow";
-/// Entries of a page: few, so that a handful of tasks already takes several.
+/// Entries of a page: few, so that a handful of tasks already needs several pages.
 const PAGE: usize = 4;
-/// A queue of executions alone, where queues are busy.
+/// A queue for executions alone, where queues are kept busy.
 pub const GREEN: &str = "green";
-/// Ids that are used again and again.
+/// Ids that are used repeatedly.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const KEYS: [&str; 2] = ["k-1", "k-2"];
 
@@ -44,51 +45,51 @@ const KEYS: [&str; 2] = ["k-1", "k-2"];
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub faults: FaultPlan,
-    /// What lasts longer than a call.
+    /// Conditions that last longer than one call.
     pub hardship: Hardship,
-    /// Until when.
+    /// The end of the fault phase.
     pub storm_until: Timestamp,
     pub limits: Limits,
     /// How many processes work on tasks.
     pub workers: u8,
-    /// What is wanted, by when.
+    /// The calls of clients, in order of time.
     pub jobs: Vec<Job>,
-    /// Entries of a page of the due index at most.
+    /// The most entries in a page of the due index.
     pub page: usize,
-    /// How many records there are from the beginning that are due at one time.
+    /// How many records that are due at one instant exist from the beginning.
     pub flood: usize,
-    /// The executions of example workflows that are wanted: then there is nothing else, and workers run the SDK.
+    /// The executions of example workflows. If there are any, the run has no other work, and workers run the SDK.
     pub stories: BTreeMap<ExecutionId, Story>,
 }
 
-/// Something that a client wants.
+/// A call that a client makes.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub at: Timestamp,
     pub client: u8,
     pub wish: Wish,
-    /// How often the call is made again although it succeeded.
+    /// How often the call is repeated although it succeeded.
     pub repeats: u64,
 }
 
-/// What a client wants.
+/// The request of a client.
 #[derive(Clone, Debug)]
 pub enum Wish {
-    /// These tasks: several are one batch.
+    /// Schedule these tasks: several are one batch.
     Schedule(Vec<ScheduleRequest>),
-    /// This execution.
+    /// Start this execution.
     Start(Box<StartRequest>),
-    /// These executions, all at once.
+    /// Start these executions, all at once.
     StartTogether(Vec<StartRequest>),
-    /// That an execution hears of an event.
+    /// Send an event to an execution.
     SendEvent(SendEventBody),
 }
 
-/// More losses of one task than the faults bring about.
+/// More losses of one task than the faults cause.
 const FAR_FROM_POISON: u32 = 20;
 
 impl Plan {
-    /// A seed's plan, in which a bug is to be found where there is one.
+    /// A seed's plan. If a bug is switched on, the run should find it.
     pub fn of(seed: u64) -> Self {
         let dice = Dice::new(seed, "plan");
         let storm = dice.secs(8 * 60, 40 * 60);
@@ -105,14 +106,14 @@ impl Plan {
         let limits =
             if hardship.kills { Limits { losses: Limits::default().losses, ..limits } } else { limits };
         let limits = if hardship.is_busy {
-            // As it is deployed: how soon a lost hint is found follows from it.
+            // The deployed values: they determine how soon a lost hint is found.
             let Limits { backstop, backstop_max, .. } = Limits::default();
             Limits { backstop, backstop_max, ..limits }
         } else {
             limits
         };
         let stories = story::stories(seed, &hardship);
-        // A story is to end as undisturbed, so it isn't the faults that decide which of its steps is poison.
+        // A story has to end as without faults, so faults must not make one of its steps count as poison.
         let limits = if stories.is_empty() { limits } else { Limits { losses: FAR_FROM_POISON, ..limits } };
         let mut jobs: Vec<Job> = (0..dice.between(4, 14)).map(|_| job(&dice, storm)).collect();
         jobs.extend(execution::jobs(seed, storm, hardship.is_busy));
@@ -138,12 +139,12 @@ impl Plan {
         !self.stories.is_empty()
     }
 
-    /// Whether nothing fails: then what is due is done within seconds, and not only by the next tick.
+    /// Whether nothing fails: then due work is done within seconds, and not only by the next tick.
     pub fn is_fair(&self) -> bool {
         self.faults.is_fair() && self.hardship.is_mild()
     }
 
-    /// After this, whatever was lost has been found again and everything has ended.
+    /// By then, whatever was lost has been found, and everything has ended.
     pub fn ends_by(&self) -> Timestamp {
         let waits = self.limits.backstop_max.saturating_mul(2);
         self.storm_until.plus(waits).plus(Millis::from_secs(6 * 3_600))
@@ -152,7 +153,7 @@ impl Plan {
 
 fn job(dice: &Dice, storm: Millis) -> Job {
     let at = START.plus(dice.millis(0, storm.as_u64() * 3 / 4));
-    // Much of what people schedule, they schedule on the minute: just when ticks come.
+    // Much work is scheduled on the minute: at the same time as ticks.
     let at = if dice.chance(300) { next_minute(at) } else { at };
     let client = u8::try_from(dice.between(0, 1)).unwrap_or(0);
     let count = if dice.chance(150) { dice.between(2, 4) } else { 1 };
@@ -161,7 +162,7 @@ fn job(dice: &Dice, storm: Millis) -> Job {
     Job { at, client, wish: Wish::Schedule(requests), repeats }
 }
 
-/// Tasks that are received together, and one among them with another input.
+/// Tasks that are received together, one of them with another input.
 fn batches(dice: &Dice, storm: Millis, [other, usual]: [&str; 2]) -> Vec<Job> {
     let job = |at: Timestamp| {
         let queue = queue(dice);
@@ -213,7 +214,7 @@ fn start(dice: &Dice) -> Start {
     let delay = match dice.between(0, 9) {
         0..=5 => Millis::ZERO,
         6 | 7 => dice.millis(1, 180_000),
-        // Further ahead than a queue can delay.
+        // Further ahead than a queue's longest delay.
         _ => dice.millis(901_000, 1_500_000),
     };
     Start::After(delay)
@@ -258,7 +259,7 @@ fn queue(dice: &Dice) -> QueueName {
 ///
 /// # Panics
 ///
-/// If a constant of ours is no kind.
+/// If the constant isn't a valid kind.
 #[expect(clippy::expect_used, reason = "our own constant")]
 pub fn kind() -> TaskKind {
     TaskKind::parse("work").expect("a kind")

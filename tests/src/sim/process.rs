@@ -1,4 +1,5 @@
-//! One process: a service over a world that is far away, in which every call and every decision is noted.
+//! One process: a service with a slow and unreliable connection to the world. Every call and every decision is
+//! recorded.
 
 pub mod execution;
 
@@ -26,19 +27,19 @@ use super::queue::SimQueue;
 use super::store::SimStore;
 use super::world::World;
 
-/// How long a tick goes on at most.
+/// How long a tick runs at most.
 const TICK_BUDGET: Millis = Millis::from_secs(50);
 
 /// A process, from its start to its end or death.
 pub struct Process {
     pub world: Arc<World>,
     pub gate: Arc<Gate>,
-    /// Its queues, for whoever reads them itself.
+    /// Its queues, for actors that read them directly.
     pub queue: Arc<SimQueue>,
     service: Service,
 }
 
-/// Runs a process for as long as the world lasts, starting it anew whenever it dies.
+/// Runs a process until the run ends, and restarts it whenever it dies.
 pub async fn keep_alive(world: &Arc<World>, actor: Actor, run: impl AsyncFn(Process)) {
     for life in 0.. {
         let gate = Arc::new(Gate::new(Arc::clone(world), actor, life));
@@ -82,7 +83,7 @@ impl Process {
         self.gate.clock.sleep_until(instant).await;
     }
 
-    /// Makes tasks, one result each.
+    /// Schedules tasks; there is one result for each.
     pub async fn schedule(&self, mut requests: Vec<ScheduleRequest>) -> Result<Vec<Made>, ServiceError> {
         let request = Request::Schedule(requests.iter().map(|request| request.id.clone()).collect());
         let made = self.call(
@@ -97,7 +98,7 @@ impl Process {
         made.collect()
     }
 
-    /// Takes tasks from a queue.
+    /// Claims tasks from a queue.
     pub async fn claim(
         &self,
         queue: &QueueName,
@@ -109,7 +110,7 @@ impl Process {
         Ok(tasks.into_iter().filter_map(with_held).collect())
     }
 
-    /// Takes one task.
+    /// Claims one task.
     pub async fn claim_by_id(
         &self,
         id: &TaskId,
@@ -121,7 +122,7 @@ impl Process {
         Ok(task.and_then(with_held))
     }
 
-    /// Reports on a task in its hands.
+    /// Reports on a claimed task.
     pub async fn report(&self, held: &Held, report: Report) -> Result<(), ServiceError> {
         let asked = Request::Report(held.clone(), report.clone());
         let (id, token) = (&held.task, held.token.as_str());
@@ -150,21 +151,21 @@ impl Process {
         self.call(asked, |_| Answer::Done, async |service| service.retry(id).await).await.map(drop)
     }
 
-    /// Stops or resumes a queue.
+    /// Pauses or resumes a queue.
     pub async fn pause(&self, queue: &QueueName, paused: bool) -> Result<(), ServiceError> {
         let asked = Request::Pause(queue.clone(), paused);
         let pause = async |service: Service| service.pause_queue(queue, paused).await;
         self.call(asked, |_| Answer::Done, pause).await.map(drop)
     }
 
-    /// Sweeps what is due.
+    /// Runs the tick.
     pub async fn tick(&self, scheduled_at: Timestamp) -> Result<TickReport, ServiceError> {
         let stop_at = self.now().plus(TICK_BUDGET);
         let tick = async |service: Service| service.tick(scheduled_at, stop_at).await;
         self.call(Request::Tick(scheduled_at), |report| Answer::Ticked(*report), tick).await
     }
 
-    /// Deals with a message of the queue of timers; whether it is to be deleted.
+    /// Processes a message of the queue of timers; returns whether the message is to be deleted.
     pub async fn fire(&self, message: &Received) -> bool {
         let stop_at = self.now().plus(TICK_BUDGET);
         let asked = Request::Fire(Note::of(&message.body));
@@ -178,15 +179,15 @@ impl Process {
         matches!(answer, Ok(Answer::Fired(_)))
     }
 
-    /// The service itself, for an engine that makes calls of its own: all that is decided in them is noted as of one
-    /// call, whose number comes with it.
+    /// The service itself, for an engine that makes its own calls. All decisions in them are recorded under one call,
+    /// whose number is returned as well.
     pub fn observed(&self) -> (Service, u64) {
         let call = self.world.next_call();
         let rules = Observed { world: Arc::clone(&self.world), actor: self.gate.actor, call };
         (self.service.clone().with_rules(Arc::new(rules)), call)
     }
 
-    /// A call, noted with its answer and with every decision taken for it.
+    /// A call, recorded with its answer and with every decision made for it.
     async fn call<T>(
         &self,
         request: Request,
@@ -207,7 +208,7 @@ impl Process {
     }
 }
 
-/// The rules, with somebody watching. What is deliberately wrong is wrong underneath.
+/// The rules, with each decision recorded. A bug is applied underneath.
 struct Observed {
     world: Arc<World>,
     actor: Actor,
@@ -222,7 +223,7 @@ impl Rules for Observed {
         context: &Context<'_>,
     ) -> task::Decision {
         if self.world.is_runaway() {
-            // Whoever goes round for ever at one instant never comes to a gate.
+            // A loop without end at one instant may never make a call, so it is stopped here.
             return task::Decision::refuse(task, Reject::NotFound);
         }
         let decision = bugs::decide(&self.world, self.actor, task, command, context);

@@ -1,4 +1,4 @@
-//! How far the clients are, and which tasks and executions people have heard of. It outlives the processes.
+//! The progress of the clients, and the tasks and executions from answers that clients got. It outlives the processes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use tickover_core::id::{ExecutionId, TaskId};
 
 use super::dice::Dice;
 
-/// What one client has done; the tasks that anybody has heard of are the same for all.
+/// The progress of one client. All clients share the list of known tasks.
 #[derive(Debug, Default)]
 pub struct Progress {
     jobs: AtomicUsize,
@@ -16,7 +16,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Another client's, who hears of the same tasks.
+    /// The progress of another client, which knows the same tasks.
     #[must_use]
     pub fn beside(&self) -> Self {
         let (known, executions) = (Arc::clone(&self.known), Arc::clone(&self.executions));
@@ -28,29 +28,29 @@ impl Progress {
         self.jobs.load(Ordering::Relaxed)
     }
 
-    /// One more is done.
+    /// Counts one more job.
     pub fn job_done(&self) {
         self.jobs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// People have heard of these tasks.
+    /// Clients got an answer with these tasks.
     pub fn remember(&self, tasks: impl IntoIterator<Item = TaskId>) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
     }
 
-    /// People have heard of this execution.
+    /// Clients got an answer with this execution.
     pub fn remember_execution(&self, id: ExecutionId) {
         self.executions.lock().unwrap_or_else(PoisonError::into_inner).push(id);
     }
 
-    /// An execution that people have heard of.
+    /// A random known execution.
     pub fn recall_execution(&self, dice: &Dice) -> Option<ExecutionId> {
         let known = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
         let last = u64::try_from(known.len()).unwrap_or(0).checked_sub(1)?;
         known.get(usize::try_from(dice.between(0, last)).unwrap_or(0)).cloned()
     }
 
-    /// A task that people have heard of; recent ones come to mind more easily.
+    /// A random known task; recent ones are more likely.
     pub fn recall(&self, dice: &Dice) -> Option<TaskId> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let back = dice.between(1, 5).min(u64::try_from(known.len()).unwrap_or(1));

@@ -1,4 +1,4 @@
-//! The queues as one process sees them: far away, and with all that SQS allows itself.
+//! The queues as one process sees them: slow, unreliable, and with all the irregularities that SQS allows.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::bugs::Bug;
 use super::gate::{Far, Gate, Refusal};
 use super::history::{Fate, Fault, Note, What};
 
-/// How much later than it should a message comes at most.
+/// How late a message arrives at most.
 const LATE_MAX_MS: u64 = 900_000;
 
 /// A process's queues.
@@ -27,7 +27,7 @@ impl SimQueue {
         }
     }
 
-    /// Whether the queue can be reached, as far as everybody is concerned.
+    /// Fails if the queue is removed or unreachable.
     async fn reached(&self, queue: &QueueName) -> Result<(), QueueError> {
         if self.0.world.is_removed(queue) {
             return Err(QueueError::Unknown { queue: queue.to_string() });
@@ -59,7 +59,7 @@ impl SimQueue {
             return Ok(());
         }
         let hops = gate.world.aws.hop(gate.actor, &Note::of(&message.body));
-        // The template allows the loop for every function that is in one.
+        // The template allows the loop for every function that is part of one.
         if hops > HOPS_MAX && gate.world.bug == Some(Bug::LoopsNotAllowed) {
             gate.world.fault(gate.actor, Fault::LoopStopped(hops));
             self.note(queue, Fate::Dropped, &message.body);
@@ -67,7 +67,7 @@ impl SimQueue {
         }
         let late = gate.strikes(|faults| faults.delay);
         let by = if late { gate.dice.millis(1, LATE_MAX_MS) } else { Millis::ZERO };
-        // It counts whole seconds, and rounds down.
+        // SQS counts whole seconds; fractions are cut off.
         let delay = Millis::from_secs(message.delay.as_secs_floor()).saturating_add(by);
         self.note(queue, Fate::Sent(delay), &message.body);
         self.enqueue(queue, &message.body, delay).await?;
@@ -84,7 +84,8 @@ impl SimQueue {
         self.0.world.messages.send(queue, &[message]).await.map(drop)
     }
 
-    /// Notes who got what, and shows some of it to others as well: visibility is only a promise.
+    /// Records who received what, and makes some of the messages visible to others as well: visibility timeouts aren't
+    /// strict.
     async fn hand_out(&self, queue: &QueueName, received: &[Received]) -> Result<(), QueueError> {
         for message in received {
             self.note(queue, Fate::Received, &message.body);
@@ -142,7 +143,7 @@ impl Queue for SimQueue {
     }
 
     async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
-        // Elsewhere messages would only come again and again.
+        // In other runs, the messages would only be received again and again.
         if self.0.world.bug == Some(Bug::NothingDeleted) && self.0.world.hardship.mortality.is_some() {
             return Ok(());
         }
@@ -164,7 +165,7 @@ impl Queue for SimQueue {
             return Ok(Depth::default());
         }
         let depth = self.call(queue, self.0.world.messages.depth(queue)).await?;
-        // Where there is always something, there is one message more than those that are told of here.
+        // A busy queue always reports at least one message.
         let always = u64::from(self.0.world.is_busy());
         Ok(Depth { visible: depth.visible + always, ..depth })
     }

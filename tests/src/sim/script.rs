@@ -1,5 +1,5 @@
-//! What an execution's code does in a simulation: a few operations one after the other, fixed by a seed that travels
-//! in its input. Whoever takes a turn of it reads the journal and goes on from there.
+//! The code of an execution in a simulation: a few operations one after the other, determined by a seed in its input. A
+//! worker that starts a turn reads the journal and continues from there.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::ParentClosePolicy;
@@ -15,30 +15,30 @@ pub const STEPS: [&str; 4] = ["s0", "s1", "s2", "s3"];
 /// A workflow's code.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// Decides all of it.
+    /// Determines everything else.
     pub seed: u64,
-    /// Which sort of code it is.
+    /// Which kind of code it is.
     pub kind: Kind,
-    /// What it does, in order.
+    /// Its operations, in order.
     pub ops: Vec<Op>,
     /// How it ends.
     pub end: End,
-    /// Runs that it continues as new after, all in all.
+    /// The number of runs after which it stops continuing as new.
     pub runs: u32,
-    /// What it does about its failure, if anything.
+    /// The code that runs after its failure, if there is any.
     pub on_failure: Option<OnFailure>,
-    /// Places of its join items: few, so that a fan-out already takes several.
+    /// Places of its join items: few, so that a fan-out already needs several.
     pub places: u16,
 }
 
-/// A sort of code.
+/// A kind of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A workflow's, with all that there can be.
+    /// A workflow's, with every kind of operation.
     Own,
-    /// A child's, which has none of its own.
+    /// A child's, which starts no children.
     Child,
-    /// It does next to nothing.
+    /// It has almost nothing to do.
     Short,
     /// It kills the process that runs it.
     Deadly,
@@ -46,18 +46,18 @@ pub enum Kind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// A step within the turn, which fails so often before it works.
+    /// An inline step, with a number of failures before it succeeds.
     Step {
         /// Attempts that fail.
         failures: u32,
-        /// How long to wait after each.
+        /// The wait after each failure.
         pause: Millis,
-        /// Bytes of its result, about.
+        /// The approximate size of its result, in bytes.
         size: usize,
-        /// Whether it fails for good in the end, until an operator has it run again.
+        /// Whether it fails for good in the end, until an operator reopens it.
         exhausts: bool,
     },
-    /// A step within the turn that has so much time, whatever becomes of its worker.
+    /// An inline step with a durable timeout.
     Timed(Millis),
     Sleep(Millis),
     Wait {
@@ -68,18 +68,18 @@ pub enum Op {
     /// Steps that run as tasks, waited for together.
     Remote {
         count: u16,
-        /// Whether only the last one of each join item tells.
+        /// Whether only the last step of each join item notifies.
         joined: bool,
     },
     Child {
-        /// What becomes of it at the close.
+        /// The policy for the child when its parent closes.
         policy: ParentClosePolicy,
         /// Whether it is waited for.
         awaited: bool,
     },
 }
 
-/// How a run ends that comes to its end.
+/// How a run ends that reaches its last operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Completes,
@@ -89,9 +89,9 @@ pub enum End {
 /// The code that runs after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnFailure {
-    /// How long it has.
+    /// Its timeout.
     pub budget: Millis,
-    /// Whether it ends the execution well.
+    /// Whether the execution completes after it.
     pub recovers: bool,
 }
 
@@ -117,19 +117,19 @@ impl Script {
         Self { seed, kind, ops, end, runs, on_failure, places }
     }
 
-    /// One that does next to nothing.
+    /// A script with almost nothing to do.
     pub fn short(seed: u64) -> Self {
         let step = Op::Step { failures: 0, pause: Millis::ZERO, size: 5, exhausts: false };
         let (ops, end) = (vec![step], End::Completes);
         Self { seed, kind: Kind::Short, ops, end, runs: 1, on_failure: None, places: 1 }
     }
 
-    /// One that nobody survives who runs it.
+    /// A script that kills the process that runs it.
     pub fn deadly(seed: u64) -> Self {
         Self { kind: Kind::Deadly, ..Self::short(seed) }
     }
 
-    /// The input that says which one it is.
+    /// The input that names this script.
     pub fn input(&self) -> Json {
         let kind = match self.kind {
             Kind::Own => "own",
@@ -183,7 +183,7 @@ fn op(dice: &Dice, is_child: bool) -> Op {
     }
 }
 
-/// Mostly minutes; sometimes more than a queue can delay.
+/// Mostly minutes; sometimes more than a queue's longest delay.
 fn nap(dice: &Dice) -> Millis {
     match dice.between(0, 9) {
         0..=4 => dice.millis(1, 30_000),

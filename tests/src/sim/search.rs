@@ -1,4 +1,4 @@
-//! Many seeds, on as many threads as they are given.
+//! Tries many seeds on several threads.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,13 +14,13 @@ use super::violation::Violation;
 /// How many threads share the work: as many as the machines of continuous integration have cores.
 const THREADS: usize = 2;
 
-/// A seed for which something doesn't hold.
+/// A seed with violations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub seed: u64,
-    /// What was deliberately wrong.
+    /// The bug that was switched on.
     pub bug: Option<Bug>,
-    /// What doesn't hold, earliest first.
+    /// The violations, earliest first.
     pub violations: Vec<Violation>,
 }
 
@@ -29,7 +29,7 @@ pub fn first_failure(first: u64, last: u64, bug: Option<Bug>) -> Option<Failure>
     first_failure_among(first, last, bug, |_| true)
 }
 
-/// The same, of those seeds alone whose plan is as wished.
+/// The same with only those seeds whose plan is selected.
 pub fn first_failure_among(
     first: u64,
     last: u64,
@@ -39,7 +39,7 @@ pub fn first_failure_among(
     first_failure_seen(first, last, bug, wished, |_| {})
 }
 
-/// The same, with each run shown to `see`, in no order.
+/// The same, and calls `see` with each run, in no order.
 pub fn first_failure_seen(
     first: u64,
     last: u64,
@@ -68,7 +68,7 @@ pub fn first_failure_seen(
                         continue;
                     }
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                    // Of two seeds tried at once, the lower one: which one it is must not depend on the machine.
+                    // Of two seeds tried at once, the lower one: the result must not depend on the machine.
                     if found.as_ref().is_none_or(|other| seed < other.seed) {
                         *found = Some(Failure { seed, bug, violations });
                     }

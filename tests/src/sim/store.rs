@@ -1,4 +1,4 @@
-//! The table as one process sees it: far away.
+//! The table as one process sees it: slow and unreliable.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl SimStore {
         }
     }
 
-    /// What an older build says to a record that a newer one has written.
+    /// Fails if an older build reads a record that a newer one has written.
     fn readable(&self, record: &RecordId) -> Result<(), StoreError> {
         let gate = &self.0;
         if gate.is_older()
@@ -51,7 +51,7 @@ impl SimStore {
         Ok(())
     }
 
-    /// What a commit comes up against in the table itself, whatever its conditions.
+    /// Whether the table itself accepts a commit, whatever its conditions.
     fn admitted(&self, writes: &[Write]) -> Result<(), StoreError> {
         let gate = &self.0;
         let (world, bug) = (&gate.world, gate.world.bug);
@@ -80,7 +80,7 @@ impl SimStore {
         answer
     }
 
-    /// Applies a commit to the table; some other time where the faults say so.
+    /// Applies a commit to the table; later, if the faults say so.
     fn apply(&self, writes: &[Write]) -> Result<(), StoreError> {
         let gate = &self.0;
         let lag_ms = gate.world.faults().lag_ms;
@@ -99,7 +99,7 @@ impl SimStore {
         let (late, writes) = (Arc::clone(gate), writes.to_vec());
         gate.world.later(Box::pin(async move {
             late.sleep(after).await;
-            // Whatever comes of it, nobody hears.
+            // The result of a late write reaches no process.
             let _ = late.world.ledger.commit(late.actor, &writes, lag_ms);
         }));
         Err(unavailable())
@@ -154,7 +154,7 @@ impl Store for SimStore {
         let bug = self.0.world.bug;
         let is_bug = bug == Some(Bug::SweepsFromTheLast);
         let page = self.read(async { Ok(self.0.world.ledger.due(range, limit, cursor, is_bug)) }).await?;
-        // Whoever asks for a thousand entries doesn't sweep, but hands over.
+        // A page of a thousand entries is asked for by the sending of timers, not by a sweep.
         let forgets = bug == Some(Bug::SweepStopsAtAPage) && limit < 1_000 && page.items.len() == limit;
         Ok(if forgets { Page { next: None, ..page } } else { page })
     }
@@ -171,7 +171,7 @@ impl Store for SimStore {
     async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
         self.readable(&id.clone().into())?;
         let found = self.read(self.0.world.ledger.store.execution(id)).await?;
-        // Others only look: a tick or a timer that finds it closing goes on with that.
+        // Other actors only read it. A tick or a timer that finds an execution closing continues the close.
         if let Some(execution) = &found
             && matches!(self.0.actor, Actor::Ticker(_) | Actor::Timers(_))
         {
@@ -182,7 +182,7 @@ impl Store for SimStore {
 
     async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
         let found = self.read(self.0.world.ledger.store.execution(id)).await?;
-        // The copy that answers may not have heard of it yet.
+        // The replica that answers may be behind.
         Ok(found.filter(|_| !self.0.strikes(|faults| faults.conflict)))
     }
 

@@ -1,4 +1,4 @@
-//! A history as people read it: one line a step.
+//! A history as text: one line for each step.
 
 pub mod execution;
 
@@ -14,7 +14,7 @@ use super::Run;
 use super::history::{Actor, Answer, Decided, Event, Fate, Fault, Note, Report, Request, Stored, What};
 use super::plan::START;
 
-/// Every step of a run, a line each. Claims that found nothing to decide on are left out: there are thousands.
+/// Every step of a run, as one line each. Claims that found nothing to decide on are left out: there are thousands.
 pub fn lines(run: &Run) -> impl Iterator<Item = String> + '_ {
     let decided: BTreeSet<u64> =
         run.events.iter().filter_map(|event| event.what.decision()).map(|(call, _)| call).collect();
@@ -48,7 +48,7 @@ fn vain_claim(what: &What) -> Option<u64> {
     }
 }
 
-/// A number for a whole history: two that differ in anything have different ones, for all practical purposes.
+/// A hash of a whole history.
 pub fn digest(run: &Run) -> u64 {
     lines(run)
         .flat_map(String::into_bytes)
@@ -63,7 +63,7 @@ pub fn clock(at: Timestamp) -> String {
     format!("{sign}{hours}:{minutes:02}:{:02}.{:03}", ms / 1_000 % 60, ms % 1_000)
 }
 
-/// A record in a few words.
+/// A short description of a record.
 pub fn brief(task: &Task) -> String {
     let due = task.due.map_or_else(|| "none".to_owned(), |due| format!("{} {:?}", clock(due.at), due.kind));
     let deadline = task.deadline_at.map_or_else(String::new, |at| format!(" deadline {}", clock(at)));
@@ -123,7 +123,7 @@ impl fmt::Display for Event {
         write!(f, "{:>13}  {:<9} ", clock(self.at), self.actor.to_string())?;
         match &self.what {
             What::Called { call, request } => write!(f, "#{call} asks to {request}"),
-            What::Answered { call, answer } => write!(f, "#{call} hears {answer}"),
+            What::Answered { call, answer } => write!(f, "#{call} gets {answer}"),
             What::Decided(decided) => write!(f, "{decided}"),
             What::Stored(stored) => write!(f, "{stored}"),
             What::OfExecution(happening) => write!(f, "{happening}"),
@@ -177,7 +177,7 @@ impl fmt::Display for Answer {
                 }
                 Ok(())
             }
-            Self::Claimed(held) if held.is_empty() => write!(f, "that there is nothing"),
+            Self::Claimed(held) if held.is_empty() => write!(f, "nothing"),
             Self::Claimed(held) => {
                 held.iter().try_for_each(|held| write!(f, "{} with {}; ", held.task, held.lease))
             }
@@ -232,15 +232,15 @@ fn effects(effects: &[Effect], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Effect::Turn { hint, at, .. } => {
             write!(f, ", hint of the turn of {} for {}", hint.turn.id, clock(*at))
         }
-        Effect::NotifyParent(parent) => write!(f, ", {} is told", parent.execution),
+        Effect::NotifyParent(parent) => write!(f, ", {} is notified", parent.execution),
     })
 }
 
 impl fmt::Display for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = match &self.before {
-            None => "makes",
-            Some(before) if before.incarnation != self.after.incarnation => "makes anew",
+            None => "creates",
+            Some(before) if before.incarnation != self.after.incarnation => "replaces",
             Some(before) if before.version == self.after.version => "re-arms",
             Some(_) => "writes",
         };
@@ -267,11 +267,11 @@ impl fmt::Display for Fate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sent(delay) if delay.is_zero() => write!(f, "sent"),
-            Self::Sent(delay) => write!(f, "sent, to be seen in {delay}:"),
+            Self::Sent(delay) => write!(f, "sent, visible in {delay}:"),
             Self::Dropped => write!(f, "!! lost"),
-            Self::Duplicated(delay) => write!(f, "!! doubled, to be seen in {delay}:"),
+            Self::Duplicated(delay) => write!(f, "!! duplicated, visible in {delay}:"),
             Self::Received => write!(f, "received"),
-            Self::ReceivedByNobody => write!(f, "!! received by nobody"),
+            Self::ReceivedByNobody => write!(f, "!! delivered, never received"),
             Self::Shown => write!(f, "!! shown to others"),
         }
     }
@@ -299,25 +299,25 @@ impl fmt::Display for Note {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Crashed(restart) => write!(f, "dies, to be started in {restart}"),
-            Self::Frozen(span) => write!(f, "stands still for {span}"),
+            Self::Crashed(restart) => write!(f, "dies, restarts in {restart}"),
+            Self::Frozen(span) => write!(f, "is frozen for {span}"),
             Self::ClockJumped(ahead_ms) => write!(f, "its clock is {ahead_ms} ms ahead now"),
             Self::LostAnswer => write!(f, "an answer is lost"),
             Self::LateWrite(after) => write!(f, "no answer, and the write is applied in {after}"),
             Self::Unavailable => write!(f, "no answer"),
             Self::Throttled => write!(f, "throttled"),
             Self::Conflicted => write!(f, "refused because of another write"),
-            Self::WrongDepth => write!(f, "a queue says that it is empty"),
+            Self::WrongDepth => write!(f, "a queue wrongly reports that it is empty"),
             Self::MissedTicks(minutes) => write!(f, "no tick for {minutes} min"),
-            Self::Away => write!(f, "no answer: the service is away"),
+            Self::Away => write!(f, "no answer: the service is unreachable"),
             Self::Deleted(item) => write!(f, "deleted by time to live: {item:?}"),
-            Self::Redriven(count) => write!(f, "{count} dead letters are sent again"),
+            Self::Redriven(count) => write!(f, "{count} dead letters are redriven"),
             Self::KeyThrottled => write!(f, "a key is throttled"),
             Self::LoopStopped(hops) => write!(f, "a loop is stopped after {hops} hops"),
-            Self::Struck(midst) => write!(f, "is killed in the middle: {midst:?}"),
-            Self::NotInvoked => write!(f, "isn't invoked: too many are at work"),
+            Self::Struck(midst) => write!(f, "is killed during: {midst:?}"),
+            Self::NotInvoked => write!(f, "isn't invoked: the concurrency limit is reached"),
             Self::TooNew => write!(f, "a newer build has written this"),
-            Self::StormOver => write!(f, "the storm is over"),
+            Self::StormOver => write!(f, "the fault phase is over"),
         }
     }
 }

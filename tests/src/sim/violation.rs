@@ -1,19 +1,19 @@
-//! What a check finds: a value, not a panic, so that a test can ask for one.
+//! The result of a check: a value, not a panic, so that a test can expect one.
 
 use std::fmt;
 
 use tickover_core::time::Timestamp;
 
-/// What must hold, whatever goes wrong.
+/// A rule that must hold whatever goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
     /// The table is the truth; a message is a hint.
     I1,
-    /// Every write is conditional on what was decided on.
+    /// Every write is conditional on the record that was decided on.
     I2,
-    /// Every live record has a place in the due index.
+    /// Every live record has a due slot.
     I3,
-    /// That place may be early, never late.
+    /// The due slot may be early, never late.
     I4,
     /// Deadlines are instants fixed at scheduling, and exactly one of expiry and report wins.
     I5,
@@ -27,25 +27,25 @@ pub enum Invariant {
     I9,
     /// Every call can be repeated, and its answer is true.
     I10,
-    /// What a run remembers stays: one result a step, and each event is taken once and in order.
+    /// Journal entries are never lost: one result a step, and each event is taken once and in order.
     Journal,
-    /// A workflow's code ends as if nothing had disturbed it, and none of its steps begins that must not.
+    /// A workflow's code ends as it would without faults, and no step starts that must not start.
     Engine,
-    /// Whoever waits for others is told of them, and nobody goes to sleep on something that it hasn't seen.
+    /// A waiting execution is notified of each end that it waits for, and no turn suspends with an unseen wake.
     Wakes,
-    /// Nothing is deleted that is needed, and what isn't needed is deleted in the end.
+    /// No item is deleted that is needed, and what isn't needed is deleted in the end.
     Expiry,
-    /// A message reaches the dead letters only if nobody can deal with it, and no loop of messages is stopped.
+    /// Only a message that can't be processed becomes a dead letter, and no loop of messages is stopped.
     Messages,
-    /// What kills its worker is given up alone: what ran beside it goes on.
+    /// Work that kills its worker ends alone as poisoned: work beside it continues.
     Isolation,
-    /// What an older build can't read, it leaves as it is.
+    /// An older build doesn't change records that it can't read.
     Format,
-    /// What operators and parents want of an execution is done.
+    /// The requests of operators and the policies of parents are carried out.
     Policies,
     /// Every task and every execution ends.
     Liveness,
-    /// What is due is done on time, as far as the faults allow.
+    /// Due work is done on time, as far as the faults allow.
     Timeliness,
 }
 
@@ -55,13 +55,13 @@ impl fmt::Display for Invariant {
     }
 }
 
-/// Something that must not be.
+/// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub invariant: Invariant,
     /// Since when, by the world's clock.
     pub at: Timestamp,
-    /// How it showed.
+    /// What was observed.
     pub what: String,
 }
 

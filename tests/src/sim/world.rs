@@ -1,4 +1,4 @@
-//! What all processes of a run share: time, table, queues, faults, and the memory of what happened.
+//! What all processes of a run share: time, table, queues, faults and the history.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,18 +23,18 @@ use super::history::{Actor, Fault, History, What};
 use super::ledger::Ledger;
 use super::plan::{GREEN, Plan, QUEUES, START};
 
-/// More than this never happens in a run that is sound.
+/// A run without a bug never has more events than this.
 pub const EVENTS_MAX: usize = 200_000;
 
-/// How long queues stay busy after the storm: longer than it takes to find a lost hint.
+/// How long queues stay busy after the fault phase: longer than it takes to find a lost hint.
 const BUSY_AFTER: Millis = Millis::from_secs(20 * 60);
 
-/// What goes on whoever waits for it: writes and messages under way.
+/// Work that continues although no process waits for it: writes and messages in flight.
 pub type Background = BoxFuture<'static, ()>;
 
 /// The world of one run.
 pub struct World {
-    /// Decides everything that chance decides.
+    /// Determines all random choices.
     pub seed: u64,
     /// The true time.
     pub clock: Arc<ManualClock>,
@@ -44,9 +44,9 @@ pub struct World {
     pub ledger: Arc<Ledger>,
     pub messages: Arc<MemoryQueue>,
     pub history: Arc<History>,
-    /// What is deliberately wrong.
+    /// The deliberate bug, if there is one.
     pub bug: Option<Bug>,
-    /// What lasts longer than a call.
+    /// Conditions that last longer than one call.
     pub hardship: Hardship,
     /// The executions of example workflows, where there are any.
     pub stories: BTreeMap<ExecutionId, Story>,
@@ -56,7 +56,7 @@ pub struct World {
     calls: AtomicU64,
     awaiting_events: Mutex<BTreeSet<ExecutionId>>,
     struck: AtomicBool,
-    /// What lies between the functions and the services that only AWS has.
+    /// What AWS counts between the functions and the services.
     pub aws: Aws,
 }
 
@@ -98,27 +98,27 @@ impl World {
         self.clock.now()
     }
 
-    /// What goes wrong at this time.
+    /// The faults at this time.
     pub fn faults(&self) -> FaultPlan {
         if self.is_stormy() { self.faults } else { self.faults.settled() }
     }
 
-    /// Whether things may go wrong, and people do odd things.
+    /// Whether the fault phase lasts: faults are injected, and operators act at random.
     pub fn is_stormy(&self) -> bool {
         self.now() < self.storm_until
     }
 
-    /// Whether queues always have something in them at this time.
+    /// Whether queues are never empty at this time.
     pub fn is_busy(&self) -> bool {
         self.hardship.is_busy && self.now() < self.storm_until.plus(BUSY_AFTER)
     }
 
-    /// Whether it is such a time now.
+    /// Whether the present time is in the span.
     pub fn is_within(&self, span: Option<Span>) -> bool {
         span.is_some_and(|span| span.holds(self.now()))
     }
 
-    /// Whether a queue isn't there for now.
+    /// Whether a queue doesn't exist for now.
     pub fn is_removed(&self, name: &QueueName) -> bool {
         self.is_within(self.hardship.queue_removed) && name.as_str() == self.queues()[0]
     }
@@ -133,28 +133,28 @@ impl World {
         if self.stories.is_empty() { QUEUES } else { FLOW_QUEUES }
     }
 
-    /// When that ends.
+    /// When the fault phase ends.
     pub fn storm_until(&self) -> Timestamp {
         self.storm_until
     }
 
-    /// Remembers what just happened.
+    /// Adds an event to the history.
     pub fn note(&self, actor: Actor, what: What) {
         self.history.note(self.now(), actor, what);
     }
 
-    /// Remembers what just went wrong.
+    /// Adds a fault to the history.
     pub fn fault(&self, actor: Actor, fault: Fault) {
         self.note(actor, What::Fault(fault));
     }
 
-    /// Lets something happen on its own.
+    /// Runs a future in the background.
     pub fn later(&self, future: Background) {
-        // Once the run is over nobody is there to carry it on, and nobody to miss it.
+        // Once the run is over, no process polls it and none needs it.
         let _ = self.background.send(future);
     }
 
-    /// Remembers whether nothing but an event can have this execution go on, as its last turn had it.
+    /// Records whether only an event can wake this execution, as its last turn said.
     pub fn awaits_event(&self, id: &ExecutionId, awaits: bool) {
         let mut all = self.awaiting_events.lock().unwrap_or_else(PoisonError::into_inner);
         if awaits {
@@ -164,23 +164,23 @@ impl World {
         }
     }
 
-    /// Whether that is so.
+    /// Whether only an event can wake this execution.
     pub fn is_awaiting_event(&self, id: &ExecutionId) -> bool {
         self.awaiting_events.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
     }
 
-    /// Whether so much has happened that it will never end by itself.
+    /// Whether there are so many events that the run will never end by itself.
     pub fn is_runaway(&self) -> bool {
         self.history.len() > EVENTS_MAX
     }
 
-    /// Whether this process is the one that is to die now: only once.
+    /// Whether this process is the one that has to die now: true only once.
     pub fn is_struck(&self, actor: Actor) -> bool {
         let is_its_time = |(of, at): (Actor, Timestamp)| of == actor && self.now() >= at;
         self.hardship.strike.is_some_and(is_its_time) && !self.struck.swap(true, Ordering::Relaxed)
     }
 
-    /// A function is invoked, if there are no more at work than there can be. It ends when what this returns is dropped.
+    /// Starts an invocation, if the limit of concurrent ones isn't reached. Dropping the returned value ends it.
     pub fn invoke(&self) -> Option<Invocation<'_>> {
         self.aws.invoke(self.hardship.concurrency)
     }
@@ -195,7 +195,7 @@ impl World {
 ///
 /// # Panics
 ///
-/// If a constant of ours is no queue's name.
+/// If the constant isn't a valid queue name.
 #[expect(clippy::expect_used, reason = "our own constants")]
 pub fn queue(name: &str) -> QueueName {
     QueueName::parse(name).expect("a queue's name")

@@ -1,4 +1,4 @@
-//! Calls that somebody could make, at random.
+//! Random calls of callers.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -12,13 +12,13 @@ use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_tests::scene::{queue_name, task_id};
 
-/// The queues there are.
+/// The queues of all tasks.
 pub(crate) const QUEUES: [&str; 2] = ["mail", "post"];
 
-/// How many leases ago a lease was given.
+/// How many leases ago a lease was granted.
 pub(crate) type Ago = usize;
 
-/// A call, or time that passes between calls. An index is of any task that there has been.
+/// A call, or time that passes between calls. An index selects any task that has ever existed.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
     Schedule(Box<ScheduleRequest>),
@@ -58,7 +58,7 @@ pub(crate) enum Call {
         limit: usize,
     },
     Tick,
-    /// The messages of the queue of timers are dealt with.
+    /// The messages of the queue of timers are processed.
     Fire,
     /// A hint is lost.
     Lose {
@@ -67,7 +67,7 @@ pub(crate) enum Call {
     Advance(Millis),
 }
 
-/// What a worker says.
+/// A worker's report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Report {
     Heartbeat {
@@ -81,13 +81,13 @@ pub(crate) enum Report {
         bytes: usize,
     },
     Release,
-    /// Of another task than the lease was given for.
+    /// For another task than that of the lease.
     Stray {
         task: Index,
     },
 }
 
-/// A few tasks for a start, in both queues, and then any calls.
+/// First a few tasks in both queues, and then any calls.
 pub(crate) fn calls() -> impl Strategy<Value = Vec<Call>> {
     let first = [(); 3].map(|()| {
         request().prop_map(|mut request| {
@@ -104,7 +104,7 @@ pub(crate) fn calls() -> impl Strategy<Value = Vec<Call>> {
     })
 }
 
-/// Any of them, those more often without which the others do nothing.
+/// Any call. Calls are more frequent if the others have no effect without them.
 fn call() -> impl Strategy<Value = Call> {
     let work = prop_oneof![
         6 => request().prop_map(|request| Call::Schedule(Box::new(request))),
@@ -157,7 +157,7 @@ fn claim() -> impl Strategy<Value = Call> {
     })
 }
 
-/// Some fit into a record, some don't, and one is more than is allowed.
+/// Some fit into a record, some don't, and one is over the limit.
 fn bytes() -> impl Strategy<Value = usize> {
     prop_oneof![4 => 0_usize..100, 2 => 200_usize..1_500, 1 => Just(9_000)]
 }

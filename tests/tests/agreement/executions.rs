@@ -1,4 +1,4 @@
-//! Writes of executions at random. Records are made by hand: a store takes any, whatever the rules would make of it.
+//! Random writes of executions. The records are built without the rules: a store accepts any record.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -17,27 +17,28 @@ use crate::writes::IDS;
 /// The only shard of these records.
 pub(crate) const SHARD: u16 = 0;
 
-/// What is written of an execution.
+/// A write of an execution.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OfExecution {
     /// A new one.
     Start { id: &'static str },
     /// The next version of one that was there.
     Turn(Turned),
-    /// A new place in the due index, so many milliseconds from the first instant.
+    /// A new due slot, so many milliseconds from the first instant.
     Rearm { to: i64, kind: DueKind },
     /// It is woken.
     Wake,
 }
 
-/// What a version makes of the one before it.
+/// How a version differs from the one before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turned {
     to: To,
-    /// Whether it has a new place in the due index, and where it must lie at the latest, as with a re-arming.
+    /// The new due slot, if there is one, and the latest due slot that the condition accepts; values as for a
+    /// re-arming.
     place: Option<i64>,
     latest: Option<i64>,
-    /// How many more wakes it claims to have seen than there were.
+    /// By how many the wakes that it has seen exceed the stored ones; `None` means without that condition.
     seen: Option<u64>,
     entries: usize,
     /// Whether it is written together with a wake and the ticks' record.
@@ -121,7 +122,7 @@ impl Turned {
             state: self.to.state(before, now),
             due,
             journal: vec![entry; self.entries],
-            // Nobody but a wake may change it.
+            // Only a wake may change this number.
             wakes: before.wakes + 100,
             ..before.clone()
         };

@@ -16,10 +16,10 @@ use tickover_tests::scene::{queue_name, task_id};
 use crate::calls::{Ago, Call, Report};
 use crate::side::Side;
 
-/// How long whatever takes its time may take.
+/// The time limit of calls that have one.
 const BUDGET: Millis = Millis::from_secs(50);
 
-/// An answer as text. Errors are told apart by what a caller can tell, not by what is logged.
+/// An answer as text. Errors are compared by what a caller can see, not by what is logged.
 fn said<T: Debug>(answer: Result<T, ServiceError>) -> String {
     match answer {
         Ok(answer) => format!("{answer:?}"),
@@ -73,7 +73,7 @@ impl Side {
                 String::new()
             }
         };
-        // How long it waited shows how often it tried.
+        // The time that it waited shows how often it tried.
         format!("{:?} {answer}", self.service.now())
     }
 
@@ -109,7 +109,7 @@ impl Side {
         }
     }
 
-    /// Every page to the end. Pages of a walk over the whole table are in no order.
+    /// All pages. Pages of a scan of the whole table are in no order.
     async fn list(&self, statuses: &[Status], queue: Option<&str>, limit: usize) -> String {
         let filter = TaskFilter { queue: queue.map(queue_name), statuses: statuses.to_vec() };
         let (mut tasks, mut cursor): (Vec<Task>, Option<String>) = (vec![], None);

@@ -1,4 +1,4 @@
-//! Writes at random, to be decided on records as they are and as they once were.
+//! Random writes, decided on current records and on old ones.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -16,47 +16,47 @@ use tickover_tests::scene::{queue_name, task_id};
 
 use crate::executions::{OfExecution, of_execution};
 
-/// Two tasks are enough to be mistaken for each other, and two executions with the same ids.
+/// Two tasks, and two executions with the same ids: enough to confuse one with another.
 pub(crate) const IDS: [&str; 2] = ["a", "b"];
-/// And so are two keys.
+/// Two keys, for the same reason.
 pub(crate) const KEYS: [u8; 2] = [0, 1];
 
 /// A write, or two together.
 #[derive(Clone, Debug)]
 pub(crate) struct Stroke {
     pub(crate) what: What,
-    /// How many records ago the one was there that it is decided on.
+    /// How many records ago the one was stored that it is decided on.
     pub(crate) ago: usize,
     /// When, in milliseconds from the first instant.
     pub(crate) at: u64,
-    /// Whether it is of another incarnation of that record.
+    /// Whether it names another incarnation of that record.
     pub(crate) stranger: bool,
 }
 
-/// What a write is for.
+/// The purpose of a write.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// What the rules decide.
+    /// A decision of the rules.
     Decided(Ask),
     /// A new task, perhaps with a key.
     Schedule(New),
-    /// An update that insists on a place no later than this many milliseconds from the first instant.
+    /// An update whose condition asks for a due slot no later than this many milliseconds from the first instant.
     Insist { latest: i64 },
     /// To that many milliseconds from the first instant.
     Rearm { to: i64, kind: DueKind },
     /// Of an execution.
     Execution(OfExecution),
-    /// The same as before, with the same nonce.
+    /// An earlier write again, with the same nonce.
     Again(Index),
     /// The queue's record, so many versions after the stored one; the first is 1.
     Queue { ahead: u64 },
     /// The ticks' record, so many versions after the stored one; the first is 1.
     Tick { ahead: u64 },
-    /// A key is kept longer.
+    /// The expiry of a key is extended.
     ExtendKey(u8),
 }
 
-/// What is asked of a task that is there.
+/// A command for an existing task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ask {
     Claim,
@@ -76,11 +76,11 @@ pub(crate) struct New {
     /// In seconds.
     pub(crate) deadline: Option<u64>,
     pub(crate) key: Option<u8>,
-    /// How many records of its key ago the one was there that it replaces.
+    /// How many records of its key ago the one was stored that it replaces.
     pub(crate) replaces: Option<usize>,
 }
 
-/// A write at random.
+/// A random write.
 pub(crate) fn stroke() -> impl Strategy<Value = Stroke> {
     let at = prop_oneof![
         8 => select(vec![0_u64, 1_000, 61_000, 600_000, 700_000, 1_400_000]),
@@ -137,7 +137,7 @@ fn other() -> impl Strategy<Value = What> {
 }
 
 impl Ask {
-    /// The command, under the task's own lease where it has one.
+    /// The command, with the task's own lease if it has one.
     pub(crate) fn command(self, own: Option<LeaseId>, new: LeaseId) -> Command {
         let (lease, blob_id) = (own.unwrap_or(new), BlobId::from_bytes([7; 16]));
         match self {

@@ -1,10 +1,10 @@
-//! Whatever is wrong with a request, the answer names the field and says what belongs there, and nothing changes.
+//! For each error in a request, the answer names the field and says what is expected there, and nothing changes.
 
 use serde_json::{Value, json};
 
 use crate::support::Api;
 
-/// A request that is refused: its body, the field that is named, and words that the detail must have.
+/// A request that is refused: its body, the field that is named, and text that the detail must contain.
 pub(crate) type Case = (Value, &'static str, &'static str);
 
 pub(crate) async fn refused(api: &Api, path: &str, cases: &[Case]) {
@@ -16,7 +16,7 @@ pub(crate) async fn refused(api: &Api, path: &str, cases: &[Case]) {
     }
 }
 
-/// A request for a task with one field more, or another value of one.
+/// A request for a task with one more field, or another value of one.
 pub(crate) fn with(field: &str, value: Value) -> Value {
     let mut body = json!({"queue": "q", "kind": "work"});
     body[field] = value;
@@ -160,7 +160,7 @@ async fn a_whole_number_may_be_written_with_a_fraction_of_zero_and_a_trace_is_a_
     refused(&api, "/v1/tasks", &wrong).await;
     let wrong = [(json!({"workflow": "w", "traceparent": []}), "traceparent", "a string")];
     refused(&api, "/v1/executions", &wrong).await;
-    // A text that isn't a trace is ignored, as W3C's recommendation has it.
+    // A text that isn't a trace is ignored, as W3C's recommendation asks.
     let body = json!({"queue": "other", "kind": "work", "traceparent": "nonsense"});
     api.post("/v1/tasks", body).await.ok(201);
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a worker's or an operator's call is named, and changes nothing.
+//! Errors in workers' and operators' calls are named, and change nothing.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Durations and instants that can't be meant, and fields that say two things at once.
+//! Impossible durations and instants, and fields that contradict each other.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Many at once: each entry by itself, the answers in order.
+//! Batches: each entry is independent, and the answers are in order.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The `OpenAPI` document says what the server does, and the server does what it says.
+//! The `OpenAPI` document describes all that the server does, and the server does all that it describes.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ async fn the_document_has_every_route_and_every_documented_route_answers() {
         let method: Method = method.to_uppercase().parse().unwrap();
         let path = path.replace("{id}", "t").replace("{queue}", "q").replace("{name}", "n");
         let reply = send(api.request(method.clone(), &path)).await;
-        // Everything that the paths name is there but the step, whose absence has a code of its own.
+        // Everything that the paths name exists except the step; for that, the answer has its own code.
         let is_missing = reply.status == 404 && reply.body["code"] != "unknown_step";
         assert!(!is_missing, "{method} {path}: {}", reply.text);
         assert!(reply.status != 405 && reply.status < 500, "{method} {path}: {}", reply.text);
@@ -106,7 +106,7 @@ async fn every_operation_is_described_with_its_problems() {
     conforms(&document, &json!({"$ref": "#/components/schemas/Problem"}), &problem, "problem");
 }
 
-/// Whether a value has all that its schema requires and nothing that it doesn't know, as deep as it goes.
+/// Checks that a value has all that its schema requires and no unknown field, at every depth.
 #[track_caller]
 fn conforms(document: &Value, schema: &Value, value: &Value, place: &str) {
     let schema = match schema["$ref"].as_str() {
@@ -143,7 +143,7 @@ fn conforms(document: &Value, schema: &Value, value: &Value, place: &str) {
     }
 }
 
-/// Makes a call whose answer must be as the document says.
+/// Makes a call whose answer must match the document.
 async fn held(api: &Api, document: &Value, path: &str, pattern: &str, body: Option<Value>) -> Value {
     let (method, reply) = match body {
         Some(body) => ("post", api.post(path, body).await),

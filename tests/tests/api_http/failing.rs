@@ -1,4 +1,4 @@
-//! What callers hear when the store throttles, is away, or holds something unreadable.
+//! The answers to callers when the store throttles, is unreachable, or holds an unreadable record.
 
 use std::sync::Arc;
 

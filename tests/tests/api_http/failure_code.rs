@@ -1,4 +1,4 @@
-//! The time that the code for failures has, said at the start by a caller who knows of such code.
+//! The timeout of the code for failures, given at the start by a caller who knows about that code.
 
 use serde_json::json;
 

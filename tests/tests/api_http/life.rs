@@ -1,10 +1,10 @@
-//! A task's life in exactly the shapes that callers rely on.
+//! A task's life, with the exact fields on which callers rely.
 
 use serde_json::{Value, json};
 
 use crate::support::{Api, keys, names};
 
-/// What every answer about a task has.
+/// The fields of every answer about a task.
 const ALWAYS: &str = "id queue kind status attempt max_attempts created_at attempts next";
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! What is too much is refused with the limit's name, the value and the maximum.
+//! A value over a limit is refused with the limit's name, the value and the maximum.
 
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ fn ids(reply: &Value) -> Vec<String> {
     reply["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Three tasks that wait, one that runs, one of each end.
+/// Three pending tasks, a running one, and one with each outcome.
 async fn some_of_each() -> Api {
     let api = Api::start().await;
     let failed = api.running("failed", json!({})).await;

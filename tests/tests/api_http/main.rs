@@ -1,4 +1,4 @@
-//! The HTTP API as a caller sees it: the router behind a real socket, over a service in a time of its own.
+//! The HTTP API as a caller sees it: the router behind a real socket, over a service in virtual time.
 
 #[cfg(test)]
 mod bad_input;

@@ -1,4 +1,4 @@
-//! What operators do: cancel, retry, pause, resume.
+//! Operators' calls: cancel, retry, pause, resume.
 
 use serde_json::json;
 

@@ -14,7 +14,7 @@ pub(crate) struct Api {
     client: Client,
 }
 
-/// What a call was answered with.
+/// An answer to a call.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -56,7 +56,7 @@ impl Api {
         send(self.request(Method::POST, path).header("content-type", "application/json").body(body)).await
     }
 
-    /// Schedules a task on queue `q` with these fields besides; answers the task.
+    /// Schedules a task on queue `q` with these further fields; returns the task.
     pub(crate) async fn schedule(&self, id: &str, fields: Value) -> Value {
         let mut body = json!({"queue": "q", "kind": "work", "id": id});
         body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -71,7 +71,7 @@ impl Api {
         tasks[0].clone()
     }
 
-    /// Schedules a task and claims it; answers its lease.
+    /// Schedules a task and claims it; returns its lease.
     pub(crate) async fn running(&self, id: &str, fields: Value) -> String {
         self.schedule(id, fields).await;
         let claimed = self.claim().await;
@@ -101,7 +101,7 @@ impl Reply {
         self.body
     }
 
-    /// The problem that the answer must be, with every member that all problems have.
+    /// The problem in the answer, which must have this status and code, and every member that all problems have.
     #[track_caller]
     pub(crate) fn problem(self, status: u16, code: &str) -> Value {
         assert_eq!((self.status, &self.body["code"]), (status, &json!(code)), "{}", self.text);

@@ -1,4 +1,4 @@
-//! What HTTP itself can get wrong: paths, methods, media types.
+//! Errors of HTTP itself: paths, methods, media types.
 
 use reqwest::Method;
 use serde_json::json;
@@ -79,7 +79,7 @@ async fn an_empty_body_of_json_will_do_where_no_field_is_required() {
         "/v1/tasks/t/claim",
         "/v1/tasks/t/cancel",
     ] {
-        // A page of any site can send one that is declared as something else.
+        // A page of any website can send a body that is declared as another type.
         let empty = || api.request(Method::POST, path).header("content-length", "0");
         for media_type in ["text/plain", "application/x-www-form-urlencoded"] {
             let refused = send(empty().header("content-type", media_type)).await;

@@ -1,4 +1,4 @@
-//! `tickover cron`: crons by hand.
+//! The `tickover cron` commands.
 
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::scene::Scene;
 
 impl Scene {
-    /// Runs a command that must succeed; answers what it printed.
+    /// Runs a command that must succeed; returns its output.
     async fn prints(&self, args: &[&str]) -> String {
         let ended = self.run(args).await;
         assert!(ended.status.success(), "{args:?}: {ended:?}");
@@ -29,12 +29,12 @@ async fn a_started_execution_is_shown_described_explained_and_listed() {
     let started = scene.prints(&start).await;
     assert_has(&started, &["order-7", "orders", "pending", "team=a", r#"{"boxes": 3}"#, "(1h)", "(30m)"]);
     assert_has(&started, &["on failure      5m"]);
-    // Starting it again shows what is there.
+    // A second start shows the existing execution.
     assert_has(&scene.prints(&["start", "orders", "--id", "order-7"]).await, &[r#"{"boxes": 3}"#]);
     let refused = scene.run(&["start", "orders", "--id", "order-7", "--reject-duplicate"]).await;
     assert!(refused.stderr.starts_with("error: id_conflict: "), "{refused:?}");
 
-    // Its id is enough, unless a task has the same.
+    // Its id is enough, unless a task has the same one.
     let shown = scene.prints(&["execution", "show", "order-7"]).await;
     assert_eq!(scene.prints(&["describe", "order-7"]).await, shown);
     let json = scene.prints(&["describe", "order-7", "--json"]).await;
@@ -85,7 +85,7 @@ async fn events_are_offered_shown_and_thrown_away() {
     let gone = scene.prints(&["execution", "clear-events", "e", "shipped"]).await;
     assert_eq!(gone, "1 event named shipped thrown away\n");
     assert!(!scene.prints(&["explain", "e"]).await.contains("Events"));
-    // Those that are left when it has ended are told as well.
+    // Events that are left when it has ended are shown as well.
     for name in ["paid-10", "paid-9", "paid-10"] {
         scene.prints(&["event", "e", name]).await;
     }

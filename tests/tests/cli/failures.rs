@@ -1,4 +1,4 @@
-//! Commands that go wrong.
+//! Commands that fail.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ async fn a_failing_command_is_tried_again_until_none_is_left() {
     let task = scene.until_status(&id, "failed").await;
     assert_eq!(task["error"], json!({"code": "exit_7", "message": "attempt 2 broke"}));
     assert_eq!(task["attempts"].as_array().expect("attempts").len(), 2);
-    // What the command says on standard error is seen where the worker runs, too.
+    // The command's standard error is also shown where the worker runs.
     says(&worker, "attempt 1 broke").await;
     says(&worker, "the task is failed").await;
 }
@@ -52,7 +52,7 @@ async fn a_command_that_cannot_be_started_ends_the_worker_and_costs_no_attempt()
 #[tokio::test]
 async fn a_background_process_that_holds_the_output_is_not_waited_for() {
     let scene = Scene::start().await;
-    // It ends when the test's folder is gone.
+    // The background process ends when the test's folder is deleted.
     let script = r#"(while [ -e "$DIR" ]; do sleep 0.1; done) & echo started"#;
     let _worker = scene.worker(&[], script);
     let id = scene.schedule_plain("daemon").await;

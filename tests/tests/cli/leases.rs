@@ -1,12 +1,12 @@
-//! The hold on a task: kept by heartbeats, lost, timed out, taken back.
+//! The lease of a task: kept by heartbeats, lost, timed out, taken back.
 
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, is_gone, says};
 
-/// A command that tells its process id and then waits until the test's folder is gone.
+/// A command that writes its process id and then waits until the test's folder is deleted.
 const HANG: &str = r#"echo $$ > "$DIR/pid"; while [ -e "$DIR" ]; do sleep 0.05; done"#;
-/// A command that runs until the test lets it go.
+/// A command that runs until the test makes a file.
 const UNTIL_TOLD: &str = r#"echo $$ > "$DIR/pid"; while [ ! -e "$DIR/go" ]; do sleep 0.05; done; echo done"#;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn heartbeats_keep_a_task_longer_than_its_lease() {
     let id = scene.schedule_plain("long").await;
     let claimed = scene.until_status(&id, "running").await;
     let mut leases = vec![claimed["lease_expires_at"].clone()];
-    // Six renewals at a third of a second each are two leases' length.
+    // Six heartbeats, a third of a second apart, are two leases' length.
     while leases.len() < 7 {
         let last = leases.last().cloned().unwrap_or_default();
         leases.push(
@@ -39,7 +39,7 @@ async fn a_heartbeat_timeout_shorter_than_the_lease_is_kept_without_being_told()
     let id = scene.schedule(&body).await;
     let claimed = scene.until_status(&id, "running").await;
     let mut beats = vec![claimed["heartbeat_at"].clone()];
-    // Five beats at half a second each are longer than the timeout.
+    // Five heartbeats, half a second apart, are longer than the timeout.
     while beats.len() < 6 {
         let last = beats.last().cloned().unwrap_or_default();
         beats.push(scene.until(&id, |task| task["heartbeat_at"] != last).await["heartbeat_at"].clone());

@@ -1,4 +1,4 @@
-//! What a command is given, and what becomes of what it writes.
+//! The input of a worker's command, and its output.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ async fn output_is_json_verbatim_else_a_string_else_nothing() {
     let scene = Scene::start().await;
     let script = r"case $TICKOVER_KIND in json) cat;; text) printf 'two\nlines\n';; esac";
     let _worker = scene.worker(&[], script);
-    // A number's form and the white space would not survive being parsed.
+    // Parsing would change the number's form and the white space.
     let args = ["task", "work", "json", r#"{"n": 1.50, "big": 12345678901234567890123}"#, "--id", "verbatim"];
     assert!(scene.run(&args).await.status.success());
     let text = scene.schedule_plain("text").await;

@@ -1,4 +1,4 @@
-//! A local server of a test's own, and what is done with it.
+//! A local server for one test, and the actions of tests on it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tickover_tests::process::{BOUND, Ended, Process};
 use tokio::process::Command;
 use tokio::time::{interval, timeout};
 
-/// How often something awaited is looked at.
+/// How often a test checks for what it waits for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A server that listens, and a folder for scripts and tests to meet in.
+/// A server that listens, and a folder that scripts and tests share.
 pub(crate) struct Scene {
     server: Process,
     pub(crate) endpoint: String,
@@ -21,7 +21,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Its tick comes once a minute, and late, as on AWS: nothing here may depend on it.
+    /// Its tick comes once a minute, and late, as on AWS: no test here may depend on it.
     pub(crate) async fn start() -> Self {
         Self::start_in(&[]).await
     }
@@ -36,13 +36,13 @@ impl Scene {
         Self { server, endpoint, http, folder: tempfile::tempdir().expect("a folder") }
     }
 
-    /// Schedules a task and gives its id.
+    /// Schedules a task and returns its id.
     pub(crate) async fn schedule(&self, task: &Value) -> String {
         let answer = self.post("tasks", task).await;
         answer["task"]["id"].as_str().unwrap_or_else(|| panic!("{answer}; {}", self.server.said())).to_owned()
     }
 
-    /// Schedules a task of this kind on the queue `work` with nothing special.
+    /// Schedules a task of this kind on the queue `work`, without further options.
     pub(crate) async fn schedule_plain(&self, kind: &str) -> String {
         self.schedule(&json!({"queue": "work", "kind": kind})).await
     }
@@ -63,7 +63,7 @@ impl Scene {
         answer["task"].clone()
     }
 
-    /// Waits until a task is as wanted.
+    /// Waits until a task satisfies the condition.
     pub(crate) async fn until(&self, id: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let mut looks = interval(LOOK_EVERY);
         let found = timeout(BOUND, async {
@@ -75,7 +75,9 @@ impl Scene {
                 looks.tick().await;
             }
         });
-        let Ok(found) = found.await else { panic!("{id} never came to that: {}", self.task(id).await) };
+        let Ok(found) = found.await else {
+            panic!("{id} never got into the wanted state: {}", self.task(id).await)
+        };
         found
     }
 
@@ -114,18 +116,18 @@ impl Scene {
     }
 }
 
-/// A line that is there to its end: a script may still be writing it.
+/// A complete line: a script may still be writing it.
 fn read_line(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     text.strip_suffix('\n').map(str::to_owned)
 }
 
-/// Waits until a process has said this on standard error.
+/// Waits until a process has written this to standard error.
 pub(crate) async fn says(process: &Process, wanted: &str) {
     until(wanted, || async { process.stderr().contains(wanted).then_some(()) }).await;
 }
 
-/// Waits until there is no process of this id.
+/// Waits until there is no process with this id.
 pub(crate) async fn is_gone(pid: &str) {
     until("the end of a process", || async {
         let probe = Command::new("kill").args(["-0", pid]).output().await.expect("kill runs");

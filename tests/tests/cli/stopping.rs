@@ -1,4 +1,4 @@
-//! How many tasks a worker does at once, and how it ends.
+//! How many tasks a worker runs at once, and how it ends.
 
 use serde_json::json;
 use tickover_tests::process::Process;
@@ -10,7 +10,7 @@ const UNTIL_TOLD: &str = r#"echo $$ > "$DIR/pid"; while [ ! -e "$DIR/go" ]; do s
 #[tokio::test]
 async fn tasks_run_at_once_up_to_the_concurrency() {
     let scene = Scene::start().await;
-    // Each ends only when three have begun.
+    // Each command ends only when three have started.
     let script =
         r#"touch "$DIR/$TICKOVER_TASK_ID"; while [ $(ls "$DIR" | wc -l) -lt 3 ]; do sleep 0.05; done"#;
     let _worker = scene.worker(&["--concurrency", "3"], script);
@@ -45,7 +45,7 @@ async fn ctrl_c_finishes_what_runs_and_takes_nothing_new() {
 async fn a_task_that_comes_while_the_worker_ends_is_given_back() {
     let scene = Scene::start().await;
     let worker = scene.worker(&["--wait", "10s"], "echo never");
-    // It has asked once, and asks again: this time with nobody to answer.
+    // After this task, the worker polls again: a long poll that finds nothing.
     let warm_up = scene.schedule_plain("warm-up").await;
     scene.until_status(&warm_up, "completed").await;
     worker.signal("TERM").await.expect("a signal");
@@ -99,7 +99,7 @@ async fn a_queue_that_is_not_there_yet_is_waited_for() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_waited_for_and_said_once() {
-    // A port on which nobody listens any more.
+    // A port on which no server listens any more.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let endpoint = format!("http://{gone}");
     let worker =

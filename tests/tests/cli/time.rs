@@ -5,10 +5,10 @@ use tickover_core::time::Timestamp;
 
 use crate::scene::Scene;
 
-/// Half of what a tick would take on average: only a timer is faster.
+/// A tick would notice an instant 20 s late or more: only a timer is this fast.
 const LATENESS_MAX_MS: u64 = 10_000;
 
-/// How long after one instant of an answer another one was, in milliseconds; it must not be before it.
+/// By how many milliseconds one instant of an answer is after another; it must not be before it.
 fn late_ms(due: &Value, done: &Value) -> u64 {
     let instant = |value: &Value| Timestamp::parse_rfc3339(value.as_str().unwrap_or_default());
     let (due, done) = (instant(due).expect("an instant"), instant(done).expect("an instant"));

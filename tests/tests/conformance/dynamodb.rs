@@ -1,5 +1,5 @@
 //! The store over `DynamoDB`'s semantics: in this process, in memory and in a file, and over the network.
-#![expect(clippy::expect_used, reason = "what a test expects and doesn't find is its failure")]
+#![expect(clippy::expect_used, reason = "a test fails if it doesn't find what it expects")]
 
 mod executions;
 
@@ -30,7 +30,7 @@ use crate::store as suite;
 
 const NOW: Timestamp = Timestamp::from_millis(4_000_000_000_000);
 
-/// A store over a table of its own.
+/// A store over a new table.
 async fn store(client: &Client, table: &str) -> Arc<DynamoStore> {
     Table::new(table).create(client).await.expect("the table is made");
     Arc::new(DynamoStore::new(client.clone(), table))
@@ -72,7 +72,7 @@ async fn making_the_table_again_changes_nothing_and_another_one_is_refused() {
     }
 }
 
-/// A store in this process with one task that waits.
+/// A store in this process with one pending task.
 struct One {
     client: Client,
     store: Arc<DynamoStore>,
@@ -135,7 +135,7 @@ impl One {
         request.send().await.expect("an answer").item.expect("the item")
     }
 
-    /// Writes an attribute past the store, as a newer build would.
+    /// Writes an attribute without the store, as a newer build would.
     async fn tamper(&self, name: &str, value: AttributeValue) {
         let mut item = self.item().await;
         item.insert(name.to_owned(), value);
@@ -143,7 +143,7 @@ impl One {
         request.send().await.expect("it is written");
     }
 
-    /// What this costs, and whether it is done.
+    /// What these writes cost, and their result.
     async fn cost(&self, writes: &[Write]) -> (Usage, Result<(), StoreError>) {
         let before = self.store.usage();
         let result = self.store.commit(writes).await;
@@ -188,12 +188,12 @@ async fn a_record_of_a_newer_build_is_refused_by_every_read_and_write_and_stays_
 async fn usage_is_what_the_table_says_and_failed_conditions_are_counted() {
     let one = one().await;
     let created = one.store.usage();
-    // The record and its place in the due index.
+    // The record and its entry in the due index.
     assert!((created.write_units - 2.0).abs() < f64::EPSILON, "{created:?}");
 
     let (claim, result) = one.cost(&claimed(&one.task, 2).writes).await;
     result.expect("it is claimed");
-    // The index is left alone.
+    // The index doesn't change.
     assert!((claim.write_units - 1.0).abs() < f64::EPSILON, "{claim:?}");
 
     let (lost, result) = one.cost(&claimed(&one.task, 3).writes).await;

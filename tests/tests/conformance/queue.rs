@@ -1,8 +1,8 @@
 //! What every queue must do, as named cases that each adapter runs with [`check`].
 //!
-//! The cases ask for no more than SQS promises: no order, whole seconds, depths that are right in the end. What
-//! they wait for, they wait for by the clock given, so that a virtual one makes them instantaneous. Two things
-//! are asked for that SQS only does nearly always: no message comes twice, and each comes within seconds.
+//! The cases require no more than SQS promises: no order, whole seconds, depths that become right in the end. They wait
+//! by the given clock, so a virtual one makes them instantaneous. They require two behaviours that SQS only shows
+//! nearly always: no message comes twice, and each comes within seconds.
 
 mod depth;
 mod receipts;
@@ -26,13 +26,13 @@ pub(crate) const ABSENT: &str = "conformance-absent";
 /// Longer than any case takes.
 const LONG: Millis = Millis::from_secs(120);
 
-/// How long a message that is there may take to show, and one that isn't is waited for.
+/// How long a visible message may take to arrive, and how long a case waits for one that must not come.
 const TIMEOUT: Millis = Millis::from_secs(20);
 
 /// Why a case failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    /// Something else was observed.
+    /// The case observed something else.
     #[error("{0}")]
     Observed(String),
     /// The queue didn't answer.
@@ -52,7 +52,7 @@ macro_rules! ensure {
 }
 use ensure;
 
-/// A behaviour, and how to see it.
+/// A behaviour, and its test.
 struct Case {
     name: &'static str,
     run: for<'a> fn(&'a Subject<'a>) -> BoxFuture<'a, Outcome>,
@@ -101,12 +101,12 @@ impl fmt::Display for Failures {
 
 impl std::error::Error for Failures {}
 
-/// The queues that [`check`] needs, one a case. Each must be empty, and there already unless opening makes it.
+/// The queues that [`check`] needs, one for each case. Each must be empty, and exist unless opening makes it.
 pub(crate) fn queue_names() -> Vec<QueueName> {
     CASES.iter().map(Case::queue).collect()
 }
 
-/// Runs all cases at the same time, each on a queue of its own. Takes a few seconds by the clock.
+/// Runs all cases at the same time, each on its own queue. Takes a few seconds by the clock.
 pub(crate) async fn check(queue: &dyn Queue, clock: &dyn Clock) -> Result<(), Failures> {
     let outcomes = join_all(CASES.iter().map(async |case| {
         let subject = Subject { queue, clock, name: case.queue() };
@@ -127,12 +127,12 @@ impl Case {
     }
 }
 
-#[expect(clippy::expect_used, reason = "the names are ours, and every run of the suite parses them all")]
+#[expect(clippy::expect_used, reason = "the names are constants, and every run of the suite parses them all")]
 fn name(text: &str) -> QueueName {
     QueueName::parse(text).expect("cases have short names of letters and underscores")
 }
 
-/// A queue under test, with the questions that cases ask most.
+/// A queue under test, with the operations that cases use most.
 struct Subject<'a> {
     queue: &'a dyn Queue,
     clock: &'a dyn Clock,
@@ -156,14 +156,14 @@ impl Subject<'_> {
         Ok(self.queue.receive(&self.name, max, visibility, wait).await?)
     }
 
-    /// The one message that must show before long.
+    /// The one message that must arrive soon.
     async fn receive_one(&self, visibility: Millis) -> Result<Received, Failure> {
         let mut received = self.receive(1, visibility, TIMEOUT).await?;
         ensure!(received.len() == 1, "{} messages came where one was expected", received.len());
         Ok(received.remove(0))
     }
 
-    /// Receives until so many different messages came, and fails if one comes twice or too few do.
+    /// Receives until so many different messages have arrived. Fails if one comes twice or too few come.
     async fn receive_all(&self, count: usize) -> Result<Vec<Received>, Failure> {
         let mut all: Vec<Received> = Vec::new();
         while all.len() < count {
@@ -176,7 +176,7 @@ impl Subject<'_> {
         Ok(all)
     }
 
-    /// Fails if a message shows at once or within `wait`.
+    /// Fails if a message arrives at once or within `wait`.
     async fn expect_nothing(&self, wait: Millis) -> Outcome {
         let received = self.receive(10, Millis::ZERO, wait).await?;
         ensure!(received.is_empty(), "{} messages came where none was expected", received.len());

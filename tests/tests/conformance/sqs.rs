@@ -17,7 +17,7 @@ async fn client() -> Client {
     Client::new(&emulator::aws_config().await)
 }
 
-/// Makes a queue that no other test has.
+/// Makes a queue with a unique name.
 async fn made(client: &Client, prefix: &str) -> anyhow::Result<String> {
     Ok(create_queue(client, &emulator::unique(prefix), []).await?)
 }
@@ -81,7 +81,7 @@ async fn making_a_queue_again_keeps_its_messages_and_changes_its_attributes() ->
 #[tokio::test]
 async fn a_service_that_is_not_there_is_unavailable() -> anyhow::Result<()> {
     let config = aws_sdk_sqs::config::Builder::from(&emulator::aws_config().await)
-        // Port 9 is the discard service, which nobody runs.
+        // Port 9 belongs to the discard service, which isn't in use.
         .endpoint_url("http://127.0.0.1:9")
         .retry_config(aws_sdk_sqs::config::retry::RetryConfig::disabled())
         .build();

@@ -1,6 +1,6 @@
-//! What every store must do. Each case says so in its name, and runs on a store of its own.
+//! What every store must do. Each case says so in its name, and runs on its own store.
 //!
-//! Indexes may lag behind on AWS; the cases expect them not to, as in emulators and in memory.
+//! Indexes may lag behind on AWS. The cases require that they don't, as in emulators and in memory.
 
 mod create;
 mod crons;
@@ -22,11 +22,11 @@ use executions::{found, joins, journals, moved, started, updated, woken};
 use fixture::World;
 use tickover_service::ports::{Store, StoreError};
 
-/// What a case does with a store that nothing has been written to. It panics, or returns the store's own error, if the
-/// store doesn't conform.
+/// A case's test of a store to which nothing has been written. If the store doesn't conform, it panics or returns the
+/// store's own error.
 type Check = fn(Arc<dyn Store>) -> BoxFuture<'static, Result<(), StoreError>>;
 
-/// One thing that every store does.
+/// One behaviour of every store.
 struct Case {
     name: &'static str,
     check: Check,
@@ -121,7 +121,7 @@ const CASES: &[Case] = cases![
     crons::crons_are_listed_in_the_order_in_which_they_were_made,
 ];
 
-/// Runs all cases, each on a store that `make` gives it, empty and its own.
+/// Runs all cases, each on a new, empty store that `make` makes.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! What can't be a cron is refused, and told by the name of the field.
+//! A request that can't be a cron is refused, and the answer names the field.
 
 use serde_json::{Value, json};
 use tickover_tests::http::Caller;

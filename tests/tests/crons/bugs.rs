@@ -1,7 +1,7 @@
-//! The rules of crons with one bug each: what a cron must never do is seen to happen.
+//! The rules of crons with one bug each: the tests see the failure that the bug causes.
 //!
-//! The simulation starts no crons. So each bug is put into the rules of a service here, and what comes of it is held to
-//! three laws, which a cron without a bug keeps.
+//! The simulation starts no crons. So the tests here put each bug into the rules of a service and check three laws,
+//! which hold for a cron without a bug.
 
 use std::sync::Arc;
 
@@ -15,29 +15,29 @@ use tickover_tests::scene::Scene;
 
 use super::{cron as stored, make, tasks, until, work_off};
 
-/// Something deliberately wrong.
+/// A deliberate bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     /// A run that is open counts as ended.
     OpenRunsForgotten,
-    /// A cron has no place in the due index once a run of it is open.
+    /// A cron has no due slot once a run of it is open.
     NoPlaceWhileOpen,
-    /// What became of a run that was to be started isn't written down.
+    /// The result of starting a run isn't recorded.
     StartsNotNoted,
 }
 
-/// What a cron has to keep.
+/// A rule that must hold for a cron.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Law {
     /// No run starts beside another one.
     OneAtATime,
-    /// Each occurrence that finds nothing open is a run.
+    /// Each occurrence that finds nothing open becomes a run.
     NoneMissed,
-    /// Whatever was started is followed to its end.
+    /// The result of each start is recorded.
     AllFollowed,
 }
 
-/// The rules of the core with a bug in what they say of crons.
+/// The rules of the core with a bug in decisions about crons.
 struct Wrong(Bug);
 
 impl Rules for Wrong {
@@ -67,7 +67,8 @@ fn without_place(mut decision: Decision) -> Decision {
     decision
 }
 
-/// The laws that aren't kept through three hours of an hourly cron: the first run is worked off late, the others at once.
+/// The laws that are broken within three hours of an hourly cron. The task of the first run is completed late, the
+/// others at once.
 async fn broken(bug: Option<Bug>) -> Vec<Law> {
     let mut scene = Scene::in_memory();
     if let Some(bug) = bug {

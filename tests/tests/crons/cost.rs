@@ -18,7 +18,7 @@ fn caller(meter: &Meter) -> Caller {
 async fn a_cron_costs_three_to_make_nothing_while_it_waits_and_six_a_run_its_task_included() {
     let meter = Meter::new().await.unwrap();
     let caller = caller(&meter);
-    // The queue's record is made once; the task that makes it is out of the way.
+    // The queue's record is made once; the task with which it is made is cancelled.
     caller.schedule("first", json!({})).await;
     caller.ok("/v1/tasks/first/cancel", json!({})).await;
     let (_, making) = meter.bill(make(&caller, "s", json!({"cron": "*/30 * * * *", "jitter": "1m"}))).await;
@@ -31,7 +31,8 @@ async fn a_cron_costs_three_to_make_nothing_while_it_waits_and_six_a_run_its_tas
         caller.scene.clock.advance(Millis::from_secs(1_800));
         let ((), run) = meter.bill(caller.pass(0)).await;
         assert_eq!(tasks(&caller).await.len(), runs + 1);
-        // Written down, the task, confirmed with its new place in the index; one message: the task's hint.
+        // The writes: the run is recorded, the task is created, and the start is confirmed with a new due slot. One
+        // message: the task's hint.
         assert!(run.writes <= 6.0 && run.sends == 1, "{run:?}");
         caller.ok(&format!("/v1/tasks/{}/cancel", tasks(&caller).await.pop().unwrap()), json!({})).await;
     }

@@ -1,4 +1,4 @@
-//! Stores that lose answers, ticks that meet, writes that are cut off: each run still starts once.
+//! Lost answers of the store, concurrent ticks, and interrupted writes: each run still starts once.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ async fn many_ticks_at_once_start_each_run_once() {
 
 #[tokio::test]
 async fn any_answer_of_the_store_may_be_lost_and_each_run_starts_once() {
-    // The first one asks for one run after the other, the second for two beside each other.
+    // The first cron runs one run after the other, the second two beside each other.
     for lost in 0..40 {
         let store = Arc::new(LosesAnswers::new(Arc::new(MemoryStore::new()), lost..lost + 1));
         let caller = Caller::over(store);

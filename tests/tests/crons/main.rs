@@ -1,5 +1,4 @@
-//! Crons as their callers see them: over HTTP, in a time of its own, started by the tick and its
-//! timers.
+//! Crons as callers see them: over HTTP, in virtual time, started by the tick and its timers.
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail it")]
 
 mod bad_input;
@@ -17,7 +16,7 @@ use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 use tickover_tests::http::Caller;
 
-/// A cron of a plain task on the queue `work`, with these further fields; answers the cron.
+/// Creates a cron whose task has only a kind and the queue `work`, with these further fields; returns the cron.
 async fn make(caller: &Caller, id: &str, fields: Value) -> Value {
     caller.ok("/v1/crons", body(id, fields)).await["cron"].take()
 }
@@ -31,14 +30,14 @@ fn body(id: &str, fields: Value) -> Value {
     body
 }
 
-/// The cron as it stands.
+/// The cron as it is now.
 async fn cron(caller: &Caller, id: &str) -> Value {
     let (status, mut answer) = caller.send(Method::GET, &format!("/v1/crons/{id}"), None).await;
     assert_eq!(status.as_u16(), 200, "{answer}");
     answer["cron"].take()
 }
 
-/// Lets time pass until an instant, with a tick each minute, and timers as they come.
+/// Advances the time to an instant, with a tick each minute, and timers as they arrive.
 async fn until(caller: &Caller, instant: &str) {
     let end = Timestamp::parse_rfc3339(instant).unwrap();
     while caller.scene.service.now() < end {
@@ -49,7 +48,7 @@ async fn until(caller: &Caller, instant: &str) {
     }
 }
 
-/// The ids of all tasks that there are, in their order.
+/// The ids of all tasks, sorted.
 async fn tasks(caller: &Caller) -> Vec<String> {
     let (_, answer) = caller.send(Method::GET, "/v1/tasks?limit=500", None).await;
     let mut ids: Vec<String> = answer["tasks"]
@@ -62,7 +61,7 @@ async fn tasks(caller: &Caller) -> Vec<String> {
     ids
 }
 
-/// Claims and completes every task that waits.
+/// Claims and completes every pending task.
 async fn work_off(caller: &Caller) {
     while let Some(task) = caller.claim().await {
         let id = task["id"].as_str().unwrap();
@@ -70,7 +69,7 @@ async fn work_off(caller: &Caller) {
     }
 }
 
-/// What its runs are said to be: state, and the reason where there is one.
+/// The states of its runs in the answer, each with its reason where there is one.
 fn states(cron: &Value) -> Vec<String> {
     let of = |run: &Value| match run["reason"].as_str() {
         Some(reason) => format!("{}: {reason}", run["state"].as_str().unwrap()),

@@ -1,4 +1,4 @@
-//! What becomes of an occurrence while an earlier run is open.
+//! The overlap policies: what happens to an occurrence while an earlier run is open.
 
 use serde_json::json;
 use tickover_tests::http::Caller;

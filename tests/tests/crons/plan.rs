@@ -26,7 +26,7 @@ async fn a_cron_starts_its_task_by_the_clocks_of_its_zone() {
 #[tokio::test]
 async fn a_change_of_clocks_neither_skips_nor_repeats_a_nightly_run() {
     let caller = Caller::default();
-    // To the days before the spring and the autumn change of 2026.
+    // The two spans end before the spring and the autumn change of clocks in 2026.
     let to = async |instant: &str| until(&caller, instant).await;
     caller.scene.clock.advance(Millis::from_days(86));
     let fields = json!({"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "overlap": "allow_all"});
@@ -53,7 +53,7 @@ async fn an_interval_starts_its_task_to_the_second_and_under_an_id_of_ones_own()
     let task = json!({"queue": "work", "kind": "work", "id": "poll.{occurrence}.x", "input": {"n": 1.50},
         "labels": {"team": "a"}, "timeout": "1h", "retry": "fixed(2, 3s)"});
     make(&caller, "poll", json!({"every": "150s", "task": task})).await;
-    // Its writer has sent a timer, so no tick is needed.
+    // The write that created the cron has sent a timer, so no tick is needed.
     caller.scene.clock.advance(Millis::from_secs(150));
     assert!(caller.scene.fire().await > 0);
     let started = caller.task("poll.20260101T000230Z.x").await;
@@ -112,7 +112,7 @@ async fn what_nobody_saw_in_time_is_skipped_or_run_once() {
     make(&caller, "skips", json!({"every": "1h"})).await;
     make(&caller, "runs", json!({"every": "1h", "missed": "run_once"})).await;
     caller.scene.lose_messages(&tickover_core::id::QueueName::timers()).await;
-    // Nothing runs for a day and a half, not even a tick.
+    // No function runs for a day and a half, not even the tick.
     caller.pass(36 * 3_600 + 1_800).await;
     assert_eq!(tasks(&caller).await, ["runs-20260102T120000Z"]);
     assert_eq!(states(&cron(&caller, "skips").await), ["skipped: missed"]);
@@ -202,7 +202,7 @@ async fn a_cron_is_replaced_listed_and_deleted() {
 #[tokio::test]
 async fn what_a_cron_was_accepted_with_its_runs_are_accepted_with() {
     let caller = Caller::default();
-    // What a person wrote with much white space is within the limit all the same.
+    // The limit doesn't count white space that a person wrote.
     let labels = format!(r#"{{"team": {}"a"}}"#, " ".repeat(5_000));
     for (id, target, kind) in [("t", "task", "kind"), ("e", "execution", "workflow")] {
         let text = format!(
@@ -238,7 +238,7 @@ async fn what_every_run_would_be_refused_for_is_refused_at_once_with_its_limit()
     let asked = json!({"every": "1h", "execution": {"workflow": "w"}});
     let (status, problem) = caller.send(Method::PUT, &format!("/v1/crons/{long}"), Some(&asked)).await;
     assert_eq!((status.as_u16(), &problem["field"]), (400, &json!("id")), "{problem}");
-    // A queue isn't made by what is refused.
+    // A refused request creates no queue.
     let (_, queues) = caller.send(Method::GET, "/v1/queues", None).await;
     assert_eq!(queues["queues"], json!([]));
 }

@@ -1,4 +1,4 @@
-//! What a cron looks like in answers.
+//! The fields of a cron in answers.
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,11 @@
-//! What was deployed is what the code is written for.
+//! The deployment has the settings that the code relies on.
 
 use tickover_dynamodb::Table;
 use tickover_tests::emulator::aws_config;
 
 use crate::stack::Stack;
 
-/// What each function of ours must say, for work that goes on by messages to go on for longer than 16 of them.
+/// Without this setting of each function, work that continues by messages stops after 16 of them.
 #[tokio::test]
 async fn every_deployed_function_may_go_round_in_loops() {
     let stack = Stack::deployed().await;
@@ -25,6 +25,6 @@ async fn every_deployed_function_may_go_round_in_loops() {
 async fn the_templates_table_is_the_one_that_the_store_would_make() {
     let stack = Stack::deployed().await;
     let client = aws_sdk_dynamodb::Client::new(&aws_config().await);
-    // It changes nothing about a table that is as it should be, and refuses any other.
+    // The call changes nothing about a table that is right, and refuses any other.
     Table::new(&stack.name).create(&client).await.unwrap();
 }

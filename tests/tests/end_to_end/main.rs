@@ -1,5 +1,5 @@
-//! Tickover as it is deployed: the template in an emulator, its functions called as users and AWS call them, and a
-//! schedule that really ticks. `cargo xtask e2e` deploys it, and deletes it afterwards.
+//! Tickover as it is deployed: the template in an emulator, its functions invoked as users and AWS invoke them, and a
+//! real schedule for the tick. `cargo xtask e2e` deploys it, and deletes it afterwards.
 //!
 //! All tests share the stack. Each has its own ids, and only one uses the queue `emails`.
 

@@ -1,4 +1,4 @@
-//! Work that comes by message, and messages that nobody can deal with.
+//! Work that arrives by message, and messages that can't be processed.
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::json;
@@ -8,7 +8,8 @@ use crate::stack::{SOON, Stack, task, until};
 #[tokio::test]
 async fn of_a_batch_the_bad_message_ends_among_the_dead_letters_and_the_others_are_done() {
     let stack = Stack::deployed().await;
-    // A message that failed comes back after the queue's own visibility: five times that is too long to watch.
+    // A message that failed comes back after the queue's own visibility timeout: five times that is too long for a
+    // test.
     let visibility = stack.sqs.set_queue_attributes().queue_url(stack.queue_url("ingress").await);
     visibility.attributes(QueueAttributeName::VisibilityTimeout, "2").send().await.unwrap();
 

@@ -1,4 +1,4 @@
-//! The deployed stack, and its ways in.
+//! The deployed stack, and its interfaces.
 
 use std::time::Duration;
 
@@ -9,31 +9,31 @@ use serde_json::{Value, json};
 use tickover_tests::emulator::{aws_config, endpoint};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-/// Where `cargo xtask e2e` tells us the stack's name.
+/// The variable in which `cargo xtask e2e` passes the stack's name.
 const STACK: &str = "TICKOVER_TEST_STACK";
-/// What makes a request one of IAM's. The emulator refuses requests without it, and doesn't check the signature.
+/// A signature header for IAM. The emulator refuses requests without it, and doesn't check the signature.
 const SIGNATURE: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/execute-api/aws4_request, \
                          SignedHeaders=host, Signature=0";
 /// The same for `CloudFormation`.
 const CLOUDFORMATION: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/cloudformation/aws4_request, \
                               SignedHeaders=host, Signature=0";
-/// How often is looked whether what is waited for has come.
+/// How often a test checks for what it waits for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long anything may take that waits for no schedule: functions start cold, several at once on few processors.
+/// How long an operation may take that waits for no schedule: functions start cold, several at once on few processors.
 pub(crate) const SOON: Duration = Duration::from_secs(90);
 
 /// The stack that all tests share.
 pub(crate) struct Stack {
-    /// Its name, with which the names of all it has begin.
+    /// Its name, the prefix of all its resources' names.
     pub(crate) name: String,
     pub(crate) sqs: Sqs,
     http: Client,
-    /// How the emulator tells one HTTP API from another.
+    /// The host name by which the emulator recognises the HTTP API.
     api_host: String,
 }
 
 impl Stack {
-    /// The stack, which `cargo xtask e2e` has deployed.
+    /// The stack that `cargo xtask e2e` has deployed.
     pub(crate) async fn deployed() -> Self {
         let name =
             std::env::var(STACK).unwrap_or_else(|error| panic!("{STACK}: {error}. Run `cargo xtask e2e`"));
@@ -46,7 +46,7 @@ impl Stack {
         Self { sqs: Sqs::new(&aws_config().await), http, api_host, name }
     }
 
-    /// Calls the HTTP API: the answer's status and body.
+    /// Calls the HTTP API; returns the answer's status and body.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
         let request = self.request(method, path).header("authorization", SIGNATURE);
         let request = if let Some(body) = body { request.json(&body) } else { request };
@@ -54,7 +54,7 @@ impl Stack {
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
-    /// Calls the HTTP API as somebody who says nothing of himself: the answer's status.
+    /// Calls the HTTP API without credentials; returns the answer's status.
     pub(crate) async fn call_unsigned(&self, method: Method, path: &str) -> u16 {
         self.request(method, path).send().await.unwrap().status().as_u16()
     }
@@ -64,21 +64,21 @@ impl Stack {
         request.header("host", &self.api_host)
     }
 
-    /// Posts what is accepted.
+    /// Posts a body; the request must be accepted.
     pub(crate) async fn post(&self, path: &str, body: Value) -> Value {
         let (status, answer) = self.call(Method::POST, path, Some(body)).await;
         assert!((200..300).contains(&status), "{path}: {status} {answer}");
         answer
     }
 
-    /// The task as it stands; `None` if there is none.
+    /// The task as it is now; `None` if there is none.
     pub(crate) async fn task(&self, id: &str) -> Option<Value> {
         let (status, mut answer) = self.call(Method::GET, &format!("/v1/tasks/{id}"), None).await;
         assert!(status == 200 || status == 404, "{status} {answer}");
         (status == 200).then(|| answer["task"].take())
     }
 
-    /// Invokes a function directly: its answer.
+    /// Invokes a function directly; returns its answer.
     pub(crate) async fn invoke(&self, function: &str, event: &Value) -> Value {
         let path = format!("/2015-03-31/functions/{}-{function}/invocations", self.name);
         let answer = self.http.post(format!("{}{path}", endpoint())).json(event).send().await.unwrap();
@@ -88,8 +88,8 @@ impl Stack {
         answer
     }
 
-    /// The template as `CloudFormation` has deployed it, all transforms applied. The emulator doesn't carry over to the
-    /// function what it says of loops, so that `GetFunctionRecursionConfig` would tell of the emulator alone.
+    /// The template as `CloudFormation` has deployed it, with all transforms applied. The emulator doesn't copy the
+    /// setting for loops to the function, so `GetFunctionRecursionConfig` would only test the emulator.
     pub(crate) async fn processed_template(&self) -> Value {
         let form =
             format!("Action=GetTemplate&Version=2010-05-15&StackName={}&TemplateStage=Processed", self.name);
@@ -135,7 +135,7 @@ impl Stack {
     }
 }
 
-/// Looks until there is something to be seen.
+/// Calls `look` until it returns a value.
 pub(crate) async fn until<T>(what: &str, within: Duration, look: impl AsyncFn() -> Option<T>) -> T {
     let end = Instant::now() + within;
     let mut looks = interval(LOOK_EVERY);

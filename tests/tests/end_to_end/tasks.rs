@@ -10,7 +10,7 @@ async fn a_task_is_scheduled_claimed_kept_alive_and_completed_over_http() {
     let stack = Stack::deployed().await;
     let (status, health) = stack.call(Method::GET, "/healthz", None).await;
     assert_eq!((status, &health["status"]), (200, &json!("ok")));
-    assert_eq!(stack.call_unsigned(Method::GET, "/healthz").await, 403, "nobody is let in who doesn't sign");
+    assert_eq!(stack.call_unsigned(Method::GET, "/healthz").await, 403, "an unsigned request is refused");
 
     let scheduled = stack.post("/v1/tasks", task("http-1", "emails", json!({"timeout": "1h"}))).await;
     assert_eq!(scheduled["task"]["status"], "pending");

@@ -1,4 +1,4 @@
-//! Deadlines that pass while nobody is there.
+//! Deadlines that pass without any call.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::stack::{Stack, task};
 
-/// Further ahead than what a deadline's writer sends a timer for: a tick has to.
+/// So far ahead that the write sends no timer: a tick has to.
 const BEYOND_WRITERS: &str = "210s";
-/// That, and the time that a busy machine takes.
+/// That span, and the time that a busy machine needs.
 const PASSED: Duration = Duration::from_mins(5);
 
 #[tokio::test]
@@ -19,7 +19,7 @@ async fn deadlines_pass_that_only_a_tick_knows_of_and_a_late_result_is_refused()
     stack.post("/v1/tasks", parked).await;
     let silent = task("silent", "default", json!({"start_to_close_timeout": BEYOND_WRITERS}));
     stack.post("/v1/tasks", silent).await;
-    // Its worker takes it for longer than it may have it, and is never heard of in time.
+    // Its worker takes a lease longer than the deadline, and never reports in time.
     let claimed = stack.post("/v1/tasks/silent/claim", json!({"worker": "w", "lease": "10m"})).await;
     let lease = &claimed["tasks"][0]["lease"];
     assert!(lease.is_string(), "{claimed}");
@@ -28,7 +28,7 @@ async fn deadlines_pass_that_only_a_tick_knows_of_and_a_late_result_is_refused()
         stack.status("parked", "timed_out", PASSED),
         stack.status("silent", "timed_out", PASSED)
     );
-    assert_eq!(parked["attempts"], json!([]), "nobody ever had it");
+    assert_eq!(parked["attempts"], json!([]), "it was never claimed");
     for task in [&parked, &silent] {
         assert_eq!(task["error"]["code"], "timed_out", "{task}");
     }

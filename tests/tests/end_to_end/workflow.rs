@@ -69,7 +69,7 @@ async fn an_order_is_started_and_told_of_its_shipment_by_message() {
     assert_eq!((&execution["status"], &execution["output"]), (&json!("completed"), &receipt(8)));
 }
 
-/// Each label is two invocations of the worker, one after the other: the step's own, and the turn that it leads to.
+/// Each label takes two invocations of the worker, one after the other: the step's own, and the turn that follows.
 #[tokio::test]
 async fn a_workflow_goes_on_for_forty_steps_one_after_the_other() {
     let stack = Stack::deployed().await;

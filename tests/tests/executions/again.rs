@@ -1,5 +1,5 @@
-//! A turn's word that is said again, because its first answer was lost or others have written meanwhile: nothing is
-//! there twice, and nothing is lost.
+//! A repeated report of a turn, because the first answer was lost or others have written meanwhile: nothing is recorded
+//! twice, and nothing is lost.
 
 use serde_json::{Value, json};
 use tickover_core::execution::command::Ending;
@@ -30,14 +30,14 @@ impl Worker {
     }
 }
 
-/// The next run, with the events that this turn knows of.
+/// The ending that continues as new, with the events that this turn knows of.
 fn anew(turn: &StartedTurn, brought: &[Entry]) -> Ending {
     let journal: Vec<Entry> = turn.journal.iter().chain(brought).cloned().collect();
     let events = pending_events(&journal).into_iter().cloned().collect();
     Ending::ContinueAsNew { input: Some(payload(&json!(2))), events }
 }
 
-/// A turn of an execution for which three events have been offered.
+/// A turn of an execution to which three events have been sent.
 async fn with_events(worker: &Worker) -> StartedTurn {
     worker.start("e", json!({})).await;
     for (event, id) in [("go", "1"), ("stop", "2"), ("go", "3")] {
@@ -52,7 +52,7 @@ async fn an_event_that_comes_just_before_the_next_run_waits_in_it_behind_the_oth
     let turn = with_events(&worker).await;
     let taken = vec![worker.taken("go")];
     let ending = anew(&turn, &taken);
-    // The turn has read its journal, and is about to write.
+    // The turn has read its journal, and its write comes next.
     worker.send("go", "4").await;
     worker.close(turn, taken, ending).await;
     assert_eq!(worker.seen("e").await["run"], 2);
@@ -85,7 +85,7 @@ async fn a_record_that_is_repeated_is_in_the_journal_once() {
     let turn = with_events(&worker).await;
     let brought = vec![worker.step("charge", &json!(1)), worker.taken("go")];
     worker.record(&turn, brought.clone()).await.unwrap();
-    // Its answer was lost, somebody else wrote, and the turn knows of neither.
+    // The answer was lost, an event was written in between, and the turn knows of neither.
     worker.send("go", "4").await;
     let more = [brought, vec![worker.step("print", &json!(2))]].concat();
     worker.record(&turn, more).await.unwrap();
@@ -124,7 +124,7 @@ async fn what_was_thrown_away_is_neither_taken_nor_carried_on() {
     let turn = with_events(&worker).await;
     let (taken, ending) = (vec![worker.taken("go")], anew(&turn, &[]));
     assert_eq!(drain(&worker).await, 2);
-    assert!(worker.record(&turn, taken).await.is_err(), "it took what was gone");
+    assert!(worker.record(&turn, taken).await.is_err(), "it took an event that was already taken");
     worker.close(turn, vec![], ending).await;
     assert_eq!(worker.waiting().await, ["2"]);
 }

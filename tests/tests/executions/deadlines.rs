@@ -96,7 +96,7 @@ async fn after_the_deadline_the_code_for_failures_has_its_own_time_and_may_recov
     worker.close(turn, vec![], completed(&json!("refunded"))).await;
     let seen = worker.seen("recovered").await;
     assert_eq!((&seen["status"], &seen["output"]), (&json!("completed"), &json!("refunded")));
-    // Nobody deals with this one in time.
+    // No worker handles this failure in time.
     overdue(&worker, "given-up").await;
     worker.caller.pass(60).await;
     let seen = worker.seen("given-up").await;

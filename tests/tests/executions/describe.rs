@@ -19,7 +19,7 @@ async fn waiting_for_a_result_answers_202_until_there_is_one() {
     let (status, answer) = wait("/v1/executions/e?wait=5s").await;
     assert_eq!((status, &answer["execution"]["status"]), (StatusCode::ACCEPTED, &json!("pending")));
     assert_eq!(worker.caller.scene.clock.now().since(before).as_u64(), 5_000);
-    // Without a wait it is a description like any other.
+    // Without a wait, the answer is an ordinary description.
     assert_eq!(wait("/v1/executions/e").await.0, StatusCode::OK);
     let turn = worker.take("e").await;
     worker.close(turn, vec![], completed(&json!({"receipt": 7}))).await;
@@ -94,8 +94,8 @@ async fn turns_that_come_to_nothing_again_and_again_end_the_execution_as_poisone
     let mut turns = 0;
     while worker.try_take().await.is_some() {
         turns += 1;
-        assert!(turns < 100, "it goes on for ever");
-        // Its worker dies: the message shows again when the lease is over.
+        assert!(turns < 100, "its turns never end");
+        // Its worker dies: the message becomes visible again when the lease ends.
         worker.caller.pass(61).await;
     }
     let seen = worker.seen("e").await;

@@ -1,4 +1,4 @@
-//! Events: offered, taken in order, counted, thrown away.
+//! Events: sent, taken in order, counted, cleared.
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ async fn events_wait_in_order_by_name_are_counted_and_taken_first_in_first_out()
     let payloads: Vec<_> = pending["events"].as_array().unwrap().iter().map(|e| &e["payload"]).collect();
     assert_eq!(payloads, [&json!(1), &json!({"by": "card"}), &json!(2)]);
 
-    // An event wakes its execution; what its code takes is the oldest of the name.
+    // An event wakes its execution; its code takes the oldest event of the name.
     let turn = worker.take("e").await;
     assert!(!turn.journal.is_empty());
     let taken = worker.taken("shipped");
@@ -51,7 +51,7 @@ async fn an_event_with_an_id_counts_once() {
         (&pending["events"][0]["payload"], &pending["events"][0]["event_id"]),
         (&json!(1), &json!("a"))
     );
-    // Without an id, or with another, it is another one.
+    // Without an id, or with another, it is another event.
     worker.send_event("shipped", json!({"event_id": "b"})).await;
     assert_eq!(worker.send_event("shipped", json!({})).await, json!({"pending": 3}));
 }
@@ -108,7 +108,7 @@ async fn waiting_events_come_in_pages_that_stay_where_they_are() {
     };
     let first = page("limit=3").await;
     assert_eq!((numbers(&first), &first["counts"]), (vec![0, 1, 2], &json!({"even": 4, "odd": 3})));
-    // What is taken meanwhile moves nothing.
+    // An event that is taken meanwhile doesn't shift the pages.
     let turn = worker.take("e").await;
     let taken = worker.taken("even");
     worker.suspend(turn, vec![taken], None).await;

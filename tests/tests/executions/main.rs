@@ -1,5 +1,5 @@
 //! Executions as callers of the HTTP interface see them: each test shows a promise, most of them one feature row of
-//! `features.toml`. Their code is run by hand here: a worker's turn is a few calls of the service.
+//! `features.toml`. The tests run the code manually: a worker's turn is a few calls of the service.
 #![expect(clippy::expect_used, reason = "a test's helpers may fail it")]
 
 mod again;

@@ -1,4 +1,4 @@
-//! What operators do.
+//! Operators' calls.
 
 use axum::http::StatusCode;
 use serde_json::json;
@@ -91,7 +91,7 @@ async fn a_worker_that_thaws_after_another_took_over_can_write_nothing() {
     let frozen = worker.take("e").await;
     worker.caller.scene.clock.advance(Millis::from_secs(61));
     let turn = worker.take("e").await;
-    // Neither a result, nor so many that they would be sealed into a segment, nor an end.
+    // A single result, enough results to be sealed into a segment, and an end: all are refused.
     let many: Vec<_> =
         (0..40).map(|n| worker.step(&format!("label[{n}]"), &json!("x".repeat(100)))).collect();
     for refused in [
@@ -102,7 +102,7 @@ async fn a_worker_that_thaws_after_another_took_over_can_write_nothing() {
         assert!(matches!(refused, Err(ServiceError::Rejected(Reject::TurnLost))), "{refused:?}");
     }
     let journal = worker.caller.scene.service.journal_of(&turn.execution).await.unwrap();
-    // Who took over has told of the loss, and that is all.
+    // The next turn has recorded a note about the loss, and nothing else is there.
     assert!(matches!(&journal[..], [Entry { what: Happened::Note { .. }, .. }]), "{journal:?}");
     worker.close(turn, vec![worker.step("charge", &json!("once"))], completed(&json!(1))).await;
     assert_eq!(worker.seen("e").await["output"], 1);

@@ -1,4 +1,4 @@
-//! A paused queue hands out no turns, whoever received their messages.
+//! No turn of a paused queue starts, whichever worker receives the message.
 
 use axum::http::StatusCode;
 use serde_json::json;
@@ -17,7 +17,7 @@ async fn a_turn_of_a_paused_queue_is_parked_and_gets_its_message_when_the_queue_
     worker.start("e", json!({"execution_timeout": "1h"})).await;
     assert_eq!(worker.caller.post("/v1/queues/workflows/pause", json!({})).await.0, StatusCode::OK);
     worker.caller.pass(10).await;
-    // As Lambda does it: received by somebody else, and deleted where nothing was taken.
+    // As on Lambda: the queue's poller receives the message, and it is deleted where no turn started.
     let hidden = Millis::from_secs(60);
     let mut messages = scene.queue.receive(&queue, 10, hidden, Millis::ZERO).await.unwrap();
     let message = messages.pop().expect("the hint");

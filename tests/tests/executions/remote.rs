@@ -1,4 +1,4 @@
-//! Steps that are tasks of their own, done by workers in any language.
+//! Steps that run as tasks, done by workers in any language.
 
 use serde_json::json;
 use tickover_core::duration::Millis;
@@ -68,7 +68,7 @@ async fn a_remote_step_that_times_out_wakes_its_parent_just_as_one_that_complete
     worker.waiting_for("e", remote("label", Some(10))).await;
     worker.caller.pass(9).await;
     assert!(worker.try_take().await.is_none());
-    // Long before the parent would look for itself.
+    // Long before a probe of the parent.
     worker.caller.pass(1).await;
     let turn = worker.take("e").await;
     let service = &worker.caller.scene.service;

@@ -1,4 +1,4 @@
-//! Starting, and starting again.
+//! Starts, and repeated starts.
 
 use axum::http::StatusCode;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What happened, as it is told.
+//! The history of an execution, as the timeline shows it.
 
 use serde_json::{Value, json};
 use tickover_core::duration::Millis;

@@ -15,7 +15,7 @@ use tickover_service::ports::Clock as _;
 use tickover_tests::http::Caller;
 use tickover_tests::scene::{claim_request, queue_name};
 
-/// Where executions go by default.
+/// The default queue of executions.
 const QUEUE: &str = "workflows";
 
 /// A caller and a worker.
@@ -36,7 +36,7 @@ pub(crate) fn completed(value: &Value) -> Ending {
     Ending::Outcome(ExecutionOutcome::Completed { output: Some(payload(value)) })
 }
 
-/// A failure by this step.
+/// An ending: a failure by this step.
 pub(crate) fn failed_by(step: &str) -> Ending {
     let error = Failure::new("payment", "declined");
     Ending::Outcome(ExecutionOutcome::Failed { error, step: Some(step.to_owned()), retries_exhausted: true })
@@ -52,24 +52,24 @@ impl Worker {
         self.caller.ok("/v1/executions", body).await["execution"].take()
     }
 
-    /// Reads what is at this path.
+    /// Reads the resource at this path.
     pub(crate) async fn get(&self, path: &str) -> Value {
         let (status, answer) = self.caller.send(Method::GET, path, None).await;
         assert_eq!(status, StatusCode::OK, "{path}: {answer}");
         answer
     }
 
-    /// The execution as it stands.
+    /// The execution as it is now.
     pub(crate) async fn seen(&self, id: &str) -> Value {
         self.get(&format!("/v1/executions/{id}")).await["execution"].take()
     }
 
-    /// Sends an operator's call; answers with all that it says.
+    /// Sends an operator's call; returns the whole answer.
     pub(crate) async fn operate(&self, id: &str, call: &str) -> Value {
         self.caller.ok(&format!("/v1/executions/{id}/{call}"), json!({})).await
     }
 
-    /// Takes the next turn that there is, if there is one.
+    /// Starts the next turn, if one is ready.
     pub(crate) async fn try_take(&self) -> Option<StartedTurn> {
         let work = self.caller.scene.service.next_work(&queue_name(QUEUE), &claim_request(1)).await;
         match work.expect("an answer").pop()? {
@@ -78,19 +78,19 @@ impl Worker {
         }
     }
 
-    /// Takes the next turn, which must be of this execution.
+    /// Starts the next turn, which must be of this execution.
     pub(crate) async fn take(&self, id: &str) -> StartedTurn {
         let turn = self.try_take().await.expect("a turn");
         assert_eq!(turn.execution.id.as_str(), id);
         turn
     }
 
-    /// Something that happens now.
+    /// An entry with the present time.
     pub(crate) fn entry(&self, what: Happened) -> Entry {
         Entry { at: self.caller.scene.clock.now(), what }
     }
 
-    /// An inline step that has ended well.
+    /// An inline step that has completed.
     pub(crate) fn step(&self, step: &str, output: &Value) -> Entry {
         let outcome = StepOutcome::Completed { output: Some(payload(output)) };
         self.entry(Happened::Step { name: name(step), outcome, attempts: Some(1) })
@@ -109,7 +109,7 @@ impl Worker {
         self.entry(Happened::Waited { name: name(event.as_str()), event: Some(event) })
     }
 
-    /// Writes down what a turn has brought.
+    /// Records the entries of a turn.
     pub(crate) async fn record(
         &self,
         turn: &StartedTurn,
@@ -118,14 +118,14 @@ impl Worker {
         self.caller.scene.service.record_turn(&turn.execution, turn.lease, entries, None).await
     }
 
-    /// Ends a turn until that instant, or until something happens.
+    /// Suspends a turn until that instant, or until it is woken.
     pub(crate) async fn suspend(&self, turn: StartedTurn, entries: Vec<Entry>, until: Option<Timestamp>) {
         let suspended = self.try_suspend(&turn, entries, until, false).await.expect("a suspension");
         assert!(matches!(suspended, Suspended::Done), "{suspended:?}");
         self.done_with(&turn).await;
     }
 
-    /// Tries to end a turn, which may have to go on.
+    /// Tries to suspend a turn, which may have to continue.
     pub(crate) async fn try_suspend(
         &self,
         turn: &StartedTurn,
@@ -168,7 +168,7 @@ impl Worker {
         self.caller.scene.service.done_with(&turn.execution.queue, receipt).await;
     }
 
-    /// Starts an execution and leaves it waiting for whatever may come.
+    /// Starts an execution and suspends it without an end of its wait.
     pub(crate) async fn parked(&self, id: &str, fields: Value) {
         self.start(id, fields).await;
         let turn = self.take(id).await;

@@ -54,7 +54,7 @@ async fn a_table_or_a_queue_that_does_not_exist_is_told_with_what_to_do() {
     let logs = schedule.logs();
     assert!(logs.contains("ResourceNotFoundException") && logs.contains("correct TICKOVER_TABLE"), "{logs}");
 
-    // A table there is, but no queue at the URL of that name.
+    // The table exists, but there is no queue at the URL of that name.
     let half = Deployment::without_queues().await;
     let claim = half.start("claim").await;
     let answer = claim.invoke(json!({"queue": "emails", "worker": "worker-1"})).await.unwrap();

@@ -1,4 +1,4 @@
-//! Messages that nobody can do anything with: where they end, over a real redrive policy.
+//! Messages that can't be processed: they become dead letters, by a real redrive policy.
 
 use std::time::Duration;
 
@@ -47,11 +47,11 @@ async fn a_malformed_hint_ends_among_the_dead_letters_and_keeps_nobody_from_the_
     let (mut done, dead) = tokio::time::timeout(BOUND, work).await.unwrap();
     done.sort_by_key(ToString::to_string);
     assert_eq!(done, ["first", "second"]);
-    assert_eq!(dead.as_deref(), Some(BAD), "it is there as it came");
+    assert_eq!(dead.as_deref(), Some(BAD), "its body is unchanged");
 
     let logs = claim.logs();
     let said = logs.lines().filter(|line| line.contains("malformed hint")).collect::<Vec<_>>();
-    assert_eq!(said.len(), 2, "each time it was received: {logs}");
+    assert_eq!(said.len(), 2, "one line for each receive: {logs}");
     assert!(said.iter().all(|line| line.contains("not a hint: Data error at line 1")), "{said:?}");
     assert!(!logs.contains("seagull"), "a message's body is logged: {logs}");
 }

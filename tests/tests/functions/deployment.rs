@@ -18,7 +18,7 @@ use tickover_sqs::SqsQueue;
 use tickover_tests::emulator::{aws_config, endpoint, unique};
 use tickover_tests::runtime_api::Function;
 
-/// What every function is configured with.
+/// The configuration of every function.
 pub(crate) struct Deployment {
     table: String,
     emails: String,
@@ -26,7 +26,7 @@ pub(crate) struct Deployment {
 }
 
 impl Deployment {
-    /// Makes a table, the queue `emails` and the one of timers.
+    /// Makes a table, the queue `emails` and the queue of timers.
     pub(crate) async fn new() -> Self {
         let aws: SdkConfig = aws_config().await;
         let name = unique("functions");
@@ -37,13 +37,13 @@ impl Deployment {
         Self { table: name, emails, timers }
     }
 
-    /// A deployment whose store and queues nobody can reach.
+    /// A deployment whose store and queues can't be reached.
     pub(crate) fn unreachable() -> Self {
         let url = |name| format!("http://127.0.0.1:1/000000000000/{name}");
         Self { table: "t".to_owned(), emails: url("emails"), timers: url("timers") }
     }
 
-    /// A deployment that was never made: where its table and its queues should be, there is nothing.
+    /// A deployment that was never made: its table and its queues don't exist.
     pub(crate) fn empty() -> Self {
         let name = unique("nothing");
         let url = |queue| format!("{}/000000000000/{name}-{queue}", endpoint());
@@ -61,8 +61,8 @@ impl Deployment {
         &self.emails
     }
 
-    /// Gives the queue `emails` a dead-letter queue, and answers its URL: a message goes there that has been
-    /// received this often and is received once more.
+    /// Gives the queue `emails` a dead-letter queue, and returns its URL. A message moves there when it is received
+    /// once more than this.
     pub(crate) async fn dead_letters(&self, after_receives: u32) -> String {
         let sqs = aws_sdk_sqs::Client::new(&aws_config().await);
         let url = tickover_sqs::create_queue(&sqs, &format!("{}-dead", self.table), []).await.unwrap();
@@ -89,14 +89,14 @@ impl Deployment {
         Service::new(ports, Limits { due_shards: 2, ..Limits::default() })
     }
 
-    /// A task's item in the table, whole.
+    /// A task's complete item in the table.
     pub(crate) async fn item(&self, task: &str) -> HashMap<String, AttributeValue> {
         let dynamodb = aws_sdk_dynamodb::Client::new(&aws_config().await);
         let get = dynamodb.get_item().table_name(&self.table).set_key(Some(key(task))).consistent_read(true);
         get.send().await.unwrap().item.unwrap()
     }
 
-    /// Makes a task's record one that a newer build has written: of the next format, with something unknown in it.
+    /// Changes a task's record to one of a newer build: of the next format, with an unknown attribute in it.
     pub(crate) async fn make_newer(&self, task: &str) {
         let dynamodb = aws_sdk_dynamodb::Client::new(&aws_config().await);
         let update = dynamodb.update_item().table_name(&self.table).set_key(Some(key(task)));
@@ -106,19 +106,19 @@ impl Deployment {
         update.send().await.unwrap();
     }
 
-    /// Starts the function, pointed at the emulator.
+    /// Starts the function, with the emulator as its endpoint.
     pub(crate) async fn start(&self, function: &str) -> Function {
         self.start_at(function, &endpoint()).await
     }
 
-    /// Starts the function, pointed at any endpoint.
+    /// Starts the function, with any endpoint.
     pub(crate) async fn start_at(&self, function: &str, endpoint: &str) -> Function {
         let environment = self.environment(endpoint);
         let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Function::start(&format!("tickover-{function}"), &environment).await.unwrap()
     }
 
-    /// What whoever works with it is configured with.
+    /// The environment of a process that uses this deployment.
     pub(crate) fn environment(&self, endpoint: &str) -> [(&'static str, String); 6] {
         [
             ("AWS_ENDPOINT_URL", endpoint.to_owned()),
@@ -126,7 +126,7 @@ impl Deployment {
             ("TICKOVER_QUEUES", format!("emails={}", self.emails)),
             ("TICKOVER_TIMERS", self.timers.clone()),
             ("TICKOVER_DUE_SHARDS", "2".to_owned()),
-            // Everything that would ever be logged: tests look for payloads in it.
+            // The most detailed log: tests search it for payloads.
             ("TICKOVER_LOG", "trace".to_owned()),
         ]
     }
@@ -143,7 +143,7 @@ pub(crate) fn event(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// A batch of SQS messages, like one of the folder `tests/events`, with these bodies and ids of their own.
+/// A batch of SQS messages, like one of the folder `tests/events`, with these bodies and with new ids.
 pub(crate) fn batch(name: &str, bodies: impl IntoIterator<Item = String>) -> Value {
     let mut batch = event(name);
     let record = batch["Records"][0].take();
@@ -162,13 +162,13 @@ pub(crate) fn message_id(batch: &Value, place: usize) -> &str {
     batch["Records"][place]["messageId"].as_str().unwrap()
 }
 
-/// The ids of the messages that a batch's answer gives back to their queue.
+/// The ids of the messages that failed, by a batch's answer.
 pub(crate) fn failed_messages(answer: &Value) -> Vec<&str> {
     let failures = answer["batchItemFailures"].as_array().unwrap();
     failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap()).collect()
 }
 
-/// Schedules a task without more than it needs.
+/// Schedules a task with only the necessary fields.
 pub(crate) async fn waiting_task(schedule: &Function, id: &str, more: Value) -> Value {
     let mut task = json!({"id": id, "queue": "emails", "kind": "send-email"});
     task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -177,14 +177,14 @@ pub(crate) async fn waiting_task(schedule: &Function, id: &str, more: Value) -> 
     scheduled["task"].clone()
 }
 
-/// Schedules a task without more than it needs, and takes it: its lease.
+/// Schedules a task with only the necessary fields, and claims it; returns its lease.
 pub(crate) async fn running_task(schedule: &Function, claim: &Function, id: &str, more: Value) -> String {
     waiting_task(schedule, id, more).await;
     let claimed = claim.invoke(json!({"id": id, "worker": "worker-1"})).await.unwrap();
     claimed["tasks"][0]["lease"].as_str().unwrap_or_else(|| panic!("{claimed}")).to_owned()
 }
 
-/// Now, for events.
+/// The present time, for events.
 pub(crate) fn now() -> Timestamp {
     SystemClock.now()
 }

@@ -117,7 +117,7 @@ async fn a_refusal_is_an_answer_with_its_code_and_status() {
         (&schedule, unknown, 400, "invalid_request", "expected task, execution, event"),
         (&schedule, execution, 400, "invalid_request", "workflow"),
         (&schedule, json!([task]), 400, "invalid_request", "expected a JSON object"),
-        // Our own queues are nobody's to schedule to or to claim from.
+        // No caller can schedule to Tickover's own queues or claim from them.
         (&schedule, json!({"queue": "@timers", "kind": "k"}), 400, "invalid_request", "queue"),
         (&claim, json!({"queue": "@timers", "worker": "w"}), 400, "invalid_request", "queue"),
         (&claim, json!({"worker": "w"}), 400, "invalid_request", "queue"),

@@ -1,4 +1,4 @@
-//! HTTP as API Gateway and function URLs hand it over.
+//! HTTP events of API Gateway and of function URLs.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ async fn every_sort_of_http_event_reaches_the_routes() {
     let listed = gateway.invoke(event("http_api_list_tasks")).await.unwrap();
     assert_eq!(body(&listed)["tasks"].as_array().unwrap().len(), 2, "{listed}");
 
-    // Our own queues aren't shown.
+    // Tickover's own queues aren't listed.
     let mut queues = event("http_api_list_tasks");
     queues["rawPath"] = json!("/v1/queues");
     queues["rawQueryString"] = json!("");

@@ -1,5 +1,5 @@
-//! The Lambda functions as AWS runs them: the real binaries, fed with events as its services send them, against
-//! tables and queues over the network; and a worker outside of Lambda, beside the same ones.
+//! The Lambda functions as AWS runs them: the real binaries, invoked with events as AWS services send them, against
+//! tables and queues over the network. Also a worker outside of Lambda that uses the same ones.
 
 #[cfg(test)]
 mod cold_start;

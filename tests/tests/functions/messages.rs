@@ -26,7 +26,7 @@ async fn a_bad_message_fails_alone_with_its_reason_logged_and_its_payload_not() 
     assert!(reason.contains("inputs") && reason.contains("invalid_request"), "{reason}");
     assert!(!logs.contains("@example.com"), "a payload is logged: {logs}");
 
-    // SQS delivers at least once: the task that nobody named is the same one again.
+    // SQS delivers at least once: a task without an id of its own is recognised as the same one.
     let again = schedule.invoke(batch.clone()).await.unwrap();
     assert_eq!(failed_messages(&again), [bad]);
     let mut inputs = Vec::new();
@@ -51,7 +51,7 @@ async fn a_whole_life_goes_by_message_and_late_reports_are_done_with() {
     let second = running_task(&schedule, &claim, "second", json!({})).await;
     let result = json!({"id": "first", "lease": first, "output": {"secret": "seagull"}});
 
-    // A bare result beside one in an envelope.
+    // A result without an envelope beside one in an envelope.
     let error = json!({"code": "smtp", "message": "no route"});
     let fail = json!({"id": "second", "lease": second, "error": error});
     let bodies = [result.clone(), json!({"v": 1, "type": "fail", "body": fail})];
@@ -60,7 +60,7 @@ async fn a_whole_life_goes_by_message_and_late_reports_are_done_with() {
     let described = complete.invoke(result.clone()).await.unwrap();
     assert_eq!(described["task"]["status"], "completed", "{described}");
 
-    // Too late, by message: dropped, and the one beside it that makes no sense isn't.
+    // A report by message that is too late is dropped. The invalid one beside it isn't.
     let late = json!({"id": "second", "lease": first, "output": {"secret": "seagull"}});
     let batch =
         with_bodies(event("sqs_completions"), &[late.clone(), json!({"type": "heartbeat", "body": {}})]);
@@ -71,7 +71,7 @@ async fn a_whole_life_goes_by_message_and_late_reports_are_done_with() {
     assert!(logs.contains("late report dropped") && logs.contains("lease_lost"), "{logs}");
     assert!(!logs.contains("seagull"), "a payload is logged: {logs}");
 
-    // Reports come in by ingress as well, in their envelope.
+    // Reports may arrive by ingress as well, in their envelope.
     let bodies = [
         json!({"v": 1, "type": "complete", "body": late}),
         result,

@@ -79,7 +79,7 @@ async fn every_function_measures_the_gateway_among_them_and_counts_start_anew_wi
     assert_eq!(scheduled["tickover_tasks_scheduled_total"], 1, "{scheduled}");
     assert_eq!((&scheduled["function"], &scheduled["queue"]), (&json!("tickover-gateway"), &json!("emails")));
 
-    // The same request again makes no task, and nothing is counted twice.
+    // The same request again creates no task, and nothing is counted twice.
     let again = gateway.invoke(event("http_api_post_task")).await.unwrap();
     assert_eq!(again["statusCode"], 200, "{again}");
     let other = gateway.invoke(event("function_url_post_task")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Records that a newer build has written: this one leaves them alone, and says so.
+//! Records that a newer build has written: this build doesn't change them, and says so.
 
 use serde_json::json;
 use tickover_core::id::TaskId;
@@ -16,15 +16,15 @@ async fn a_record_of_a_newer_format_is_left_alone_by_whoever_meets_it() {
     deployment.make_newer("t").await;
     let before = deployment.item("t").await;
 
-    // By its timer, which waits until the deadline has passed: so what comes after it comes after that as well.
+    // By its timer, which waits until the deadline has passed. So the later cases are after the deadline too.
     let at = Timestamp::parse_rfc3339(task["deadline_at"].as_str().unwrap()).unwrap();
     let timer =
         Wake::Timer(Timer { record: TaskId::parse("t").unwrap().into(), at, due_at: at }).body().unwrap();
     let timers = batch("sqs_timers", [timer]);
     let answer = tick.invoke(timers.clone()).await.unwrap();
-    assert_eq!(failed_messages(&answer), [message_id(&timers, 0)], "a newer build may still want it");
+    assert_eq!(failed_messages(&answer), [message_id(&timers, 0)], "a newer build may still need it");
     assert!(tick.logs().contains("corrupt_record"), "{}", tick.logs());
-    // By a tick, which goes on with everything else.
+    // By a tick, which processes all other records.
     let report = tick.invoke(json!({})).await.unwrap();
     assert_eq!((&report["failed"], &report["timed_out"]), (&json!(1), &json!(0)), "{report}");
     let logs = tick.logs();

@@ -1,4 +1,4 @@
-//! A worker outside of Lambda: a process that polls the queues itself, is told to stop, and dies.
+//! A worker outside of Lambda: a process that polls the queues itself, is asked to stop, and dies.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,22 +16,22 @@ use tokio::process::Command;
 
 use crate::deployment::Deployment;
 
-/// How long what is waited for may take.
+/// How long a condition may take to become true.
 const BOUND: Duration = Duration::from_mins(1);
-/// How often it is looked for.
+/// How often a condition is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A lease that no test outlasts, and one that is over soon.
+/// A lease longer than any test, and one that ends soon.
 const LONG: &str = "1h";
 const SHORT: &str = "2s";
-/// Enough time to finish in, and as good as none.
+/// Enough time to finish in, and almost none.
 const PATIENT: &str = "40s";
 const HASTY: &str = "1ms";
 
-/// A table and its queues, and what they are seen through.
+/// A table and its queues, and the service through which tests read them.
 struct Yard {
     deployment: Deployment,
     service: Service,
-    /// The gates that steps wait at.
+    /// The gates at which steps wait.
     gates: TempDir,
 }
 
@@ -63,7 +63,7 @@ impl Yard {
         self.service.execution(&ExecutionId::parse(id).unwrap()).await.unwrap().unwrap().execution
     }
 
-    /// Signs for it once it waits for that, and answers what it comes to.
+    /// Waits until the execution waits for the signature, sends it, and returns the result.
     async fn sign(&self, id: &str) -> Value {
         let waits = async || {
             let record = self.record(id).await;
@@ -80,7 +80,7 @@ impl Yard {
     }
 }
 
-/// The worker's binary outside of Lambda, with this environment and nothing of ours.
+/// The worker's binary outside of Lambda, with this environment and without the test's own.
 fn worker(environment: &[(&str, String)], args: &[&str]) -> Process {
     let mut command = Command::new(binary("polling_worker"));
     command.env_clear().envs([("AWS_REGION", REGION), ("AWS_EC2_METADATA_DISABLED", "true")]);
@@ -99,7 +99,7 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     assert!(tokio::time::timeout(BOUND, looking).await.is_ok(), "it took too long until {what}");
 }
 
-/// How often a step has come to a gate.
+/// How often a step has reached a gate.
 fn visits(gate: &Path) -> usize {
     std::fs::read_to_string(gate).map_or(0, |text| text.lines().count())
 }
@@ -108,7 +108,7 @@ fn open(gate: &Path) {
     std::fs::write(gate.with_extension("open"), "").unwrap();
 }
 
-/// Tells it to stop, as whoever runs containers does, while a step of it runs.
+/// Sends SIGTERM, as a container runtime does, while a step runs.
 async fn terminate(worker: &Process) -> Ended {
     worker.signal("TERM").await.unwrap();
     worker.ended().await.unwrap()
@@ -122,7 +122,7 @@ async fn a_program_beside_the_deployment_starts_and_waits_without_its_http_api()
     let asked = asks.ended().await.unwrap();
     assert_eq!(asked.status.code(), Some(0), "{asked:?}");
     assert!(asked.stdout.contains("passed, books carried, signed by Ada"), "{asked:?}");
-    // It keeps its logs for itself.
+    // The program writes no logs.
     assert_eq!(asked.stderr, "");
     assert_eq!(terminate(&runs).await.status.code(), Some(0));
 
@@ -158,7 +158,7 @@ async fn a_worker_that_is_told_to_stop_finishes_the_step_that_runs_and_begins_no
     let ended = worker.ended().await.unwrap();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     assert!(!ended.stderr.contains("not everything could be finished"), "{}", ended.stderr);
-    assert_eq!((visits(&first), visits(&later)), (1, 0), "the remote step is for others");
+    assert_eq!((visits(&first), visits(&later)), (1, 0), "the remote step is left to the next worker");
 
     let _next = yard.worker(LONG, PATIENT);
     open(&later);
@@ -178,7 +178,7 @@ async fn a_worker_whose_time_is_over_gives_back_what_it_has_in_hand() {
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     assert!(ended.stderr.contains("given back"), "{}", ended.stderr);
 
-    // Its leases last longer than this test: who goes on got the work back from it.
+    // Its leases are longer than this test: so the next worker can only continue because the work was released.
     let _next = yard.worker(LONG, PATIENT);
     open(&inline);
     open(&remote);
@@ -197,15 +197,16 @@ async fn of_a_worker_that_dies_another_takes_over_once_its_leases_are_over() {
     until("both steps run", async || visits(&inline) == 1 && visits(&remote) == 1).await;
     worker.kill().await.unwrap();
     let held = yard.record("errand-5").await;
-    assert!(held.turn().is_some(), "nobody gave it back: {held:?}");
+    assert!(held.turn().is_some(), "its turn wasn't released: {held:?}");
 
     let (_next, tick) = (yard.worker(SHORT, PATIENT), yard.deployment.start("tick").await);
-    // Either may have killed the worker: the next one does them one after the other, with nothing beside them.
+    // Either of the two may have killed the worker: the next worker runs them one after the other, with nothing beside
+    // them.
     let taken_over = async || {
         tick.invoke(json!({})).await.unwrap();
         visits(&inline) + visits(&remote) == 3
     };
-    until("another has taken one of them over", taken_over).await;
+    until("the next worker has taken one of them over", taken_over).await;
     open(&inline);
     open(&remote);
     assert_eq!(yard.sign("errand-5").await[0], json!("passed"));
@@ -233,13 +234,13 @@ async fn a_step_that_kills_its_worker_ends_alone_and_what_ran_beside_it_is_done(
     let tick = yard.deployment.start("tick").await;
     let mut deaths = 1;
     while yard.record("bomb").await.closed().is_none() {
-        assert!(deaths < 10, "nobody stops it");
+        assert!(deaths < 10, "it never ends as poisoned");
         worker = yard.worker(SHORT, PATIENT);
         let has_died_or_done = async || {
             tick.invoke(json!({})).await.unwrap();
             visits(&bomb) > deaths || yard.record("bomb").await.closed().is_some()
         };
-        until("it is tried again, or given up", has_died_or_done).await;
+        until("it is tried again, or has ended", has_died_or_done).await;
         if visits(&bomb) > deaths {
             deaths += 1;
             assert!(!worker.ended().await.unwrap().status.success());
@@ -254,9 +255,9 @@ async fn a_step_that_kills_its_worker_ends_alone_and_what_ran_beside_it_is_done(
     }
     assert!(
         MATES.iter().all(|mate| visits(&yard.gate(mate)) == 2),
-        "they died with the first, and with none after it"
+        "they were lost with the first death, and with no later one"
     );
-    // The death of all together counts for none of them; then the guilty one has its losses, alone.
+    // The death of all four together counts for none of them. Then the guilty one has its losses, alone.
     assert_eq!(deaths, 1 + 4);
     drop(worker);
 }
@@ -269,7 +270,7 @@ async fn an_environment_that_is_not_set_up_ends_it_with_all_that_is_wrong() {
         kept.chain(more.iter().map(|(name, value)| (*name, (*value).to_owned()))).collect::<Vec<_>>()
     };
     let cases = [
-        // None of them alone makes it believe that it is to be a system of its own.
+        // None of these variables alone makes the worker run a system of its own.
         (without(&["TICKOVER_TABLE"], &[]), vec!["TICKOVER_TABLE is missing"]),
         (without(&["TICKOVER_QUEUES"], &[]), vec!["TICKOVER_QUEUES is missing"]),
         (

@@ -1,4 +1,4 @@
-//! The tick, by each event that can bring it.
+//! The tick, by each event that can invoke it.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tickover_core::duration::Millis;
 
 use crate::deployment::{Deployment, event, now, running_task};
 
-/// How long ticks may take to find what falls due after a second.
+/// How long ticks may take to find an instant that is one second ahead.
 const BOUND: Duration = Duration::from_secs(20);
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn every_sort_of_schedule_ticks_now_and_is_dropped_when_it_comes_late() {
         assert_eq!(dropped["dropped"], true, "{name}: {dropped}");
         assert_eq!(dropped["scheduled_at"], "2026-01-31T12:00:00.000Z", "{name}: {dropped}");
 
-        // Scheduler may take a minute, and a cold start a while on top.
+        // Scheduler may take a minute, and a cold start adds to that.
         scheduled[field] = json!(now().minus(Millis::from_secs(70)).to_rfc3339());
         let report = tick.invoke(scheduled).await.unwrap();
         assert_eq!((&report["looked_at"], &report["failed"]), (&json!(0), &json!(0)), "{name}: {report}");
@@ -76,7 +76,7 @@ async fn a_malformed_tick_is_refused_with_what_was_expected() {
         assert_eq!(error.error_type, "malformed_tick", "{scheduled}: {error}");
         assert!(error.error_message.starts_with(expected), "{scheduled}: {error}");
     }
-    // None of them has taken anything from the ticks that come after.
+    // None of these ticks has changed what the next tick processes.
     let report = tick.invoke(json!({"scheduled_at": now().to_rfc3339()})).await.unwrap();
     assert_eq!(report["failed"], 0, "{report}");
 }

@@ -7,7 +7,7 @@ use tickover_core::timer::{Timer, Wake};
 
 use crate::deployment::{Deployment, batch, failed_messages, message_id, running_task, waiting_task};
 
-/// A timer's message for this task. `due_at` is the place in the due index that it was sent for.
+/// A timer's message for this task. `due_at` is the instant of the due slot for which it was sent.
 fn timer(task: &str, at: Timestamp, due_at: Timestamp) -> String {
     Wake::Timer(Timer { record: TaskId::parse(task).unwrap().into(), at, due_at }).body().unwrap()
 }
@@ -31,7 +31,7 @@ async fn of_a_batch_of_timers_only_those_that_make_no_sense_fail_and_a_good_one_
             r#"{"v":1,"timer":{"task":"soon","#.to_owned() + r#""at":"seagull"}}"#,
             timer("soon", deadline_at, deadline_at).replace(r#""v":1"#, r#""seagull":1,"v":2"#),
             timer("nobody", created_at, created_at),
-            // The id is in use again: this was for a task that had it before.
+            // The id is in use again: this timer was for an earlier task with the id.
             timer("later", created_at, created_at),
             timer("soon", deadline_at, deadline_at),
         ],
@@ -46,11 +46,11 @@ async fn of_a_batch_of_timers_only_those_that_make_no_sense_fail_and_a_good_one_
     }
     assert!(!logs.contains("seagull"), "a message's body is logged: {logs}");
 
-    // The good one waited out the rest of its second.
+    // The valid timer waited for the rest of its second.
     let refused = claim.invoke(json!({"id": "soon", "worker": "worker-1"})).await.unwrap();
     assert_eq!(refused["code"], "already_terminal", "{refused}");
     assert!(refused["detail"].as_str().unwrap().contains("timed_out"), "{refused}");
-    // The one whose id a timer had come for before is as it was.
+    // The task whose id an old timer named is unchanged.
     let claimed = claim.invoke(json!({"id": "later", "worker": "worker-1"})).await.unwrap();
     let task = &claimed["tasks"][0];
     assert_eq!((&task["attempt"], &task["deadline_at"]), (&json!(1), &later["deadline_at"]), "{claimed}");
@@ -71,7 +71,7 @@ async fn timers_of_a_batch_wait_out_their_last_second_side_by_side() {
     let first_at = crate::deployment::now();
     for place in 0..10 {
         let id = format!("t{place}");
-        // All of them wait for an instant just ahead, whatever became of their own meanwhile.
+        // All of these timers wait for an instant just ahead, although their own instants may have passed.
         timers.push(timer(&id, first_at.plus(tickover_core::duration::Millis::new(900)), first_at));
     }
     let answer = tick.invoke(batch("sqs_timers", timers)).await.unwrap();

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::deployment::Deployment;
 
-/// The emulator behind TLS, as a private endpoint has it: with a certificate that no public authority has issued.
+/// The emulator behind TLS, as at a private endpoint: its certificate wasn't issued by a public authority.
 struct PrivateEndpoint {
     url: String,
     certificate: NamedTempFile,
@@ -40,7 +40,7 @@ impl PrivateEndpoint {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // Who doesn't trust us hangs up.
+                    // A client that doesn't trust the certificate closes the connection.
                     let Ok(mut outside) = acceptor.accept(stream).await else { return };
                     let emulator = endpoint();
                     let address = emulator.trim_start_matches("http://");

@@ -1,4 +1,4 @@
-//! The worker of the example workflow: batches from the queue that holds its turns and its remote steps.
+//! The worker of the example workflow: batches from the queue of its turns and its remote steps.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use crate::deployment::{Deployment, batch, failed_messages, message_id, now, wai
 
 /// How long messages may take to arrive.
 const BOUND: Duration = Duration::from_mins(1);
-/// An invocation's time, which is neither a worker's usual lease nor a queue's visibility.
+/// An invocation's time limit, which is neither a worker's usual lease nor a queue's visibility timeout.
 const LIMIT: Duration = Duration::from_secs(25);
-/// Enough to begin with.
+/// Enough time to start a turn.
 const BRIEF: Duration = Duration::from_secs(8);
-/// Enough for an answer, and not for any work.
+/// Enough time for an answer, but not for any work.
 const SHORT: Duration = Duration::from_millis(1_900);
 
-/// A worker, and what its deployment is seen through.
+/// A worker, and the service through which tests read its deployment.
 struct Shop {
     deployment: Deployment,
     service: Service,
@@ -48,7 +48,7 @@ impl Shop {
         self.service.start(request).await.unwrap();
     }
 
-    /// So many messages' bodies, taken off the queue.
+    /// The bodies of so many messages, received and deleted.
     async fn messages(&self, count: usize) -> Vec<String> {
         let (sqs, url) = (aws_sdk_sqs::Client::new(&aws_config().await), self.deployment.emails());
         let mut bodies = Vec::new();
@@ -72,7 +72,8 @@ impl Shop {
         bodies
     }
 
-    /// A batch with the next message, received as Lambda receives it: the queue alone hides it for six minutes.
+    /// A batch with the next message, received as Lambda receives it: with the queue's own visibility timeout of six
+    /// minutes.
     async fn received(&self) -> Value {
         let (sqs, url) = (aws_sdk_sqs::Client::new(&aws_config().await), self.deployment.emails());
         let next = async {
@@ -86,7 +87,7 @@ impl Shop {
                 }
             }
         };
-        let (message, times) = tokio::time::timeout(BOUND, next).await.expect("no message comes");
+        let (message, times) = tokio::time::timeout(BOUND, next).await.expect("no message arrived");
         let mut batch = batch("sqs_ingress", message.body);
         let record = &mut batch["Records"][0];
         record["receiptHandle"] = json!(message.receipt_handle);
@@ -96,7 +97,7 @@ impl Shop {
         batch
     }
 
-    /// Hands the worker messages, and answers what it failed at.
+    /// Invokes the worker with messages; returns how many failed.
     async fn deliver(&self, bodies: Vec<String>) -> usize {
         let answer = self.worker.invoke_within(batch("sqs_ingress", bodies), LIMIT).await.unwrap();
         failed_messages(&answer).len()
@@ -133,7 +134,7 @@ async fn an_order_is_fulfilled_turn_by_turn_and_a_remote_steps_message_is_its_ta
     let labels = shop.messages(2).await;
     assert!(labels.iter().all(|body| body.contains("print-label")), "{labels:?}");
     assert_eq!(shop.deliver(labels.clone()).await, 0);
-    // SQS delivers at least once: what is done already is no failure.
+    // SQS delivers at least once: a message whose work is already done is no failure.
     assert_eq!(shop.deliver(labels).await, 0);
     assert_eq!(shop.deliver(shop.messages(1).await).await, 0);
     let waiting = shop.record("order-7").await;
@@ -159,7 +160,7 @@ async fn an_order_is_fulfilled_turn_by_turn_and_a_remote_steps_message_is_its_ta
 async fn an_order_whose_label_cannot_be_printed_is_paid_back() {
     let shop = Shop::open().await;
     shop.order("order-8", json!({"number": 8, "boxes": [""]})).await;
-    // The turn that takes the money, the label, the turn that fails, and the one that sees to it.
+    // The turn with the charge, the label, the turn that fails, and the turn of the code for failures.
     for _ in 0..4 {
         assert_eq!(shop.deliver(shop.messages(1).await).await, 0);
     }
@@ -203,13 +204,13 @@ async fn nothing_is_begun_for_which_the_invocation_has_too_little_time_left() {
     let label = shop.messages(1).await;
     let late = batch("sqs_ingress", label);
     let answer = shop.worker.invoke_within(late.clone(), SHORT).await.unwrap();
-    assert_eq!(failed_messages(&answer), [message_id(&late, 0)], "a remote step no more than a turn");
+    assert_eq!(failed_messages(&answer), [message_id(&late, 0)], "a remote step isn't started either");
 }
 
 #[tokio::test]
 async fn a_turn_is_leased_until_its_invocation_ends() {
     let shop = Shop::open().await;
-    // The bank is asked again after two seconds: there is time to look.
+    // The charge is retried after two seconds: enough time to read the record.
     shop.order("order-5", json!({"number": 5, "boxes": ["books"], "card": "slow"})).await;
     let turn = shop.messages(1).await;
     let limit = Millis::new(u64::try_from(LIMIT.as_millis()).unwrap());
@@ -227,7 +228,7 @@ async fn a_turn_is_leased_until_its_invocation_ends() {
     assert_eq!(failed, 0);
     let expires_at = turn.lease_expires_at;
     assert!(invoked_at.plus(limit) <= expires_at && expires_at <= seen_at.plus(limit), "{turn:?}");
-    // The bank may take five minutes, which this invocation no longer has: the next one asks it again.
+    // The charge may take five minutes, more than this invocation has left: so the next invocation retries it.
     assert_eq!(shop.steps("order-5").await, [""; 0]);
     assert_eq!(shop.deliver(shop.messages(1).await).await, 0);
     assert_eq!(shop.steps("order-5").await, ["charge"]);
@@ -250,7 +251,7 @@ async fn what_a_dead_invocation_had_is_there_again_once_its_time_is_over() {
     shop.worker.kill().await.unwrap();
     let lost = shop.record("order-6").await;
 
-    // The bound of this is far below the queue's own six minutes.
+    // The time limit of this receive is far below the queue's own six minutes.
     let again = shop.received().await;
     assert_eq!(again["Records"][0]["attributes"]["ApproximateReceiveCount"], "2");
     let other = shop.deployment.start("worker").await;

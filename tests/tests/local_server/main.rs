@@ -1,4 +1,4 @@
-//! A local server in words of HTTP, over real sockets: what web pages send, and what silent callers do.
+//! A local server at the level of HTTP, over real sockets: requests of web pages, and silent callers.
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod pages;
@@ -22,7 +22,7 @@ struct Server {
     served: JoinHandle<()>,
 }
 
-/// What came back.
+/// The answer.
 #[derive(Debug)]
 struct Reply {
     status: u16,
@@ -52,7 +52,7 @@ impl Server {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends a request of these lines and this body on a connection of its own.
+    /// Sends a request of these lines and this body on its own connection.
     async fn send(&self, lines: &[&str], body: &str) -> Reply {
         let mut stream = self.connect().await;
         let length = format!("content-length: {}", body.len());
@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-/// Everything until the server closes the connection, as one answer.
+/// All bytes until the server closes the connection, as one answer.
 async fn reply(stream: &mut TcpStream) -> Reply {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.unwrap();
@@ -88,7 +88,7 @@ async fn reply(stream: &mut TcpStream) -> Reply {
 }
 
 impl Reply {
-    /// The problem that the answer must be.
+    /// Checks that the answer is this problem.
     #[track_caller]
     fn problem(&self, status: u16, code: &str) {
         assert_eq!((self.status, self.body["code"].as_str()), (status, Some(code)), "{self:?}");

@@ -1,4 +1,4 @@
-//! What web pages can make a browser send to a server of this machine.
+//! Requests that a web page can make a browser send to a server on this machine.
 
 use tickover_core::limits::Limits;
 use tickover_embedded::{Local, Storage};
@@ -7,7 +7,7 @@ use crate::Server;
 
 const TASK: &str = r#"{"queue": "q", "kind": "k", "id": "from-a-page"}"#;
 
-/// Nothing was scheduled, cancelled or paused.
+/// Checks that nothing was scheduled, cancelled or paused.
 async fn is_untouched(server: &Server) {
     assert_eq!(server.get("/v1/tasks/from-a-page").await.status, 404);
     assert_eq!(server.get("/v1/tasks/mine").await.ok(200)["task"]["status"], "pending");
@@ -34,7 +34,7 @@ async fn a_form_or_a_fetch_without_cors_of_any_page_changes_nothing() {
             "",
         ] {
             let media_type = format!("content-type: {media_type}");
-            // Old browsers, which say nothing of where a request comes from.
+            // Old browsers, which don't send the origin of a request.
             server
                 .send(&[&line, "host: localhost", &media_type], body)
                 .await

@@ -1,4 +1,4 @@
-//! Callers that connect and say nothing, or not enough: they cost little, and keep nobody else out.
+//! Callers that connect and send nothing, or too little: they cost little, and don't block others.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::{Server, reply};
 
 const SHORT: Duration = Duration::from_millis(150);
-/// Nothing that is bounded by this ends in a test.
+/// So long that a timeout of this length never fires in a test.
 const LONG: Duration = Duration::from_hours(1);
 
 const PATIENT: Bounds =
@@ -21,7 +21,7 @@ async fn a_connection_that_says_nothing_is_closed_and_so_is_one_that_is_kept_wit
     assert_eq!(reply(&mut silent).await.head, "");
     let mut kept = server.connect().await;
     kept.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-    // The answer, and then the end.
+    // The answer, and then the end of the connection.
     assert_eq!(reply(&mut kept).await.status, 200);
     server.stop().await;
 }

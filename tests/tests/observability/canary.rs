@@ -1,5 +1,4 @@
-//! Nothing that users send, and no lease, is in a line of the log: whatever way it comes in, and whatever is wrong with
-//! it.
+//! No line of the log contains a user's payload or a lease, whatever the interface and whatever the error.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -38,8 +37,8 @@ async fn by_message(caller: &Caller, bodies: &[String]) {
     sqs::each(batch(), 3, |body| timer::take(service, body, stop_at)).await;
 }
 
-/// Each field of a request in turn with the secret where something else belongs. It is never a name: those are no
-/// secrets, and a queue, or a field that is spelt wrong, may be called anything.
+/// Copies of a request, each with the secret in one field where another value belongs. The secret is never a name:
+/// names aren't secret, and a queue, or a misspelt field, may have any name.
 fn spoilt(request: &Value) -> Vec<Value> {
     let mut all = Vec::new();
     for name in request.as_object().unwrap().keys() {
@@ -135,7 +134,7 @@ async fn a_lease_is_in_no_line_and_no_event_whether_it_is_good_or_lost() {
     let body = json!({"v": 1, "type": "complete", "body": {"id": "a", "lease": lease, "output": SECRET}});
     by_message(&caller, &[body.to_string()]).await;
     assert_eq!(Log::lines("late report dropped").len(), 1, "{}", Log::text());
-    // Others' words too: a turn's lease is known only to its worker.
+    // Workers' reports too: a turn's lease is known only to its worker.
     caller
         .ok("/v1/executions", json!({"id": "e", "workflow": "order", "queue": "work", "input": SECRET}))
         .await;
@@ -148,7 +147,7 @@ async fn a_lease_is_in_no_line_and_no_event_whether_it_is_good_or_lost() {
     for secret in [lease.as_str(), second.as_str(), turn_lease.as_str(), SECRET] {
         assert!(!told.contains(secret), "{secret}: {told}");
     }
-    assert!(!format!("{taken:?}").contains(&turn_lease), "nor would its debug text give it away");
+    assert!(!format!("{taken:?}").contains(&turn_lease), "its debug text doesn't contain the lease either");
 }
 
 static READS: AtomicU32 = AtomicU32::new(0);
@@ -171,7 +170,7 @@ async fn clean_up(_ctx: Ctx, input: String, _cause: Cause) -> Result<Option<u32>
 
 #[tickover::workflow("changed")]
 async fn changed(ctx: Ctx, input: String) -> Result<u32> {
-    // The first time it is a text, later a number: what was stored doesn't fit.
+    // First a text, later a number: the stored result no longer fits the type.
     if READS.fetch_add(1, Ordering::SeqCst) == 0 {
         ctx.capture("value", move || input).await?;
     } else {
@@ -192,7 +191,7 @@ async fn a_workflow_that_fails_leaves_no_word_of_its_payloads() {
     let env = TestEnv::new().workflow((canary, changed, panics));
     let run = env.start(&canary, SECRET.to_owned()).await.unwrap();
     run.send_event("word", SECRET).await.unwrap();
-    assert!(run.result().await.unwrap_err().to_string().contains(SECRET), "whoever asks is told");
+    assert!(run.result().await.unwrap_err().to_string().contains(SECRET), "the caller sees the failure");
     let parked = env.start(&changed, SECRET.to_owned()).await.unwrap();
     drop(env.advance("2h").await);
     drop(parked.timeline().await);

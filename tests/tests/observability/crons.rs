@@ -1,4 +1,4 @@
-//! What the runs of crons come to, as it is counted and logged.
+//! The results of crons' runs in metrics and logs.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -23,7 +23,7 @@ async fn each_occurrence_of_a_cron_is_counted_once_by_what_it_came_to() {
     let _recording = metrics::set_default_local_recorder(&recorder);
     Log::listen();
     let caller = Caller::default();
-    // Of three occurrences, the first is started, and open when the others come.
+    // Of three occurrences, the first starts a run, which is open at the other two.
     make(&caller, "overlaps", json!({"every": "1h", "overlap": "skip"})).await;
     for _ in 0..=3 * 60 {
         caller.pass(60).await;
@@ -34,7 +34,7 @@ async fn each_occurrence_of_a_cron_is_counted_once_by_what_it_came_to() {
     has(&first, "tickover_cron_occurrences_total started", "2");
     has(&first, "tickover_cron_occurrences_total overlap", "2");
 
-    // One that nobody saw for a day.
+    // A cron that no tick read for a day.
     make(&caller, "missed", json!({"every": "1h"})).await;
     caller.scene.lose_messages(&QueueName::timers()).await;
     caller.scene.clock.advance(Millis::from_secs(24 * 3_600 + 1_800));

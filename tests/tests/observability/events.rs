@@ -1,4 +1,4 @@
-//! Events on their queue.
+//! Lifecycle events on their queue.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What others are told of executions.
+//! Events, log lines and metrics of executions.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -64,7 +64,7 @@ fn step(service: &Service, name: &str, outcome: StepOutcome) -> Entry {
     Entry { at: service.now(), what: Happened::Step { name, outcome, attempts: Some(1) } }
 }
 
-/// Ends a turn in which a remote step was begun.
+/// Suspends a turn in which a remote step was started.
 pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, timeout: Option<Millis>) {
     let name = StepName::parse(name).unwrap();
     let schedule_to_close = timeout.map(|after| LifeTimeout { after, is_error: true });

@@ -12,7 +12,7 @@ use tickover_tests::http::Caller;
 use crate::stage::{SECRET, eventful_life, with_events};
 
 thread_local! {
-    /// What this thread has logged since it began to listen.
+    /// What this thread has logged since [`Log::listen`].
     static LOG: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
@@ -20,7 +20,7 @@ thread_local! {
 pub(crate) struct Log;
 
 impl Log {
-    /// Listens from now on. The subscriber is the process's: whether a line is wanted is remembered for all threads.
+    /// Records from now on. The subscriber is the process's: whether a line is wanted is cached for all threads.
     pub(crate) fn listen() {
         static SUBSCRIBER: Once = Once::new();
         SUBSCRIBER.call_once(|| {
@@ -34,7 +34,7 @@ impl Log {
         String::from_utf8(LOG.with_borrow(|log| log.clone().unwrap())).unwrap()
     }
 
-    /// The lines that say this.
+    /// The lines with this message.
     pub(crate) fn lines(message: &str) -> Vec<Value> {
         let lines =
             Self::text().lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>();
@@ -89,7 +89,7 @@ async fn nothing_that_users_sent_is_in_the_log() {
     Log::listen();
     let caller = with_events().await;
     eventful_life(&caller, "a").await;
-    // Too late, refused, failed: paths that have something to complain about.
+    // Too late, refused, failed: calls that log an error.
     caller.schedule("b", json!({"input": SECRET, "timeout": "5s"})).await;
     let lease = caller.lease().await;
     caller.pass(6).await;

@@ -1,4 +1,4 @@
-//! What others are told of a task: events on their queue, lines in the log, metrics.
+//! What others can observe of a task: events on their queue, lines in the log, metrics.
 
 mod canary;
 mod crons;

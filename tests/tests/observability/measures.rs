@@ -1,4 +1,4 @@
-//! Metrics as whatever recorder is installed gets them.
+//! Metrics as the installed recorder gets them.
 
 use std::collections::BTreeMap;
 
@@ -61,14 +61,14 @@ async fn every_enforced_timeout_is_counted_and_its_lateness_measured_by_kind() {
     let recorder = DebuggingRecorder::new();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let caller = Caller::default();
-    // One that no worker saw, one that a worker held, and one that is no error.
+    // One without a claim, one with a lease, and one whose timeout isn't an error.
     caller.schedule("a", json!({"timeout": "10s"})).await;
     caller.scene.clock.advance(Millis::new(10_250));
     caller.scene.tick().await.unwrap();
     caller.schedule("b", json!({"heartbeat_timeout": "10s", "retry": "fixed(1, 0s)"})).await;
     caller.lease().await;
     caller.pass(12).await;
-    // The claim comes before any tick: it is the claim that notices.
+    // The claim comes before any tick, so the claim notices the timeout.
     caller.lease().await;
     caller.scene.clock.advance(Millis::from_secs(13));
     assert!(caller.claim().await.is_none());
@@ -76,7 +76,7 @@ async fn every_enforced_timeout_is_counted_and_its_lateness_measured_by_kind() {
     caller.schedule("c", json!({"maxRuntime": "5s"})).await;
     caller.lease().await;
     caller.pass(5).await;
-    // Ended early, so it isn't late.
+    // It ended before its deadline, so it isn't late.
     caller.schedule("d", json!({"timeout": "30s", "retry": "fixed(3, 1m)"})).await;
     let lease = caller.lease().await;
     caller.fail("d", &lease, "boom").await;

@@ -42,7 +42,7 @@ impl Server {
         answer.text().await.unwrap()
     }
 
-    /// Asks until the task has timed out: real time passes while we do.
+    /// Asks until the task has timed out. This test runs in real time.
     async fn timed_out(&self, id: &str) {
         for _ in 0..10_000 {
             let task = self.client.get(format!("{}/v1/tasks/{id}", self.base)).send().await.unwrap();
@@ -69,14 +69,14 @@ fn value<'a>(text: &'a str, series: &str) -> &'a str {
 #[tokio::test]
 async fn a_scrape_shows_counts_the_spread_of_lateness_and_queues_as_they_are() {
     let server = Server::start().await;
-    // The process's other tests don't use this queue.
+    // No other test in this process uses this queue.
     let task =
         |id: &str, timeout: &str| json!({"id": id, "queue": "scraped", "kind": "k", "timeout": timeout});
     server.post("/v1/tasks", task("late", "2ms")).await;
     server.timed_out("late").await;
     server.post("/v1/tasks", task("held", "1h")).await;
     server.post("/v1/tasks", task("waiting", "1h")).await;
-    // The hint of the first one is still there, and leads to nothing.
+    // The hint of the first task is still in the queue, and has no effect.
     let claimed = server.post("/v1/queues/scraped/claim", json!({"max": 1})).await;
     let task = &claimed["tasks"][0];
     let id = task["id"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! A caller, and somebody who reads the queue of events.
+//! A caller, and a reader of the queue of events.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -8,7 +8,7 @@ use tickover_core::id::QueueName;
 use tickover_service::ports::Queue as _;
 use tickover_tests::http::Caller;
 
-/// What users write into their tasks and nobody else may read.
+/// A secret that users write into their tasks and that must not be seen anywhere else.
 pub(crate) const SECRET: &str = "hunter2";
 
 /// A caller of a service that has a queue of events.
@@ -43,7 +43,7 @@ pub(crate) fn types(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
-/// A life with everything in it that users can write: two tries, a timeout, and an end with a result.
+/// A life with every field that users can write: two attempts, a timeout, and an end with a result.
 pub(crate) async fn eventful_life(caller: &Caller, id: &str) {
     let input = json!({"password": SECRET});
     let fields = json!({

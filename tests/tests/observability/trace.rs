@@ -1,4 +1,4 @@
-//! The trace that work belongs to: from whoever asked for it to whoever does it.
+//! The trace that work belongs to: from the caller that asked for it to the worker that does it.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -34,7 +34,7 @@ async fn carrying(store: Arc<dyn Store>) -> Caller {
     of(Caller::of(Scene { service, ..scene })).await
 }
 
-/// Posts a body with W3C's header; answers with the status.
+/// Posts a body with W3C's header; returns the status.
 async fn post(caller: &Caller, path: &str, header: &str, body: Value) -> u16 {
     let request =
         Request::post(path).header("content-type", "application/json").header("traceparent", header);
@@ -59,7 +59,7 @@ async fn a_trace_goes_from_a_tasks_request_to_its_worker_its_events_and_its_line
         assert_eq!(line["trace.id"], "4bf92f3577b34da6a3ce929d0e0e4736", "{line}");
     }
 
-    // A body names its own; a batch's entries too, and the others have the header's.
+    // A body may name its own trace, and so may a batch's entries. The others have the header's.
     let mut own = task("b");
     own["traceparent"] = json!(OTHER);
     assert_eq!(post(&caller, "/v1/tasks", TRACE, own.clone()).await, 201);
@@ -113,7 +113,7 @@ async fn what_is_no_trace_is_ignored_and_no_error() {
         assert_eq!(post(&caller, "/v1/tasks", text, task(&id)).await, 201, "{text}");
         assert_eq!(caller.claim().await.unwrap().get("traceparent"), None, "{text}");
     }
-    // In a body, what isn't even a text is a mistake.
+    // In a body, a value that isn't a text is an error.
     let mut body = task("wrong-type");
     body["traceparent"] = json!({"not": "a text"});
     assert_eq!(post(&caller, "/v1/tasks", TRACE, body).await, 400);

@@ -1,4 +1,4 @@
-//! A queue of events that isn't there, or that fails.
+//! A queue of events that doesn't exist, or that fails.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -18,16 +18,16 @@ use tickover_tests::scene::{LeapClock, Scene};
 
 use crate::stage::eventful_life;
 
-/// What is the matter with the queue of events.
+/// What is wrong with the queue of events.
 #[derive(Clone, Copy, PartialEq)]
 enum Matter {
     /// It doesn't exist.
     Absent,
-    /// It takes nothing.
+    /// It accepts no message.
     Failing,
 }
 
-/// Queues in memory, but for that of events; it remembers to which queues something was sent, in order.
+/// Queues in memory, except that of events. It records to which queues messages were sent, in order.
 struct Troubled {
     inner: Arc<MemoryQueue>,
     matter: Matter,

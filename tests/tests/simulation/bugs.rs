@@ -1,4 +1,4 @@
-//! The product with one bug each: within a thousand runs, the invariant that the bug breaks is seen to be broken.
+//! The product with one bug each: within a thousand runs, a check reports the invariant that the bug breaks.
 
 use tickover_tests::sim::bugs::Bug;
 use tickover_tests::sim::flood::Flood;
@@ -9,13 +9,13 @@ use tickover_tests::sim::search::first_failure_among;
 /// Runs that may fail for another reason, before one fails for the right one.
 const OTHERS: usize = 2;
 
-/// Runs seeds until some fail, and looks whether one of the first fails for the right reason.
+/// Runs seeds until some fail, and checks that one of the first fails for the right reason.
 #[track_caller]
 fn is_caught(bug: Bug) {
     is_caught_where(bug, |_| true);
 }
 
-/// The same, of those among the thousand in which it can show.
+/// The same with those of the thousand seeds in which the bug can have an effect.
 #[track_caller]
 fn is_caught_where(bug: Bug, can_show: impl Fn(&Hardship) -> bool + Sync) {
     let (mut from, mut others) = (1, Vec::new());
@@ -29,7 +29,7 @@ fn is_caught_where(bug: Bug, can_show: impl Fn(&Hardship) -> bool + Sync) {
         others.push(failure.to_string());
     }
     let others = others.join("\n");
-    panic!("nobody noticed, or not in {}: {}{others}", bug.breaks(), bug.sentence());
+    panic!("no check of {} has found this bug: {}{others}", bug.breaks(), bug.sentence());
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_receive_limit_that_waiting_reaches_is_caught() {
     is_caught_where(Bug::ReceivesTooFew, |hardship| hardship.concurrency.is_some());
 }
 
-/// Looks whether it shows where very much is due at once, and for the right reason.
+/// Checks that the bug is found where very many records are due at once, and for the right reason.
 #[track_caller]
 fn is_caught_by_a_flood(flood: Flood, bug: Bug) {
     let found = flood.check(Some(bug));

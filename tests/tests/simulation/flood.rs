@@ -8,19 +8,20 @@ fn holds(flood: Flood) {
     assert!(found.is_empty(), "{} violations, the first: {}", found.len(), found[0]);
 }
 
-/// Each is handed to timers once, and dealt with as soon as its instant has come.
+/// A timer is sent once for each record, and the record is processed as soon as its instant has come.
 #[test]
 fn ten_thousand_deadlines_of_one_second_are_noticed_at_once() {
     holds(Flood::Fair);
 }
 
-/// The next tick finds them a minute later at most; what is more than its share is handed on, shard by shard.
+/// The next tick finds them a minute later at most. It passes what is more than its share on by messages, shard by
+/// shard.
 #[test]
 fn ten_thousand_deadlines_whose_timers_are_lost_are_found_by_the_next_tick() {
     holds(Flood::TimersLost);
 }
 
-/// What a tick leaves behind that dies, those have that it handed shards on to, and the tick after it.
+/// When a tick dies, the messages that it sent for shards and the next tick process what it has left.
 #[test]
 fn a_tick_that_dies_among_ten_thousand_deadlines_loses_none_and_doubles_no_sweep() {
     holds(Flood::TickKilled);

@@ -1,4 +1,4 @@
-//! The simulation itself: it is the same each time, and things really go wrong in it.
+//! The simulation itself: it is the same each time, and its faults really happen.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ fn a_seed_gives_the_same_history_each_time_and_another_one_another() {
     }
 }
 
-/// The SDK and what it is built on have time, chance and order from nowhere else either.
+/// The SDK and its libraries get time, random numbers and order from the simulation only, as well.
 #[test]
 fn a_seed_that_runs_the_engine_gives_the_same_history_each_time() {
     let flows: Vec<u64> = (1..=400).filter(|seed| Plan::of(*seed).runs_flows()).collect();
@@ -42,7 +42,7 @@ fn a_failure_names_the_command_that_replays_it() {
     assert_eq!(replay(17, Some(Bug::NoNonce)), "cargo xtask sim --seed 17 --bug no-nonce");
 }
 
-/// All that can happen.
+/// All kinds of events that can happen.
 pub(crate) const ALL: &[&str] = &[
     "crashed",
     "frozen",
@@ -123,7 +123,7 @@ pub(crate) const ALL: &[&str] = &[
     "sdk turn replayed a sealed journal",
 ];
 
-/// What happened in a run.
+/// The kinds of events in a run.
 pub(crate) fn happenings(run: &Run) -> BTreeSet<&'static str> {
     let mut seen: BTreeSet<_> = run.events.iter().flat_map(|event| happening(&event.what)).collect();
     let mut asked = BTreeSet::new();
@@ -134,7 +134,7 @@ pub(crate) fn happenings(run: &Run) -> BTreeSet<&'static str> {
         },
         _ => None,
     });
-    // What had no result written down when its worker was lost.
+    // A call whose result wasn't recorded when its worker was lost, and that was made again.
     if acts.filter(|act| !asked.insert(*act)).count() > 0 {
         seen.insert("sdk step asked again");
     }
@@ -207,7 +207,7 @@ fn of_execution(happening: &Happening) -> Vec<&'static str> {
     }
 }
 
-/// Whether a turn is taken from a worker that let the time of an attempt pass.
+/// Whether a turn is taken from a worker that let an attempt's timeout pass.
 fn gives_up_an_attempt(ruling: &Ruling) -> bool {
     ruling.seen.as_deref().and_then(attempt_over_at).is_some_and(|at| at <= ruling.now)
 }

@@ -1,10 +1,10 @@
-//! What the simulated world takes from the deployed one: how often a queue hands a message out.
+//! The deployed values that the simulated world uses: how often a queue delivers a message.
 
 const TEMPLATE: &str = include_str!("../../../infra/template.yaml");
-/// For how long no function may be called, without a message that nobody has looked at becoming a dead letter.
+/// For how long no function may be invoked without an unprocessed message becoming a dead letter.
 const WITHOUT_FUNCTIONS_S: u32 = 3_600;
 
-/// A function that isn't called because too many others are at work has its messages counted as received all the same.
+/// A message counts as received even if the function isn't invoked because of the concurrency limit.
 #[test]
 fn an_hour_without_functions_makes_no_dead_letters() {
     let number = |line: &str, name: &str| -> Option<u32> {

@@ -1,4 +1,4 @@
-//! A thousand runs in which everything goes wrong that can, and the proof that a bug in there would be found.
+//! A thousand runs with every kind of fault, and the proof that they would find a bug.
 
 mod bugs;
 mod flood;

@@ -1,4 +1,4 @@
-//! The product as it is.
+//! The product without a bug.
 
 use std::collections::BTreeSet;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use tickover_tests::sim::search::{Failure, first_failure_seen};
 
 use crate::itself::happenings;
 
-/// A thousand runs, made once for all who ask: what doesn't hold in one, and what happened in any.
+/// A thousand runs, made once for all tests: the first failure, and the kinds of events that happened in any of them.
 static THOUSAND: LazyLock<(Option<Failure>, BTreeSet<&str>)> = LazyLock::new(|| {
     let seen = Mutex::new(BTreeSet::new());
     let locked = || seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,5 +27,5 @@ fn every_invariant_holds_in_a_thousand_runs() {
 #[test]
 fn everything_that_can_happen_happens_within_a_thousand_runs() {
     let missing: Vec<_> = crate::itself::ALL.iter().filter(|name| !THOUSAND.1.contains(*name)).collect();
-    assert!(missing.is_empty(), "never seen: {missing:?}");
+    assert!(missing.is_empty(), "never happened: {missing:?}");
 }

@@ -1,4 +1,4 @@
-//! A clock that jumps back an hour: it times nothing out twice, extends nothing, and wakes nothing that has ended.
+//! A clock that jumps back an hour: no timeout fires twice, no deadline moves, and nothing that has ended is woken.
 
 #![expect(clippy::unwrap_used, reason = "test code, outside of test functions as well")]
 
@@ -18,14 +18,14 @@ fn instant(task: &Value, name: &str) -> Timestamp {
     Timestamp::parse_rfc3339(task[name].as_str().unwrap()).unwrap()
 }
 
-/// A timer for this task comes, by the clock as it stands.
+/// A timer for this task fires, by the clock as it is now.
 async fn fire(caller: &Caller, id: &str) -> Fired {
     let at = caller.scene.service.now();
     let body = Wake::Timer(Timer { record: task_id(id).into(), at, due_at: at }).body().unwrap();
     caller.scene.service.fire(&body, at.plus(HOUR)).await.unwrap()
 }
 
-/// How many tasks a tick and then a timer for this one time out.
+/// How many times a tick and then a timer for this task record a timeout.
 async fn timed_out(caller: &Caller, id: &str) -> u64 {
     let report = caller.scene.tick().await.unwrap();
     assert_eq!((report.failed, report.out_of_time), (0, false), "{report:?}");
@@ -58,7 +58,7 @@ async fn what_has_timed_out_stays_as_it_is_whatever_comes_before_its_deadline_ag
     }
     assert_eq!(caller.task("a").await, ended);
 
-    // And on the way forward, past every instant that it had.
+    // And when the clock moves forward again, past every instant of the task.
     for _ in 0..3 {
         caller.scene.clock.advance(HOUR);
         assert_eq!(timed_out(&caller, "a").await, 0);
@@ -107,7 +107,7 @@ async fn a_heartbeat_under_a_clock_that_jumped_back_extends_no_deadline() {
     assert_eq!(beaten["start_to_close_at"], running["start_to_close_at"]);
     assert_eq!(beaten["lease_expires_at"], caller.after(60));
 
-    // Forward again, and on with the work until its time is up.
+    // Forward again, and on with the work until its deadline.
     caller.scene.clock.advance(HOUR);
     let mut times = 0;
     let mut task = caller.task("a").await;

@@ -1,4 +1,4 @@
-//! Leases: kept, lost, given back.
+//! Leases: kept, lost, released.
 
 use axum::http::Method;
 use serde_json::json;
@@ -12,7 +12,7 @@ async fn a_lost_worker_is_replaced_its_attempt_not_counted_and_its_result_refuse
     let caller = Caller::default();
     caller.schedule("a", json!({})).await;
     let lost = caller.claim_for("10s").await.unwrap();
-    assert_eq!(caller.claim().await, None, "somebody has it");
+    assert_eq!(caller.claim().await, None, "a worker has it");
     caller.pass(10).await;
     let taken_over = caller.claim().await.unwrap();
     assert_eq!(taken_over["attempt"], 1);
@@ -67,7 +67,7 @@ async fn a_task_that_loses_worker_after_worker_ends_as_poisoned() {
 async fn a_message_met_while_its_task_is_held_comes_back_when_the_holders_lease_ends() {
     let caller = Caller::default();
     caller.schedule("a", json!({})).await;
-    // The same request again, before anybody claimed it, sends a second message.
+    // The same request again, before a claim, sends a second message.
     caller.schedule("a", json!({})).await;
     caller.claim_for("10s").await.unwrap();
     assert_eq!(caller.claim_for("12h").await, None);
@@ -86,7 +86,7 @@ async fn attempts_that_time_out_do_not_leave_messages_behind() {
         caller.pass(30).await;
         caller.pass(1).await;
     }
-    // Those of the attempts that timed out come back, and are seen to be spent.
+    // The messages of the attempts that timed out are received again, and have no effect.
     caller.claim().await.unwrap();
     caller.scene.clock.advance(Millis::from_secs(29));
     assert_eq!(caller.claim().await, None);

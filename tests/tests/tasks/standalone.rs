@@ -119,7 +119,7 @@ async fn a_paused_queue_hands_nothing_out_and_deadlines_keep_running() {
 async fn a_hint_lost_between_commit_and_send_is_sent_by_the_tick() {
     let caller = Caller::default();
     caller.schedule("a", json!({})).await;
-    // The message dies: whoever received it deletes it and is never heard of again.
+    // The message is lost: its receiver deletes it and never reports.
     let service = &caller.scene.service;
     let queue = queue_name("work");
     caller.scene.lose_messages(&queue).await;

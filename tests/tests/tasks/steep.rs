@@ -14,7 +14,7 @@ async fn steeps_inner_policies_are_retried_only_as_errors_and_its_deadline_spans
     caller.schedule("a", fields).await;
     caller.lease().await;
     caller.pass(10).await;
-    assert_eq!(caller.task("a").await["status"], "pending", "inactivity is an error here, and retried");
+    assert_eq!(caller.task("a").await["status"], "pending", "inactivity is an error here, and is retried");
     let lease = caller.lease().await;
     for _ in 0..6 {
         caller.pass(9).await;
@@ -22,7 +22,7 @@ async fn steeps_inner_policies_are_retried_only_as_errors_and_its_deadline_spans
     }
     caller.pass(6).await;
     let task = caller.task("a").await;
-    assert_eq!(task["status"], "cancelled", "too long a run is no error here, and cancels for good");
+    assert_eq!(task["status"], "cancelled", "this timeout isn't an error, and cancels for good");
     assert_eq!(task["deadline_at"], deadline);
 }
 

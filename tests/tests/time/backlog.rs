@@ -1,4 +1,4 @@
-//! Hints: a lost one is found, and a long backlog isn't multiplied in the search for it.
+//! Hints: a lost one is found, and the search for it doesn't multiply a long backlog.
 
 use tickover_core::duration::Millis;
 use tickover_service::ports::Queue as _;
@@ -18,7 +18,7 @@ async fn ten_thousand_waiting_tasks_and_no_worker_for_half_an_hour_gain_hardly_a
     }
     for minute in 1..=30 {
         tick_of(&scene, minute, 0).await;
-        // A tick that had too much to do has handed the rest to others.
+        // A tick with more work than its share has passed the rest on by messages.
         scene.fire().await;
     }
     let depth = scene.queue.depth(&queue_name("work")).await.unwrap();
@@ -45,7 +45,7 @@ async fn the_hint_that_a_crash_lost_is_found_in_a_busy_queue_once_later_ones_wer
     scene.lose_messages(&queue_name("work")).await;
     let mut claimed = Vec::new();
     for minute in 1..=60 {
-        // The queue is never empty, and its work goes on.
+        // The queue is never empty, and its tasks are claimed all the time.
         for number in 0..3 {
             let id = format!("t{minute}-{number}");
             scene.service.schedule(request("work", Some(&id), None)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Of a shard's backlog there is one sweep, however often its time is up and its message is repeated.
+//! A shard's backlog has one sweep, however often the sweep's time limit ends and its message is repeated.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::{after, tick_of, with_deadline};
 /// How long each decision takes.
 const DECISION: Millis = Millis::new(20);
 
-/// The rules, which take their time.
+/// The rules, with a delay for each decision.
 struct Slow(Arc<LeapClock>);
 
 impl Rules for Slow {
@@ -71,8 +71,8 @@ async fn sweeps(scene: &Scene) -> Vec<Received> {
     }
 }
 
-/// Deals with these messages, one after the other, each with time for so many decisions. Those that fail are shown
-/// again. How many did some work.
+/// Processes these messages, one after the other, each with time for so many decisions. Those that fail become visible
+/// again. Returns how many of them worked.
 async fn deal_with(scene: &Scene, messages: Vec<Received>, decisions: u64) -> usize {
     let (timers, mut at_work) = (QueueName::timers(), 0);
     for message in messages {
@@ -97,13 +97,13 @@ async fn a_sweep_whose_time_is_up_inside_a_page_becomes_one_sweep_and_not_two() 
     while left(&scene).await > 0 {
         let messages = sweeps(&scene).await;
         assert_eq!(messages.len(), 1, "round {rounds}");
-        // Far less than a page, and never a whole number of lots.
+        // Far less than a page, and never a whole number of batches.
         assert_eq!(deal_with(&scene, messages, 110).await, 1);
         rounds += 1;
         assert!(rounds < 50, "{} left", left(&scene).await);
     }
     assert!(rounds > 8, "{rounds}");
-    // The last one may still be to find that nothing is left.
+    // One more message may be needed to find that nothing is left.
     let rest = sweeps(&scene).await;
     deal_with(&scene, rest, 1_000).await;
     assert_eq!(sweeps(&scene).await.len(), 0);
@@ -124,7 +124,7 @@ async fn repeated_messages_and_ticks_in_between_do_not_become_further_sweeps() {
         let mut messages = sweeps(&scene).await;
         assert!(messages.len() <= 1 + usize::from(round % 3 == 0), "round {round}: {}", messages.len());
         if round % 3 == 0 {
-            // Each is delivered twice: of the two, one hands the shard on.
+            // Each is delivered twice: of the two, one continues the shard's sweep.
             for message in messages.clone() {
                 let again = Outgoing { body: message.body, delay: Millis::ZERO };
                 scene.queue.send(&QueueName::timers(), &[again]).await.unwrap();
@@ -154,8 +154,8 @@ async fn a_sweep_that_has_died_is_followed_by_another_after_five_minutes_and_sta
     scene.clock.advance(Millis::from_secs(299));
     scene.service.tick(after(300), scene.service.now().plus(budget())).await.unwrap();
     let second = sweeps(&scene).await;
-    assert_eq!(second.len(), 1, "the ticks handed it out again");
-    assert_eq!(deal_with(&scene, dead, 100).await, 0, "too late: the shard is another sweep's");
+    assert_eq!(second.len(), 1, "a tick started another sweep");
+    assert_eq!(deal_with(&scene, dead, 100).await, 0, "too late: another sweep owns the shard");
     assert_eq!(deal_with(&scene, second, 100_000).await, 1);
     tick(20).await;
     assert_eq!((left(&scene).await, sweeps(&scene).await.len()), (0, 0));

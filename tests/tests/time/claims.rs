@@ -8,7 +8,7 @@ use tickover_tests::scene::{Scene, claim_request, queue_name, request};
 
 use super::after;
 
-/// Tasks that start in so many milliseconds, with their messages there already, as SQS rounds down.
+/// Tasks that start in so many milliseconds. Their messages are already visible, because SQS rounds down.
 async fn arriving_early(starts_ms: &[u64]) -> Scene {
     let scene = Scene::in_memory();
     let work = queue_name("work");
@@ -46,7 +46,7 @@ async fn work_in_hand_is_not_kept_waiting_for_starts_to_come() {
     let scene = arriving_early(&[0, 400, 900]).await;
     assert_eq!(claim_ten(&scene).await, ["in-0"]);
     assert_eq!(scene.service.now(), after(0));
-    // The others went back to the queue as fresh messages, each for its own start.
+    // The others went back to the queue as new messages, each delayed until its own start.
     assert_eq!(claim_ten(&scene).await, ["in-400"]);
     assert_eq!(scene.service.now(), after(0).plus(Millis::new(400)));
     assert_eq!(claim_ten(&scene).await, ["in-900"]);

@@ -1,4 +1,4 @@
-//! Processes that die with several attempts under way: one of them is to blame, and nobody knows which.
+//! Processes that die while several attempts run: one of the attempts is the cause, and the system can't know which.
 
 use tickover_core::duration::Millis;
 use tickover_core::id::{ExecutionId, WorkflowName};
@@ -22,7 +22,7 @@ async fn complete(scene: &Scene, claimed: &ClaimedTask) {
     scene.service.complete(&claimed.task.id, &claimed.token, None).await.unwrap();
 }
 
-/// The guilty one dies with all that is in its process; the others are done.
+/// The guilty attempt kills its process with all others; without it, the others complete.
 async fn work_on(scene: &Scene, claimed: &[ClaimedTask]) {
     if !claimed.iter().any(|claimed| claimed.task.id == task_id("0")) {
         for claimed in claimed {
@@ -51,7 +51,7 @@ async fn of_a_batch_that_died_together_the_innocent_go_on_and_the_guilty_one_is_
     for _ in 0..40 {
         scene.clock.advance(LEASE.saturating_mul(2));
         let claimed = scene.service.claim(&work, &claim_request(10)).await.unwrap();
-        assert!(claimed.len() <= 1, "what may be guilty is handed out alone: {claimed:?}");
+        assert!(claimed.len() <= 1, "a task that may be guilty is claimed alone: {claimed:?}");
         work_on(&scene, &claimed).await;
     }
     the_innocent_are_done_and_the_guilty_one_is_poisoned(&scene, 10).await;
@@ -79,7 +79,7 @@ async fn what_may_be_guilty_finds_its_turn_among_new_work_that_never_ends() {
     assert_eq!((guilty.status(), guilty.losses), (Status::Failed, 4));
 }
 
-/// What a function is handed: received by somebody else.
+/// The messages that a function is invoked with: the queue's poller received them.
 async fn batch(scene: &Scene) -> Vec<Received> {
     scene.queue.receive(&queue_name("work"), 10, LEASE, Millis::ZERO).await.unwrap()
 }
@@ -98,7 +98,9 @@ async fn a_function_whose_process_died_takes_each_of_the_batch_alone() {
     scene.clock.advance(LEASE);
     for message in &batch(&scene).await {
         assert!(matches!(claim(message, Isolation::Shared).await, Hinted::Suspect));
-        let Hinted::Taken(claimed) = claim(message, Isolation::Alone).await else { panic!("it is free") };
+        let Hinted::Taken(claimed) = claim(message, Isolation::Alone).await else {
+            panic!("the claim should succeed")
+        };
         assert_eq!((claimed.task.losses, claimed.task.attempt), (0, 1));
         complete(&scene, &claimed).await;
     }

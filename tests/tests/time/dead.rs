@@ -1,4 +1,4 @@
-//! Messages of tasks that have ended, and messages that are for others: however many there are, claims find work.
+//! Messages of tasks that have ended, and messages for other workers: however many there are, claims find work.
 
 use tickover_core::duration::Millis;
 use tickover_core::task::command::Start;
@@ -9,7 +9,7 @@ use tickover_service::lease::LeaseToken;
 use tickover_service::ports::{Outgoing, Queue as _};
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
-/// A queue that holds the messages of so many cancelled tasks, as one does that can't find them.
+/// A queue that holds the messages of so many cancelled tasks, because a cancel can't find them.
 async fn littered(count: u32) -> Scene {
     let scene = Scene::in_memory();
     for number in 0..count {
@@ -55,7 +55,7 @@ async fn a_claim_finds_work_behind_twenty_thousand_messages_of_ended_tasks() {
         assert_eq!(claimed.len(), 1, "a claim for {max}");
         assert_eq!(claimed[0].task.id, task_id("live"));
         let depth = scene.queue.depth(&queue_name("work")).await.unwrap();
-        assert_eq!((depth.visible, depth.in_flight), (0, 1), "the dead ones are gone");
+        assert_eq!((depth.visible, depth.in_flight), (0, 1), "the messages of ended tasks are deleted");
     }
 }
 
@@ -67,7 +67,7 @@ async fn a_claim_that_does_not_wait_finds_it_as_well_and_leaves_the_surplus_to_o
     }
     assert!(scene.claim("work").await.unwrap().is_some());
     let depth = scene.queue.depth(&queue_name("work")).await.unwrap();
-    assert_eq!((depth.visible, depth.in_flight), (29, 1), "others see the rest at once");
+    assert_eq!((depth.visible, depth.in_flight), (29, 1), "the rest is visible at once");
 }
 
 #[tokio::test]
@@ -77,12 +77,12 @@ async fn a_task_held_for_days_keeps_its_message_from_the_dead_letters_and_a_lost
     scene.service.schedule(request("work", Some("long"), None)).await.unwrap();
     let held = scene.claim("work").await.unwrap().unwrap();
     let receipt = LeaseToken::decode(&held.token).unwrap().receipt.unwrap();
-    // A message can't be hidden for longer than 12 hours: from then on its worker can't extend it.
+    // A message can't be hidden for longer than 12 hours: from then on, its worker can't extend that.
     scene.queue.change_visibility(&work, &receipt, Millis::ZERO).await.unwrap();
     for _ in 0..6_000 {
         scene.clock.advance(Millis::from_secs(20));
         scene.service.heartbeat(&task_id("long"), &held.token, None).await.unwrap();
-        assert!(scene.claim("work").await.unwrap().is_none(), "somebody has it");
+        assert!(scene.claim("work").await.unwrap().is_none(), "a worker has it");
     }
     let mut receives = 0;
     for _ in 0..7 {
@@ -114,8 +114,8 @@ async fn work_of_an_unknown_kind_is_left_to_others_and_its_time_to_start_passes(
         scene.clock.advance(Millis::from_secs(1));
         waits += u32::from(scene.queue.depth(&work).await.unwrap().visible > 0);
     }
-    assert!(waits < 80, "it comes {waits} times in an hour");
-    assert_eq!(scene.service.describe(&task_id("strange")).await.unwrap().task, before, "nobody claimed it");
+    assert!(waits < 80, "it is received {waits} times in an hour");
+    assert_eq!(scene.service.describe(&task_id("strange")).await.unwrap().task, before, "it wasn't claimed");
     scene.clock.advance(Millis::from_secs(60));
     let offered = scene.service.work_apart(&work, &claim_request(10), &|_| true).await.unwrap();
     assert_eq!(offered.work.len(), 1);
@@ -133,10 +133,10 @@ async fn a_message_that_a_function_leaves_to_others_often_is_replaced_before_it_
     assert!(held.is_some());
     let seldom = Delivered { body: &shown.body, receipt: Some(&shown.receipt), receives: 2 };
     assert!(scene.service.claim_hinted(seldom, &claim_request(1), Isolation::Shared).await.is_err());
-    // It comes back when the lease is over, and not when the queue's visibility is.
+    // It becomes visible when the lease ends, and not when the queue's visibility timeout ends.
     scene.clock.advance(Millis::from_secs(60));
     assert_eq!(scene.queue.depth(&work).await.unwrap().visible, 1);
     let often = Delivered { receives: 50, ..seldom };
-    assert!(scene.service.leave_to_others(often).await.is_ok(), "a fresh one stands for it");
+    assert!(scene.service.leave_to_others(often).await.is_ok(), "a new message replaces it");
     assert!(scene.service.leave_to_others(seldom).await.is_err());
 }

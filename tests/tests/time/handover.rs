@@ -1,4 +1,4 @@
-//! Who hands a deadline to a timer: whoever writes it, or the tick that owns its slot, and nobody else.
+//! Who sends the timer of a deadline: the write that sets it, or the tick that owns its slot, and no other.
 
 use tickover_core::duration::Millis;
 use tickover_core::task::Status;
@@ -27,7 +27,7 @@ async fn a_deadline_of_five_seconds_fires_after_five_seconds_without_any_tick() 
 async fn each_later_deadline_is_handed_over_once_by_the_tick_that_owns_its_slot() {
     for late in [0, 40] {
         let scene = Scene::in_memory();
-        // Deadlines every ten seconds: with a tick a minute, six belong to each.
+        // Deadlines every ten seconds: with a tick a minute, each tick sends six timers.
         let deadlines = || (215..600_u64).step_by(10).chain((855..1_800).step_by(10));
         for seconds in deadlines() {
             scene.service.schedule(with_deadline(&format!("t{seconds}"), seconds)).await.unwrap();
@@ -36,7 +36,7 @@ async fn each_later_deadline_is_handed_over_once_by_the_tick_that_owns_its_slot(
         let (mut handed_over, mut fired) = (0, 0);
         for minute in 0..31 {
             let report = tick_of(&scene, minute, late).await;
-            assert_eq!(report.timed_out, 0, "minute {minute}: left to the sweep");
+            assert_eq!(report.timed_out, 0, "minute {minute}: the sweep had to enforce it");
             handed_over += report.timers;
             for _ in 0..29 {
                 scene.clock.advance(Millis::from_secs(2));
@@ -74,10 +74,10 @@ async fn the_slots_of_missed_ticks_are_caught_up_and_none_is_handed_over_twice()
     for number in 1..=30_u64 {
         scene.service.schedule(with_deadline(&format!("t{number}"), 200 + number * 10)).await.unwrap();
     }
-    // 210 s to 500 s. The tick of minute 1 owns 180 s to 240 s, and finds what lies before it as well.
+    // 210 s to 500 s. The tick of minute 1 owns 180 s to 240 s, and also sends timers for earlier instants.
     assert_eq!(tick_of(&scene, 1, 0).await.timers, 3);
     assert_eq!(tick_of(&scene, 1, 20).await.timers, 0, "the same tick again");
-    // Minutes 2 and 3 never came: what lies after 240 s and before 420 s at once.
+    // The ticks of minutes 2 and 3 never came: this one covers 240 s to 420 s at once.
     assert_eq!(tick_of(&scene, 4, 0).await.timers, 17);
     assert_eq!(tick_of(&scene, 5, 0).await.timers, 6);
     assert_eq!(tick_of(&scene, 6, 0).await.timers, 3);
@@ -131,13 +131,13 @@ async fn an_early_timer_is_sent_again_and_a_repeated_one_does_nothing() {
     let body = format!(r#"{{"v":1,"timer":{{"task":"a","at":{at},"due_at":{at}}}}}"#);
     let stop_at = after(50);
     assert_eq!(scene.service.fire(&body, stop_at).await.unwrap(), Fired::SentOn);
-    assert_eq!(scene.timers().await, 2, "its writer's, and the one sent again");
+    assert_eq!(scene.timers().await, 2, "the timer of the write, and the one that was sent again");
     scene.clock.advance(Millis::from_secs(100));
     assert_eq!(scene.service.fire(&body, stop_at).await.unwrap(), Fired::TimedOut);
     assert_eq!(scene.service.fire(&body, stop_at).await.unwrap(), Fired::Spent);
     let nobody = body.replace(r#""a""#, r#""nobody""#);
     assert_eq!(scene.service.fire(&nobody, stop_at).await.unwrap(), Fired::Spent);
-    assert_eq!(scene.fire().await, 2, "and what was on its way finds nothing to do");
+    assert_eq!(scene.fire().await, 2, "and the earlier timers have no effect");
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn without_a_queue_of_timers_the_tick_still_enforces_every_deadline() {
     let scene = Scene::in_memory();
     scene.service.schedule(with_deadline("a", 5)).await.unwrap();
     scene.clock.advance(Millis::from_secs(5));
-    // Lost, all of them.
+    // All of the timers are lost.
     scene.lose_messages(&tickover_core::id::QueueName::timers()).await;
     assert_eq!(tick_of(&scene, 1, 0).await.timed_out, 1);
     assert_eq!(status(&scene, "a").await, Status::TimedOut);

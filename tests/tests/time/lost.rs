@@ -1,4 +1,4 @@
-//! Any hint, of whatever kind, that is lost is found within a quarter of an hour on a queue that is never empty.
+//! A lost hint of any kind is found within a quarter of an hour on a queue that is never empty.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,12 +27,12 @@ use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 use super::after;
 
 const QUEUE: &str = "busy";
-/// What is looked for.
+/// The id of the work whose hint is lost.
 const TARGET: &str = "target";
 /// A lost hint is found by then.
 const FOUND_WITHIN: Millis = Millis::from_secs(900);
 
-/// What the lost hint was for.
+/// The kind of the lost hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Task,
@@ -50,7 +50,7 @@ enum Kind {
     ContinueAsNew,
     StepsWord,
     LateStepsWord,
-    /// The process that completed the step died before it told.
+    /// The process that completed the step died before it notified the parent.
     WordNeverGiven,
 }
 
@@ -73,7 +73,7 @@ const KINDS: [Kind; 16] = [
     Kind::WordNeverGiven,
 ];
 
-/// The rules, by which whoever ends a task may die before telling anybody.
+/// The rules, without the notification of the parent while the flag is set, as if the process had died before it.
 struct Mute(Arc<AtomicBool>);
 
 impl Rules for Mute {
@@ -86,7 +86,7 @@ impl Rules for Mute {
     }
 }
 
-/// A queue with work that goes on, and somebody who does it.
+/// A queue with work that flows, and its worker.
 struct Busy {
     scene: Scene,
     queue: Arc<MoodyQueue>,
@@ -123,7 +123,7 @@ impl Busy {
         &self.scene.service
     }
 
-    /// Another piece of work, of the same sort as what is looked for.
+    /// Adds more work, a task or an execution.
     async fn add_work(&mut self, tasks: bool) {
         self.others += 1;
         let other = format!("o{}", self.others);
@@ -134,7 +134,7 @@ impl Busy {
         }
     }
 
-    /// Takes one piece of work, whatever it is.
+    /// Receives one task or turn.
     async fn take(&self) -> Option<Work> {
         for _ in 0..5 {
             let work = self.service().next_work(&queue_name(QUEUE), &claim_request(1)).await.unwrap().pop();
@@ -148,14 +148,14 @@ impl Busy {
     async fn turn(&self) -> StartedTurn {
         match self.take().await {
             Some(Work::Turn(turn)) => *turn,
-            other => panic!("no turn but {other:?}"),
+            other => panic!("expected a turn, received {other:?}"),
         }
     }
 
     async fn task(&self) -> ClaimedTask {
         match self.take().await {
             Some(Work::Task(task)) => *task,
-            other => panic!("no task but {other:?}"),
+            other => panic!("expected a task, received {other:?}"),
         }
     }
 
@@ -197,13 +197,13 @@ impl Busy {
         self.done_with(turn).await;
     }
 
-    /// Starts the target, and takes its first turn.
+    /// Starts the target, and its first turn.
     async fn begun(&self) -> StartedTurn {
         self.service().start(start(TARGET)).await.unwrap();
         self.turn().await
     }
 
-    /// The target waits for this task, which a worker has.
+    /// The target waits for this task, which a worker has claimed.
     async fn waiting_for_a_step(&self) -> (TaskId, ClaimedTask) {
         let turn = self.begun().await;
         let step = StepName::parse("label").unwrap();
@@ -233,7 +233,7 @@ impl Busy {
         self.service().tick(minute, minute.plus(Millis::from_secs(50))).await.unwrap();
     }
 
-    /// Has the target look for itself in vain, until it does so once an hour.
+    /// The target's rechecks find nothing, until they come once an hour.
     async fn look_in_vain(&mut self) {
         for _ in 0..3 {
             let turn = loop {
@@ -246,7 +246,7 @@ impl Busy {
         }
     }
 
-    /// Minutes of a queue that is never empty, until the target is taken: when that was.
+    /// Lets minutes pass on a queue that is never empty, until the target is received; returns when that was.
     async fn found_at(&mut self, tasks: bool) -> Timestamp {
         for _ in 0..2 {
             self.add_work(tasks).await;
@@ -268,7 +268,7 @@ impl Busy {
     }
 }
 
-/// Has the hint of this kind be lost, now or when it is sent.
+/// Loses the hint of this kind, now or when it is sent.
 async fn lose(busy: &mut Busy, kind: Kind) {
     let (own, queue) = (format!("\"{TARGET}\""), Arc::clone(&busy.queue));
     let asked = request(QUEUE, Some(TARGET), None);
@@ -387,7 +387,7 @@ async fn a_lost_hint_of_any_kind_is_found_within_a_quarter_of_an_hour_on_a_queue
             kind,
             Kind::Task | Kind::Retry | Kind::TaskReleased | Kind::DispatchedAgain | Kind::LaterTask
         );
-        // Whatever flows proves it, whether it is of the same sort or not.
+        // Any younger message proves that the hint is lost, whether it is of the same kind or not.
         for tasks_flow in [of_a_task, !of_a_task] {
             let mut busy = Busy::new();
             lose(&mut busy, kind).await;
@@ -398,11 +398,11 @@ async fn a_lost_hint_of_any_kind_is_found_within_a_quarter_of_an_hour_on_a_queue
     }
 }
 
-/// Nothing that isn't lost gains a hint by it.
+/// A hint that isn't lost isn't sent a second time.
 #[tokio::test]
 async fn a_queue_that_flows_gains_no_hints_of_what_is_not_lost() {
     let mut busy = Busy::new();
-    // A backlog of seven minutes, which is kept up for an hour and a half.
+    // A backlog of seven minutes, for an hour and a half.
     for _ in 0..21 {
         busy.add_work(false).await;
     }

@@ -1,4 +1,4 @@
-//! Second-precise instants from a tick that comes once a minute, and a tick that copes with much at once.
+//! Second-precise instants from a tick that comes once a minute, and a tick with much due work at once.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail it")]
 
@@ -26,7 +26,7 @@ fn after(seconds: u64) -> Timestamp {
     START.plus(Millis::from_secs(seconds))
 }
 
-/// A task on the queue `work` that must have ended so many seconds from now.
+/// A task on the queue `work` with a deadline so many seconds from now.
 fn with_deadline(id: &str, seconds: u64) -> ScheduleRequest {
     let mut asked = request("work", Some(id), None);
     asked.timeouts.schedule_to_close =

@@ -1,4 +1,4 @@
-//! Deadlines depend on the store and the tick alone: queues may be away, or gone.
+//! Deadlines depend on the store and the tick alone: queues may be unreachable, or deleted.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionTimeouts;
@@ -50,7 +50,7 @@ async fn an_hour_without_any_queue_delays_no_deadline_beyond_the_next_tick() {
                 assert_eq!(execution.closed().is_some(), minute * 60 >= seconds, "{matter:?}: e{seconds}");
             }
         }
-        // Work goes on when the queues are back: whatever hint was lost is found.
+        // Work continues when the queues are back: every lost hint is found.
         queue.has(None);
         scene.lose_messages(&queue_name("work")).await;
         for minute in 61..=77 {

@@ -1,4 +1,4 @@
-//! Paused queues whose messages functions receive: nothing is received again and again, and nothing is lost.
+//! Paused queues whose messages functions receive: no message is received again and again, and no task is lost.
 
 use tickover_core::duration::Millis;
 use tickover_service::claim::{Delivered, Hinted, Isolation};
@@ -19,12 +19,12 @@ async fn scheduled(count: u32) -> Scene {
 
 async fn pause(scene: &Scene, paused: bool) {
     scene.service.pause_queue(&queue_name("work"), paused).await.unwrap();
-    // Processes believe for a while what they know of a queue.
+    // Processes cache for a while what they know of a queue.
     scene.clock.advance(Millis::from_secs(6));
 }
 
-/// A function is handed all messages there are, and deletes those that it is done with. How many there were, and the
-/// tasks that it took.
+/// Invokes a function with all visible messages, and deletes those that it has processed. Returns how many messages
+/// there were, and the claimed tasks.
 async fn deliver(scene: &Scene) -> (usize, Vec<String>) {
     let (queue, mut count, mut taken) = (queue_name("work"), 0, vec![]);
     loop {
@@ -68,7 +68,7 @@ async fn pausing_and_resuming_again_and_again_multiplies_nothing() {
         pause(&scene, true).await;
         assert_eq!(deliver(&scene).await.1, [""; 0]);
         pause(&scene, false).await;
-        // Paused again before the walk begins, and while its messages are on their way.
+        // Paused again before the resuming walk begins, and while its messages are in flight.
         pause(&scene, true).await;
         scene.clock.advance(Millis::from_secs(10));
         scene.fire().await;
@@ -87,7 +87,7 @@ async fn what_was_parked_long_before_flows_within_three_minutes_where_the_walks_
     let queue = queue_name("work");
     pause(&scene, true).await;
     deliver(&scene).await;
-    // Until the tick has moved it far ahead.
+    // Until the tick has moved the task's due slot far ahead.
     for minute in 1..=35 {
         tick_of(&scene, minute, 0).await;
     }

@@ -1,4 +1,4 @@
-//! A slot with more instants in it than one tick hands over, and more than come one by one.
+//! A slot with more instants than one tick sends timers for, and with more timers than fit one message each.
 
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
@@ -11,7 +11,7 @@ use tickover_tests::scene::Scene;
 
 use super::{after, tick_of, with_deadline};
 
-/// So many deadlines a second, from 205 s on: they lie beyond what their writers send timers for.
+/// So many deadlines a second, from 205 s on: too far ahead for their writes to send timers.
 async fn deadlines(scene: &Scene, seconds: u64, each: u64) {
     for number in 0..seconds * each {
         let asked = with_deadline(&format!("t{number}"), 205 + number / each);
@@ -47,12 +47,16 @@ async fn what_is_more_than_a_ticks_share_of_a_slot_is_handed_over_by_message_and
     deadlines(&scene, 30, 100).await;
     assert_eq!(tick_of(&scene, 1, 0).await.timers, 1_000);
     let mut body = next(&scene).await;
-    // No time at all: it is sent on as it is.
+    // No time at all: the message is sent on as it is.
     let fired = scene.service.fire(&body, scene.service.now()).await.unwrap();
     assert_eq!(fired, Fired::HandedOver { timers: 0 });
     body = next(&scene).await;
     let fired = scene.service.fire(&body, after(110)).await.unwrap();
-    assert_eq!(fired, Fired::HandedOver { timers: 2_000 }, "what the tick hasn't sent, and nothing twice");
+    assert_eq!(
+        fired,
+        Fired::HandedOver { timers: 2_000 },
+        "the timers that the tick hasn't sent, none twice"
+    );
     assert_eq!(tick_of(&scene, 1, 5).await.timers, 0, "the same tick again");
     for second in 205..235 {
         scene.clock.advance(after(second).since(scene.service.now()));
@@ -82,7 +86,7 @@ async fn a_tick_that_cannot_send_leaves_its_slot_to_the_next_one() {
     assert_eq!(tick_of(&scene, 1, 0).await.timers, 0);
     queue.has(None);
     assert_eq!(tick_of(&scene, 1, 30).await.timers, 200);
-    assert_eq!(tick_of(&scene, 2, 0).await.timers, 0, "nothing is handed over twice");
+    assert_eq!(tick_of(&scene, 2, 0).await.timers, 0, "no timer is sent twice");
 }
 
 #[tokio::test]

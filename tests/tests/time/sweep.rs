@@ -1,4 +1,4 @@
-//! Much that is due at once.
+//! Many records that are due at once.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tickover_tests::scene::{LeapClock, Scene};
 
 use super::{after, tick_of, with_deadline};
 
-/// A scene whose index has so many shards.
+/// A scene whose due index has so many shards.
 fn sharded(due_shards: u16, store: &Arc<dyn Store>, clock: &Arc<LeapClock>) -> Scene {
     let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
     let (store, ids) = (Arc::clone(store), Arc::new(SystemIds));
@@ -48,7 +48,7 @@ async fn a_backlog_beyond_a_ticks_share_goes_on_at_once_in_other_hands() {
     expired(&scene, 1_200).await;
     let report = tick_of(&scene, 1, 0).await;
     assert_eq!((report.timed_out, report.fanned_out, report.out_of_time), (500, 1, false));
-    // The next tick leaves it to them for a while, and does its own share meanwhile.
+    // The next tick leaves the shards to these messages for a while, and processes its own share meanwhile.
     assert_eq!(scene.timers().await, 1);
     assert_eq!(scene.fire().await, 1);
     assert_eq!(timed_out(&scene).await, 1_200);
@@ -61,7 +61,11 @@ async fn a_shard_is_not_handed_out_again_while_others_are_at_it() {
     expired(&scene, 1_800).await;
     assert_eq!(tick_of(&scene, 1, 0).await.fanned_out, 1);
     let report = tick_of(&scene, 2, 0).await;
-    assert_eq!((report.fanned_out, report.timed_out), (0, 1_300), "what is left, in its own time");
+    assert_eq!(
+        (report.fanned_out, report.timed_out),
+        (0, 1_300),
+        "the rest, within the tick's own time limit"
+    );
     assert_eq!(scene.timers().await, 1);
 }
 
@@ -72,7 +76,7 @@ async fn a_sweep_whose_time_is_up_sends_its_rest_on() {
     tick_of(&scene, 1, 0).await;
     let message = scene.queue.receive(&QueueName::timers(), 1, Millis::from_secs(60), Millis::ZERO).await;
     let message = message.unwrap().pop().unwrap();
-    // No time at all: nothing is done, and the message is kept by its failure.
+    // No time at all: nothing is done, and the message fails and so stays in the queue.
     let now = scene.service.now();
     assert!(scene.service.fire(&message.body, now).await.unwrap_err().is_retryable());
     assert_eq!(timed_out(&scene).await, 500);
@@ -87,7 +91,7 @@ async fn an_hour_without_ticks_is_caught_up() {
         scene.service.schedule(with_deadline(&format!("t{number}"), 300 + number * 6)).await.unwrap();
     }
     scene.clock.advance(Millis::from_secs(300 + 3_599));
-    // No timer was ever sent: each deadline lay beyond what its writer sends one for.
+    // No timer was ever sent: each deadline was too far ahead for its write to send one.
     assert_eq!(scene.fire().await, 0);
     assert_eq!(tick_of(&scene, 65, 0).await.timed_out, 600);
 }

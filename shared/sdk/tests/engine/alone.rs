@@ -1,4 +1,4 @@
-//! Work whose last worker was lost, perhaps because of it: the next worker does it with nothing beside it.
+//! Work whose last worker was lost, perhaps because of that work: the next worker runs nothing else beside it.
 
 use tickover::prelude::*;
 use tickover::{Registry, Worker, WorkerSettings};
@@ -27,7 +27,7 @@ async fn what_has_to_be_done_alone_waits_for_no_long_poll_of_another_queue() {
     let turns = scene.worker_of(Registry::new().with(pays_twice), "workflows");
     scene.start(&pays_twice, "twice", &()).await;
     scene.pass(&turns, Millis::from_secs(5)).await;
-    // A process that has both in hands, and dies.
+    // This process leases both and then dies.
     assert_eq!(scene.work("payments", Millis::from_secs(60)).await.len(), 2);
     scene.clock.advance(Millis::from_secs(60));
 
@@ -35,7 +35,7 @@ async fn what_has_to_be_done_alone_waits_for_no_long_poll_of_another_queue() {
     let registry = Registry::new().with_step::<pay>();
     let next = Worker::new(scene.service.clone(), registry, WorkerSettings { queues, ..settings() }).unwrap();
     scene.pass(&next, Millis::from_secs(3)).await;
-    assert_eq!(PAID.get(), 2, "the poll of the queue of letters lasts for 20 s");
+    assert_eq!(PAID.get(), 2, "the long poll of the other queue takes 20 s");
     let execution = scene.service.execution(&execution_id("twice")).await.unwrap().unwrap().execution;
     assert_eq!(execution.wakes, 1);
 }

@@ -1,4 +1,4 @@
-//! Timeouts of attempts: what follows one that takes too long, here and elsewhere, and whoever is lost meanwhile.
+//! Timeouts of attempts: what follows an attempt that takes too long, inline and remote, and when workers are lost.
 
 use std::pin::pin;
 
@@ -11,7 +11,7 @@ use tickover_core::task;
 use crate::fencing::lend;
 use crate::scene::{Count, Ended, START, Scene, clock, settings};
 
-/// Takes too long as often as it is told to, and then gives the number of the attempt.
+/// Takes too long in its first `times` attempts, and then returns the number of the attempt.
 #[tickover::step]
 async fn slow_at_first(times: u32) -> Result<u32, Failure> {
     let attempt = step_info().map_or(0, |info| info.attempt);
@@ -146,7 +146,8 @@ static TURNS: Count = Count::new();
 #[tickover::workflow("watched")]
 async fn watched(ctx: Ctx, (): ()) -> Result<u32> {
     TURNS.add();
-    // The wait is longer than a worker has the first word of an attempt whose time is over.
+    // The wait before the retry is longer than the time for which only the worker itself may record that the attempt
+    // has timed out.
     let step = slow_at_first(2).attempt_timeout("30s").retry("fixed(2, 5s)").durable_timeout();
     Ok(ctx.step(step).await?)
 }
@@ -164,7 +165,7 @@ async fn a_worker_that_waits_to_try_again_is_not_taken_for_lost_by_a_durable_tim
 
 static RUNS: Count = Count::new();
 
-/// Is never done.
+/// Never ends.
 #[tickover::step]
 async fn endless() -> Result<(), Failure> {
     RUNS.add();
@@ -183,8 +184,8 @@ async fn lost(ctx: Ctx, kind: String) -> Result<String> {
     Ok(ctx.step(step).await.unwrap_err().to_string())
 }
 
-/// Has a worker lost in the first attempt, with a lease of a minute: how the execution ended, and how often the step
-/// was begun.
+/// Loses a worker in the first attempt, with a lease of one minute. Returns the ended execution and how often the step
+/// was started.
 async fn lose_a_worker_of(kind: &str) -> (Ended, u32) {
     let scene = Scene::new();
     let frozen = scene.worker(Registry::new().with(lost));
@@ -199,26 +200,26 @@ async fn lose_a_worker_of(kind: &str) -> (Ended, u32) {
 
 #[tokio::test]
 async fn an_attempt_whose_worker_was_lost_counts_if_its_time_was_written_down_and_is_over() {
-    // Nobody shares the count of runs: all in one test.
+    // All cases are in one test because they share the counter `RUNS`.
     let (ended, begun) = lose_a_worker_of("durable").await;
     assert!(ended.output::<String>().contains("timed out"));
     assert_eq!((attempts_of(&ended, "endless"), begun), (Some(3), 3));
-    // It is seen a second after its time, and two more follow, ten seconds apart.
+    // The timeout is recorded one second late. Two more attempts follow, with waits of ten seconds.
     assert!((110_000..113_000).contains(&ended.took()), "{}", ended.took());
 
-    // It isn't begun again.
+    // The step is not started again.
     let (ended, begun) = lose_a_worker_of("once").await;
     assert!(ended.output::<String>().contains("timed out"));
     assert_eq!((attempts_of(&ended, "endless"), begun), (Some(1), 1));
     assert!((30_000..33_000).contains(&ended.took()), "{}", ended.took());
 
-    // Nobody knows when it was begun: it doesn't count.
+    // The start of the attempt was not recorded, so it doesn't count.
     let (ended, begun) = lose_a_worker_of("plain").await;
     assert!(ended.output::<String>().contains("timed out"));
     assert_eq!((attempts_of(&ended, "endless"), begun), (Some(3), 4));
 }
 
-/// Keeps its thread for so many seconds.
+/// Blocks its thread for this many seconds.
 #[tickover::step]
 async fn busy(seconds: u64) -> Result<u32, Failure> {
     clock().block(Millis::from_secs(seconds));
@@ -264,7 +265,7 @@ async fn what_a_step_gives_after_its_time_is_not_taken_though_it_could_not_be_st
     assert_eq!(attempts_of(&ended, "late-attempt"), Some(2));
 }
 
-/// Takes its time, while its worker lives.
+/// Takes 200 s. Its worker sends heartbeats meanwhile.
 #[tickover::step(queue = "elsewhere", heartbeat = "9s", retry = "fixed(1, 1s)")]
 async fn long() -> Result<u32, Failure> {
     let attempt = step_info().map_or(0, |info| info.attempt);
@@ -279,7 +280,7 @@ async fn heartbeats(ctx: Ctx, (): ()) -> Result<u32> {
 
 #[tokio::test]
 async fn a_worker_that_lives_sends_heartbeats_as_often_as_a_remote_step_asks_for() {
-    // A lease is far longer than that time; in Lambda nothing else is renewed.
+    // The lease is far longer than the heartbeat timeout. On Lambda the worker sends no other heartbeats.
     for heartbeat in [true, false] {
         let scene = Scene::new();
         let worker = scene.worker_of(Registry::new().with(heartbeats), "workflows");
@@ -311,7 +312,7 @@ async fn a_remote_step_whose_worker_gives_no_sign_of_life_is_tried_again() {
     lend(&scene, &mut frozen, Millis::from_secs(1)).await;
     let ended = scene.inside(scene.with(&other, scene.finish(&worker, "silence"))).await;
     assert_eq!(ended.output::<u32>(), 2);
-    // It was claimed in the second second.
+    // The first worker claimed it during the second second.
     assert!((211_000..223_000).contains(&ended.took()), "{}", ended.took());
 }
 

@@ -168,7 +168,8 @@ async fn a_timeout_can_be_put_around_anything_and_its_outcome_stays() {
     assert!((expected..expected + 1_000).contains(&ended.took()), "{}", ended.took());
 }
 
-/// Seconds that each step takes, of which odd ones fail; how many at once; which failures are tolerated.
+/// Arguments: the seconds that each step takes (steps with an odd number fail), the steps in flight at once, and the
+/// tolerated failures.
 #[tickover::workflow("mapped")]
 async fn mapped(ctx: Ctx, (seconds, at_once, tolerated): (Vec<u64>, usize, String)) -> Result<Vec<u64>> {
     let one = |seconds| slow(seconds).retry("none");

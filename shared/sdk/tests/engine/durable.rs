@@ -1,4 +1,4 @@
-//! Timeouts that are written down before their step runs: they pass in time though nobody is left to see to them.
+//! Durable timeouts: they are recorded before their step runs, so they fire in time even if the worker is lost.
 
 use std::pin::pin;
 
@@ -12,7 +12,7 @@ use crate::scene::{Count, Scene, clock};
 
 static RUNS: Count = Count::new();
 
-/// Takes longer than it may.
+/// Takes longer than its timeout.
 #[tickover::step]
 async fn endless() -> Result<(), Failure> {
     RUNS.add();
@@ -27,7 +27,7 @@ async fn durable(ctx: Ctx, scope: String) -> Result<String> {
     Ok(ctx.step(step).await.unwrap_err().to_string())
 }
 
-/// Has a worker frozen in the step, with a lease of a minute, and gives when the execution had ended, in ms.
+/// Freezes a worker in the step, with a lease of one minute. Returns when the execution ended, in ms.
 async fn freeze(scope: &str) -> u64 {
     let scene = Scene::new();
     let frozen = scene.worker(Registry::new().with(durable));
@@ -40,7 +40,7 @@ async fn freeze(scope: &str) -> u64 {
     assert!(ended.output::<String>().contains("timed out"));
     let timed_out = |what: &Happened| matches!(what, Happened::Step { outcome: StepOutcome::TimedOut, .. });
     assert_eq!(ended.count(timed_out), 1);
-    // It ran once, and whoever thaws writes nothing over that.
+    // The step ran once. When the frozen worker thaws, it overwrites nothing.
     assert_eq!(RUNS.get() - before, 1);
     let version_before = version(&scene, "durable").await;
     lend(&scene, &mut frozen, Millis::from_secs(60)).await;
@@ -50,21 +50,21 @@ async fn freeze(scope: &str) -> u64 {
 
 #[tokio::test]
 async fn a_durable_timeout_passes_in_time_though_its_worker_is_frozen_and_its_lease_lasts() {
-    // Nobody shares the count of runs: both in one test.
+    // Both cases are in one test because they share the counter `RUNS`.
     for scope in ["global", "per attempt"] {
         let took = freeze(scope).await;
         assert!((30_000..32_500).contains(&took), "{scope}: {took} ms");
     }
 }
 
-/// Takes longer than it may, and isn't counted.
+/// Takes longer than its timeout. Its runs aren't counted.
 #[tickover::step]
 async fn too_long() -> Result<(), Failure> {
     clock().after(Millis::from_secs(1_000)).await;
     Ok(())
 }
 
-/// Fails once, and is tried again soon.
+/// Fails once, and is soon tried again.
 #[tickover::step(retry = "fixed(1, 4s)")]
 async fn flaky() -> Result<(), Failure> {
     clock().after(Millis::from_secs(1)).await;
@@ -88,7 +88,7 @@ async fn an_outcome_is_written_before_another_steps_retry_is_waited_for() {
     let worker = scene.worker(Registry::new().with(durable_beside));
     scene.start(&durable_beside, "beside", &()).await;
     let ended = scene.inside(scene.finish(&worker, "beside")).await;
-    // Whoever looks after the timeout finds it written, and leaves the worker alone.
+    // The tick finds the timeout already recorded, and leaves the turn to its worker.
     assert!(ended.output::<String>().contains("timed out"), "{}", ended.output::<String>());
     assert_eq!(ended.took(), 6_000);
 }
@@ -96,14 +96,15 @@ async fn an_outcome_is_written_before_another_steps_retry_is_waited_for() {
 /// How many steps run side by side.
 const MANY: u64 = 20;
 
-/// Ends after five seconds, or takes longer than it may.
+/// Ends after five seconds, or takes longer than its timeout.
 #[tickover::step]
 async fn one_of_many(ends: bool) -> Result<(), Failure> {
     clock().after(Millis::from_secs(if ends { 5 } else { 100_000 })).await;
     Ok(())
 }
 
-/// All steps run side by side, the first of them to their end. Each may take a second longer than the one before.
+/// Starts all steps side by side. The first `that_end` of them end. Each step's timeout is one second longer than that
+/// of the step before.
 #[tickover::workflow("durable-many")]
 async fn durable_many(ctx: Ctx, that_end: u64) -> Result<usize> {
     let steps = (0..MANY)
@@ -116,7 +117,7 @@ async fn each_of_twenty_durable_timeouts_passes_in_time_whichever_have_ended_bef
     for that_end in [0, 1, 3, 4, 5, 11, 19] {
         let scene = Scene::new();
         let registry = || Registry::new().with(durable_many);
-        // Its lease would be found to be over only after an hour.
+        // The lease is so long that its expiry would be noticed only after an hour.
         let settings =
             tickover::WorkerSettings { lease: Millis::from_secs(3_600), ..crate::scene::settings() };
         let frozen = tickover::Worker::new(scene.service.clone(), registry(), settings).unwrap();

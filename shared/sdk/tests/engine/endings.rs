@@ -1,4 +1,4 @@
-//! How executions end: on request, by a deadline, by a failure that somebody deals with.
+//! How executions end: on request, by a deadline, or by a failure that `on_failure` handles.
 
 use tickover::prelude::*;
 use tickover::{Failure, Registry, forever};
@@ -22,7 +22,7 @@ async fn give_back() -> Result<(), Failure> {
 
 async fn refund(ctx: Ctx, amount: u32, cause: Cause) -> Result<Option<String>> {
     ctx.step(give_back()).await?;
-    // A name that the body has used as well.
+    // The body of the workflow uses the same name.
     ctx.sleep("settle", "1m").await?;
     Ok((amount < 1_000).then(|| cause.to_string()))
 }
@@ -119,7 +119,7 @@ async fn a_cancelled_execution_finishes_what_runs_and_begins_nothing_new() {
         })
         .await;
     assert_eq!(ended.outcome(), &ExecutionOutcome::Cancelled { terminated: false });
-    // The worker of the first second is gone, and with it what ran: the step is not begun again.
+    // The worker of the first second is gone, and so is the attempt that it ran. The step is not started again.
     assert_eq!(STARTED.get(), 1);
 }
 
@@ -151,7 +151,8 @@ async fn a_paused_execution_stops_at_the_next_step_and_goes_on_when_resumed() {
         scene.after(Millis::from_secs(90)).await;
         scene.service.pause(&id).await.unwrap();
         scene.after(Millis::from_secs(1_000)).await;
-        // The lease of the second step's turn is renewed by then: the worker has seen it.
+        // By then the worker has sent a heartbeat for the second step's turn, and its answer said that the execution is
+        // paused.
         assert_eq!((STEPS.get(), scene.status("pausable").await.as_str()), (2, "paused"));
         scene.service.resume(&id).await.unwrap();
     };

@@ -151,7 +151,7 @@ async fn an_event_that_comes_just_before_the_next_run_is_not_lost() {
     scene.start(&busy_runs, "busy", &100).await;
     scene.send_event("busy", "number", 1).await;
     let offer = async {
-        // In the middle of the step: the turn's next write is the one that begins the next run.
+        // The event arrives during the step: the turn's next write is the one that starts the next run.
         scene.after(Millis::from_secs(5)).await;
         scene.send_event("busy", "number", 7).await;
         scene.after(Millis::from_secs(60)).await;

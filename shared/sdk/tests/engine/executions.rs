@@ -1,4 +1,4 @@
-//! Other executions: children, and those that somebody else started.
+//! Other executions: children, and executions that another caller started.
 
 use tickover::prelude::*;
 use tickover::{Failure, ParentClosePolicy, Registry};
@@ -35,7 +35,7 @@ async fn children_run_by_themselves_and_tell_of_their_ends() {
     scene.start(&family, "family", &()).await;
     let ended = scene.finish(&worker, "family").await;
     assert_eq!(ended.output::<(u64, u64, String)>(), (3_600, 60, "unlucky".to_owned()));
-    // Told, not looked for.
+    // The child's end notified the parent; no probe found it.
     assert!((3_600_000..3_605_000).contains(&ended.took()), "{}", ended.took());
 }
 

@@ -1,4 +1,4 @@
-//! A worker that was frozen in the middle of something, and thaws after another has taken over, writes nothing.
+//! A worker freezes during its work and thaws after another worker has taken over: it can write nothing.
 
 use std::future::pending;
 use std::pin::pin;
@@ -12,19 +12,19 @@ use tickover_service::ports::Clock as _;
 
 use crate::scene::{Count, Scene, clock};
 
-/// A worker that can be frozen: it goes on only while it is lent time.
+/// Runs a worker for this span and then freezes it: it continues only when it is given more time.
 pub(crate) async fn lend(scene: &Scene, worker: &mut (impl Future<Output = ()> + Unpin), span: Millis) {
     let until = scene.after(span);
     let both = async {
         match select(worker, pin!(until)).await {
-            Either::Left(_) => unreachable!("a worker goes on for ever"),
+            Either::Left(_) => unreachable!("a worker runs for ever"),
             Either::Right(_) => {}
         }
     };
     scene.inside(scene.clock.drive(both)).await;
 }
 
-/// The version of the record: nothing can be written without it moving.
+/// The version of the record. Every write increases it.
 pub(crate) async fn version(scene: &Scene, id: &str) -> u64 {
     let id = crate::scene::execution_id(id);
     scene.service.execution(&id).await.unwrap().unwrap().execution.version
@@ -54,7 +54,7 @@ async fn an_inline_steps_result_is_refused_when_another_worker_has_taken_over() 
     scene.start(&frozen_step, "frozen", &()).await;
     let mut frozen = pin!(frozen.run(pending()));
     lend(&scene, &mut frozen, Millis::from_secs(5)).await;
-    // It is frozen in mid-step; its lease runs out, and another worker runs the step as well.
+    // The worker is frozen during the step. Its lease expires, and another worker runs the step as well.
     scene.inside(scene.pass(&other, Millis::from_secs(600))).await;
     assert_eq!(RUNS.get(), 2);
     let before = version(&scene, "frozen").await;
@@ -77,7 +77,7 @@ async fn large(index: usize) -> Result<String, Failure> {
 
 #[tickover::workflow("frozen-segment")]
 async fn frozen_segment(ctx: Ctx, (): ()) -> Result<String> {
-    // Ten results of 150 bytes don't fit into the record: they are sealed.
+    // Ten results of 150 bytes don't fit into the record, so they are sealed into segments.
     let mut last = String::new();
     for index in 0..10 {
         last = ctx.step(large(index).named(format!("large[{index}]"))).await?;
@@ -128,7 +128,7 @@ async fn a_frozen_workers_close_is_refused() {
     scene.start(&frozen_close, "close", &()).await;
     let mut frozen = pin!(frozen.run(pending()));
     lend(&scene, &mut frozen, Millis::from_secs(5)).await;
-    // The other one is in the middle of the step when the first thaws.
+    // The other worker is running the step when the first one thaws.
     let mut other = pin!(Worker::run(&other, pending()));
     lend(&scene, &mut other, Millis::from_secs(60)).await;
     assert_eq!(CLOSES.get(), 2);
@@ -185,14 +185,14 @@ async fn a_worker_that_is_told_to_stop_gives_back_what_it_cannot_finish() {
     let scene = Scene::new();
     let first = scene.worker(Registry::new().with(shutdown));
     scene.start(&shutdown, "shutdown", &()).await;
-    // Told after 10 s, it goes on for another 20 s.
+    // After 10 s the worker is asked to stop. It works for another 20 s.
     let stopped = scene.inside(scene.clock.drive(first.run(scene.after(Millis::from_secs(10)))));
     stopped.await;
     assert_eq!(scene.status("shutdown").await.as_str(), "pending");
     let second = scene.worker(Registry::new().with(shutdown));
     let ended = scene.inside(scene.finish(&second, "shutdown")).await;
     assert_eq!(ended.output::<u32>(), 1);
-    // At once, not when the lease was over.
+    // At once, not when the lease expires.
     assert_eq!(ended.took(), 130_000);
 }
 

@@ -1,4 +1,4 @@
-//! Inline steps: attempts, timeouts, what is written and when.
+//! Inline steps: attempts, timeouts, and which writes happen when.
 
 use std::sync::Mutex;
 
@@ -29,13 +29,13 @@ async fn five_steps_in_a_row_cost_four_records_and_the_last_result_rides_in_the_
     scene.start(&five, "five", &0).await;
     let ended = scene.finish(&worker, "five").await;
     assert_eq!(ended.output::<u32>(), 5);
-    // One for the start, one for the claim, one for the close.
+    // One write for the start, one for the claim, one for the close.
     assert_eq!(ended.described.execution.version, 3 + 4);
 }
 
 #[tickover::step]
 async fn add_two(number: u32) -> Result<u32> {
-    // Whatever this step knows of workflows, none of them runs this.
+    // This calls the step as a plain function, outside of a workflow.
     let added = add_one(number).await.map_err(|error| error.to_string());
     let outside = tokio::spawn(async { add_one(1).await.map_err(|error| error.to_string()) }).await;
     match (added, outside) {
@@ -161,7 +161,7 @@ async fn outcomes(ctx: Ctx, (): ()) -> Result<Vec<String>> {
     see(ctx.step(pay(1).named("c").retry(policy()).non_retryable(["declined"])).await);
     see(ctx.step(pay(0).named("d").retry(policy())).await);
     see(ctx.step(pay(1).named("e")).await.or_value(7));
-    // Whatever was seen is seen again after a replay.
+    // A replay sees the same errors.
     ctx.sleep("s", "1h").await?;
     Ok(seen)
 }
@@ -202,7 +202,7 @@ async fn timeouts(ctx: Ctx, (): ()) -> Result<Vec<String>> {
     let each = fail_after(20).named("each").timeout("30s").scope(Scope::PerAttempt).retry("fixed(2, 2s)");
     let each = ctx.step(each).await;
     seen.push(format!("{} {}", ctx.now("t3").await?.as_millis() / 1000 % 86_400, each.is_err()));
-    // The second attempt would begin too late.
+    // The second attempt would start after the timeout.
     let doomed = ctx.step(fail_after(20).named("doomed").timeout("30s").retry("fixed(5, 10s)")).await;
     seen.push(format!("{} {doomed:?}", ctx.now("t4").await?.as_millis() / 1000 % 86_400));
     Ok(seen)
@@ -352,7 +352,7 @@ async fn results_are_written_while_other_steps_run() {
     let scene = Scene::new();
     scene.start(&background, "background", &()).await;
     let first = scene.worker(Registry::new().with(background));
-    // It is gone in the middle of the slow step.
+    // The worker is lost during the slow step.
     scene.inside(scene.pass(&first, Millis::from_secs(50))).await;
     let second = scene.worker(Registry::new().with(background));
     scene.inside(scene.finish(&second, "background")).await.output::<()>();

@@ -1,6 +1,6 @@
-//! The engine: what a workflow's code may count on, whatever happens to its workers.
+//! The engine: what a workflow's code may rely on, whatever happens to its workers.
 
-#![expect(clippy::unwrap_used, reason = "a workflow of a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a workflow of a test that can't continue is a failed test")]
 
 mod alone;
 mod attempts;

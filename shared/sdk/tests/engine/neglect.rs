@@ -1,4 +1,4 @@
-//! Results that were kept for a long time, and that nobody looked at.
+//! Results that were stored for a long time before the workflow read them.
 
 use tickover::prelude::*;
 use tickover::{Failure, Registry};
@@ -29,7 +29,7 @@ async fn forgiving(ctx: Ctx, text: String) -> Result<String> {
     }
 }
 
-/// Has an execution paused for so many days while its step, or child, ends.
+/// Pauses an execution for this many days. Its step, or child, ends meanwhile.
 async fn pause_for<O>(
     scene: &Scene,
     (workflow, other): (&tickover::Worker, &tickover::Worker),
@@ -54,7 +54,7 @@ async fn a_result_that_expired_before_anybody_looked_is_an_error_of_its_own_and_
     let scene = Scene::new();
     let worker = scene.worker_of(Registry::new().with((neglected, forgiving)), "workflows");
     let greeter = scene.worker(Registry::new().with_step::<greet>());
-    // Twice the retention is nothing that takes neglect.
+    // A pause of up to twice the retention loses nothing.
     let kept = pause_for(&scene, (&worker, &greeter), &neglected, 59).await;
     assert_eq!(kept.output::<String>().len(), 2_000);
 

@@ -1,4 +1,4 @@
-//! Remote steps and children that nobody waits for any more: their execution ended without knowing of them.
+//! Remote steps and children of an execution that ended before it had recorded them.
 
 use tickover::prelude::*;
 use tickover::{Failure, ParentClosePolicy, Registry};
@@ -31,7 +31,7 @@ async fn buys(_ctx: Ctx, (): ()) -> Result<()> {
     Ok(())
 }
 
-/// A worker's turn that has begun a remote step and hasn't written that down.
+/// The execution of a turn that has started a remote step and hasn't recorded that yet.
 async fn begun(scene: &Scene) -> Execution {
     scene.start(&buys, "buys", &()).await;
     let taken = scene.work("workflows", Millis::from_secs(60)).await.pop();
@@ -107,7 +107,7 @@ tokio::task_local! {
     static SERVICE: Service;
 }
 
-/// Ends its own execution.
+/// Cancels its own execution.
 #[tickover::step]
 async fn end_it_all() -> Result<(), Failure> {
     let service = SERVICE.with(Service::clone);
@@ -136,7 +136,7 @@ async fn a_turn_that_is_lost_cancels_what_it_has_just_begun() {
     let ended = SERVICE.scope(scene.service.clone(), Box::pin(scene.finish(&worker, "ends"))).await;
     assert_eq!(ended.outcome().status().as_str(), "cancelled");
     assert_eq!(ended.count(|what| matches!(what, Happened::Remote { .. })), 0);
-    // Nobody has asked for it: the turn itself did that.
+    // The turn itself cancelled the remote step, before any worker tried to claim it.
     assert_eq!(scene.remote_status(&ended.described.execution, "pay").await, "cancelled");
 }
 
@@ -174,7 +174,7 @@ async fn an_attempt_that_runs_is_stopped_at_its_next_heartbeat_when_its_executio
                 scene.after(Millis::from_secs(5)).await;
                 scene.service.terminate(&execution_id("slow")).await.unwrap();
                 assert_eq!(STOPPED.get(), 0);
-                // A third of its lease of a minute.
+                // A third of the payer's lease of one minute is 20 s: its heartbeat comes before 21 s.
                 scene.after(Millis::from_secs(16)).await;
                 STOPPED.get()
             })
@@ -193,7 +193,10 @@ async fn an_attempt_that_its_executions_journal_never_knew_of_is_asked_to_stop_b
     assert!(!beat().await.cancel_requested);
     scene.service.terminate(&execution.id).await.unwrap();
     assert!(beat().await.cancel_requested);
-    assert!(beat().await.cancel_requested, "it is asked once, and told each time");
+    assert!(
+        beat().await.cancel_requested,
+        "the first request is enough, and each heartbeat gets this answer"
+    );
     let stopped = tickover_core::task::Failure::new("stopped", "as asked");
     scene.service.fail(&task.task.id, &task.token, stopped, true).await.unwrap();
     assert_eq!(scene.remote_status(&execution, "charge").await, "cancelled");

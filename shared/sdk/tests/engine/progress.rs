@@ -1,4 +1,4 @@
-//! How far a step says it has come: kept over attempts, and seen from outside.
+//! The progress that a step reports: kept across attempts, and visible from outside.
 
 use tickover::prelude::*;
 use tickover::{Registry, StepInfo, Worker, WorkerSettings};
@@ -14,7 +14,8 @@ fn info() -> Result<StepInfo, Failure> {
     step_info().ok_or_else(|| Failure::new("no_step", ""))
 }
 
-/// Comes a quarter further with each attempt, and fails before the last; says where it began.
+/// Each attempt advances the progress by a quarter. All attempts but the last fail. Returns the progress at which the
+/// last one began.
 #[tickover::step(retry = "fixed(3, 1m)")]
 async fn import(seconds: u64) -> Result<f64, Failure> {
     let info = info()?;
@@ -41,7 +42,7 @@ async fn an_attempt_in_place_goes_on_where_the_one_before_said_it_was() {
     scene.start(&imports, "here", &false).await;
     let ended = scene.inside(scene.finish(&worker, "here")).await;
     assert_eq!(ended.output::<serde_json::Value>(), 0.75);
-    // The wait of a minute ends the turn, so that it is read back from the journal.
+    // The wait of one minute ends the turn, so the next attempt reads the progress from the journal.
     let told = ended.journal.iter().filter_map(|entry| match &entry.what {
         Happened::Attempt { progress, .. } => *progress,
         _ => None,
@@ -59,7 +60,7 @@ async fn a_remote_attempt_is_seen_underway_and_the_next_one_goes_on_from_it() {
         let execution = scene.service.execution(&execution_id("there")).await.unwrap().unwrap().execution;
         let task = remote_id(&execution, &StepName::parse("import").unwrap());
         let underway = scene.service.describe(&task).await.unwrap().task.progress;
-        // By then the attempt has failed with something untold, and the next one waits.
+        // By then the attempt has failed with progress that no heartbeat had sent yet, and the next attempt waits.
         scene.clock.sleep_until(scene.clock.now().plus(Millis::from_secs(30))).await;
         (underway, scene.service.describe(&task).await.unwrap().task.progress)
     };
@@ -117,7 +118,7 @@ async fn what_was_sent_outlives_the_worker() {
     let scene = Scene::new();
     let registry = Registry::new().with(long_one).with_step::<long>();
     scene.start(&long_one, "lost", &()).await;
-    // Its last word would be sent ten seconds after the one before.
+    // The worker would send the second progress ten seconds after the first one; it is lost before that.
     scene.inside(scene.pass(&scene.worker(registry.clone()), Millis::from_secs(18))).await;
     let ended = scene.inside(scene.finish(&scene.worker(registry), "lost")).await;
     assert_eq!(ended.output::<Vec<f64>>(), [0.5]);

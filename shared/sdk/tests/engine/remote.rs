@@ -1,4 +1,4 @@
-//! Remote steps: on another worker of ours, or on one in any language.
+//! Remote steps: on another worker written with the SDK, or on a worker in any language.
 
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ async fn an_operator_has_a_remote_step_run_again() {
 
 static ATTEMPTS: Count = Count::new();
 
-/// Of four, two fail the first time.
+/// Two of the four calls fail the first time.
 #[tickover::step(queue = "menders")]
 async fn mend_one(number: u32) -> Result<u32, PrintError> {
     if number % 2 == 1 && ATTEMPTS.add() < 2 { Err(PrintError::Paper) } else { Ok(number) }
@@ -158,7 +158,7 @@ async fn a_join_of_a_rerun_waits_for_those_that_run_again_and_is_told_of_the_las
     let ended = scene.with(&mender, scene.finish(&worker, "many")).await;
     assert_eq!(ended.output::<u32>(), 6);
     assert_eq!(ended.count(|what| matches!(what, Happened::Remote { .. })), 2);
-    // Untold, it would have looked for itself after a minute.
+    // Without the notification, only a probe after one minute would have woken the execution.
     assert!(ended.took() - failed.took() < 30_000, "{}", ended.took() - failed.took());
 }
 
@@ -174,7 +174,7 @@ async fn stamped(ctx: Ctx, (): ()) -> Result<u32> {
     Ok(ctx.step(stamp()).await?)
 }
 
-/// A process that stands still while it claims a task, for longer than its lease lasts.
+/// A process that freezes while it claims a task, for longer than the lease lasts.
 struct Frozen(Arc<ManualClock>);
 
 impl Rules for Frozen {
@@ -196,7 +196,7 @@ async fn a_remote_step_is_not_begun_under_a_lease_that_is_over() {
     scene.start(&stamped, "stamped", &()).await;
     worker.run_once().await.unwrap();
     assert_eq!(frozen.run_once().await.unwrap(), 1);
-    // It is given back, and nobody has to wait for it to be found.
+    // The worker gives the task back at once, so no other worker has to wait until the lease expires.
     assert_eq!(STAMPS.get(), 0);
     let execution = scene.service.execution(&execution_id("stamped")).await.unwrap().unwrap().execution;
     assert_eq!(scene.remote_status(&execution, "stamp").await, "pending");

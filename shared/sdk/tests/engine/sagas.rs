@@ -1,4 +1,4 @@
-//! Futures of any type against each other and together, and what a workflow that fails takes back.
+//! Combinations of futures of any types, and the undo steps of a workflow that fails.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use tickover_core::id::StepName;
 
 use crate::scene::{Scene, execution_id};
 
-/// What the outside has seen, each thing once.
+/// The calls that the outside world has seen, each of them once.
 type Seen = Arc<Mutex<Vec<String>>>;
 
 #[tickover::step]
@@ -108,7 +108,7 @@ async fn children_are_joined_in_the_order_of_their_list() {
     let env = TestEnv::new().workflow((tree, leaf, nothing));
     let run = env.start(&tree, vec![1, 2, 3]).await.unwrap();
     assert_eq!(run.result().await.unwrap(), [1, 2, 3]);
-    // Side by side: as long as the longest of them.
+    // Side by side: together they take as long as the longest of them.
     assert_eq!(env.now().since(tickover::test::BEGINNING), Millis::from_secs(8 * 3_600));
     let error = env.start(&tree, vec![4, 7]).await.unwrap().result().await.unwrap_err();
     assert!(error.to_string().contains("seven"), "{error}");
@@ -116,7 +116,7 @@ async fn children_are_joined_in_the_order_of_their_list() {
     assert!(error.to_string().contains("nothing to choose from"), "{error}");
 }
 
-/// Books three things, the last of which may fail, and keeps the first in any case.
+/// Books three items, the last of which may fail. It keeps the first one in any case.
 #[tickover::workflow("trip", on_failure = apologise)]
 async fn trip(ctx: Ctx, last: String) -> Result<()> {
     let insurance = ctx.on_undo("insurance", act_on("cancel-insurance"));
@@ -181,7 +181,7 @@ async fn what_was_undone_is_not_built_on_and_only_an_undoing_step_is_tried_again
     seen.lock().unwrap().clear();
     scene.service.retry_step(&id, step("undo:card")).await.unwrap();
     let ended = scene.inside(scene.finish(&worker, "trip")).await;
-    // The others are remembered.
+    // The results of the other undo steps are stored.
     assert_eq!(*seen.lock().unwrap(), ["bad-card", "sorry-for-bad-flight"]);
     let told = format!("{:?}", ended.journal);
     assert!(!told.contains("drift"), "{told}");
@@ -192,7 +192,7 @@ async fn careless(ctx: Ctx) -> Result<()> {
     let parcel = Box::pin(ctx.step(remote::<()>("send", ()).named("parcel")));
     ctx.on_undo("parcel", act_on("return-parcel"));
     let slept = Box::pin(ctx.sleep("moment", "1s"));
-    // What loses goes on by itself.
+    // The loser of the race keeps running.
     let _ = futures::future::select(parcel, slept).await;
     ctx.step(act_on("bad-end")).await?;
     Ok(())
@@ -207,7 +207,7 @@ async fn what_still_runs_is_ended_before_it_is_undone() {
         assert!(error.contains("bad-end"), "{error}");
         let timeline = run.timeline().await.unwrap();
         let ended = timeline.find("step parcel: cancelled");
-        // A life that died before it had written of the parcel leaves none to the next.
+        // If the system died before it had recorded the parcel, the next life has no parcel to undo.
         let is_begun = timeline.contains("step parcel: sent");
         assert_eq!((is_begun || env.deaths() == 0, ended.is_some()), (is_begun, is_begun), "{timeline}");
         ended < timeline.find("step undo:parcel: completed")

@@ -1,4 +1,4 @@
-//! A whole system in one future and in virtual time: a service in memory, a tick, timers, and a worker.
+//! A whole system in one future and in virtual time: a service in memory, a tick, timers and a worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ use tickover_service::{Ports, Service};
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
-/// How often the tests look whether an execution has ended.
+/// How often the tests check whether an execution has ended.
 const LOOK: Millis = Millis::from_secs(10);
 
 /// The system without a worker.
@@ -42,7 +42,7 @@ impl Scene {
         Self::made_of(limits, |queue| queue)
     }
 
-    /// The same over other queues, which lie around those in memory.
+    /// The same scene with queues that wrap those in memory.
     pub(crate) fn with_queue(around: impl FnOnce(Arc<MemoryQueue>) -> Arc<dyn Queue>) -> Self {
         Self::made_of(Limits::default(), around)
     }
@@ -71,23 +71,23 @@ impl Scene {
         Worker::new(self.service.clone(), registry, settings).unwrap()
     }
 
-    /// Lets another worker run beside something.
+    /// Runs another worker while the future runs.
     pub(crate) async fn with<F: Future>(&self, worker: &Worker, future: F) -> F::Output {
         match select(Box::pin(worker.run(pending())), Box::pin(future)).await {
-            Either::Left(_) => unreachable!("a worker goes on for ever"),
+            Either::Left(_) => unreachable!("a worker runs for ever"),
             Either::Right((output, _)) => output,
         }
     }
 
-    /// Where the task stands that is a remote step.
+    /// The status of the task that runs a remote step.
     #[expect(clippy::unwrap_used, reason = "a test's own step")]
     pub(crate) async fn remote_status(&self, execution: &Execution, name: &str) -> &'static str {
         let id = remote_id(execution, &StepName::parse(name).unwrap());
         self.service.describe(&id).await.unwrap().task.status().as_str()
     }
 
-    /// Starts an execution of a workflow with an id, as somebody does who knows its name and queue and not what its
-    /// attribute says.
+    /// Starts an execution with this id, as a caller does who knows the workflow's name and queue and not the options
+    /// in its attribute.
     #[expect(clippy::unwrap_used, reason = "a test's own request")]
     pub(crate) async fn start<I: serde::Serialize, O>(&self, workflow: &Workflow<I, O>, id: &str, input: &I) {
         let options = workflow.options();
@@ -100,17 +100,17 @@ impl Scene {
         self.service.start(request).await.unwrap();
     }
 
-    /// Lets the system run with this worker until something is done.
+    /// Runs the system with this worker until the future has ended.
     pub(crate) async fn until<F: Future>(&self, worker: &Worker, goal: F) -> F::Output {
         let system = Box::pin(join3(worker.run(pending()), self.tick(), self.fire()));
         let goal = Box::pin(goal);
         match Box::pin(self.clock.drive(select(system, goal))).await {
-            Either::Left(_) => unreachable!("a system goes on for ever"),
+            Either::Left(_) => unreachable!("a system runs for ever"),
             Either::Right((output, _)) => output,
         }
     }
 
-    /// Lets the system run until an execution has ended.
+    /// Runs the system until an execution has ended.
     #[expect(clippy::unwrap_used, reason = "a test's own execution")]
     pub(crate) async fn finish(&self, worker: &Worker, id: &str) -> Ended {
         let id = execution_id(id);
@@ -127,13 +127,13 @@ impl Scene {
         Box::pin(self.until(worker, ended)).await
     }
 
-    /// Lets the system run for so long.
+    /// Runs the system for this span.
     pub(crate) async fn pass(&self, worker: &Worker, span: Millis) {
         let until = self.clock.now().plus(span);
         Box::pin(self.until(worker, self.clock.sleep_until(until))).await;
     }
 
-    /// Runs something whose steps take their time by this scene's clock.
+    /// Runs a future whose steps use this scene's clock.
     pub(crate) async fn inside<F: Future>(&self, future: F) -> F::Output {
         CLOCK.scope(Clock(Arc::clone(&self.clock)), Box::pin(future)).await
     }
@@ -155,17 +155,17 @@ impl Scene {
         self.service.execution(&execution_id(id)).await.unwrap().unwrap().execution.status()
     }
 
-    /// Why an execution's code can't go on: the error's code, what it says, and how often it was tried.
+    /// Why an execution is stuck: the error's code, its message, and the number of tries.
     #[expect(clippy::unwrap_used, clippy::panic, reason = "a test's own execution")]
     pub(crate) async fn stuck(&self, id: &str) -> (String, String, u32) {
         let described = self.service.execution(&execution_id(id)).await.unwrap().unwrap();
         match described.execution.stuck {
             Some(Stuck::Code { failure, tries }) => (failure.code, failure.message, tries),
-            other => panic!("it isn't stuck by its code: {other:?}"),
+            other => panic!("its code hasn't stopped it: {other:?}"),
         }
     }
 
-    /// What there is to do on a queue, in this test's own hands.
+    /// Receives the work of a queue and leases it, in place of a worker.
     #[expect(clippy::unwrap_used, reason = "a test's own queue")]
     pub(crate) async fn work(&self, queue: &str, lease: Millis) -> Vec<Work> {
         let request =
@@ -181,7 +181,7 @@ impl Scene {
         }
     }
 
-    #[expect(clippy::unwrap_used, reason = "the queue of timers is there as long as the scene")]
+    #[expect(clippy::unwrap_used, reason = "the queue of timers exists as long as the scene")]
     async fn fire(&self) {
         let timers = QueueName::timers();
         loop {
@@ -207,7 +207,6 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Its result.
     #[expect(clippy::panic, clippy::unwrap_used, reason = "an unexpected end fails the test")]
     pub(crate) fn output<T: DeserializeOwned>(&self) -> T {
         match self.outcome() {
@@ -215,7 +214,7 @@ impl Ended {
                 let output = self.described.output.as_ref().map_or("null", |json| json.as_str());
                 serde_json::from_str(output).unwrap()
             }
-            other => panic!("it ended otherwise: {other:?}"),
+            other => panic!("it ended in another way: {other:?}"),
         }
     }
 
@@ -224,31 +223,29 @@ impl Ended {
         &self.described.execution.closed().unwrap().outcome
     }
 
-    /// The failure's code.
     #[expect(clippy::panic, reason = "an unexpected end fails the test")]
     pub(crate) fn code(&self) -> &str {
         match self.outcome() {
             ExecutionOutcome::Failed { error, .. } => &error.code,
-            other => panic!("it ended otherwise: {other:?}"),
+            other => panic!("it ended in another way: {other:?}"),
         }
     }
 
-    /// The failure's message.
     #[expect(clippy::panic, reason = "an unexpected end fails the test")]
     pub(crate) fn message(&self) -> &str {
         match self.outcome() {
             ExecutionOutcome::Failed { error, .. } => &error.message,
-            other => panic!("it ended otherwise: {other:?}"),
+            other => panic!("it ended in another way: {other:?}"),
         }
     }
 
-    /// How long it took, in milliseconds.
+    /// How long the execution took, in milliseconds.
     #[expect(clippy::unwrap_used, reason = "it has ended")]
     pub(crate) fn took(&self) -> u64 {
         self.described.execution.closed().unwrap().ended_at.since(START).as_u64()
     }
 
-    /// How many entries of a sort its journal has.
+    /// How many entries of a kind its journal has.
     pub(crate) fn count(&self, sort: impl Fn(&Happened) -> bool) -> usize {
         self.journal.iter().filter(|entry| sort(&entry.what)).count()
     }
@@ -272,18 +269,18 @@ impl Clock {
         self.0.sleep_until(self.0.now().plus(span)).await;
     }
 
-    /// Lets time pass without letting anybody else go on.
+    /// Advances the time without letting any other future run.
     pub(crate) fn block(&self, span: Millis) {
         self.0.advance(span);
     }
 }
 
-/// The clock of the scene that a step runs in, for steps that take their time.
+/// The clock of the scene that a step runs in, for steps that take time.
 pub(crate) fn clock() -> Clock {
     CLOCK.with(Clock::clone)
 }
 
-/// Counts how often something ran.
+/// Counts how often a function ran.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU32);
 
@@ -292,7 +289,7 @@ impl Count {
         Self(AtomicU32::new(0))
     }
 
-    /// Adds one; how many there were before.
+    /// Adds one; returns the count before.
     pub(crate) fn add(&self) -> u32 {
         self.0.fetch_add(1, Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! What steps get from their worker beside their arguments.
+//! The states that a worker passes to its steps beside their arguments.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::scene::Scene;
 
 struct Prices(BTreeMap<String, u32>);
 
-/// A state that somebody else's trait hides.
+/// A state behind another crate's trait.
 trait Count: Send + Sync {
     fn next(&self) -> u32;
 }
@@ -100,10 +100,10 @@ async fn a_worker_without_a_state_that_its_steps_ask_for_does_not_start() {
     let twice = Registry::new().with_state(prices()).with_state(prices()).check().unwrap_err();
     assert!(matches!(twice, RegistryError::DuplicateState { .. }), "{twice}");
 
-    // Nor does one whose workflows may run such a step in place.
+    // The same holds for a worker whose workflows may run such a step inline.
     let refused = tickover::serve(quote)
         .state(prices())
-        // Another test's.
+        // Belongs to another test.
         .without_state::<Arc<std::sync::Mutex<Vec<String>>>>()
         .run()
         .await
@@ -125,7 +125,7 @@ async fn a_step_in_place_without_its_state_holds_its_execution_up_and_fails_noth
     assert_eq!(code, "missing_state");
     assert!(message.contains("`price`") && message.contains("Prices"), "{message}");
     assert!((2..10).contains(&tries), "{tries}");
-    // The next deployment has it.
+    // The next deployment provides the state.
     let worker = scene.worker(registry.with_state(prices()).with_step::<price>());
     let ended = scene.inside(scene.finish(&worker, "poor")).await;
     assert_eq!(ended.output::<u32>(), 201 + 1_302);

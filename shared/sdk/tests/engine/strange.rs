@@ -1,4 +1,4 @@
-//! What goes wrong in workflows themselves, and code that changes under running executions.
+//! Errors in workflows' own code, and code that changes while executions run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -42,7 +42,7 @@ async fn a_wait_for_what_never_comes_is_shown_and_never_fails_the_execution() {
     let (code, message, tries) = scene.stuck("long").await;
     assert_eq!((code.as_str(), tries), ("foreign_wait", 1));
     assert!(message.contains("after `echo`") && message.contains("put it into a step"), "{message}");
-    // Ever more seldom, and no count of its turns ends it.
+    // The retries of the turn become rarer, and no limit on them ends the execution.
     scene.inside(scene.pass(&worker, Millis::from_days(1))).await;
     let (_, _, tries) = scene.stuck("long").await;
     assert!((100..200).contains(&tries), "{tries}");
@@ -179,7 +179,7 @@ async fn a_stored_result_that_no_longer_fits_parks_the_execution_for_an_operator
     };
     assert!(failure.message.contains("echo") && failure.message.contains("String"), "{}", failure.message);
     assert!(described.execution.closed().is_none());
-    // The code is mended, and an operator says so.
+    // An earlier version of the code is deployed, and an operator resumes the execution.
     scene.service.resume(&execution_id("changing")).await.unwrap();
     assert_eq!(scene.finish(&before, "changing").await.output::<u32>(), 5);
 }
@@ -246,7 +246,7 @@ async fn a_workflow_may_ask_to_be_stopped_where_its_code_has_drifted() {
     let is_again =
         |what: &Happened| matches!(what, Happened::Step { name, .. } if name.as_str() == "charge-card");
     assert!(!journal.iter().any(|entry| is_again(&entry.what)));
-    // The code is mended, and an operator says so.
+    // An earlier version of the code is deployed, and an operator resumes the execution.
     scene.service.resume(&execution_id("careful")).await.unwrap();
     assert_eq!(scene.finish(&before, "careful").await.output::<u32>(), 5);
 }

@@ -1,4 +1,4 @@
-//! The thin line: inline steps, a sleep and a remote step, from start to result.
+//! The smallest complete workflow: inline steps, a sleep and a remote step, from start to result.
 
 use tickover::prelude::*;
 use tickover::{Failure, Registry};

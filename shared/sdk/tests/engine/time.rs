@@ -1,4 +1,4 @@
-//! Sleeping, values that stay, and names.
+//! Sleeps, values that are captured once, and names.
 
 use tickover::prelude::*;
 use tickover::{Failure, Registry, Timestamp};
@@ -103,7 +103,7 @@ async fn scan(seconds: u64) -> Result<u64, Failure> {
     Ok(seconds)
 }
 
-/// What a policy for retries has no word for: each time, there is twice as much time.
+/// A retry policy can't express this: each attempt has twice as much time as the one before.
 #[tickover::workflow("patience")]
 async fn patience(ctx: Ctx, (seconds, elsewhere): (u64, bool)) -> Result<(u32, u64)> {
     let mut limit = Millis::from_secs(60);
@@ -128,7 +128,7 @@ async fn a_step_that_timed_out_is_tried_again_with_more_time_by_the_workflows_co
         let timed_out =
             |what: &Happened| matches!(what, Happened::Step { outcome: StepOutcome::TimedOut, .. });
         assert_eq!(ended.count(timed_out), 2);
-        // A minute, two minutes, and what it takes.
+        // One minute, two minutes, and the time that the step takes.
         let expected = (60 + 120 + 200) * 1_000;
         assert!((expected..expected + 5_000).contains(&ended.took()), "{}", ended.took());
 

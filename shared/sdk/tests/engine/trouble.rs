@@ -1,4 +1,4 @@
-//! Services that don't answer: that says nothing about an execution, however often it happens.
+//! Services that don't answer. However often that happens, it doesn't fail an execution.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +13,7 @@ use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
 
 use crate::scene::{Scene, clock};
 
-/// Queues of which one can't be opened, so many times, and one is slow to take messages.
+/// Queues: one can't be opened for a number of calls, and one is slow to accept messages.
 struct Sulking {
     inner: Arc<MemoryQueue>,
     left: AtomicU32,

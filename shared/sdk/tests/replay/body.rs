@@ -1,4 +1,4 @@
-//! The workflow whose body a tree is.
+//! The workflow whose body executes a tree.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -16,38 +16,38 @@ use crate::steps::{job, little};
 use crate::tree::{Ending, Goal, Leaf, Node, Question, Racing, Spec};
 use crate::witness::{ID, Witness};
 
-/// What comes of a piece of a body: a number that tells what it saw.
+/// The result of a piece of a body: a number derived from everything that the piece saw.
 type Sum = BoxFuture<'static, u64>;
 
-/// The code of a failure after which the execution is run again.
+/// The code of a failure after which the test reruns the execution.
 pub(crate) const AGAIN: &str = "again";
-/// What names begin with in the code that deals with a failure.
+/// The prefix of all names in the code that handles a failure.
 const ON_FAILURE: &str = "on_failure:";
 
-/// A body under way.
+/// A body that is running.
 struct Body {
     ctx: Ctx,
     witness: Arc<Witness>,
     turn: usize,
-    /// What its names begin with in the journal.
+    /// The prefix of its names in the journal.
     prefix: &'static str,
-    /// How often each event was waited for or asked about: that is what those waits are called by.
+    /// How often each event was waited for or asked about. The count is part of the name of each such wait.
     uses: Mutex<BTreeMap<String, u32>>,
 }
 
-/// Runs the plan of whoever watches.
+/// Runs the plan of this thread's witness.
 #[tickover::workflow("random", on_failure = afterwards, on_failure_timeout = "300d")]
 pub(crate) async fn random(ctx: Ctx, (): ()) -> Result<u64> {
     let run = ctx.run();
     let sum = Body::run(ctx, "").await;
     match Witness::current().plan.ending {
-        Ending::Again if run == 1 => Err(Error::new(AGAIN, "to see what a run with kept results does")),
-        Ending::Afterwards => Err(Error::new("failed", "to see what is done about it")),
+        Ending::Again if run == 1 => Err(Error::new(AGAIN, "the test reruns it with its kept results")),
+        Ending::Afterwards => Err(Error::new("failed", "the test runs the code for failures")),
         Ending::Again | Ending::Result => Ok(sum),
     }
 }
 
-/// Does the same after a failure.
+/// Runs the same tree after a failure.
 async fn afterwards(ctx: Ctx, (): (), cause: Cause) -> Result<Option<u64>> {
     match cause {
         Cause::Body(failure) if failure.code != AGAIN => Ok(Some(Body::run(ctx, ON_FAILURE).await)),
@@ -55,7 +55,7 @@ async fn afterwards(ctx: Ctx, (): (), cause: Cause) -> Result<Option<u64>> {
     }
 }
 
-/// Tells apart what is seen, and its order.
+/// A hash that depends on each observation and on their order.
 fn mix(sum: u64, more: u64) -> u64 {
     sum.rotate_left(7).wrapping_mul(0x0100_0000_01B3) ^ more
 }
@@ -76,7 +76,6 @@ fn told<T: std::fmt::Debug, E: Display>(outcome: Result<T, E>) -> String {
 }
 
 impl Body {
-    /// Runs the whole tree.
     async fn run(ctx: Ctx, prefix: &'static str) -> u64 {
         let witness = Witness::current();
         let turn = witness.turn(ctx.run(), prefix);
@@ -87,19 +86,19 @@ impl Body {
         sum
     }
 
-    /// Notes what is seen, which needs these outcomes, and sums it up.
+    /// Records an observation that depends on the outcomes of these names, and returns its hash.
     fn saw(&self, needs: &[String], what: &str) -> u64 {
         let needs = needs.iter().map(|name| format!("{}{name}", self.prefix)).collect();
         self.witness.saw(self.turn, needs, what);
         sum_of(what)
     }
 
-    /// Notes what follows from what was seen before.
+    /// Records an observation that follows from earlier observations.
     fn noted(&self, what: impl AsRef<str>) {
         self.witness.saw(self.turn, vec![], what.as_ref());
     }
 
-    /// The name of the next use of an event of this sort.
+    /// The name of the next use of this kind of this event.
     fn next_use(&self, sort: &str, event: &str) -> String {
         let name = format!("{sort}:{event}");
         let mut uses = self.uses.lock().unwrap();
@@ -115,7 +114,7 @@ impl Body {
         nodes.iter().enumerate().map(|(index, node)| self.go(node, &format!("{at}.{index}"))).collect()
     }
 
-    /// A piece of the body whose names begin with its place.
+    /// Runs a piece of the body. Its position is the prefix of its names.
     fn go(self: &Arc<Self>, node: &Node, at: &str) -> Sum {
         let (body, at) = (Arc::clone(self), at.to_owned());
         match node.clone() {
@@ -259,7 +258,7 @@ impl Body {
             self.noted(format!("{at}: {index} ended"));
             sums.push(sum);
         }
-        // It stays alive meanwhile, whether anything is left in it or not.
+        // The pool stays alive while this sleep runs, whether futures are left in it or not.
         sums.push(self.go(&Node::Leaf(Leaf::Sleep(2)), &format!("{at}.end")).await);
         drop(pool);
         sum(sums)

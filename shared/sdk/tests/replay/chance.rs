@@ -1,4 +1,4 @@
-//! Futures of which some may be polled before others, as chance will have it.
+//! Futures that are polled in random order.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -10,11 +10,12 @@ use futures::future::BoxFuture;
 
 use crate::witness::Witness;
 
-/// Some futures, each of which may be the first to be polled, as in `tokio::select!`.
+/// A set of futures, any of which may be polled first, as in `tokio::select!`.
 pub(crate) struct Pool {
     witness: Arc<Witness>,
     pieces: Vec<Option<BoxFuture<'static, u64>>>,
-    /// What was ready at once. They all begin in their order: what is counted would otherwise differ with it.
+    /// The futures that were ready when they were first polled. The first poll is in their order, because counters in
+    /// them would otherwise differ.
     early: Option<VecDeque<(usize, u64)>>,
 }
 
@@ -24,7 +25,7 @@ impl Pool {
         Self { witness: Arc::clone(witness), pieces, early: None }
     }
 
-    /// The next one to end, with its index.
+    /// The next future to end: its index and its result.
     pub(crate) async fn next(&mut self) -> Option<(usize, u64)> {
         poll_fn(|context| self.poll_next(context)).await
     }

@@ -1,4 +1,4 @@
-//! A random body from its start to its end, in a system that may die.
+//! Runs a random body from its start to its end, in a system that may die.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -17,23 +17,23 @@ use crate::steps::{little, work};
 use crate::tree::{EVENTS, Ending, Offer, Plan};
 use crate::witness::{ID, Witness};
 
-/// Most deaths of one body that are tried.
+/// The most deaths that are tried for one body.
 const DEATHS_MAX: u64 = 10;
-/// How often an execution is helped on by events that would wait for ever.
+/// How often the test sends events to an execution that would otherwise wait for ever.
 const HELP_MAX: u32 = 40;
-/// How often it is looked at.
+/// How often the execution's status is read.
 const LOOKS_MAX: u32 = 300;
-/// Seconds between two looks, at least and at most.
+/// Seconds between two reads, at least and at most.
 const PAUSE: (u64, u64) = (100, 100_000);
 
-/// Runs a body undisturbed, and then with deaths. What is wrong, if anything is.
+/// Runs a body without a death, and then once for each chosen death. Returns the first error.
 pub(crate) async fn live(plan: &Plan) -> Result<(), String> {
     let writes = Box::pin(live_once(plan, None)).await?;
-    // All of them, or some that lie as far apart as may be.
+    // Every write, or some writes at equal distances.
     let step = writes.div_ceil(DEATHS_MAX).max(1);
     let mut write = 1 + plan.luck % step;
     while write <= writes {
-        // Of some lives, the next one is as short.
+        // In a third of the cases, the system dies a second time a few writes later.
         let again = (plan.luck / step + write).is_multiple_of(3).then_some(plan.luck % 7 + 1);
         let died = Box::pin(live_once(plan, Some((write, again)))).await;
         died.map_err(|problem| format!("death after write {write}, and after {again:?} more: {problem}"))?;
@@ -42,7 +42,8 @@ pub(crate) async fn live(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a body. The system may die after a write, and once more so many writes later. How many writes there were.
+/// Runs a body. The system may die after one write, and once more a number of writes later. Returns how many writes
+/// there were.
 async fn live_once(plan: &Plan, death: Option<(u64, Option<u64>)>) -> Result<u64, String> {
     let env = TestEnv::new().workflow((random, little)).step::<work>();
     let env = env.on_death(|death| Witness::current().died(&death.completed));
@@ -68,7 +69,7 @@ async fn live_once(plan: &Plan, death: Option<(u64, Option<u64>)>) -> Result<u64
     }
 }
 
-/// Starts the execution, offers it what comes from outside, and then whatever it may still be waiting for.
+/// Starts the execution, sends it the planned events, and then any event that it may still wait for.
 pub(crate) async fn tell(witness: &Witness) {
     let service = &witness.service;
     let mut request = StartRequest::new(
@@ -90,7 +91,8 @@ pub(crate) async fn tell(witness: &Witness) {
                 let output = described.output.as_ref().map(Json::as_str);
                 return judge(witness, &closed.outcome, output);
             }
-            // It isn't while what it left open is being ended: then it is tried again.
+            // A rerun is refused while the children and steps that the execution left open are being ended. The next
+            // iteration tries again.
             drop(service.rerun(&id(), &[], true).await);
         } else if goes_on_by_itself(&described.execution) {
             pause = (2 * pause).min(PAUSE.1);
@@ -111,18 +113,20 @@ fn is_to_run_again(outcome: &ExecutionOutcome) -> bool {
     matches!(outcome, ExecutionOutcome::Failed { error, .. } if error.code == AGAIN)
 }
 
-/// Whether there is an instant at which it wakes.
+/// Whether the execution waits for an instant.
 fn goes_on_by_itself(execution: &Execution) -> bool {
     matches!(&execution.state, ExecutionState::Waiting(waiting) if waiting.until.is_some())
 }
 
-/// An execution comes to what its last turn came to.
+/// The outcome of an execution must be that of its last turn.
 fn judge(witness: &Witness, outcome: &ExecutionOutcome, output: Option<&str>) {
     let last = witness.last();
     if !matches!(outcome, ExecutionOutcome::Completed { .. }) || output != last.as_deref() {
-        witness.object(format!("it ended with {outcome:?}, {output:?}; the last turn with {last:?}"));
+        witness.object(format!(
+            "it ended with {outcome:?} and the output {output:?}; the last turn ended with {last:?}"
+        ));
     }
-    // A run that began with kept results may have gone another way than the one that had them.
+    // A run that begins with kept results may go another way than the run that produced them.
     let drift = witness.journal().into_iter().find(|entry| is_drift(&entry.what));
     if let (Some(drift), Ending::Result | Ending::Afterwards) = (drift, witness.plan.ending) {
         witness.object(format!("the code counts as changed: {drift:?}"));
@@ -144,6 +148,6 @@ async fn wait(service: &Service, seconds: u64) {
 async fn offer(witness: &Witness, event: &str, bytes: usize) {
     let name = EventName::parse(event).unwrap();
     let payload = Json::string(&witness.make(event, bytes));
-    // An execution that has ended takes none.
+    // An execution that has ended refuses the event.
     drop(witness.service.send_event(&id(), name, None, Some(payload)).await);
 }

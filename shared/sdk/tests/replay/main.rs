@@ -1,9 +1,9 @@
-//! A replay goes the way that the run went before: its code hears of what has ended in the order in which it first
-//! did. Random bodies, with the system dying in between, and the code that users wrote when it didn't.
+//! A replay goes the same way as the run before it: its code sees outcomes in the order in which it first saw them.
+//! Tests random bodies in a system that dies, and workflows of users for which this once failed.
 //!
-//! The random numbers differ from run to run. Twenty times as many: `PROPTEST_CASES=5120`.
+//! The random numbers differ from run to run. `PROPTEST_CASES=5120` tries twenty times as many.
 
-#![expect(clippy::unwrap_used, reason = "what a test expects and doesn't find is its failure")]
+#![expect(clippy::unwrap_used, reason = "a test fails if it doesn't find what it expects")]
 
 mod body;
 mod chance;
@@ -20,19 +20,19 @@ use proptest::test_runner::{RngSeed, TestError, TestRunner};
 use mixed::{Lie, live_with};
 use tree::{EVENTS, Ending, Goal, Leaf, Node, Offer, Place, Plan, Spec, plan};
 
-/// Bodies that are run with deaths: some ten lives each.
+/// The number of bodies that are run with deaths: about ten lives each.
 const WITH_DEATHS: u32 = 80;
-/// Bodies that are run once.
+/// The number of bodies that are run once.
 const UNDISTURBED: u32 = 200;
 
-/// Runs a case in a time and a thread of its own.
+/// Runs a case with its own virtual time on a thread of its own.
 fn block_on(case: impl Future<Output = Result<(), String>>) -> Result<(), TestCaseError> {
     let case = tokio::task::unconstrained(case);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(case).map_err(TestCaseError::fail)
 }
 
-/// So many cases, where proptest would try 256.
+/// This many cases; proptest's default is 256.
 fn config(cases: u32) -> ProptestConfig {
     let usual = ProptestConfig::default();
     let cases = usual.cases * cases / 256;
@@ -57,7 +57,7 @@ proptest! {
     }
 }
 
-/// Several things end while one of them is handled, and what has ended is looked at in random order after it.
+/// Several futures end while the body handles one of them. Afterwards the body polls the ended ones in random order.
 #[test]
 fn a_race_that_was_decided_elsewhere_has_the_same_winner_whatever_is_polled_first() {
     let event = |within| Node::Leaf(Leaf::Event { event: EVENTS[0], within });
@@ -76,7 +76,8 @@ fn a_race_that_was_decided_elsewhere_has_the_same_winner_whatever_is_polled_firs
     }
 }
 
-/// What the property says of a store that lies, among as many bodies as it usually tries, the same each time.
+/// The error that the property reports for a store that lies. It tries the usual number of bodies, the same ones each
+/// time.
 fn found_out(lie: Lie) -> String {
     let config = ProptestConfig { max_shrink_iters: 0, rng_seed: RngSeed::Fixed(7), ..config(UNDISTURBED) };
     let found = TestRunner::new(config).run(&plan(), |plan| block_on(live_with(&plan, lie)));

@@ -1,5 +1,5 @@
-//! A store that lies: it gives the journal back with something about its outcomes changed. The product is as it is; only
-//! what it stands on isn't.
+//! A store that lies: it returns the journal with changed outcomes. The product code is unchanged; only its input isn't
+//! what was stored.
 
 use std::sync::Arc;
 
@@ -30,15 +30,15 @@ use crate::steps::{little, work};
 use crate::tree::Plan;
 use crate::witness::Witness;
 
-/// What the store does with neighbouring outcomes of a journal.
+/// How the store changes the order of neighbouring outcomes in a journal, or removes some.
 pub(crate) type Lie = fn(Vec<Entry>) -> Vec<Entry>;
 
-/// Everything as it is.
+/// Changes nothing.
 pub(crate) const fn honest(journal: Vec<Entry>) -> Vec<Entry> {
     journal
 }
 
-/// Outcomes that follow each other are in the order of their names.
+/// Sorts outcomes that follow each other by their names.
 pub(crate) fn by_name(mut journal: Vec<Entry>) -> Vec<Entry> {
     for outcomes in journal.chunk_by_mut(|one, next| is_outcome(one) && is_outcome(next)) {
         outcomes.sort_by(|one, other| one.what.outcome_of().cmp(&other.what.outcome_of()));
@@ -46,7 +46,7 @@ pub(crate) fn by_name(mut journal: Vec<Entry>) -> Vec<Entry> {
     journal
 }
 
-/// Of outcomes that follow each other the first two are swapped.
+/// Swaps the first two of several outcomes that follow each other.
 pub(crate) fn swapped(mut journal: Vec<Entry>) -> Vec<Entry> {
     for outcomes in journal.chunk_by_mut(|one, next| is_outcome(one) && is_outcome(next)) {
         if outcomes.len() > 1 {
@@ -56,7 +56,7 @@ pub(crate) fn swapped(mut journal: Vec<Entry>) -> Vec<Entry> {
     journal
 }
 
-/// The last outcome isn't there.
+/// Removes the last outcome.
 pub(crate) fn forgotten(mut journal: Vec<Entry>) -> Vec<Entry> {
     if journal.last().is_some_and(is_outcome) {
         journal.pop();
@@ -68,7 +68,7 @@ fn is_outcome(entry: &Entry) -> bool {
     entry.what.outcome_of().is_some()
 }
 
-/// Runs a body undisturbed on a store that lies. What is wrong, if anything is.
+/// Runs a body without a death on a store that lies. Returns the first error.
 pub(crate) async fn live_with(plan: &Plan, lie: Lie) -> Result<(), String> {
     let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
     let store = Arc::new(MemoryStore::default());
@@ -84,7 +84,7 @@ pub(crate) async fn live_with(plan: &Plan, lie: Lie) -> Result<(), String> {
     let system = join3(worker.run(pending()), tick(&lied_to), fire(&lied_to, &queue));
     let told = tell(&witness);
     match Box::pin(clock.drive(select(Box::pin(system), Box::pin(told)))).await {
-        Either::Left(_) => unreachable!("a system goes on for ever"),
+        Either::Left(_) => unreachable!("a system runs for ever"),
         Either::Right(_) => witness.problem().map_or(Ok(()), Err),
     }
 }

@@ -1,4 +1,4 @@
-//! What the bodies begin: steps that take their time, fail and are tried again, and a child.
+//! The steps and the child that bodies start: the steps take time, fail and are retried.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use tickover::prelude::*;
 use crate::tree::{Place, Spec};
 use crate::witness::Witness;
 
-/// What a step is to do.
+/// The input of a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Job {
-    /// What it is called in the journal.
+    /// Its name in the journal.
     name: String,
     seconds: u64,
     fails: u32,
@@ -33,7 +33,7 @@ pub(crate) async fn work(job: Job) -> Result<String, Failure> {
     Ok(witness.make(&name, bytes))
 }
 
-/// A step of this name, where the journal's names begin so.
+/// A step of this name, with the prefix of the journal's names.
 pub(crate) fn job(prefix: &str, name: &str, spec: Spec) -> Step<String> {
     let Spec { seconds, fails, bytes, pause, timeout, place } = spec;
     let job = Job { name: format!("{prefix}{name}"), seconds, fails, bytes };
@@ -50,7 +50,7 @@ pub(crate) fn job(prefix: &str, name: &str, spec: Spec) -> Step<String> {
     }
 }
 
-/// A child that takes its time.
+/// A child that takes this many seconds.
 #[tickover::workflow("little")]
 pub(crate) async fn little(ctx: Ctx, seconds: u64) -> Result<u64> {
     ctx.sleep("s", Millis::from_secs(seconds)).await?;

@@ -1,8 +1,7 @@
-//! Random bodies: a small language of what workflows' code does with its context and with futures.
+//! Random bodies: a small language for what a workflow's code does with its context and with futures.
 
 use proptest::prelude::*;
 
-/// A piece of a body.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     Leaf(Leaf),
@@ -12,37 +11,38 @@ pub(crate) enum Node {
     Join(Vec<Node>),
     /// All at once, until one has ended. The others are dropped.
     Race(Racing, Vec<Node>),
-    /// Both at once; whichever is left when one has ended is awaited by itself.
+    /// Both at once. When one has ended, the other is awaited by itself.
     Both(Box<Node>, Box<Node>),
-    /// In a `FuturesUnordered`, of which so many are awaited before something else, and the rest after it.
+    /// In a `FuturesUnordered`. So many are awaited before another piece, and the rest after it.
     Unordered {
         nodes: Vec<Node>,
         before: usize,
         then: Box<Node>,
     },
-    /// As a stream that keeps so many under way.
+    /// As a stream that keeps this many in flight.
     Buffered {
         at_once: usize,
         in_order: bool,
         nodes: Vec<Node>,
     },
-    /// In so many seconds or not at all.
+    /// With a timeout of this many seconds.
     Timeout(u64, Box<Node>),
-    /// As one after the other ends, which is followed by something else, while the others are set aside. Which of them
-    /// is polled first is a matter of chance.
+    /// All at once. When one ends, another piece runs while the others aren't polled. Which of them is polled first
+    /// afterwards is random.
     Handled(Vec<Node>, Box<Node>),
     /// Polled once and dropped.
     Glance(Box<Node>),
-    /// Looked at so many times, after so many seconds each, while the others are set aside until it is over.
+    /// Polled this many times, with this many seconds between polls, while the others aren't polled.
     Looked {
         at: Box<Node>,
         aside: Vec<Node>,
         seconds: u64,
         times: u32,
     },
-    /// Polled once, set aside while something else is awaited, and awaited then.
+    /// Polled once, left unpolled while another piece is awaited, and then awaited.
     Aside(Box<Node>, Box<Node>),
-    /// Awaited with a reminder after so many seconds, so many times, and with something to do after each.
+    /// Awaited with a reminder after this many seconds, at most this many times. Another piece runs after each
+    /// reminder.
     Reminded {
         awaited: Box<Node>,
         seconds: u64,
@@ -50,13 +50,13 @@ pub(crate) enum Node {
         reminder_first: bool,
         each: Box<Node>,
     },
-    /// Awaited by two at once.
+    /// Awaited by two tasks at once.
     Shared(Box<Node>),
-    /// The second begins when the first one says so, by a channel.
+    /// The second starts when the first sends a message through a channel.
     Channel(Box<Node>, Box<Node>),
 }
 
-/// How a race is written.
+/// Which function or macro runs a race.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Racing {
     /// `tokio::select! { biased; … }` of the first two.
@@ -65,11 +65,11 @@ pub(crate) enum Racing {
     Select,
     /// `futures::future::select_all`.
     SelectAll,
-    /// As `tokio::select!` is without `biased`: which of them is polled first is a matter of chance.
+    /// As `tokio::select!` without `biased`: which future is polled first is random.
     Chance,
 }
 
-/// What a context offers.
+/// A call of the context.
 #[derive(Clone, Debug)]
 pub(crate) enum Leaf {
     Step(Spec),
@@ -84,11 +84,11 @@ pub(crate) enum Leaf {
     },
     /// `ctx.join_all`, `ctx.select`, `ctx.select_ok` or `ctx.map`.
     Steps(Goal, Vec<Spec>),
-    /// A child that takes so many seconds.
+    /// A child that takes this many seconds.
     Child(u64),
 }
 
-/// What is asked about the events that are there.
+/// A question about the buffered events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Question {
     Peek,
@@ -96,7 +96,7 @@ pub(crate) enum Question {
     ClearEvents,
 }
 
-/// What is wanted of many steps.
+/// How many steps are combined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Goal {
     All,
@@ -104,27 +104,26 @@ pub(crate) enum Goal {
         cancelling: bool,
     },
     FirstGood,
-    /// A `ctx.map`: so many at once, as long as no more than so many fail.
+    /// A `ctx.map`: so many in flight at once, and the number of failures that it tolerates.
     Mapped {
         at_once: usize,
         tolerated: usize,
     },
 }
 
-/// A step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spec {
     pub(crate) seconds: u64,
-    /// Attempts that fail.
+    /// How many attempts fail.
     pub(crate) fails: u32,
     pub(crate) bytes: usize,
-    /// How long a failure is followed by nothing.
+    /// How long the wait after a failure is.
     pub(crate) pause: u64,
     pub(crate) timeout: Option<u64>,
     pub(crate) place: Place,
 }
 
-/// Where a step runs, and what is written before it does.
+/// Where a step runs, and whether its start is recorded before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Inline,
@@ -133,7 +132,7 @@ pub(crate) enum Place {
     Remote,
 }
 
-/// An event that comes from outside, so many seconds after the one before it.
+/// An event from outside, sent this many seconds after the one before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
     pub(crate) after: u64,
@@ -141,31 +140,30 @@ pub(crate) struct Offer {
     pub(crate) bytes: usize,
 }
 
-/// What comes after the body.
+/// What happens after the body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending {
-    /// Nothing.
     Result,
-    /// It fails and is run again, with the results that it had.
+    /// The execution fails and is rerun with its kept results.
     Again,
-    /// It fails, and the code for that does the same under other names.
+    /// The execution fails, and its `on_failure` code runs the same tree under other names.
     Afterwards,
 }
 
-/// A body, and what happens to it.
+/// A body, with its events and its ending.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) tree: Node,
     pub(crate) offers: Vec<Offer>,
     pub(crate) ending: Ending,
-    /// Which writes the system dies after, where there are too many for all of them.
+    /// Chooses the writes after which the system dies, where there are too many to try all of them.
     pub(crate) luck: u64,
 }
 
-/// The events' names.
+/// The names of the events.
 pub(crate) const EVENTS: [&str; 2] = ["a", "b"];
 
-/// Seconds, few of them different, so that much ends at the same instant.
+/// Seconds, from few different values, so that many futures end at the same instant.
 fn seconds() -> impl Strategy<Value = u64> {
     prop::sample::select(vec![0, 1, 1, 2, 2, 3, 5, 7, 10, 20, 30, 60, 90])
 }
@@ -174,7 +172,7 @@ fn long() -> impl Strategy<Value = u64> {
     prop_oneof![3 => seconds(), 1 => prop::sample::select(vec![120, 600, 3_600, 86_400])]
 }
 
-/// Most are small; of the rest, none rides in the journal.
+/// Most are small. The larger ones don't fit into the journal.
 fn bytes() -> impl Strategy<Value = usize> {
     prop::sample::select(vec![1, 1, 10, 150, 150, 300, 5_000])
 }
@@ -226,7 +224,6 @@ fn leaf() -> impl Strategy<Value = Leaf> {
     ]
 }
 
-/// A body.
 pub(crate) fn tree() -> impl Strategy<Value = Node> {
     leaf().prop_map(Node::Leaf).prop_recursive(3, 12, 3, |node| {
         let boxed = node.clone().prop_map(Box::new);
@@ -263,7 +260,6 @@ fn reminded(boxed: impl Strategy<Value = Box<Node>> + Clone) -> impl Strategy<Va
     })
 }
 
-/// Something to run.
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     let after = prop_oneof![3 => 0..4_u64, 1 => long()];
     let offer = (after, event(), bytes()).prop_map(|(after, event, bytes)| Offer { after, event, bytes });

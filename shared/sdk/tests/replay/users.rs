@@ -13,25 +13,25 @@ use tickover::{Millis, Register};
 use tickover_service::Service;
 
 thread_local! {
-    /// What each start of the body that runs on this thread has seen.
+    /// What each start of the body on this thread has seen.
     static SEEN: RefCell<Vec<Vec<String>>> = const { RefCell::new(vec![]) };
-    /// The steps that began.
+    /// The steps that started.
     static BEGUN: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
     /// The system of the test that runs on this thread.
     static SYSTEM: RefCell<Option<Service>> = const { RefCell::new(None) };
 }
 
-/// The body begins.
+/// The body starts.
 fn begin() {
     SEEN.with_borrow_mut(|seen| seen.push(vec![]));
 }
 
-/// The body sees something.
+/// The body sees a value.
 fn saw(what: &impl ToString) {
     SEEN.with_borrow_mut(|seen| seen.last_mut().unwrap().push(what.to_string()));
 }
 
-/// Takes its time.
+/// Takes this many seconds.
 #[tickover::step]
 async fn work(seconds: u64) -> Result<u64> {
     BEGUN.with_borrow_mut(|begun| begun.insert(step_info().unwrap().name));
@@ -52,7 +52,7 @@ fn env_of(workflow: impl Register) -> TestEnv {
     env
 }
 
-/// Tells a story undisturbed, and with a death after each write. Each start of the body goes the way of the others.
+/// Runs a story without a death, and once with a death after each write. Each start of the body must go the same way.
 async fn always<I, O>(workflow: Workflow<I, O>, expected: &[&str], story: impl AsyncFn(&TestEnv))
 where
     Workflow<I, O>: Register,
@@ -69,7 +69,8 @@ where
     }
 }
 
-/// How many starts of the body there were. The last one has seen all of this, and each a part of it from the beginning.
+/// How many starts of the body there were. The last one has seen all of `expected`, and each of the others a prefix of
+/// it.
 fn agree(expected: &[&str], when: &str) -> usize {
     let seen = SEEN.take();
     for turn in &seen {
@@ -142,7 +143,7 @@ async fn only_the_branch_of_the_first_of_two_runs() {
     }
 }
 
-/// Steps that end in another order than that in which they were begun.
+/// Four steps that end in another order than they start.
 fn four(ctx: &Ctx) -> Vec<impl Future<Output = Result<u64, StepError<Error>>> + Unpin + use<>> {
     [4, 1, 3, 2].into_iter().map(|seconds| ctx.step(work(seconds).named(format!("s{seconds}")))).collect()
 }
@@ -179,7 +180,7 @@ async fn buffered(ctx: Ctx, (): ()) -> Result<()> {
 
 #[tokio::test]
 async fn buffered_futures_end_in_the_same_order_again() {
-    // The last one begins when the first has ended.
+    // The last one starts when the first has ended.
     always(buffered, &["1", "3", "4", "2", "4", "after"], async |env| {
         env.start(&buffered, ()).await.unwrap().result().await.unwrap();
     })
@@ -205,7 +206,7 @@ async fn races(ctx: Ctx, (): ()) -> Result<()> {
 
 #[tokio::test]
 async fn a_race_is_won_by_the_same_step_again() {
-    // Those that ended while nobody looked come in the order in which they did.
+    // Futures that ended while they weren't polled come in the order in which they ended.
     always(races, &["1", "2", "3", "4", "after"], async |env| {
         env.start(&races, ()).await.unwrap().result().await.unwrap();
     })
@@ -242,7 +243,7 @@ async fn unordered_futures_that_have_all_ended_keep_no_worker_busy() {
 async fn aside(ctx: Ctx, (): ()) -> Result<()> {
     begin();
     let mut early = ctx.step(work(1).named("early"));
-    assert!(poll_immediate(&mut early).await.is_none(), "nothing has ended when it is first polled");
+    assert!(poll_immediate(&mut early).await.is_none(), "no future has ended when it is first polled");
     ctx.step(work(5).named("late")).await?;
     saw(&"late");
     ctx.sleep("nap", "1h").await?;
@@ -268,7 +269,7 @@ async fn handled(ctx: Ctx, (): ()) -> Result<()> {
     let [mut one, mut two, mut three, mut four] =
         [4, 3, 1, 2].map(|seconds| ctx.step(work(seconds).named(format!("s{seconds}"))).fuse());
     loop {
-        // Which of its branches it looks at first is a matter of chance.
+        // Which branch `select!` polls first is random.
         let seconds = tokio::select! {
             seconds = &mut one, if !one.is_terminated() => seconds?,
             seconds = &mut two, if !two.is_terminated() => seconds?,
@@ -301,7 +302,7 @@ async fn looked(ctx: Ctx, (): ()) -> Result<()> {
     let mut awaited = ctx.step(work(90).named("awaited"));
     let mut looks = 0;
     while poll_immediate(&mut awaited).await.is_none() {
-        assert!(looks < 9, "it ended long ago");
+        assert!(looks < 9, "the future ended long ago");
         ctx.sleep(format!("minute[{looks}]"), "1m").await?;
         looks += 1;
     }
@@ -312,7 +313,8 @@ async fn looked(ctx: Ctx, (): ()) -> Result<()> {
     Ok(())
 }
 
-/// Whatever else has ended and isn't looked at: it doesn't stand before it for ever.
+/// A future that is only polled now and then is seen to have ended, even if another outcome that nothing polls comes
+/// before it.
 #[tokio::test]
 async fn what_is_only_looked_at_now_and_then_is_seen_to_have_ended() {
     always(looked, &["awaited", "other"], async |env| {

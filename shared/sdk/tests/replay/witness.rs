@@ -1,4 +1,4 @@
-//! What is seen of an execution from outside and from within its code, and whether it fits together.
+//! Observes an execution from outside and from within its code, and checks that the observations agree.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,21 +12,21 @@ use tickover_service::Service;
 
 use crate::tree::Plan;
 
-/// The execution's id, in each system of its own.
+/// The execution's id. Each system has one execution.
 pub(crate) const ID: &str = "e";
 
-/// What values are filled up with.
+/// The character that fills values up to their length.
 const FILLING: char = '-';
 
 thread_local! {
-    /// Whoever watches the execution that runs on this thread.
+    /// The witness of the execution that runs on this thread.
     static CURRENT: RefCell<Option<Arc<Witness>>> = const { RefCell::new(None) };
 }
 
-/// Somebody who watches one execution.
+/// Observes one execution.
 pub(crate) struct Witness {
     pub(crate) plan: Plan,
-    /// It never dies.
+    /// This service never dies.
     pub(crate) service: Service,
     sight: Mutex<Sight>,
 }
@@ -38,27 +38,28 @@ struct Sight {
     /// How many values were made, so that no two are the same.
     made: u64,
     chance: u64,
-    /// The life in which each step has ended well.
+    /// For each step that completed, the life in which it did.
     done: BTreeMap<String, u64>,
-    /// Keys of the steps that had ended at some death.
+    /// The keys of the steps that had ended before a death.
     ended: BTreeSet<String>,
     problems: Vec<String>,
 }
 
 /// A start of the body.
 struct Turn {
-    /// The run, and what names begin with in the code that runs: what it sees is compared with no other code's.
+    /// The run, and the prefix of the code's names. Only turns of the same code are compared.
     code: (u32, &'static str),
-    /// Deaths before it.
+    /// The number of deaths before this turn.
     deaths: u64,
-    /// What the journal held of outcomes and values when it began.
+    /// The names of the outcomes and values that the journal held when the turn began.
     held: BTreeSet<String>,
     trace: Vec<Seen>,
 }
 
-/// Something that the body saw.
+/// An observation of the body.
 struct Seen {
-    /// What has to be in the journal for that to be seen again. What needs nothing follows from what was seen before.
+    /// The names that must be in the journal so that a replay sees this again. An observation without names follows
+    /// from earlier ones.
     needs: Vec<String>,
     what: String,
 }
@@ -71,7 +72,7 @@ impl Witness {
         witness
     }
 
-    /// Whoever watches on this thread.
+    /// This thread's witness.
     pub(crate) fn current() -> Arc<Self> {
         CURRENT.with_borrow(Clone::clone).unwrap()
     }
@@ -87,7 +88,7 @@ impl Witness {
         self.service.journal_of(&described.execution).now_or_never().unwrap().unwrap()
     }
 
-    /// What the journal holds of outcomes and values.
+    /// The names of the outcomes and values in the journal.
     fn held(&self) -> BTreeSet<String> {
         let held = self.journal().into_iter().filter_map(|entry| match entry.what {
             Happened::Step { name, .. }
@@ -99,12 +100,12 @@ impl Witness {
         held.collect()
     }
 
-    /// The code begins whose names begin so, in a run of the execution: which of its turns it is.
+    /// Records the start of the code with this prefix, in this run. Returns the index of the turn.
     pub(crate) fn turn(&self, run: u32, prefix: &'static str) -> usize {
         let held = self.held();
         let mut sight = self.sight();
         if sight.turns.last().is_some_and(|last| last.code.0 < run) {
-            // What ended at the same time as the run before may have been dropped.
+            // An outcome at the same time as the end of the earlier run may have been dropped.
             sight.done.clear();
         }
         let deaths = sight.deaths;
@@ -112,7 +113,7 @@ impl Witness {
         sight.turns.len() - 1
     }
 
-    /// The body sees something, for which these have to be in the journal.
+    /// Records an observation. These names must be in the journal for it.
     pub(crate) fn saw(&self, turn: usize, needs: Vec<String>, what: &str) {
         self.sight().turns[turn].trace.push(Seen { needs, what: what.to_owned() });
     }
@@ -128,7 +129,7 @@ impl Witness {
         usize::try_from(bits >> 40).unwrap() % below
     }
 
-    /// A value that nobody has seen before, of so many bytes.
+    /// A value of this many bytes that didn't exist before.
     pub(crate) fn make(&self, name: &str, bytes: usize) -> String {
         let mut sight = self.sight();
         sight.made += 1;
@@ -137,7 +138,8 @@ impl Witness {
         value + &FILLING.to_string().repeat(filling)
     }
 
-    /// Whether the journal holds a step's end. One that was cancelled may have been about to begin elsewhere.
+    /// Whether the journal holds a step's end. A cancelled step doesn't count: it may have been about to start
+    /// elsewhere.
     fn has_ended(&self, step: &str) -> bool {
         let is_end = |what: &Happened| match what {
             Happened::Step { outcome: StepOutcome::Cancelled, .. } => false,
@@ -147,7 +149,7 @@ impl Witness {
         self.journal().iter().any(|entry| is_end(&entry.what))
     }
 
-    /// A step begins to run.
+    /// A step starts to run.
     pub(crate) fn begins(&self, name: &str, key: &str) {
         let has_ended = self.has_ended(name);
         let mut sight = self.sight();
@@ -160,36 +162,36 @@ impl Witness {
         }
     }
 
-    /// A step has ended well.
+    /// A step has completed.
     pub(crate) fn is_done(&self, name: &str) {
         let mut sight = self.sight();
         let life = sight.deaths;
         sight.done.insert(name.to_owned(), life);
     }
 
-    /// The system has died. These steps had ended by then.
+    /// The system has died. These steps had ended before.
     pub(crate) fn died(&self, ended: &[String]) {
         let mut sight = self.sight();
         sight.deaths += 1;
         sight.ended.extend(ended.iter().cloned());
     }
 
-    /// Something is wrong that no trace shows.
+    /// Records an error that the traces don't show.
     pub(crate) fn object(&self, problem: String) {
         self.sight().problems.push(problem);
     }
 
-    /// What the last turn saw last.
+    /// The last observation of the last turn.
     pub(crate) fn last(&self) -> Option<String> {
         Some(self.sight().turns.last()?.trace.last()?.what.clone())
     }
 
-    /// All that the turns saw.
+    /// All observations of all turns, as text.
     pub(crate) fn shown(&self) -> String {
         self.sight().shown()
     }
 
-    /// What is wrong, if anything is.
+    /// The first error, if there is one.
     pub(crate) fn problem(&self) -> Option<String> {
         let sight = self.sight();
         let mut problems = sight.problems.clone();
@@ -202,10 +204,10 @@ impl Witness {
 }
 
 impl Sight {
-    /// Where two turns of the same code disagree, if they do.
+    /// The first difference between two turns of the same code.
     ///
-    /// The later one goes the way of the earlier one. Only what the journal didn't hold after the earlier one may
-    /// come otherwise, and then the system has died in between.
+    /// The later turn must go the same way as the earlier one. Only what the journal didn't hold after the earlier turn
+    /// may differ, and only if the system has died in between.
     fn disagreement(&self, earlier: usize, later: usize) -> Option<String> {
         let (one, after, other) = (&self.turns[earlier], &self.turns[earlier + 1], &self.turns[later]);
         if one.code != other.code {
@@ -214,7 +216,7 @@ impl Sight {
         let agree = one.trace.iter().zip(&other.trace).take_while(|(one, other)| one.what == other.what);
         let at = agree.count();
         let seen = one.trace.get(at)?;
-        // What follows from something that was lost may come otherwise as well: that nothing else had ended by then.
+        // What follows from a lost outcome may differ as well, for example that nothing else had ended by then.
         let mut needed = one.trace.iter().take(at + 1).flat_map(|seen| &seen.needs);
         let is_lost = needed.any(|name| !after.held.contains(name));
         if is_lost && after.deaths > one.deaths {

@@ -1,4 +1,4 @@
-//! The machine's clock, so far ahead.
+//! The machine's clock, shifted into the future.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,14 +8,15 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::Clock;
 use tickover_service::system::SystemClock;
 
-/// Passes as real time does, so that budgets and waits are what they are, but can skip what nobody wants to wait for.
+/// Runs at the speed of real time, so that budgets and waits have their real lengths. The benchmark can skip long
+/// spans.
 #[derive(Debug, Default)]
 pub(crate) struct ShiftedClock {
     ahead_ms: AtomicU64,
 }
 
 impl ShiftedClock {
-    /// Skips a span. Whoever waits at that moment doesn't notice.
+    /// Skips a span. Waits that have already started don't become shorter.
     pub(crate) fn skip(&self, span: Millis) {
         self.ahead_ms.fetch_add(span.as_u64(), Ordering::SeqCst);
     }

@@ -4,7 +4,7 @@ use tickover::prelude::*;
 use tickover_service::ports::Clock as _;
 use tickover_service::system::SystemClock;
 
-/// Twice the number.
+/// Returns twice the number.
 #[tickover::step]
 pub(crate) async fn double(number: u32) -> Result<u32, Failure> {
     Ok(number.wrapping_mul(2))
@@ -23,7 +23,7 @@ pub(crate) async fn one(ctx: Ctx, number: u32) -> Result<u32> {
     Ok(ctx.step(double(number)).await?)
 }
 
-/// Five of them, one after the other.
+/// Five inline steps, one after the other.
 #[tickover::workflow("bench-five")]
 pub(crate) async fn five(ctx: Ctx, number: u32) -> Result<u32> {
     let mut value = number;
@@ -33,14 +33,14 @@ pub(crate) async fn five(ctx: Ctx, number: u32) -> Result<u32> {
     Ok(value)
 }
 
-/// So many remote steps at once.
+/// `count` remote steps at once.
 #[tickover::workflow("bench-fan-out")]
 pub(crate) async fn fan_out(ctx: Ctx, count: u32) -> Result<u32> {
     let doubled = ctx.join_all("double", (0..count).map(|number| double(number).remote())).await?;
     Ok(doubled.into_iter().sum())
 }
 
-/// Its result is by how many milliseconds it woke late.
+/// Returns by how many milliseconds it woke late.
 #[tickover::workflow("bench-sleep")]
 pub(crate) async fn sleeper(ctx: Ctx, _nothing: u32) -> Result<i64> {
     let fell_asleep = ctx.now("asleep").await?;
@@ -49,7 +49,7 @@ pub(crate) async fn sleeper(ctx: Ctx, _nothing: u32) -> Result<i64> {
     Ok(late)
 }
 
-/// Its result is by how many milliseconds its step's timeout was noticed late.
+/// Returns by how many milliseconds its step's timeout was noticed late.
 #[tickover::workflow("bench-step-timeout")]
 pub(crate) async fn step_timeout(ctx: Ctx, nothing: u32) -> Result<i64> {
     let began = ctx.now("began").await?;

@@ -1,4 +1,4 @@
-//! What a day costs on which nothing happens: every request counted, a tick a minute.
+//! The costs of a day without work: every request is counted, with one tick a minute.
 
 use anyhow::Result;
 use serde_json::json;
@@ -11,11 +11,12 @@ use tickover_tests::scene::request;
 use crate::print;
 
 const MINUTES_A_DAY: u32 = 24 * 60;
-/// Lambda reads an idle queue with five pollers, and each of their long polls takes this long.
+/// Lambda reads an idle queue with five pollers, and each of their long polls takes 20 s.
 const POLLERS: u32 = 5;
 const LONG_POLL_S: u32 = 20;
 
-/// A day with an empty table, one with a thousand tasks that start next month, and what Lambda's polling adds.
+/// A day with an empty table, a day with a thousand tasks that start next month, and the receive calls of Lambda's
+/// pollers.
 pub(crate) async fn run() -> Result<()> {
     for waiting in [0, 1_000] {
         let meter = Meter::new().await?;

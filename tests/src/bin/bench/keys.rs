@@ -1,4 +1,4 @@
-//! How many writes the hottest keys take, and what rate that allows.
+//! How many writes the hottest keys take, and which rate that allows.
 
 use anyhow::Result;
 use serde_json::json;
@@ -6,12 +6,12 @@ use tickover_tests::keys::{self, Load, Work};
 
 use crate::{float, print, rounded};
 
-/// Write units that one key takes in a second.
+/// The write units that `DynamoDB` allows for one key in a second.
 const KEY_UNITS: f64 = 1_000.0;
-/// What comes in one second of the load.
+/// Tasks or executions that the load starts in one second.
 const PER_SECOND: usize = 5_000;
 
-/// Counts at two numbers of shards.
+/// Runs the loads with two numbers of shards.
 pub(crate) async fn run(name: &str) -> Result<()> {
     for due_shards in [16, 64] {
         for (work, what, count) in [

@@ -1,7 +1,7 @@
-//! How late instants are noticed, with a tick a minute and nothing else that knows the time.
+//! How late instants are noticed, with a tick a minute and the queue of timers.
 //!
-//! Tasks are scheduled, claimed, failed and completed over HTTP by workers that long-poll. A deadline is as late as
-//! its record says; a start is as late as the answer that brought its task to a worker.
+//! Workers schedule, claim, fail and complete tasks over HTTP, with long polls. The lateness of a deadline comes from
+//! the task's record. The lateness of a start comes from the time of the answer that gave the task to a worker.
 
 mod dev;
 mod sqs;
@@ -19,18 +19,18 @@ use tickover_tests::scene::task_id;
 use crate::{float, print};
 use users::{Seen, Users};
 
-/// The first instant, counted from the scheduling of its task, and how far the last one is from it.
+/// The first instant, counted from the scheduling of its task, and the span from the first to the last instant.
 const FIRST: Millis = Millis::from_secs(15);
 const SPREAD: Millis = Millis::from_secs(180);
 /// The shortest delay of a retry, counted from the failure: by then all first attempts have failed.
 const RETRY_FIRST: Millis = Millis::from_secs(30);
-/// Deadlines that only a tick hands to timers: whoever writes an instant 200 s ahead leaves it to them.
+/// For instants more than 200 s ahead the write sends no timer. The tick sends it.
 const FAR_FIRST: Millis = Millis::from_secs(205);
 const FAR_SPREAD: Millis = Millis::from_secs(175);
-/// Beyond the last instant.
+/// The time after the last instant until the measurement ends.
 const GRACE: Millis = Millis::from_secs(5);
 
-/// How many tasks of each sort there are.
+/// How many tasks of each kind there are.
 #[derive(Clone, Copy)]
 struct Plan {
     deadlines: usize,
@@ -60,17 +60,17 @@ pub(crate) async fn sqs(is_wanted: bool) -> Result<()> {
     system.stop().await
 }
 
-/// Instants side by side with when they were noticed.
+/// Instants, each with the time at which it was noticed.
 #[derive(Default)]
 struct Group {
     noticed: Vec<Noticed>,
     missing: usize,
 }
 
-/// Those less late come first.
+/// Sorted by lateness, the smallest first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Noticed {
-    /// By how many milliseconds it was late; negative is early.
+    /// By how many milliseconds the instant was noticed late; negative is early.
     late_ms: i64,
     at: Timestamp,
     id: String,
@@ -89,7 +89,7 @@ async fn measure(bench: &str, users: &Users, plan: Plan) -> Result<()> {
     let retries = users.schedule("retries", plan.retries, RETRY_FIRST, SPREAD, "retry").await?;
     let starts = users.schedule("starts", plan.starts, FIRST, SPREAD, "delay").await?;
     let scheduled_at = users.now();
-    // All others come before.
+    // All other instants are before this one.
     let last = scheduled_at.plus(FAR_FIRST).plus(FAR_SPREAD);
     let seen = users.work_until(&["retries", "starts"], last.plus(GRACE)).await?;
 
@@ -101,7 +101,7 @@ async fn measure(bench: &str, users: &Users, plan: Plan) -> Result<()> {
     Ok(())
 }
 
-/// What the records say.
+/// Deadlines and ends from the records.
 async fn of_deadlines(service: &Service, ids: impl Iterator<Item = &String>) -> Result<Group> {
     let mut group = Group::default();
     for id in ids {
@@ -115,7 +115,7 @@ async fn of_deadlines(service: &Service, ids: impl Iterator<Item = &String>) -> 
     Ok(group)
 }
 
-/// What workers saw; early is what the record says to be.
+/// Starts as the workers saw them. A start counts as early only if the record says so.
 async fn of_starts(
     service: &Service,
     scheduled: &BTreeMap<String, Option<Timestamp>>,
@@ -124,7 +124,7 @@ async fn of_starts(
 ) -> Result<Group> {
     let mut group = Group::default();
     for (id, available_at) in scheduled {
-        // Of a retry, the answer to the failure told when it may start.
+        // The answer to the first attempt's failure said when the retry may start.
         let told = seen.get(&(id.clone(), 1)).and_then(|first| first.again_at);
         let available_at = if attempt == 1 { *available_at } else { told };
         let (Some(at), Some(came)) = (available_at, seen.get(&(id.clone(), attempt))) else {
@@ -156,7 +156,7 @@ fn report(bench: &str, of: &str, mut group: Group) {
     }));
 }
 
-/// The smallest value that is not below this share of all.
+/// The smallest value that is not below this share of all values.
 fn percentile(sorted: &[i64], share: f64) -> Option<i64> {
     let rank = (float(sorted.len()) * share).ceil();
     let place = (1..=sorted.len()).find(|place| float(*place) >= rank)?;

@@ -60,7 +60,7 @@ async fn run_lives(service: &Service, count: usize) -> Result<()> {
             for _ in 0..count / AT_ONCE {
                 service.schedule(request(&queue, None, Some(INPUT))).await?;
                 let claimed = service.claim(&name, &claim_request(1)).await?;
-                let task = claimed.first().context("what was scheduled can be claimed")?;
+                let task = claimed.first().context("a scheduled task to claim")?;
                 service.complete(&task.task.id, &task.token, Json::parse("{\"ok\":true}")).await?;
             }
             anyhow::Ok(())

@@ -1,5 +1,5 @@
 //! Memory under load: some hundreds of invocations with batches and payloads, against a table and queues over the
-//! network, and the most that was resident meanwhile.
+//! network. The figure is the highest resident memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,17 +13,16 @@ use tokio::process::Command;
 
 use super::Built;
 
-/// Messages in a batch, as many as SQS hands out at once.
+/// Messages in a batch: the most that SQS delivers at once.
 const BATCH: usize = 10;
-/// Batches of tasks that are scheduled, each with an input of so many bytes.
+/// Batches of tasks that are scheduled. Each task has an input of [`INPUT_BYTES`] bytes.
 const BATCHES: usize = 40;
 const INPUT_BYTES: usize = 20_000;
 /// Invocations of functions that get one request at a time.
 const SINGLE: usize = 200;
-/// Executions that the worker takes to their ends.
+/// Executions that the worker runs to their ends.
 const ORDERS: usize = 40;
 
-/// What a function used.
 pub(crate) struct Used {
     pub(crate) name: &'static str,
     pub(crate) invocations: usize,
@@ -47,7 +46,7 @@ struct Deployment<'a> {
     timers: String,
 }
 
-/// Each function in turn, so that each finds the work that the one before has made.
+/// Runs one function after the other, so that each finds the work that the one before has created.
 pub(crate) async fn all(built: &Built) -> Result<Vec<Used>> {
     let deployment = Deployment::make(built).await?;
     let schedule = deployment.start("schedule").await?;
@@ -106,8 +105,8 @@ impl<'a> Deployment<'a> {
         Ok(Loaded { name, function, invocations: AtomicUsize::new(0) })
     }
 
-    /// The worker, and all it is given to do until each order has its receipt. One card in two breaks the reader: a
-    /// build whose panics end the process would never get there.
+    /// Runs the worker until each order has its receipt. Every second card makes the reader panic: a build in which a
+    /// panic aborts the process would never finish.
     async fn work(&self, schedule: &Loaded) -> Result<Loaded> {
         let worker = self.start("worker").await?;
         for number in 0..ORDERS {
@@ -138,7 +137,7 @@ impl<'a> Deployment<'a> {
         Ok(worker)
     }
 
-    /// Takes messages off the queue of orders; none if none comes within a second.
+    /// Receives messages from the queue of orders; returns none if none arrives within a second.
     async fn receive(&self) -> Result<Vec<String>> {
         let receive = self.sqs.receive_message().queue_url(&self.orders).max_number_of_messages(10);
         let received = receive.wait_time_seconds(1).send().await?.messages.unwrap_or_default();
@@ -159,7 +158,7 @@ impl Loaded {
         answer.with_context(|| format!("{}: {}", self.name, self.function.logs()))
     }
 
-    /// Hands it a batch of messages, none of which may fail.
+    /// Invokes the function with a batch of messages, none of which may fail.
     async fn batch(&self, bodies: impl IntoIterator<Item = String>) -> Result<()> {
         let record = |(place, body): (usize, String)| {
             let arn = "arn:aws:sqs:us-east-1:000000000000:measured";
@@ -173,7 +172,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Calls it as an HTTP API does: the answer's body.
+    /// Invokes the function as an HTTP API does; returns the answer's body.
     async fn request(&self, method: &str, target: &str, body: &str) -> Result<String> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let http = json!({
@@ -211,7 +210,7 @@ impl Loaded {
         Ok(answer["body"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// What Linux says was the most that it ever had.
+    /// The highest resident memory, as Linux reports it.
     fn used(&self) -> Result<Used> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.function.pid()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

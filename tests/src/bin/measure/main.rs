@@ -1,11 +1,11 @@
-//! Measures the functions as they are deployed, in processes that are run as Lambda runs them: one JSON line a figure.
-//! It fails where a figure is beyond its bound; bounds are on counts, sizes and ratios, never on time.
+//! Measures the functions as they are deployed, in processes that run as on Lambda: one JSON line for each figure. It
+//! fails if a figure exceeds its bound. Bounds are on counts, sizes and ratios, never on time.
 //!
 //! ```text
 //! measure FOLDER    the functions are there as tickover-NAME/bootstrap, and so is the empty one
 //! ```
 
-#![expect(clippy::print_stdout, reason = "its output is what it is for")]
+#![expect(clippy::print_stdout, reason = "the output is the result of the program")]
 
 mod load;
 mod start;
@@ -15,15 +15,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-/// A cold start, as a multiple of that of a function that does nothing.
+/// A cold start, as a multiple of the cold start of a function that does nothing.
 const START_RATIO_MAX: f64 = 2.0;
-/// The most memory that was ever resident.
+/// The highest resident memory.
 const PEAK_MIB_MAX: f64 = 40.0;
 
 /// The functions to measure.
 const FUNCTIONS: [&str; 6] = ["schedule", "claim", "complete", "tick", "gateway", "worker"];
 
-/// Where the binaries are.
+/// The folder of the binaries.
 struct Built(PathBuf);
 
 impl Built {
@@ -34,14 +34,14 @@ impl Built {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let folder = std::env::args().nth(1).context("where are the functions?")?;
+    let folder = std::env::args().nth(1).context("the argument FOLDER is missing")?;
     let built = Built(Path::new(&folder).to_owned());
     let mut beyond = Vec::new();
     for start in start::all(&built).await? {
         println!("{}", start.line());
         if start.ratio > START_RATIO_MAX {
             beyond.push(format!(
-                "{} takes {:.2} times as long to start as nothing does",
+                "{} takes {:.2} times as long to start as the empty function",
                 start.name, start.ratio
             ));
         }
@@ -56,11 +56,11 @@ async fn main() -> Result<()> {
             beyond.push(format!("{} used {peak} MiB", used.name));
         }
     }
-    ensure!(beyond.is_empty(), "beyond their bounds: {}", beyond.join("; "));
+    ensure!(beyond.is_empty(), "over their bounds: {}", beyond.join("; "));
     Ok(())
 }
 
-/// To two decimals, for people to read.
+/// Rounds to two decimals, for people to read.
 fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }

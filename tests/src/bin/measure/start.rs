@@ -1,4 +1,5 @@
-//! Cold starts: from the start of the process to its asking for the first event. No network is reached meanwhile.
+//! Cold starts: from the start of the process until it asks for the first event. The process uses no network in
+//! between.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,15 +11,15 @@ use tokio::process::Command;
 
 use super::{Built, FUNCTIONS, rounded};
 
-/// Starts of each. They take turns, so that whatever else the machine does meets all of them.
+/// Starts of each function. The functions alternate, so that other load on the machine affects all of them.
 const ROUNDS: usize = 25;
 
-/// What a function's starts took.
+/// The times of a function's starts.
 pub(crate) struct Starts {
     pub(crate) name: &'static str,
     /// Ascending.
     times: Vec<Duration>,
-    /// Its shortest start, as a multiple of the empty function's: what the machine adds is in neither.
+    /// Its shortest start, as a multiple of the empty function's shortest: other load on the machine is in neither.
     pub(crate) ratio: f64,
 }
 

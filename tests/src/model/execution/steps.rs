@@ -1,4 +1,4 @@
-//! What can happen in a moment, and what comes of it.
+//! The possible actions in a state, and their results.
 
 use tickover_core::command::Context;
 use tickover_core::command::Isolation;
@@ -56,7 +56,7 @@ impl Course {
         }
     }
 
-    /// Nothing is drawn at random: each version has a number of its own.
+    /// Nothing is random: each version has a number of its own.
     fn decide(&self, record: Option<&Execution>, command: &Command, now: Timestamp) -> Decision {
         let number = record.map_or(0, |record| u8::try_from(record.version).unwrap_or(u8::MAX));
         decide(record, command, &Context { now, nonce: Nonce::from_bytes([number; 8]), limits: &self.limits })
@@ -146,7 +146,7 @@ impl Course {
         Some(())
     }
 
-    /// A command of somebody who reads the record first, so that it is decided on as it stands.
+    /// A command from outside a turn. It reads the record first, so it is decided on the current one.
     fn outside(&self, state: &mut Moment, command: &Command) -> Decision {
         let decision = self.decide(Some(&state.record), command, self.now(state));
         self.write(state, &decision);
@@ -211,7 +211,8 @@ impl Course {
         Some(())
     }
 
-    /// What the turn's owner decides on the record as it saw it; on the record as it is, if that was refused.
+    /// The worker decides on the record as it read it. If the write's condition fails, it decides on the current
+    /// record.
     fn end(&self, state: &mut Moment, at: usize) -> Option<()> {
         let Worker::At(turn) = state.workers.get(at)?.clone() else { return None };
         let command = self.word(&turn, state)?;
@@ -255,7 +256,7 @@ impl Course {
         }
     }
 
-    /// What a worker says at the end of its turn.
+    /// The command of a worker at the end of its turn.
     fn word(&self, turn: &Turn, state: &Moment) -> Option<Command> {
         let (lease, now) = (LeaseId::from_bytes([turn.lease; 16]), self.now(state));
         let looked = turn.looked?;
@@ -288,7 +289,7 @@ impl Course {
     }
 }
 
-/// What a step's standing adds to a journal.
+/// The journal entries for a step's state.
 fn news(seen: &Execution, name: StepName, ended: bool, at: Timestamp) -> Vec<Entry> {
     let has_begun =
         seen.journal.iter().any(|entry| matches!(&entry.what, Happened::Remote { name: of } if *of == name));
@@ -320,7 +321,7 @@ fn holds(decision: &Decision, record: &Execution, slip: Option<Slip>) -> bool {
     })
 }
 
-/// Begins the steps, if they weren't, and looks how they stand.
+/// Starts the steps, if they weren't started, and reads how they ended.
 fn look(state: &mut Moment, at: usize, waits: Waits) -> Option<()> {
     let Worker::At(turn) = state.workers.get_mut(at)? else { return None };
     if waits == Waits::ForSteps {
@@ -334,7 +335,7 @@ fn look(state: &mut Moment, at: usize, waits: Waits) -> Option<()> {
     Some(())
 }
 
-/// A step ends; its place is marked; the last one's teller wakes the execution; and then it sends a hint.
+/// A step ends; then its place is marked; after the last mark the notifier wakes the execution; then it sends a hint.
 fn advance(state: &mut Moment, at: usize) -> Option<()> {
     let next = match *state.steps.get(at)? {
         Remote::Unbegun | Remote::Told => return None,
@@ -368,7 +369,7 @@ fn event() -> Option<EventName> {
 }
 
 impl Moment {
-    /// A worker is gone; its message is seen again later.
+    /// A worker dies; its message becomes visible again later.
     fn leave(&mut self, at: usize) {
         if let Some(worker) = self.workers.get_mut(at)
             && let Worker::At(turn) = std::mem::replace(worker, Worker::Idle)
@@ -377,7 +378,7 @@ impl Moment {
         }
     }
 
-    /// The same for all moments that nobody could tell apart.
+    /// Makes equivalent states equal.
     pub(super) fn normalise(&mut self) {
         for from in &mut self.hints {
             if *from <= self.clock {
@@ -385,7 +386,7 @@ impl Moment {
             }
         }
         self.hints.sort_unstable();
-        // Two hints that can be had now are as good as one.
+        // Two hints that are visible now are equivalent to one.
         self.hints.dedup();
         self.workers.sort_unstable();
     }

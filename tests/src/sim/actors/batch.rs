@@ -1,5 +1,5 @@
-//! A function that is called with batches of a work queue's messages, as a worker in Lambda is: those that it can't
-//! deal with come back by themselves, and so does the whole batch when no more functions may be at work.
+//! A function that is invoked with batches of a work queue's messages, as a worker on Lambda is. Messages that it can't
+//! process become visible again. So does the whole batch where the concurrency limit allows no further invocation.
 
 use std::cell::RefCell;
 
@@ -19,13 +19,13 @@ use crate::sim::world::queue;
 
 /// As many messages as one invocation gets.
 const BATCH: usize = 10;
-/// How long a batch's messages are hidden from others: longer than an invocation may take.
+/// The visibility timeout of a batch's messages: longer than an invocation may take.
 const VISIBILITY: Millis = Millis::from_secs(90);
 /// How long an invocation may take.
 const TIMEOUT: Millis = Millis::from_secs(60);
 const WAIT: Millis = Millis::from_secs(5);
 
-/// Calls its function for as long as the world lasts.
+/// Invokes its function until the run ends.
 pub async fn batch(process: Process) {
     loop {
         let name = queue(process.gate.dice.pick(QUEUES));
@@ -37,7 +37,7 @@ pub async fn batch(process: Process) {
             continue;
         }
         let Some(_invocation) = process.world.invoke() else {
-            // They come back when they are visible again: received once more, and nobody has looked at them.
+            // The messages become visible again after their timeout: received once more, and never processed.
             process.world.fault(process.gate.actor, Fault::NotInvoked);
             process.sleep(Millis::from_secs(1)).await;
             continue;
@@ -46,17 +46,17 @@ pub async fn batch(process: Process) {
         tokio::select! {
             biased;
             () = shift.work(&messages) => {}
-            // What isn't done by then is cut short with its process.
+            // Work that isn't finished by then is killed with its process.
             () = process.gate.sleep(TIMEOUT) => {}
         }
     }
 }
 
-/// An invocation's work.
+/// The work of one invocation.
 struct Shift<'a> {
     process: &'a Process,
     queue: &'a QueueName,
-    /// What may have killed another worker.
+    /// Messages whose work may have killed another worker.
     suspects: RefCell<Vec<&'a Received>>,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Shift<'a> {
         }
     }
 
-    /// A message that is dealt with is deleted; another one comes back.
+    /// Deletes a message that it has processed; another one becomes visible again.
     async fn take(&self, message: &'a Received, company: Isolation) {
         let (process, queue) = (self.process, self.queue);
         let request = ClaimRequest { worker: None, max: 1, lease: TIMEOUT, wait: Millis::ZERO };
@@ -84,7 +84,7 @@ impl<'a> Shift<'a> {
             Delivery::InHand(InHand::Turn(taken)) => turn(process, *taken).await,
         };
         if is_done {
-            // If it isn't deleted, it comes again and leads to nothing.
+            // If it isn't deleted, it is received again and has no effect.
             let _ = process.queue.delete(queue, &message.receipt).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Asks for what the plan says, and repeats what it got no answer to.
+//! Sends the requests of the plan, and repeats those without an answer.
 
 use futures::future::join_all;
 use tickover_core::payload::Json;
@@ -10,14 +10,14 @@ use crate::sim::process::Process;
 use crate::sim::process::execution::event_name;
 use crate::sim::progress::Progress;
 
-/// Carries out the jobs of one client. A client that dies begins again with the job it was at.
+/// Executes the jobs of one client. After a death, the client repeats the job that it was at.
 pub async fn client(process: Process, jobs: &[Job], progress: &Progress) {
     while let Some(job) = jobs.get(progress.jobs_done()) {
         process.gate.sleep(job.at.since(process.world.now())).await;
         let mut left = job.repeats + 1;
         while left > 0 {
             match carry_out(&process, &job.wish, progress).await {
-                // Another request has the id, or nobody is there to hear of an event: that is an answer.
+                // Another request has the id, or no open execution has it: that is an answer.
                 Ok(()) | Err(ServiceError::Rejected(_)) => left -= 1,
                 Err(
                     ServiceError::Contended

@@ -10,15 +10,15 @@ use crate::sim::flows::outside::Way;
 use crate::sim::flows::registry;
 use crate::sim::process::Process;
 
-/// Works for as long as the world lasts. While it storms, a worker is told to stop now and then, and another one is
-/// started in its process.
+/// Works until the run ends. During the fault phase, a worker is asked to stop now and then, and another one is started
+/// in its process.
 pub async fn engine(process: Process) {
     let (service, call) = process.observed();
     let way = Way::new(Arc::clone(&process.gate), call);
-    // What it can't work with would show in all runs: nothing would end.
+    // An invalid configuration would be noticed in all runs: nothing would end.
     while let Ok(worker) = Worker::new(service.clone(), registry(), settings(&process)) {
         let working = way.clone().scope(worker.run(told_to_stop(&process)));
-        // What is polled how often at a time must not depend on what tokio takes for a fair share.
+        // The number of polls at a time must not depend on tokio's cooperative scheduling.
         tokio::task::unconstrained(working).await;
         process.sleep(process.gate.dice.millis(0, 20_000)).await;
     }
@@ -26,7 +26,7 @@ pub async fn engine(process: Process) {
 
 fn settings(process: &Process) -> WorkerSettings {
     let dice = &process.gate.dice;
-    // Where calls merely take their time, a worker that is alive keeps its lease.
+    // Where calls only take time, a live worker keeps its lease.
     let lease = dice.pick([10, 20, 60]);
     let lease = if process.world.faults().is_fair() { 60 } else { lease };
     WorkerSettings {
@@ -41,7 +41,7 @@ fn settings(process: &Process) -> WorkerSettings {
     }
 }
 
-/// A deployment, where anything goes wrong at all.
+/// Waits until the next deployment stops the worker; without faults, there is none.
 async fn told_to_stop(process: &Process) {
     if !process.world.is_stormy() || process.world.faults().is_fair() {
         return std::future::pending().await;

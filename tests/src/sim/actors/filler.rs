@@ -1,4 +1,4 @@
-//! Work that keeps coming, so that no queue is ever empty.
+//! Sends new work all the time, so that no queue is ever empty.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::StartPolicy;
@@ -13,7 +13,7 @@ use crate::sim::process::Process;
 use crate::sim::script::Script;
 use crate::sim::world::queue;
 
-/// Sends little tasks and executions for as long as the queues are to be busy.
+/// Sends small tasks and executions for as long as the queues are to be busy.
 pub async fn filler(process: Process) {
     let dice = &process.gate.dice;
     while process.world.is_busy() {
@@ -30,7 +30,7 @@ pub async fn filler(process: Process) {
                 start: tickover_core::task::command::Start::After(Millis::ZERO),
                 trace: None,
             };
-            // One that isn't made is followed by another.
+            // If one can't be scheduled, the next one follows.
             let _ = process.schedule(vec![request]).await;
         }
         let request = StartRequest {

@@ -1,4 +1,5 @@
-//! Cancels, retries, pauses and resumes at random while it storms, and leaves every queue and execution running.
+//! Cancels, retries, pauses and resumes at random during the fault phase. At its end it leaves every queue and
+//! execution running.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
@@ -13,10 +14,10 @@ use crate::sim::progress::Progress;
 use crate::sim::script::{EVENTS, STEPS};
 use crate::sim::world::queue;
 
-/// Longer than anything that an example workflow sleeps.
+/// Longer than any sleep of an example workflow.
 const LONG: Millis = Millis::from_secs(12 * 3_600);
 
-/// Does odd things until the storm is over.
+/// Sends random operations until the fault phase is over.
 pub async fn operator(process: Process, progress: &Progress) {
     let dice = &process.gate.dice;
     while process.world.is_stormy() {
@@ -29,11 +30,11 @@ pub async fn operator(process: Process, progress: &Progress) {
             continue;
         }
         let task = progress.recall(dice);
-        // What comes of it is for the checks to judge, not for the operator.
+        // The checks judge the result, so the operator ignores it.
         match (dice.between(0, 9), task) {
             (0..=2, Some(task)) => drop(process.cancel(&task, dice.chance(400)).await),
             (3..=7, Some(task)) => drop(process.retry(&task).await),
-            // What is lost is found by what is claimed, and nothing is claimed from a queue at rest.
+            // Lost hints are found because younger ones are claimed, and nothing is claimed from a paused queue.
             (8, _) if !process.world.hardship.is_busy => {
                 let name = queue(dice.pick(process.world.queues()));
                 drop(process.pause(&name, true).await);
@@ -57,7 +58,7 @@ pub async fn operator(process: Process, progress: &Progress) {
     }
 }
 
-/// What comes of it is for the checks to judge, here as well.
+/// The checks judge the result here as well.
 async fn meddle(process: &Process, id: &ExecutionId) {
     let dice = &process.gate.dice;
     if let Some(story) = process.world.stories.get(id) {
@@ -65,7 +66,7 @@ async fn meddle(process: &Process, id: &ExecutionId) {
     }
     let failed = failed_step(process, id);
     let operation = match dice.between(0, 16) {
-        // What has failed isn't left at that, mostly.
+        // Mostly, the operator retries a failed step.
         _ if failed.is_some_and(|_| dice.chance(900)) => Operation::RetryStep(failed.unwrap_or(STEPS[0])),
         0 => Operation::Cancel,
         1 => Operation::Terminate,
@@ -86,7 +87,7 @@ async fn meddle(process: &Process, id: &ExecutionId) {
     drop(process.operate(id, operation).await);
 }
 
-/// What would give it another outcome is rare.
+/// Operations that would change the outcome are rare.
 async fn meddle_with_flow(process: &Process, id: &ExecutionId, is_only_once: bool) {
     let dice = &process.gate.dice;
     let operation = match dice.between(0, 15) {
@@ -110,7 +111,7 @@ fn failed_step(process: &Process, id: &ExecutionId) -> Option<&'static str> {
     STEPS.into_iter().find(|name| step.as_deref() == Some(*name))
 }
 
-/// Lets an execution go on that nobody else will.
+/// Continues an execution that no other actor would continue: resumes it, or sends the event that it waits for.
 async fn help_on(process: &Process, id: &ExecutionId) {
     let Some(execution) = process.world.ledger.execution(id) else { return };
     if execution.paused {
@@ -127,7 +128,7 @@ async fn help_on(process: &Process, id: &ExecutionId) {
     }
 }
 
-/// Whether nothing but an event can wake it before a day has passed.
+/// Whether only an event can wake it before a day has passed.
 fn waits_for_long(execution: &Execution) -> bool {
     let ExecutionState::Waiting(waiting) = &execution.state else { return false };
     let by_itself = waiting.since.plus(LONG);
@@ -147,7 +148,7 @@ fn waits_for_ever(execution: &Execution) -> bool {
     }
 }
 
-/// Much of what operators do is done by scripts, on the minute: just when ticks come.
+/// Operators' scripts often run on the minute, at the same time as ticks.
 async fn on_the_minute(process: &Process) {
     let minute = next_minute(process.world.now());
     process.gate.sleep(minute.since(process.world.now())).await;

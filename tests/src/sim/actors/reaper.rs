@@ -1,4 +1,4 @@
-//! Deletes what has expired, as the table does: some time after its instant, never before, and in no order.
+//! Deletes expired items as `DynamoDB` does: some time after their expiry, never before, and in no order.
 
 use tickover_core::duration::Millis;
 use tickover_service::memory::store::Item;
@@ -7,10 +7,10 @@ use crate::sim::dice::Dice;
 use crate::sim::history::{Actor, Deleted, Fault};
 use crate::sim::world::World;
 
-/// How often it looks.
+/// How often it checks for expired items.
 const EVERY: Millis = Millis::from_secs(60);
 
-/// Deletes for as long as the world lasts.
+/// Deletes until the run ends.
 pub async fn reaper(world: &World) {
     use tickover_service::ports::Clock as _;
     let dice = Dice::new(world.seed, "reaper");

@@ -1,4 +1,4 @@
-//! Sends dead letters again, as operators do: each is a new message then.
+//! Redrives dead letters, as operators do: each becomes a new message.
 
 use tickover_service::ports::{Clock as _, Queue as _};
 
@@ -6,7 +6,7 @@ use crate::sim::dice::Dice;
 use crate::sim::history::{Actor, Fault};
 use crate::sim::world::World;
 
-/// Redrives for as long as the world lasts.
+/// Redrives until the run ends.
 pub async fn redriver(world: &World) {
     let dice = Dice::new(world.seed, "redriver");
     loop {

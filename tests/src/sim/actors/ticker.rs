@@ -1,4 +1,4 @@
-//! Calls the tick once a minute: late, not at all for some minutes, or twice at once.
+//! Invokes the tick once a minute: late, not at all for some minutes, or twice at once.
 
 use tickover_core::duration::Millis;
 
@@ -8,7 +8,7 @@ use crate::sim::process::Process;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// Ticks for as long as the world lasts. Only the first ticker of a run is there every minute.
+/// Ticks until the run ends. Only the first ticker of a run ticks every minute.
 pub async fn ticker(process: Process, is_first: bool) {
     let dice = &process.gate.dice;
     loop {
@@ -25,7 +25,7 @@ pub async fn ticker(process: Process, is_first: bool) {
         if comes {
             let late = dice.millis(0, faults.tick_late_ms);
             process.gate.sleep(late).await;
-            // One that fails is called again, as asynchronous invocations are, or simply comes a minute later.
+            // A tick that fails is invoked again, as asynchronous invocations are, or only a minute later.
             if process.tick(minute).await.is_err() && dice.chance(500) {
                 let _ = process.tick(minute).await;
             }

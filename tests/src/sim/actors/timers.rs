@@ -1,4 +1,4 @@
-//! Reads the queue of timers, as the function does that is called with its messages.
+//! Reads the queue of timers, as the function does that is invoked with its messages.
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
@@ -10,11 +10,11 @@ use crate::sim::process::Process;
 
 /// As many messages as one invocation gets.
 const BATCH: usize = 10;
-/// How long an invocation's messages are hidden from others.
+/// The visibility timeout of an invocation's messages.
 const VISIBILITY: Millis = Millis::from_secs(60);
 const WAIT: Millis = Millis::from_secs(20);
 
-/// Deals with timers for as long as the world lasts.
+/// Processes timers until the run ends.
 pub async fn timers(process: Process) {
     let name = QueueName::timers();
     loop {
@@ -33,10 +33,10 @@ pub async fn timers(process: Process) {
     }
 }
 
-/// A message that isn't dealt with is left alone, and seen again.
+/// A message whose processing failed isn't deleted, and becomes visible again.
 async fn deal_with(process: &Process, name: &QueueName, message: &Received) {
     if process.fire(message).await {
-        // If it isn't deleted, it comes again and leads to nothing.
+        // If it isn't deleted, it is received again and has no effect.
         let _ = process.queue.delete(name, &message.receipt).await;
     }
 }

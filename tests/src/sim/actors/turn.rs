@@ -1,5 +1,5 @@
-//! A turn of an execution: its script, driven from the journal as the SDK drives code, by workers that are good,
-//! slow, lost or gone.
+//! A turn of an execution: it runs a script from the journal, as the SDK runs code. Its workers are good, slow, lost or
+//! dead.
 
 mod ops;
 mod timed;
@@ -22,18 +22,18 @@ use crate::sim::process::Process;
 use crate::sim::process::execution::turn_of;
 use crate::sim::script::{End, Kind, Script};
 
-/// How a worker deals with a turn.
+/// How a worker behaves in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Habit {
-    /// Writes each result down as it comes.
+    /// Records each result at once.
     Careful,
-    /// Writes results down when it has to.
+    /// Records results only when it has to.
     Lazy,
-    /// Takes longer for a step than its lease lasts, and says nothing meanwhile.
+    /// Takes longer for a step than its lease lasts, without a heartbeat.
     Slow,
-    /// Dies at some point, as far as anybody can tell.
+    /// Stops without a report at some point, as if it had died.
     FallsSilent,
-    /// Gives the turn back.
+    /// Releases the turn.
     Releases,
 }
 
@@ -52,9 +52,9 @@ const HABITS: [Habit; 10] = [
 
 /// Why a turn stops.
 enum Stop {
-    /// Others have the execution, or nobody answers.
+    /// Another worker has the execution, or a service doesn't answer.
     Error(ServiceError),
-    /// The worker says nothing more.
+    /// The worker reports nothing more.
     Silence,
 }
 
@@ -64,11 +64,11 @@ impl From<ServiceError> for Stop {
     }
 }
 
-/// What a script comes to in a turn.
+/// The result of one operation of a script.
 enum Flow {
-    /// It goes on with the next operation.
+    /// The next operation follows.
     Next,
-    /// It can't go on for now.
+    /// The script has to wait.
     Blocked(Block),
     /// A step has failed for good.
     Failed(StepName),
@@ -77,11 +77,11 @@ enum Flow {
 /// What a script waits for.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
-    /// When it goes on by itself.
+    /// When it continues by itself.
     until: Option<Timestamp>,
-    /// Whether others have to end.
+    /// Whether remote steps or children have to end.
     others: bool,
-    /// Whether an event has to come.
+    /// Whether an event has to arrive.
     event: bool,
 }
 
@@ -91,26 +91,26 @@ impl Block {
     }
 }
 
-/// A turn under way.
+/// A turn that is running.
 struct Hand<'a> {
     process: &'a Process,
     turn: HeldTurn,
     habit: Habit,
     script: Script,
     receipt: Option<String>,
-    /// The record as it was last seen.
+    /// The record as this worker knows it.
     execution: Execution,
-    /// The whole journal, what isn't written yet included.
+    /// The whole journal, including entries that aren't written yet.
     journal: Vec<Entry>,
-    /// What isn't written yet.
+    /// Entries that aren't written yet.
     fresh: Vec<Entry>,
-    /// The wakes that had come before others were last looked at.
+    /// The number of wakes when remote steps and children were last read.
     seen_wakes: u64,
-    /// Steps begun until the worker falls silent.
+    /// The number of steps that the worker may start until it falls silent.
     tries: u64,
 }
 
-/// Works on a turn until it ends. Whether its message is done with.
+/// Runs a turn until it ends. Returns whether its message can be deleted.
 pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
     let dice = &process.gate.dice;
     let habit = if process.world.is_stormy() && !process.world.hardship.has_good_workers() {
@@ -121,7 +121,7 @@ pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
     let (turn, receipt) = (turn_of(&taken), taken.receipt.clone());
     let queue = taken.execution.queue.clone();
     if habit == Habit::Releases {
-        // What comes of it is for the checks to judge.
+        // The checks judge the result.
         return process.release_turn(&turn, &taken.execution, dice.millis(0, 20_000)).await.is_ok();
     }
     let Some(script) = taken.input.as_ref().and_then(Script::parse) else { return false };
@@ -184,7 +184,7 @@ impl Hand<'_> {
         }
     }
 
-    /// Looks how others have ended that were begun.
+    /// Reads how the remote steps and children ended that the run has started.
     async fn look(&mut self) -> Result<(), Stop> {
         let wakes = self.execution.wakes;
         let (mut remote, mut children): (Vec<StepName>, Vec<(StepName, ExecutionId)>) = (vec![], vec![]);
@@ -251,13 +251,13 @@ impl Hand<'_> {
         let again = (self.process.world.is_stormy() && dice.chance(100)).then(|| close.clone());
         self.process.close_turn(&self.turn, &self.execution, close).await?;
         if let Some(again) = again {
-            // Whoever isn't sure says it again.
+            // A worker that is not sure that its report was recorded repeats it.
             self.process.close_turn(&self.turn, &self.execution, again).await?;
         }
         Ok(())
     }
 
-    /// Whether the turn is over.
+    /// Returns whether the turn is over.
     async fn suspend(&mut self, block: Block) -> Result<bool, Stop> {
         self.maybe_fall_silent()?;
         let suspend = Suspend {
@@ -269,7 +269,7 @@ impl Hand<'_> {
             awaits_others: block.others,
             on_failure: self.on_failure(),
         };
-        // Before it is written: a process that dies just after has somebody offer the event all the same.
+        // Before the write: if the process dies just after it, the operator still sends the event.
         if block.event {
             self.process.world.awaits_event(&self.turn.execution, true);
         }
@@ -285,7 +285,7 @@ impl Hand<'_> {
         }
     }
 
-    /// Writes down what has happened.
+    /// Records the new entries.
     async fn record(&mut self) -> Result<(), Stop> {
         let entries = std::mem::take(&mut self.fresh);
         let before = self.execution.version;
@@ -301,7 +301,7 @@ impl Hand<'_> {
         self.saw(execution, before).await
     }
 
-    /// Takes note of a record; where others have written as well, of the whole journal.
+    /// Stores the new record. Where others have written in between, reads the whole journal as well.
     async fn saw(&mut self, execution: Execution, before: u64) -> Result<(), Stop> {
         if execution.version != before + 1 {
             self.journal = self.process.journal_of(&execution).await?;
@@ -333,7 +333,7 @@ impl Hand<'_> {
         Ok(())
     }
 
-    /// The latest word on a name.
+    /// The latest entry of a name.
     fn last(&self, name: &StepName) -> Option<&Happened> {
         self.journal.iter().rev().map(|entry| &entry.what).find(|what| named(what) == Some(name))
     }
@@ -343,7 +343,7 @@ impl Hand<'_> {
     }
 }
 
-/// The name that an entry is of.
+/// The name that an entry belongs to.
 const fn named(what: &Happened) -> Option<&StepName> {
     match what {
         Happened::Attempt { name, .. }
@@ -362,7 +362,7 @@ const fn named(what: &Happened) -> Option<&StepName> {
     }
 }
 
-#[expect(clippy::expect_used, reason = "made of our own letters and digits")]
+#[expect(clippy::expect_used, reason = "the name contains only letters and digits")]
 fn step(name: &str) -> StepName {
     StepName::parse(name).expect("a step's name")
 }

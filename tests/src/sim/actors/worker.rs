@@ -1,4 +1,4 @@
-//! Works on tasks and turns: well, badly, late, twice or not at all.
+//! Runs tasks and turns: correctly, badly, late, twice or not at all.
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
@@ -16,24 +16,24 @@ use crate::sim::world::queue;
 
 use super::turn::turn;
 
-/// How a worker deals with a task.
+/// How a worker behaves with a task.
 #[derive(Clone, Copy)]
 enum Habit {
-    /// Does it and says so.
+    /// Completes it.
     Completes,
-    /// Does it for minutes, with signs of life.
+    /// Completes it after minutes, with heartbeats.
     CompletesSlowly,
-    /// Fails.
+    /// Fails it.
     Fails,
-    /// Gives it back.
+    /// Releases it.
     Releases,
-    /// Does nothing and says nothing.
+    /// Does nothing and reports nothing.
     FallsSilent,
-    /// Is silent until long after its lease is over, and reports then.
+    /// Reports only long after its lease has ended.
     ReportsLate,
-    /// Reports at the very instant at which it must be done.
+    /// Reports at the very instant of the attempt's deadline.
     ReportsOnTheDot,
-    /// Reports twice, and not the same.
+    /// Reports twice, with different results.
     ReportsTwice,
 }
 
@@ -52,7 +52,7 @@ const HABITS: [Habit; 12] = [
     Habit::ReportsTwice,
 ];
 
-/// Works for as long as the world lasts.
+/// Works until the run ends.
 pub async fn worker(process: Process, progress: &Progress) {
     let dice = &process.gate.dice;
     loop {
@@ -64,7 +64,8 @@ pub async fn worker(process: Process, progress: &Progress) {
             lease: dice.secs(5, 60),
             wait: Millis::from_secs(if stormy { dice.pick([0, 5, 20]) } else { 20 }),
         };
-        // Whoever claims by id holds the message as well, or it would be handed out for nothing all the while.
+        // Where messages can become dead letters, workers don't claim by id: the message would stay in the queue and be
+        // received in vain again and again.
         let may_claim_by_id = process.world.hardship.mortality.is_none();
         let by_id = if stormy && may_claim_by_id && dice.chance(80) { progress.recall(dice) } else { None };
         let name = if process.world.hardship.is_busy {
@@ -78,7 +79,7 @@ pub async fn worker(process: Process, progress: &Progress) {
             Some(id) => {
                 process.claim_by_id(&id, &request).await.map(|one| one.into_iter().map(of_task).collect())
             }
-            // Some workers know no workflows.
+            // Some workers run no workflows.
             None if stormy && dice.chance(150) => {
                 process.claim(&queue, &request).await.map(|all| all.into_iter().map(of_task).collect())
             }
@@ -100,7 +101,7 @@ async fn deal_with(process: &Process, one: InHand) {
     }
 }
 
-/// Works on a task, and says whether its attempt is over.
+/// Runs a task; returns whether its attempt is over.
 pub(super) async fn work(process: &Process, task: &ClaimedTask, held: &Held) -> bool {
     let dice = &process.gate.dice;
     let is = |input: &str| task.input.as_ref().is_some_and(|own| *own == Json::string(input));
@@ -150,7 +151,7 @@ pub(super) async fn work(process: &Process, task: &ClaimedTask, held: &Held) -> 
     }
 }
 
-/// Stays alive until the instant at which the attempt must be done, and reports at just that instant.
+/// Sends heartbeats until the instant of the attempt's deadline, and reports at just that instant.
 async fn on_the_dot(process: &Process, task: &ClaimedTask, held: &Held) -> bool {
     let deadline = task.deadline_at.unwrap_or(task.lease_expires_at);
     while process.now() < deadline {
@@ -164,7 +165,7 @@ async fn on_the_dot(process: &Process, task: &ClaimedTask, held: &Held) -> bool 
     close(process, held, last).await
 }
 
-/// Reports, and repeats the report while nobody says how it was taken. Whether somebody did.
+/// Reports, and repeats the report while there is no answer. Returns whether there was one.
 async fn close(process: &Process, held: &Held, report: Report) -> bool {
     for _ in 0..5 {
         match process.report(held, report.clone()).await {
@@ -179,7 +180,7 @@ fn either(process: &Process, held: &Held) -> Report {
     if process.gate.dice.chance(700) { complete(process, held) } else { fail(process, held) }
 }
 
-/// A result that tells whose it is, and no two of which are the same. Some are large.
+/// A unique result that names its worker's lease. Some results are large.
 fn complete(process: &Process, held: &Held) -> Report {
     let dice = &process.gate.dice;
     let padding = "x".repeat(usize::try_from(dice.pick([0, 0, 10, 400, 2_000])).unwrap_or(0));

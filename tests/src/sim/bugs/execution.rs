@@ -1,4 +1,4 @@
-//! Bugs in what is decided about executions.
+//! Bugs in decisions about executions.
 
 use tickover_core::command::{Context, Isolation};
 use tickover_core::decision::{Effect, NewPart, Write};
@@ -13,7 +13,7 @@ use tickover_core::queue::QueueView;
 use super::Bug;
 use crate::sim::world::World;
 
-/// Decides as the core does, or as it would with the bug of this run in it.
+/// The core's decision, or the decision with the bug of this run.
 pub fn decide_execution(
     world: &World,
     execution: Option<&Execution>,
@@ -80,7 +80,7 @@ pub fn decide_execution(
     }
 }
 
-/// What a decision is taken on.
+/// The input of a decision.
 struct Before<'a> {
     execution: &'a Execution,
     command: &'a Command,
@@ -160,9 +160,8 @@ impl<'a> Before<'a> {
         edited(decision, |after| after.due = self.execution.due)
     }
 
-    /// The time, unless a tick or timer looks and a deadline has passed by an execution that sleeps.
-    /// Only for who is to find it, the tick and timers: a worker that came by would be let in too late, which is another
-    /// bug than this one.
+    /// The time. For a tick or timer that reads a waiting execution, it is before the execution's deadline. Only for
+    /// the tick and timers, which are to find it: if a worker could start a turn too late, that would be another bug.
     fn before_its_deadline(&self) -> Context<'a> {
         let looks = matches!(self.command, Command::Due(_) | Command::Timer { .. });
         let is_asleep = looks && matches!(self.execution.state, ExecutionState::Waiting(_));
@@ -196,7 +195,7 @@ impl<'a> Before<'a> {
         }
     }
 
-    /// Under another id the event is a new one; it is written under its own.
+    /// Sends the event under another id, so that it counts as new; the entry gets its own id.
     fn offer_anew(&self, decision: Decision) -> Decision {
         let repeated = decision.reply() == Ok(&Reply::EventSent { duplicate: true });
         let Command::SendEvent(offer) = self.command else { return decision };
@@ -266,7 +265,7 @@ impl<'a> Before<'a> {
         Decision { writes: vec![write], outcome, ..decision }
     }
 
-    /// The entries that were moved aside stay where they were.
+    /// The entries that were sealed stay in the record.
     fn keep_in_record(&self, mut decision: Decision) -> Decision {
         let mut entries: Vec<Entry> = vec![];
         decision.parts.retain(|part| match part {
@@ -286,7 +285,7 @@ impl<'a> Before<'a> {
     }
 }
 
-/// The same decision about a record that comes out differently.
+/// The same decision with a changed record.
 fn edited(mut decision: Decision, edit: impl Fn(&mut Execution)) -> Decision {
     decision.record_mut().into_iter().for_each(&edit);
     for write in &mut decision.writes {
@@ -305,7 +304,7 @@ fn without_words(mut decision: Decision) -> Decision {
     decision
 }
 
-/// Whoever closes it knows better, and ends what is open all the same: others go by the record.
+/// The process that closes it still ends what is open. Only the record is wrong, and other processes rely on it.
 fn close_beforehand(mut decision: Decision) -> Decision {
     for write in &mut decision.writes {
         if let Write::UpdateExecution { before, after, .. } = write

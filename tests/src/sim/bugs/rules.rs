@@ -1,4 +1,4 @@
-//! Bugs in what is decided.
+//! Bugs in decisions.
 
 use futures::FutureExt as _;
 use tickover_core::command::{Context, Isolation};
@@ -18,7 +18,7 @@ use crate::sim::hardship::Span;
 use crate::sim::history::{Actor, Fate, Note, What};
 use crate::sim::world::World;
 
-/// Decides as the core does, or as it would with the bug of this run in it.
+/// The core's decision, or the decision with the bug of this run.
 pub fn decide(
     world: &World,
     actor: Actor,
@@ -31,7 +31,7 @@ pub fn decide(
     if bug == Bug::HintBeforeCommit {
         return rashly(world, actor, core(command, context));
     }
-    // Only the timer's own look sends it on; everybody else sends it for the first time.
+    // Only a timer's probe sends a timer again; all other commands send it for the first time.
     let without = if is_timers_look(command) { Bug::TimerNotSentOn } else { Bug::TimerNotSent };
     if bug == without {
         return without_timers(core(command, context));
@@ -40,7 +40,7 @@ pub fn decide(
     on_a_task(world, bug, &Before { task, command, context })
 }
 
-/// Decides on a task that is there, with a bug.
+/// The decision on an existing task, with a bug.
 fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
     let Before { task, command, context } = *before;
     let core =
@@ -106,12 +106,12 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
     }
 }
 
-/// When no queue can be heard of.
+/// The span in which no queue answers.
 fn away(world: &World) -> Option<Span> {
     world.hardship.queues_away.or(world.hardship.queue_removed)
 }
 
-/// What a decision is taken on.
+/// The input of a decision.
 struct Before<'a> {
     task: &'a Task,
     command: &'a Command,
@@ -154,7 +154,7 @@ impl<'a> Before<'a> {
         }
     }
 
-    /// The time, unless it is just that of a deadline or timeout: then it isn't quite there yet.
+    /// The time; at exactly a deadline or timeout, one millisecond earlier.
     fn a_moment_ago(&self) -> Context<'a> {
         let [start, heartbeat, close] = match &self.task.state {
             State::Pending(pending) => [pending.schedule_to_start_at, None, None],
@@ -162,7 +162,7 @@ impl<'a> Before<'a> {
             State::Ended(_) => [None; 3],
         };
         let is_now = [self.task.deadline_at, start, heartbeat, close].contains(&Some(self.context.now));
-        // A timer that came too early would go on to the same instant, for ever.
+        // A timer that was too early would be sent again for the same instant, for ever.
         let early = if is_now && !is_timers_look(self.command) { Millis::new(1) } else { Millis::ZERO };
         Context { now: self.context.now.minus(early), ..*self.context }
     }
@@ -277,7 +277,7 @@ impl<'a> Before<'a> {
     }
 }
 
-/// The same decision about a record that comes out differently.
+/// The same decision with a changed record.
 fn edited(mut decision: Decision, edit: impl Fn(&mut Task)) -> Decision {
     decision.record_mut().into_iter().for_each(&edit);
     for write in &mut decision.writes {
@@ -300,7 +300,7 @@ fn without_timers(mut decision: Decision) -> Decision {
     decision
 }
 
-/// Sends the hints at once, whatever becomes of the commit.
+/// Sends the hints at once, before the commit.
 fn rashly(world: &World, actor: Actor, mut decision: Decision) -> Decision {
     for effect in std::mem::take(&mut decision.effects) {
         let (hint, at) = match effect {

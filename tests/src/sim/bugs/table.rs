@@ -16,7 +16,7 @@ use crate::sim::history::Actor;
 use crate::sim::ledger::Ledger;
 use crate::sim::world::World;
 
-/// Carries a commit out with `apply`, as the bug would have it.
+/// Executes a commit with `apply`, with the bug of this run.
 pub fn commit(
     bug: Option<Bug>,
     ledger: &Ledger,
@@ -46,7 +46,7 @@ fn changed(writes: &[Write], change: impl Fn(&mut Write)) -> Vec<Write> {
     writes
 }
 
-/// The condition is then on the version that is there, so that it always holds.
+/// Replaces the version in the condition by the stored one, so that it always holds.
 fn forget_version(ledger: &Ledger, write: &mut Write) {
     if let Write::UpdateTask { before, due_no_later_than, .. } = write
         && let Some(current) = ledger.task(&before.id).filter(|task| task.incarnation == before.incarnation)
@@ -70,7 +70,7 @@ fn note_too_far(write: &mut Write) {
     }
 }
 
-/// Notes the slot of a tick that is about to send its first timers, with the bug.
+/// Records the slot of a tick that is about to send its first timers, with the bug.
 pub fn note_beforehand(world: &World, actor: Actor) {
     if world.bug != Some(Bug::SlotsNotedFirst) {
         return;
@@ -81,11 +81,11 @@ pub fn note_beforehand(world: &World, actor: Actor) {
     let noted = noted.unwrap_or_else(|| TickRecord::new(Nonce::from_bytes([0; Nonce::LEN])));
     let after = noted.after(slot_end(minute, now), noted.behind.clone());
     let record = TickRecord { version: after.version + 1, ..after };
-    // Others may note something at the same time: then they go on from there.
+    // If another write is first, that one is kept.
     let _ = world.ledger.commit(actor, &[Write::PutTick { record }], 0);
 }
 
-/// Until when a payload or segment is kept at first.
+/// The first expiry of a payload or segment, with the bug or without.
 pub fn first_expiry(bug: Option<Bug>, now: Timestamp, expires_at: Timestamp) -> Timestamp {
     match bug {
         Some(Bug::NeverKeptLonger) => now.plus(Millis::from_secs(60)),
@@ -115,7 +115,7 @@ fn applied(ledger: &Ledger, write: &Write) -> Option<Task> {
     ledger.task(&after.id).filter(|stored| stored.nonce == after.nonce)
 }
 
-/// What a worker that runs workflows reads of a sealed part of a journal.
+/// Removes the last result from the sealed segments that a worker of workflows reads, with the bug.
 pub fn unseen(gate: &Gate, segments: &mut [(SegmentKey, Segment)]) {
     let is_engine = gate.world.runs_flows() && matches!(gate.actor, Actor::Worker(_));
     let Some((_, last)) = segments.last_mut().filter(|_| is_engine) else { return };
@@ -128,12 +128,12 @@ pub fn unseen(gate: &Gate, segments: &mut [(SegmentKey, Segment)]) {
     }
 }
 
-/// How many places of a join are marked, as the bug would have it.
+/// How many places of a join are marked, with the bug or without.
 pub fn marked(bug: Option<Bug>, marked: u16) -> u16 {
     if bug == Some(Bug::JoinNeverFull) { marked.saturating_sub(1) } else { marked }
 }
 
-/// The key of an index that a write counts against, as the bug would have it.
+/// The key of an index against which a write counts, with the bug or without.
 pub fn list_key(bug: Option<Bug>, key: String) -> String {
     match key.rsplit_once('#') {
         Some((list, _)) if bug == Some(Bug::ListOnOneKey) && key.starts_with("list ") => list.to_owned(),

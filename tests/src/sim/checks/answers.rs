@@ -1,4 +1,4 @@
-//! What must hold of answers: they agree with what is recorded, also after an answer was lost.
+//! What must hold of answers: they agree with the stored records, also after an answer was lost.
 
 use std::collections::BTreeMap;
 
@@ -75,15 +75,15 @@ fn a_report_is_answered_truly(
         closed.and_then(|step| step.decided).is_some_and(|decided| decided.call == call.number);
     match (call.answer, closed) {
         (Answer::Closed { .. }, None) => {
-            Some(found(call, held, "it was told that it is recorded, and it isn't"))
+            Some(found(call, held, "the answer says that it is recorded, and it isn't"))
         }
         (Answer::Closed { duplicate: false }, Some(_)) if !by_this_call => {
-            Some(found(call, held, "it was told that its report is the first, and another one is"))
+            Some(found(call, held, "the answer says that its report is the first, and another one is"))
         }
         (Answer::Closed { duplicate: true }, Some(step))
             if by_this_call && !written_since(step, steps, call) =>
         {
-            Some(found(call, held, "it was told that its report is a repetition, and it is the first"))
+            Some(found(call, held, "the answer says that its report is a repetition, and it is the first"))
         }
         (Answer::Renewed { lease_expires_at }, _) => {
             let renewed = steps.iter().any(|step| {
@@ -92,28 +92,29 @@ fn a_report_is_answered_truly(
                 decided.is_some_and(|decided| decided.outcome == Ok(Reply::Renewed))
                     && running.is_some_and(|running| running.lease_expires_at == *lease_expires_at)
             });
-            (!renewed).then(|| found(call, held, "it was told that its lease is renewed, and it isn't"))
+            (!renewed).then(|| found(call, held, "the answer says that its lease is extended, and it isn't"))
         }
         (Answer::Failed(ServiceError::Rejected(reject)), Some(step)) => {
             let forgotten = written_since(step, steps, call) || is_gone(step, call);
             let untrue = (by_this_call && !forgotten) || (is_result(step) && !is_gone(step, call));
-            untrue.then(|| found(call, held, &format!("it was told {reject:?}, and it is recorded")))
+            untrue
+                .then(|| found(call, held, &format!("the answer is {reject:?}, and the report is recorded")))
         }
         _ => None,
     }
 }
 
-/// Whether others have changed the record since: an attempt is forgotten after three more.
+/// Whether other writes have changed the record since: an attempt is forgotten after three more.
 fn written_since(closing: &Step<'_>, steps: &[Step<'_>], call: &Call<'_>) -> bool {
     steps.iter().any(|step| step.number > closing.number && step.at <= call.at)
 }
 
-/// Whether the record that this step left may have passed its retention by some clock.
+/// Whether the record that this step left may have passed its retention by any clock.
 fn is_gone(step: &Step<'_>, call: &Call<'_>) -> bool {
     step.after.ended().is_some_and(|ended| ended.expires_at <= call.at.plus(SKEW))
 }
 
-/// Whether this step recorded a result: that is recognised for as long as the record exists.
+/// Whether this step recorded a result: a repeated report of it is recognised for as long as the record exists.
 fn is_result(step: &Step<'_>) -> bool {
     step.after.history.last().is_some_and(|past| past.ending == Ending::Completed)
 }
@@ -152,10 +153,10 @@ fn a_claim_is_recorded(stories: &Stories<'_>, call: &Call<'_>, held: &Held) -> O
         step.decided.is_some_and(|decided| decided.call == call.number)
             && running.is_some_and(|running| running.lease == held.lease)
     });
-    (!recorded).then(|| found(call, held, "it was handed over, and nobody claimed it"))
+    (!recorded).then(|| found(call, held, "the answer contains it, and it wasn't claimed"))
 }
 
-/// A batch may ask for one task twice: then it is new to one of the two.
+/// A batch may contain one task twice: then it is new to one of the two.
 fn a_new_task_is_new(
     stories: &Stories<'_>,
     call: &Call<'_>,
@@ -171,6 +172,9 @@ fn a_new_task_is_new(
         (Some(_), true) if by_this_call && !new_beside => "it is new",
         (Some(_), _) => return None,
     };
-    let what = format!("call #{} heard of {} (existed: {}): {what}", call.number, made.task, made.existed);
+    let what = format!(
+        "the answer to call #{} contains {} (existed: {}): {what}",
+        call.number, made.task, made.existed
+    );
     Some(Violation::new(Invariant::I10, call.at, what))
 }

@@ -1,4 +1,4 @@
-//! What must hold of messages that SQS gives up, of loops that Lambda stops, of two builds side by side, and of clocks.
+//! What must hold of dead letters, of loops that Lambda stops, of two builds side by side, and of clocks.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::sim::history::{Event, Fault, Stored, What};
 use crate::sim::trace::clock;
 use crate::sim::violation::{Invariant, Violation};
 
-/// How far ahead a clock may be by which something is decided.
+/// How far ahead the clock of a decision may be.
 const AHEAD_MAX: Millis = Millis::from_secs(1);
 
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
@@ -35,7 +35,7 @@ fn no_loop_is_stopped(event: &Event) -> Option<Violation> {
     Some(Violation::new(Invariant::Messages, event.at, format!("a chain was stopped after {hops} hops")))
 }
 
-/// A slow process may decide by an instant that has passed; none by one that hasn't come.
+/// A slow process may decide with an instant in the past; no process decides with an instant in the future.
 fn nothing_is_decided_ahead_of_time(event: &Event) -> Option<Violation> {
     let (_, now) = event.what.decision()?;
     let ahead = now > event.at.plus(AHEAD_MAX);
@@ -43,7 +43,7 @@ fn nothing_is_decided_ahead_of_time(event: &Event) -> Option<Violation> {
     ahead.then(|| Violation::new(Invariant::I5, event.at, what()))
 }
 
-/// What the newer one has written, the older one changes no more.
+/// The older build changes no record that the newer one has written.
 fn an_older_build_writes_nothing_over(
     event: &Event,
     run: &Run,
@@ -59,11 +59,11 @@ fn an_older_build_writes_nothing_over(
         return None;
     }
     let rewritten = newer.contains(&incarnation);
-    let what = || format!("{} wrote over what a newer build had written of {incarnation}", event.actor);
+    let what = || format!("{} overwrote a newer build's record of {incarnation}", event.actor);
     rewritten.then(|| Violation::new(Invariant::Format, event.at, what()))
 }
 
-/// Whose record changed, and whether more of it did than one attribute.
+/// The incarnation of the changed record, and whether more than one attribute has changed.
 fn written(what: &What) -> Option<(Incarnation, bool)> {
     if let Some(Stored { before, after }) = what.task_change() {
         let version = before.as_ref().map(|before| before.version);
@@ -74,7 +74,7 @@ fn written(what: &What) -> Option<(Incarnation, bool)> {
     Some((after.incarnation, version != Some(after.version)))
 }
 
-/// Where nothing fails, every message is dealt with long before it has been handed out so often.
+/// Where nothing fails, every message is processed long before it has been received that often.
 fn nothing_becomes_a_dead_letter_by_waiting(run: &Run) -> Vec<Violation> {
     let often = run.plan.hardship.mortality.and_then(|mortality| mortality.receives_max);
     if !run.plan.faults.is_fair() || often != Some(RECEIVES_MAX) {

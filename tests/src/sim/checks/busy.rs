@@ -1,5 +1,5 @@
-//! What must hold of a queue that is never empty: a hint that is lost is found all the same, by those sent later that
-//! have been claimed already.
+//! What must hold of a queue that is never empty: the tick finds a lost hint because younger hints have already been
+//! claimed.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::sim::violation::{Invariant, Violation};
 
 /// How long it takes at most to find a lost hint.
 const FOUND_WITHIN: Millis = Millis::from_secs(15 * 60);
-/// The tick that finds it comes up to a minute later, and a look at a queue lasts as long.
+/// The tick that finds it comes up to a minute later, and a reading of a queue's depth is used for as long.
 const SLACK: Millis = Millis::from_secs(120);
 
-/// When hints of a record were sent or lost, and whether they were lost.
+/// When hints of a record were sent or lost; `true` means lost.
 type Sent = BTreeMap<Incarnation, Vec<(Timestamp, bool)>>;
 
 pub(super) fn of_run(stories: &Stories<'_>, executions: &Executions<'_>, run: &Run) -> Vec<Violation> {
@@ -56,14 +56,14 @@ fn violation(by: Timestamp, since: Timestamp, brief: &str) -> Violation {
     Violation::new(Invariant::Timeliness, by, what)
 }
 
-/// When a hint should have been found that was lost, if it wasn't.
+/// The instant by which a lost hint should have been found, if it wasn't.
 fn passed_over(sent: &Sent, of: Incarnation, since: Timestamp, until: Timestamp) -> Option<Timestamp> {
     let by = since.plus(FOUND_WITHIN).plus(SLACK);
     let last = sent.get(&of)?.iter().rfind(|(at, _)| *at <= by)?;
     (until > by && last.1).then_some(by)
 }
 
-/// Since when a task waits for its hint to be read.
+/// Since when a task has been waiting for its hint to be received.
 fn waits_since(task: &Task) -> Option<Timestamp> {
     match &task.state {
         State::Pending(pending) if !pending.hint_later => {
@@ -73,7 +73,7 @@ fn waits_since(task: &Task) -> Option<Timestamp> {
     }
 }
 
-/// Since when an execution waits for the hint of its turn to be read.
+/// Since when an execution has been waiting for its turn's hint to be received.
 fn turn_waits_since(execution: &Execution) -> Option<Timestamp> {
     if execution.is_held() {
         return None;

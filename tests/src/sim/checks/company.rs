@@ -1,4 +1,5 @@
-//! What must hold of work that dies together with its process: only what killed it counts a loss, and is given up alone.
+//! What must hold of work that dies together with its process: only the work that killed it counts a loss, and it then
+//! runs alone until it ends as poisoned.
 
 use tickover_core::execution::{Execution, ExecutionOutcome};
 use tickover_core::payload::{Json, Payload};
@@ -11,7 +12,7 @@ use crate::sim::script::{Kind, Script};
 use crate::sim::trace::{self, brief};
 use crate::sim::violation::{Invariant, Violation};
 
-/// How a failure is named that has come to nothing again and again.
+/// The code of the failure of work that lost worker after worker.
 const POISONED: &str = "poisoned";
 
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
@@ -40,15 +41,15 @@ fn of_task(task: &Task) -> Option<&'static str> {
     let is_poisoned = matches!(outcome, Some(Outcome::Failed { error, .. }) if error.code == POISONED);
     match (is(DEADLY), is_poisoned) {
         (true, false) if matches!(outcome, Some(Outcome::Completed { .. } | Outcome::Failed { .. })) => {
-            Some("nobody survives it, and it wasn't given up")
+            Some("it kills each worker, and it didn't end as poisoned")
         }
         (true, _) => None,
-        (false, true) => Some("it was given up, and did nothing wrong"),
-        (false, false) => (is(HARMLESS) && task.losses > 0).then_some("it counts what another one has done"),
+        (false, true) => Some("it ended as poisoned, and it is harmless"),
+        (false, false) => (is(HARMLESS) && task.losses > 0).then_some("it counts another one's loss"),
     }
 }
 
-/// What one turn counts that hasn't brought anything yet; two mean that a lost one counts.
+/// A turn counts one until it records progress. Two mean that a lost turn counts.
 const UNDER_WAY: u32 = 1;
 
 fn of_execution(execution: &Execution) -> Option<&'static str> {
@@ -59,9 +60,9 @@ fn of_execution(execution: &Execution) -> Option<&'static str> {
         matches!(outcome, Some(ExecutionOutcome::Failed { error, .. }) if error.code == POISONED);
     match kind {
         Kind::Deadly => matches!(outcome, Some(ExecutionOutcome::Completed { .. }))
-            .then_some("nobody survives it, and it has completed"),
-        Kind::Short if is_poisoned => Some("it was given up, and did nothing wrong"),
-        Kind::Short => (execution.idle_turns > UNDER_WAY).then_some("it counts what another one has done"),
+            .then_some("it kills each worker, and it has completed"),
+        Kind::Short if is_poisoned => Some("it ended as poisoned, and it is harmless"),
+        Kind::Short => (execution.idle_turns > UNDER_WAY).then_some("it counts another one's loss"),
         Kind::Own | Kind::Child => None,
     }
 }

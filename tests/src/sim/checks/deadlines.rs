@@ -1,5 +1,5 @@
-//! What must hold of deadlines and timeouts: they are fixed, exactly one of expiry and report wins, and whatever
-//! passes is noticed.
+//! What must hold of deadlines and timeouts: they are fixed, exactly one of expiry and report wins, and each instant
+//! that passes is noticed.
 
 use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::task::{Ending, Outcome, State, Task};
@@ -41,7 +41,8 @@ fn i5_the_deadline_is_fixed_at_scheduling(step: &Step<'_>, decided: &Decided) ->
     moved.then(|| found(step, format!("its deadline should be {}", name(expected))))
 }
 
-/// Claims, heartbeats and reports need a time before the deadline; so does what an attempt's own timeout guards.
+/// Claims, heartbeats and reports must come before the deadline. For an attempt's reports, the attempt's own timeout
+/// counts as well.
 fn i5_what_comes_too_late_is_refused(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
     let before = step.before?;
     let limit = match &decided.outcome {
@@ -66,7 +67,7 @@ fn i5_nothing_expires_early(step: &Step<'_>, decided: &Decided) -> Option<Violat
     })
 }
 
-/// A task may end as too late before its deadline only if its next attempt couldn't start before it.
+/// A task may time out before its deadline only if its next attempt couldn't start before it.
 fn i5_nothing_ends_as_too_late_early(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
     let (before, ended) = (step.before?, step.after.ended()?);
     let kind = match &ended.outcome {
@@ -97,7 +98,7 @@ fn i5_each_attempt_has_its_full_time(step: &Step<'_>, decided: &Decided) -> Opti
         timeouts.heartbeat.map(|timeout| decided.now.plus(timeout.after)),
     );
     let wrong = (running.start_to_close_at, running.heartbeat_at) != expected;
-    wrong.then(|| found(step, format!("it should have until {} and {}", name(expected.0), name(expected.1))))
+    wrong.then(|| found(step, format!("timeouts expected: {}, {}", name(expected.0), name(expected.1))))
 }
 
 fn i5_a_heartbeat_moves_nothing_else(step: &Step<'_>, decided: &Decided) -> Option<Violation> {

@@ -11,7 +11,7 @@ use crate::sim::violation::{Invariant, Violation};
 pub(super) fn everything_ends(run: &Run) -> Vec<Violation> {
     let found = |what: String| Violation::new(Invariant::Liveness, run.ended_at, what);
     if run.events.len() > crate::sim::world::EVENTS_MAX {
-        return vec![found("it goes on for ever".to_owned())];
+        return vec![found("the run has too many events".to_owned())];
     }
     let (mut tasks, mut executions) = (BTreeMap::new(), BTreeMap::new());
     for event in &run.events {

@@ -1,4 +1,4 @@
-//! What must hold of workflows that the SDK's own engine runs: what it does outside, and what comes of it.
+//! What must hold of workflows that the SDK's own engine runs: its calls to the outside world, and its outcomes.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::sim::trace::clock;
 use crate::sim::trace::execution::brief;
 use crate::sim::violation::{Invariant, Violation};
 
-/// What has happened, as far as it matters here.
+/// The parts of the history that matter here.
 struct Past<'a> {
     tasks: &'a Tasks<'a>,
     executions: &'a Executions<'a>,
@@ -75,7 +75,7 @@ impl Past<'_> {
         };
         let lease = taken.after.turn().map(|turn| turn.lease);
         let held = |step: &&Step<'_>| step.after.turn().map(|turn| turn.lease) == lease;
-        // As its own turn left it last; others' turns it knows nothing of.
+        // The record as this turn wrote it last; it knows nothing of other turns' writes.
         let known = until_now().find(held)?;
         let expires_at = known.after.turn()?.lease_expires_at;
         if known.after.run != run {
@@ -88,7 +88,7 @@ impl Past<'_> {
             (of.as_str() == name).then_some(matches!(entry.what, Happened::Step { .. }))
         });
         if has_result == Some(true) {
-            return Some("it begins, and the journal has its result".to_owned());
+            return Some("it starts, and the journal has its result".to_owned());
         }
         too_late(event, expires_at)
     }
@@ -112,7 +112,7 @@ impl Past<'_> {
         too_late(event, expires_at)
     }
 
-    /// Where nothing fails, no attempt has its act twice.
+    /// Where nothing fails, no attempt makes its call twice.
     fn each_step_asks_once(&self) -> Vec<Violation> {
         if !self.run.plan.is_fair() {
             return vec![];
@@ -124,7 +124,7 @@ impl Past<'_> {
             *times += 1;
             *times > 1
         });
-        let what = |act: &Act| format!("{act}: once more, and nothing had failed");
+        let what = |act: &Act| format!("{act}: for the second time, and nothing had failed");
         again.map(|(_, event, act)| Violation::new(Invariant::Engine, event.at, what(act))).collect()
     }
 
@@ -136,13 +136,13 @@ impl Past<'_> {
                 let story = self.run.plan.stories.get(&last.after.id)?;
                 let (is, expected) = (self.value(output.as_ref()), story.undisturbed());
                 (is != expected)
-                    .then(|| format!("it ended with {is}, and undisturbed it ends with {expected}"))
+                    .then(|| format!("it ended with {is}, and without faults it ends with {expected}"))
             }
             ExecutionOutcome::Failed { error, .. } => {
                 let may = before.is_some_and(|before| self.may_fail(before, last, closed));
                 (!may).then(|| format!("it failed: {}: {}", error.code, error.message))
             }
-            // Who cancels it, and when its time is over, is looked at elsewhere.
+            // Other checks cover cancels and deadlines.
             ExecutionOutcome::TimedOut { .. } | ExecutionOutcome::Cancelled { .. } => None,
         };
         wrong.map(|what| Violation::new(Invariant::Engine, last.at, format!("{}: {what}", brief(last.after))))
@@ -157,7 +157,8 @@ impl Past<'_> {
         text.and_then(|json| serde_json::from_str(json.as_str()).ok()).unwrap_or(Value::Null)
     }
 
-    /// Whether something had taken too long, or another execution had the id before, and so its children's.
+    /// Whether the failure has a cause: a timeout, a child that didn't complete, or an earlier execution with the same
+    /// id, whose children have the same ids.
     fn may_fail(&self, before: &Step<'_>, last: &Step<'_>, closed: &Closed) -> bool {
         let failing = before.after.failing.as_ref();
         let handled_too_late = failing.is_some_and(|failing| failing.deadline_at <= closed.ended_at);
@@ -182,7 +183,7 @@ impl Past<'_> {
     }
 }
 
-/// Whether a process took a turn with this write.
+/// Whether this write started a turn of this process.
 fn took(step: &Step<'_>, call: u64) -> bool {
     step.ruling.is_some_and(|ruling| {
         ruling.call == call
@@ -191,8 +192,8 @@ fn took(step: &Step<'_>, call: u64) -> bool {
     })
 }
 
-/// What is wrong with beginning under a lease that ends then.
+/// An error, if the step started after the lease ended.
 fn too_late(event: &Event, expires_at: Timestamp) -> Option<String> {
     let late = event.at > expires_at.plus(SKEW);
-    late.then(|| format!("it begins, and its lease had ended at {}", clock(expires_at)))
+    late.then(|| format!("it starts, and its lease had ended at {}", clock(expires_at)))
 }

@@ -16,7 +16,7 @@ use crate::sim::trace::execution::brief;
 use crate::sim::violation::{Invariant, Violation};
 pub(super) use story::{Step, Stories};
 
-/// Everything that doesn't hold, in no order.
+/// All violations, in no order.
 pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     let mut found = Vec::new();
     for step in stories.steps() {

@@ -1,4 +1,5 @@
-//! What must hold of deletion: nothing goes that a record still needs, and what no record needs goes in the end.
+//! What must hold of deletion: no item is deleted that a record still needs, and every item that no record needs is
+//! deleted in the end.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +18,10 @@ use crate::sim::history::{Deleted, Fault, What};
 use crate::sim::trace;
 use crate::sim::violation::{Invariant, Violation};
 
-/// Nothing may be kept longer than this for nobody: first expiries lie ahead by less.
+/// No item may be kept longer than this without need: first expiries are not as far ahead.
 const LONGEST: Millis = Millis::from_days(800);
 
-/// The records as they stand at some point of the history.
+/// The records at some point of the history.
 #[derive(Default)]
 struct Standing<'a> {
     tasks: BTreeMap<&'a TaskId, &'a Task>,
@@ -60,7 +61,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
 }
 
 impl<'a> Standing<'a> {
-    /// What is wrong with deleting this now: somebody may still ask for it.
+    /// An error, if a record still needs the deleted item.
     fn needs(&self, deleted: Deleted, now: Timestamp) -> Option<String> {
         let executions = || self.executions.values().filter(|execution| !execution.is_gone(now));
         let (what, of) = match deleted {
@@ -80,7 +81,7 @@ impl<'a> Standing<'a> {
         of.map(|of| format!("{what} was deleted of {of}"))
     }
 
-    /// Items that would stay although no open record needs them.
+    /// Items that would never be deleted although no open record needs them.
     fn what_stays_for_good(run: &Run) -> Vec<Violation> {
         let by = run.ended_at.plus(LONGEST);
         let stays =
@@ -95,11 +96,11 @@ impl<'a> Standing<'a> {
             Item::Key(_) => Some("an idempotency key".to_owned()),
             Item::Task(_) | Item::Execution(_) | Item::Cron(_) => None,
         });
-        what.map(|what| Violation::new(Invariant::Expiry, run.ended_at, format!("{what} stays for good")))
+        what.map(|what| Violation::new(Invariant::Expiry, run.ended_at, format!("{what} is never deleted")))
             .collect()
     }
 
-    /// Every payload that an execution points to, by itself or in its journal.
+    /// Every payload item to which an execution or its journal points.
     fn blobs(&self, execution: &'a Execution) -> Vec<&'a BlobRef> {
         let output = execution.closed().and_then(|closed| match &closed.outcome {
             ExecutionOutcome::Completed { output } => output.as_ref(),

@@ -1,5 +1,5 @@
-//! What must hold where very much is due at once: all of it is dealt with in time, by one sweep a shard, with no timer
-//! sent twice and no key overburdened.
+//! What must hold where very many records are due at once: all are processed in time, by one sweep for each shard. No
+//! timer is sent twice and no key is overloaded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::sim::history::{Actor, Answer, Fate, Fault, Note, Request, What};
 use crate::sim::trace::clock;
 use crate::sim::violation::{Invariant, Violation};
 
-/// Everything that doesn't hold.
+/// All violations.
 pub fn of_flood(run: &Run, flood: Flood) -> Vec<Violation> {
     let mut found = all_are_dealt_with_in_time(run, flood.ends_by());
     found.extend(a_shard_has_one_sweep(run));
@@ -26,7 +26,7 @@ pub fn of_flood(run: &Run, flood: Flood) -> Vec<Violation> {
     found
 }
 
-/// Else it would show nothing.
+/// Otherwise the run would test nothing.
 fn a_tick_died_in_the_middle(run: &Run) -> Option<Violation> {
     let mut under_way = BTreeSet::new();
     for event in &run.events {
@@ -42,7 +42,7 @@ fn a_tick_died_in_the_middle(run: &Run) -> Option<Violation> {
             | What::Fault(_) => {}
         }
     }
-    Some(Violation::new(Invariant::Liveness, run.ended_at, "no tick died while it was at work"))
+    Some(Violation::new(Invariant::Liveness, run.ended_at, "no tick died during its work"))
 }
 
 fn all_are_dealt_with_in_time(run: &Run, by: Timestamp) -> Vec<Violation> {
@@ -67,11 +67,11 @@ fn all_are_dealt_with_in_time(run: &Run, by: Timestamp) -> Vec<Violation> {
     if done.len() == count {
         return vec![];
     }
-    let what = format!("of {count} records, {} were dealt with by {}", done.len(), clock(by));
+    let what = format!("of {count} records, {} were processed by {}", done.len(), clock(by));
     vec![Violation::new(Invariant::Timeliness, by, what)]
 }
 
-/// One that is told that the shard is another's does nothing.
+/// A sweep that finds another one's token on its shard does nothing.
 fn a_shard_has_one_sweep(run: &Run) -> Vec<Violation> {
     let (mut asked, mut sweeps) = (BTreeMap::new(), BTreeMap::<u16, Vec<(Timestamp, Timestamp)>>::new());
     for event in &run.events {
@@ -100,7 +100,7 @@ fn a_shard_has_one_sweep(run: &Run) -> Vec<Violation> {
         times.sort_unstable();
         let doubled = times.windows(2).filter(|two| two[1].0 < two[0].1);
         found.extend(doubled.map(|two| {
-            Violation::new(Invariant::I9, two[1].0, format!("shard {shard} is swept by two at once"))
+            Violation::new(Invariant::I9, two[1].0, format!("two sweeps of shard {shard} run at once"))
         }));
     }
     found
@@ -114,7 +114,7 @@ fn no_timer_is_sent_twice(run: &Run) -> Vec<Violation> {
         {
             let again = timers.iter().filter(|timer| !sent.insert((&timer.record, timer.at)));
             found.extend(again.map(|timer| {
-                let what = format!("{} was handed to timers twice", timer.record);
+                let what = format!("two timers were sent for {}", timer.record);
                 Violation::new(Invariant::I9, event.at, what)
             }));
         }
@@ -124,6 +124,6 @@ fn no_timer_is_sent_twice(run: &Run) -> Vec<Violation> {
 
 fn no_key_is_overburdened(run: &Run) -> Vec<Violation> {
     let throttled = run.events.iter().filter(|event| matches!(event.what, What::Fault(Fault::KeyThrottled)));
-    let what = "a key had more to bear than it takes";
+    let what = "a key had more writes than it accepts";
     throttled.map(|event| Violation::new(Invariant::Timeliness, event.at, what)).collect()
 }

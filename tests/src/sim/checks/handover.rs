@@ -1,4 +1,5 @@
-//! What must hold of the ticks' notes: what they say was handed to timers was sent to them. The next ticks pass it by.
+//! What must hold of the ticks' notes: each instant up to which a note says that timers were sent has its timer. The
+//! next ticks skip those instants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +16,10 @@ use crate::sim::history::{Event, Fate, Note, Stored, What};
 use crate::sim::trace::clock;
 use crate::sim::violation::{Invariant, Violation};
 
-/// A tick may have looked at the index so long before it noted what it did.
+/// A tick may have read the index this long before it wrote its note.
 const TICK_MAX: Millis = Millis::from_secs(60);
 
-/// Where a record lay in the due index, and for how long.
+/// A record's due slot, and for how long it had it.
 struct Stay<'a> {
     record: RecordId,
     since: Timestamp,
@@ -41,10 +42,14 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             let from = before.map_or(Timestamp::EPOCH, |before| before.handed_until(shard));
             let is_new = (from..record.handed_until(shard)).contains(&due_at) && due_at > at.plus(SKEW);
             let was_there = stay.since.plus(lag).plus(SKEW).plus(TICK_MAX) <= *at && stay.until > *at;
-            // The rest of a slot travels in a message, which may be late or lost.
+            // A message carries the rest of a slot, and may be late or lost.
             let is_carried = || carried.iter().any(|(of, sent)| *of == shard && sent.plus(TICK_MAX) > *at);
             if is_new && was_there && !is_carried() && !sent.contains(&(stay.record.clone(), due_at)) {
-                let what = format!("{} for {} was noted and never sent", stay.record, clock(due_at));
+                let what = format!(
+                    "the timer of {} for {} was recorded as sent, and never was",
+                    stay.record,
+                    clock(due_at)
+                );
                 found.push(Violation::new(Invariant::Timeliness, *at, what));
             }
         }
@@ -53,7 +58,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     found
 }
 
-/// All stays at instants that somebody has to be told of.
+/// All stays in due slots that need a timer.
 fn stays(run: &Run) -> Vec<Stay<'_>> {
     let mut open: BTreeMap<Incarnation, Stay<'_>> = BTreeMap::new();
     let mut all = Vec::new();
@@ -71,7 +76,7 @@ fn stays(run: &Run) -> Vec<Stay<'_>> {
     all
 }
 
-/// Where a record lies after this, if that is what happened.
+/// A record's due slot after this event, if the event changed a record.
 fn place(event: &Event) -> Option<(Incarnation, RecordId, Option<&Due>)> {
     if let Some(Stored { after, .. }) = event.what.task_change() {
         return Some((after.incarnation, after.id.clone().into(), after.due.as_ref()));
@@ -80,7 +85,7 @@ fn place(event: &Event) -> Option<(Incarnation, RecordId, Option<&Due>)> {
     Some((after.incarnation, after.id.clone().into(), after.due.as_ref()))
 }
 
-/// The timers that were sent, whatever became of them.
+/// The timers that were sent, even if they were lost.
 fn sent(run: &Run) -> BTreeSet<(RecordId, Timestamp)> {
     let mut sent = BTreeSet::new();
     for event in &run.events {
@@ -93,7 +98,7 @@ fn sent(run: &Run) -> BTreeSet<(RecordId, Timestamp)> {
     sent
 }
 
-/// The shards of which a message carried the rest of a slot, and when it was sent.
+/// The shards for which a message carried the rest of a slot, and when it was sent.
 fn carried(run: &Run) -> Vec<(u16, Timestamp)> {
     let rest = |event: &Event| match &event.what {
         What::Message { fate: Fate::Sent(_) | Fate::Dropped, note: Note::Other(body), .. } => {

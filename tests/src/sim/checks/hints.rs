@@ -1,4 +1,4 @@
-//! What must hold of messages: a hint follows its commit, and there are no more of them than are needed.
+//! What must hold of messages: a hint follows its commit, and there are no more hints than are needed.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ use crate::sim::history::{Actor, Decided, Event, Fate, Note, What};
 use crate::sim::trace::{brief, clock};
 use crate::sim::violation::{Invariant, Violation};
 
-/// How much younger than a lost hint those are that have been claimed already.
+/// How much younger than a lost hint the hints are that have already been claimed.
 const OVERTAKEN_BY: Millis = Millis::from_secs(300);
 
 /// Hints that may be sent.
 #[derive(Default)]
 struct Allowed {
-    /// Because somebody decided to.
+    /// Because of a decision.
     decided: BTreeMap<Incarnation, i64>,
-    /// Because somebody received the very message, and sends it again.
+    /// Because the actor received this very message, and sends it again.
     received: BTreeMap<(Actor, Incarnation, u64), i64>,
 }
 
@@ -79,7 +79,7 @@ fn i9_a_hint_was_asked_for(
         *left -= 1;
         return None;
     }
-    let what = format!("nobody decided to send a hint of {task} v{version}");
+    let what = format!("no decision is behind a hint of {task} v{version}");
     Some(Violation::new(Invariant::I9, event.at, what))
 }
 
@@ -91,12 +91,13 @@ fn i1_a_hint_follows_its_commit(
 ) -> Option<Violation> {
     let steps = stories.task(incarnation);
     let committed = steps.iter().any(|step| step.number < number && step.after.version == version);
-    let what = || format!("a hint of {task} of {incarnation} v{version}, which wasn't in the table");
+    let what =
+        || format!("a hint of {task} of {incarnation} v{version}, and that version wasn't in the table");
     (!committed).then(|| Violation::new(Invariant::I1, at, what()))
 }
 
-/// The tick sends another hint for a task that had one only if the queue looked empty twice, or younger ones have
-/// been claimed, or hours have passed; and never twice within a backstop.
+/// The tick sends another hint for a task only if the queue looked empty twice, or younger hints have been claimed, or
+/// hours have passed; and never twice within a backstop.
 fn i9_a_second_hint_has_a_reason(event: &Event, decided: &Decided, run: &Run) -> Option<Violation> {
     let (Command::Due(view), Some(seen)) = (&decided.command, &decided.seen) else { return None };
     let first = matches!(decided.outcome, Ok(Reply::Due(DueReply::TimedOut)));
@@ -120,14 +121,14 @@ fn i9_a_second_hint_has_a_reason(event: &Event, decided: &Decided, run: &Run) ->
     Some(Violation::new(Invariant::I9, event.at, what))
 }
 
-/// Since when a task has been waiting for its hint to be read; `None` where the hint is yet to be sent.
+/// Since when a task has been waiting for its hint to be received; `None` where the hint is yet to be sent.
 fn waiting_since(task: &Task) -> Option<Timestamp> {
     if task.parked {
         return None;
     }
     let since = match &task.state {
         State::Pending(pending) if pending.hint_later => return None,
-        // A time to start that passes sends none: the one that has been there for longer still counts.
+        // When a start time passes, no new hint is sent: the earlier hint still counts.
         State::Pending(pending) => pending.unread_since.unwrap_or(pending.available_at),
         State::Running(running) => running.lease_expires_at,
         State::Ended(_) => return None,

@@ -1,4 +1,4 @@
-//! What must hold of each write: versions, places in the index, outcomes that stay, and the byte budget.
+//! What must hold of each write: versions, due slots, outcomes that never change, and the byte budget.
 
 use tickover_core::due::START_LEAD;
 use tickover_core::limits::CONTROL_RECORD_BYTES;
@@ -38,10 +38,10 @@ fn i2_each_write_is_decided_on_its_predecessor(step: &Step<'_>) -> Option<Violat
         let before = Task { due: step.after.due, ..step.before?.clone() };
         return (before != *step.after).then(|| found("changed without a new version".to_owned()));
     }
-    let Some(decided) = step.decided else { return Some(found("nobody decided this".to_owned())) };
+    let Some(decided) = step.decided else { return Some(found("no decision made this change".to_owned())) };
     let Some(before) = step.before else {
         let version = step.after.version;
-        return (version != 1).then(|| found(format!("made as version {version}")));
+        return (version != 1).then(|| found(format!("created as version {version}")));
     };
     if step.after.version != before.version + 1 {
         return Some(found(format!("written over v{}", before.version)));
@@ -55,8 +55,8 @@ fn i2_each_write_is_decided_on_its_predecessor(step: &Step<'_>) -> Option<Violat
 
 fn i3_live_records_have_a_place_and_others_none(step: &Step<'_>) -> Option<Violation> {
     match (step.after.status().is_live(), step.after.due) {
-        (true, None) => Some(found(Invariant::I3, step, "no tick will ever look at it")),
-        (false, Some(_)) => Some(found(Invariant::I3, step, "it has ended, and ticks still look at it")),
+        (true, None) => Some(found(Invariant::I3, step, "it is live, and has no due slot")),
+        (false, Some(_)) => Some(found(Invariant::I3, step, "it has ended, and still has a due slot")),
         (true, Some(_)) | (false, None) => None,
     }
 }
@@ -64,11 +64,11 @@ fn i3_live_records_have_a_place_and_others_none(step: &Step<'_>) -> Option<Viola
 fn i4_no_place_is_later_than_what_users_see(step: &Step<'_>) -> Option<Violation> {
     let (visible_at, due) = (visible_instant(step.after)?, step.after.due?);
     let late = due.at > visible_at;
-    late.then(|| found(Invariant::I4, step, format!("{} would pass unseen", clock(visible_at))))
+    late.then(|| found(Invariant::I4, step, format!("no tick would see {} pass", clock(visible_at))))
 }
 
-/// The place is then at most a backstop after the hint was needed; the tick's re-arming may grow that to the
-/// longest one.
+/// The slot is then at most a backstop after the hint was needed; the tick's re-arming may increase that up to the
+/// longest backstop.
 fn i4_no_place_is_later_than_the_backstop(step: &Step<'_>, run: &Run) -> Option<Violation> {
     let (due, limits) = (step.after.due?, &run.plan.limits);
     let by_now = step.decided.map_or(step.at, |decided| decided.now);
@@ -79,7 +79,7 @@ fn i4_no_place_is_later_than_the_backstop(step: &Step<'_>, run: &Run) -> Option<
             let grows = step.is_rearm() || was_waiting(step.before);
             if grows { needed.max(by_now).plus(limits.backstop_max) } else { needed.plus(limits.backstop) }
         }
-        // Its message stands in for the backstop: the place is what it was, or one that the tick gave it.
+        // Its message is its backstop: the slot is unchanged, or one that the tick has set.
         State::Running(_) => by_now.plus(limits.backstop_max).plus(limits.backstop),
         State::Ended(_) => return None,
     };
@@ -87,7 +87,7 @@ fn i4_no_place_is_later_than_the_backstop(step: &Step<'_>, run: &Run) -> Option<
     late.then(|| found(Invariant::I4, step, format!("a lost hint is missed after {}", clock(latest))))
 }
 
-/// Whether it had been pending before: then its place may be one that a tick gave it.
+/// Whether it had been pending before: then the tick may have set its slot.
 fn was_waiting(before: Option<&Task>) -> bool {
     before.is_some_and(|before| match &before.state {
         State::Pending(pending) => !pending.hint_later,

@@ -44,16 +44,16 @@ fn i7_a_claim_takes_nothing_from_the_living(step: &Step<'_>, decided: &Decided) 
         }
         State::Ended(_) => true,
     };
-    too_early.then(|| found(Invariant::I7, step, format!("claimed at {} from {}", clock(now), brief(before))))
+    too_early.then(|| found(Invariant::I7, step, format!("too early at {}: {}", clock(now), brief(before))))
 }
 
-/// Whatever a worker's word changes, it changes by the lease that holds the task.
+/// A worker's report changes the task only with the holder's lease.
 fn i7_a_report_is_the_holders(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
-    // A refusal may come with a write: an expiry noticed on the way.
+    // A refusal may come with a write: an expiry that was noticed.
     let lease = reported_with(&decided.command).filter(|_| decided.outcome.is_ok())?;
     let holder = step.before?.running().map(|running| running.lease);
     (holder != Some(lease))
-        .then(|| found(Invariant::I7, step, format!("{lease} closed what {holder:?} held")))
+        .then(|| found(Invariant::I7, step, format!("{lease} closed the attempt of {holder:?}")))
 }
 
 fn i7_a_result_is_what_the_holder_reported(
@@ -68,12 +68,12 @@ fn i7_a_result_is_what_the_holder_reported(
         Some(Payload::Blob(at)) => run.world.ledger.blob(&at.id),
     };
     let Command::Complete(complete) = &decided.command else {
-        return Some(found(Invariant::I7, step, "completed by something else than a report"));
+        return Some(found(Invariant::I7, step, "completed by another command than a report"));
     };
     (stored != complete.output).then(|| found(Invariant::I7, step, format!("the result is {stored:?}")))
 }
 
-/// An id can be used again; hints of the task that had it before say nothing of the one that has it now.
+/// An id can be used again. Hints of an earlier task with this id don't apply to the present one.
 fn i1_a_hint_is_of_the_task_that_it_was_sent_for(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
     let Command::Claim(claim) = &decided.command else { return None };
     let other = claim.hint?.incarnation;

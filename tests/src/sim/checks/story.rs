@@ -1,4 +1,4 @@
-//! The history of each task, picked out of the history of the run.
+//! The history of each task, taken from the history of the run.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,17 +21,17 @@ pub(super) struct Step<'a> {
     pub(super) replaced: Option<&'a Task>,
     /// The record after.
     pub(super) after: &'a Task,
-    /// The decision that was carried out; absent where only the place in the index moved.
+    /// The decision behind the write; absent where only the due slot moved.
     pub(super) decided: Option<&'a Decided>,
 }
 
 impl Step<'_> {
-    /// Whether only the record's place in the due index moved.
+    /// Whether only the record's due slot moved.
     pub(super) fn is_rearm(&self) -> bool {
         self.before.is_some_and(|before| before.version == self.after.version)
     }
 
-    /// The attempt that this step put into the past, if it did. Texts of earlier ones may have been cut.
+    /// The attempt that this step added to the history, if it did. The texts of earlier attempts may have been cut.
     pub(super) fn ended_attempt(&self) -> Option<&PastAttempt> {
         let which = |past: &PastAttempt| (past.attempt, past.lease, past.ended_at);
         let last = self.after.history.last()?;
@@ -40,7 +40,7 @@ impl Step<'_> {
     }
 }
 
-/// All tasks, each from its making to the end.
+/// All tasks, each from its creation to its end.
 pub(super) struct Stories<'a> {
     by_task: BTreeMap<Incarnation, Vec<Step<'a>>>,
 }
@@ -100,7 +100,7 @@ fn step<'a>(
     Step { number, at, before, replaced, after, decided }
 }
 
-/// The earliest instant that a user can see pass on this record.
+/// The earliest instant of this record that a user can see pass.
 pub(super) fn visible_instant(task: &Task) -> Option<Timestamp> {
     use tickover_core::task::State;
     let own = match &task.state {

@@ -1,4 +1,4 @@
-//! What must hold of the time at which things are done: as soon as the faults of the run allow.
+//! What must hold of the time at which instants are noticed: as soon as the faults of the run allow.
 
 use std::collections::BTreeMap;
 
@@ -12,32 +12,31 @@ use crate::sim::history::{Answer, Request, What};
 use crate::sim::trace::{brief, clock};
 use crate::sim::violation::{Invariant, Violation};
 
-/// How late a deadline is noticed at most where nothing goes wrong and no call takes time: the timers' function
-/// may be waiting out another one's last second.
+/// How late a deadline is noticed at most where nothing goes wrong and no call takes time: the timers' function may
+/// still wait for another timer's last second.
 const PROMPT: Millis = Millis::from_secs(2);
 /// Calls to the world, each way, between an instant and the write that notices it.
 const LEGS: u64 = 16;
-/// The tick of a minute hands over what comes before this long after it; by its own clock, which may be behind.
+/// The tick of a minute sends timers for instants before this long after it, by its own clock, which may be behind.
 const SLOT_END: Millis = Millis::from_secs(180);
-/// How long before an instant a tick must have been at the latest to have had it handed over in time.
+/// A tick must have ended this long before an instant to have sent its timer in time.
 const IN_TIME: Millis = Millis::from_secs(30);
 
-/// A tick that did all that it had to do.
+/// A tick that finished its work.
 struct Tick {
     minute: Timestamp,
     began: Timestamp,
     ended: Timestamp,
 }
 
-/// An instant that a record waits for, and how long the record stood so.
+/// An instant that a record waits for, and for how long the record was in that state.
 pub(super) struct Passing {
-    /// Since when.
+    /// When that state began.
     pub(super) since: Timestamp,
-    /// The instant.
     pub(super) instant: Timestamp,
-    /// Until when.
+    /// When that state ended.
     pub(super) until: Timestamp,
-    /// The record in a few words.
+    /// A short description of the record.
     pub(super) brief: String,
 }
 
@@ -58,7 +57,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     of_instants(&passing(stories, run), run)
 }
 
-/// What is wrong with how these instants passed.
+/// The violations at these instants.
 pub(super) fn of_instants(all: &[Passing], run: &Run) -> Vec<Violation> {
     let ticks = good_ticks(run);
     let mut found: Vec<_> = all.iter().filter_map(|one| ticks_pass_nothing_by(one, &ticks, run)).collect();
@@ -68,17 +67,17 @@ pub(super) fn of_instants(all: &[Passing], run: &Run) -> Vec<Violation> {
     found
 }
 
-/// A tick that begins after an instant has passed, sees the index as it was then, and ends well, leaves no record
-/// as it was before that instant.
+/// After a tick that starts after an instant has passed, sees the index as of then, and succeeds, no record is in the
+/// state from before that instant.
 fn ticks_pass_nothing_by(one: &Passing, ticks: &[Tick], run: &Run) -> Option<Violation> {
     let from = one.instant.plus(SKEW).max(one.since.plus(lag(run)));
     let tick = ticks.iter().find(|tick| tick.began >= from && tick.ended < one.until)?;
-    let what = format!("{} was passed by, by the tick until {}", clock(one.instant), clock(tick.ended));
+    let what = format!("the tick that ended at {1} missed {0}", clock(one.instant), clock(tick.ended));
     Some(Violation::new(Invariant::Timeliness, tick.ended, format!("{}: {what}", one.brief)))
 }
 
-/// Where nothing fails, nobody has to wait for a tick: an instant is noticed at once, unless ticks were missing when
-/// it was to be handed to timers.
+/// Where nothing fails, no instant has to wait for a tick: it is noticed at once, unless ticks were missing that should
+/// have sent its timer.
 fn timers_are_prompt(one: &Passing, ticks: &[Tick], run: &Run) -> Option<Violation> {
     let faults = run.plan.faults;
     let last_call = one.instant.minus(IN_TIME);
@@ -86,20 +85,20 @@ fn timers_are_prompt(one: &Passing, ticks: &[Tick], run: &Run) -> Option<Violati
     let handed_over = ticks.iter().any(|tick| {
         tick.minute.plus(SLOT_END).minus(SKEW) > one.instant && tick.began >= known && tick.ended <= last_call
     });
-    // Who writes an instant reckons with an index that is seconds behind, not with one that is half a minute behind.
+    // A write that sets an instant assumes that the index lags by seconds, not by half a minute.
     if (faults.missed_tick > 0 || run.plan.hardship.lag.is_some()) && !handed_over {
         return None;
     }
     let calls = Millis::new(faults.latency_ms).saturating_mul(LEGS);
     let skew = Millis::new(u64::try_from(2 * faults.ahead_max_ms).unwrap_or(0));
-    // An instant may be written so late that it has passed by then.
+    // An instant may be written so late that it has already passed.
     let by = one.instant.max(one.since).plus(PROMPT).plus(calls).plus(skew);
     let late = one.until > by;
     let what = || format!("{} was noticed only at {}", clock(one.instant), clock(one.until));
     late.then(|| Violation::new(Invariant::Timeliness, by, format!("{}: {}", one.brief, what())))
 }
 
-/// How far the due index may lag behind in this run.
+/// How far the due index may lag in this run.
 fn lag(run: &Run) -> Millis {
     run.plan.hardship.lag.unwrap_or(LAG)
 }
@@ -115,7 +114,7 @@ fn good_ticks(run: &Run) -> Vec<Tick> {
                 under_way.insert(*call, (*minute, event.at));
             }
             What::Answered { call, answer: Answer::Ticked(report) } => {
-                // Where only queues are away, all that a tick has to do about instants is between it and the table.
+                // Where only the queues are unreachable, a tick needs no more than the table to enforce instants.
                 let did_all = report.fanned_out == 0
                     && (needs_table_only || (report.failed == 0 && !report.out_of_time));
                 let tick = under_way.remove(call).filter(|_| did_all);

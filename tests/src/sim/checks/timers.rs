@@ -1,5 +1,5 @@
-//! What must hold of the messages in the queue of timers: somebody decided to send each, and no tick hands an
-//! instant over that another one has handed over before.
+//! What must hold of the messages in the queue of timers: a decision is behind each, and no tick sends a timer that an
+//! earlier tick has sent.
 
 use std::collections::BTreeMap;
 
@@ -17,29 +17,29 @@ use crate::sim::violation::{Invariant, Violation};
 
 type Key = (RecordId, Timestamp, Timestamp);
 
-/// A tick waits 3 s for a queue. A call takes as long as this at most, each way.
+/// A tick waits 3 s for a queue. A call takes at most this long, each way.
 const SLOW_MS: u64 = 1_500;
 
-/// What is known while going through the history.
+/// What is known at some point of the history.
 #[derive(Default)]
 struct Known {
-    /// Timers that may be sent because somebody decided to.
+    /// Timers that may be sent because of a decision.
     decided: BTreeMap<Key, i64>,
-    /// Timers that somebody received, and may send on.
+    /// Timers that an actor received, and may send again.
     received: BTreeMap<(Actor, Key), i64>,
-    /// When the tick began that each ticker is at.
+    /// For each ticker, when its present tick began.
     began: BTreeMap<Actor, Timestamp>,
-    /// What each ticker has handed over in the tick that it is at.
+    /// For each ticker, the timers that its present tick has sent.
     handing_over: BTreeMap<Actor, Vec<Key>>,
-    /// Those that hand over for a tick the rest of a slot, by a message of it.
+    /// The actors that, by calls on a message, send the rest of a tick's timers.
     helping: BTreeMap<u64, Actor>,
-    /// When the first tick ended well that had handed it over.
+    /// For each timer, when the first tick succeeded that had sent it.
     handed_over: BTreeMap<Key, Timestamp>,
 }
 
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let mut known = Known::default();
-    // A tick doesn't wait for a slow queue: what it sent all the same, a later one sends again.
+    // A tick doesn't wait for a slow queue: timers that were sent in spite of that are sent again by a later tick.
     let in_time = run.plan.is_fair() && run.plan.faults.latency_ms < SLOW_MS;
     let mut found = Vec::new();
     for event in &run.events {
@@ -91,7 +91,7 @@ impl Known {
     fn hear(&mut self, happening: &Happening) {
         match happening {
             Happening::Decided(ruling) => self.decide(&ruling.effects),
-            // Whoever wrote it may have no time for what is left of the close: a message goes on with it.
+            // The writer of the close may have no time for the rest of it: then a message continues it.
             Happening::Stored(change) => {
                 if let ExecutionState::Closing(closed) = &change.after.state {
                     let at = closed.ended_at;
@@ -113,7 +113,7 @@ impl Known {
         }
     }
 
-    /// What is wrong with sending this timer, if anything is.
+    /// An error, if this timer must not be sent.
     fn send(&mut self, actor: Actor, timer: &Timer, in_fair_weather: bool) -> Option<String> {
         let key = key(timer);
         let by_decision = self.decided.get_mut(&key);
@@ -124,17 +124,17 @@ impl Known {
         }
         let what = || format!("the timer of {} for {}", timer.record, clock(timer.at));
         if self.helping.values().any(|helping| *helping == actor) {
-            // A message that comes twice, or whose call fails after it has sent some, has them sent twice.
+            // A message that is received twice, or whose call fails after it has sent some timers, sends them twice.
             return None;
         }
         if !matches!(actor, Actor::Ticker(_)) {
-            return Some(format!("nobody decided to send {}", what()));
+            return Some(format!("no decision is behind {}", what()));
         }
         self.handing_over.entry(actor).or_default().push(key.clone());
-        // Where calls fail, a tick may be unable to note what it has handed over.
+        // Where calls fail, a tick may be unable to record which timers it has sent.
         let (began, noted) = (self.began.get(&actor)?, self.handed_over.get(&key)?);
         let again = in_fair_weather && noted < began;
-        again.then(|| format!("{} was handed over before, at {}", what(), clock(*noted)))
+        again.then(|| format!("a tick had already sent {}, at {}", what(), clock(*noted)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The outside world of the example workflows: it takes its time to answer, and what a step asks of it is noted.
+//! The outside world of the example workflows: it takes time to answer, and each call of a step is recorded.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ tokio::task_local! {
     static WAY: Way;
 }
 
-/// The way from the steps of one process to the outside.
+/// The connection from the steps of one process to the outside world.
 #[derive(Clone)]
 pub struct Way {
     gate: Arc<Gate>,
@@ -22,17 +22,17 @@ pub struct Way {
 }
 
 impl Way {
-    /// The way of a process whose engine's decisions are noted as of this call.
+    /// The connection of a process whose engine's decisions are recorded under this call.
     pub const fn new(gate: Arc<Gate>, call: u64) -> Self {
         Self { gate, call }
     }
 
-    /// Runs what the steps run in.
+    /// Runs a worker whose steps use this connection.
     pub async fn scope<F: Future>(self, worker: F) -> F::Output {
         WAY.scope(self, worker).await
     }
 
-    /// A request to the outside, with its answer. The process may die or freeze on the way.
+    /// A request to the outside world, with its answer. The process may die or freeze on the way.
     async fn ask(&self, info: &StepInfo) {
         self.note(info, Stage::Begins);
         let dice = &self.gate.dice;
@@ -56,10 +56,10 @@ impl Way {
     }
 }
 
-/// The step that is running asks something of the outside. Which of its attempts it is.
+/// A call of the running step to the outside world. Returns the number of its attempt.
 pub(crate) async fn call() -> u32 {
     let Some(info) = step_info() else { return 0 };
-    // In an undisturbed run the outside answers at once.
+    // In an undisturbed run the outside world answers at once.
     if let Ok(way) = WAY.try_with(Clone::clone) {
         way.ask(&info).await;
     }

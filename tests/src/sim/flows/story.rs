@@ -1,5 +1,4 @@
-//! An execution of an example workflow: how it is started, what it has to hear from outside, and how it ends if
-//! nothing disturbs it.
+//! An execution of an example workflow: its start, the event that it waits for, and its result without faults.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,35 +20,35 @@ use super::{fan_out, import, reminder, trip};
 use crate::sim::dice::Dice;
 use crate::sim::world::queue;
 
-/// How long the code has that runs after a failure.
+/// The timeout of the code that runs after a failure.
 const ON_FAILURE: Millis = Millis::from_secs(15 * 60);
 
 /// One of the five workflows, with its input.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Story {
-    /// An order with so many boxes, each with a list of contents that is so long.
+    /// An order with this many boxes, each with a list of contents of this length.
     Order {
         boxes: usize,
-        /// How long each list is.
+        /// The length of each list.
         length: usize,
     },
     /// A survey that is answered.
     Survey,
     Trip {
-        /// Whether the hotel has a room.
+        /// Whether the hotel has a free room.
         has_room: bool,
     },
     /// Pictures in so many sizes; some can't be made.
     Gallery { sizes: u32 },
-    /// A list of so many pages.
+    /// A list of this many pages.
     Import { pages: u32 },
 }
 
-/// The first undisturbed end of each story: it is the same each time.
+/// The result of each story in its first run without faults: it is the same each time.
 static UNDISTURBED: Mutex<BTreeMap<Story, Value>> = Mutex::new(BTreeMap::new());
 
 impl Story {
-    /// A story by chance.
+    /// A random story.
     pub fn of(dice: &Dice) -> Self {
         match dice.between(0, 5) {
             0 => Self::Order { boxes: small(dice.pick([0, 2, 4])), length: small(dice.pick([5, 150, 400])) },
@@ -60,12 +59,12 @@ impl Story {
         }
     }
 
-    /// Whether it can't be begun a second time under the same id: its children's ids are taken.
+    /// Whether it can't be started a second time under the same id: its children's ids are taken.
     pub const fn is_only_once(&self) -> bool {
         matches!(self, Self::Import { .. })
     }
 
-    /// How it is started under an id.
+    /// The request that starts it under an id.
     pub fn request(&self, id: &ExecutionId) -> StartRequest {
         let request = match self {
             Self::Order { boxes, length } => request(&fulfil, &order(*boxes, *length)),
@@ -83,7 +82,7 @@ impl Story {
         }
     }
 
-    /// What it has to hear.
+    /// The event that it waits for.
     pub fn event(&self) -> Option<(&'static str, Json)> {
         match self {
             Self::Order { .. } => Some(("shipped", json(&shipment()))),
@@ -128,7 +127,7 @@ impl Story {
     }
 }
 
-#[expect(clippy::expect_used, reason = "undisturbed, the examples end well: their own tests say so")]
+#[expect(clippy::expect_used, reason = "without faults the examples complete: their own tests check that")]
 async fn end<I: Serialize, O>(
     env: &TestEnv,
     workflow: &Workflow<I, O>,
@@ -140,8 +139,8 @@ where
 {
     let run = env.start(workflow, input).await.expect("a start");
     match event {
-        Some("shipped") => drop(run.send_event("shipped", shipment()).await.expect("somebody who waits")),
-        Some(event) => drop(run.send_event(event, "fine").await.expect("somebody who waits")),
+        Some("shipped") => drop(run.send_event("shipped", shipment()).await.expect("it waits for it")),
+        Some(event) => drop(run.send_event(event, "fine").await.expect("it waits for it")),
         None => {}
     }
     let result = run.result().await.expect("a result");

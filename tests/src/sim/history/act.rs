@@ -1,27 +1,26 @@
-//! What steps of workflows do outside.
+//! The calls of workflows' steps to the outside world.
 
 use tickover_core::id::{ExecutionId, Incarnation, TaskId};
 
-/// Something that the body of a step did.
+/// An action of the body of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Act {
-    /// The call that all decisions of its process are noted as of.
+    /// The call under which all decisions of its process are recorded.
     pub call: u64,
     /// The idempotency key of the step: the same for all its attempts, and no other step's.
     pub key: String,
-    /// The step's name, as its author calls it.
+    /// The step's name in its author's code.
     pub step: String,
     pub attempt: u32,
-    /// What it did.
+    /// The progress of the body.
     pub stage: Stage,
 }
 
-/// How far a body has come.
+/// The progress of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// It begins.
     Begins,
-    /// The outside hears of it: from here on, it has had its effect.
+    /// Its call has reached the outside world: from here on, it has had its effect.
     Asks,
 }
 
@@ -31,13 +30,13 @@ pub enum Place {
     /// In a turn.
     Turn {
         execution: ExecutionId,
-        /// Which of those that had this id.
+        /// The execution's incarnation among those that had this id.
         incarnation: Incarnation,
         run: u32,
         /// The step's name in the journal.
         name: String,
     },
-    /// As a task of its own.
+    /// As a task.
     Task(TaskId),
 }
 

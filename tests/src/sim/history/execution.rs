@@ -1,4 +1,4 @@
-//! What happened to executions, and what was asked and said about them.
+//! Events about executions, and the calls about them.
 
 use tickover_core::decision::Effect;
 use tickover_core::error::Reject;
@@ -11,43 +11,43 @@ use tickover_core::time::Timestamp;
 
 use super::act::Act;
 
-/// Something that happened to an execution.
+/// An event about an execution.
 #[derive(Clone, Debug)]
 pub enum Happening {
-    /// The rules were asked.
+    /// The rules made a decision.
     Decided(Ruling),
     /// A record changed.
     Stored(Box<Change>),
-    /// A part of a journal was written; whether it counts is for the record to say.
+    /// A segment of a journal was written; it counts only if the record points to it.
     Sealed { key: SegmentKey, segment: Segment },
     /// A place of a join was marked.
     Joined {
         execution: ExecutionId,
-        /// How many of its places are now.
+        /// How many of its places are marked now.
         marked: u16,
-        /// Of how many.
+        /// How many places it has.
         of: u16,
     },
-    /// A script did something in a turn.
+    /// A script acted in a turn.
     Did(Deed),
-    /// The body of a step did something.
+    /// The body of a step acted.
     Acted(Act),
 }
 
-/// A decision, whether or not it was carried out.
+/// A decision, whether or not it was written.
 #[derive(Clone, Debug)]
 pub struct Ruling {
-    /// The call it was taken in.
+    /// The call in which it was made.
     pub call: u64,
-    /// The time that it was taken at, by the clock of whoever took it.
+    /// The time of the decision, by the clock of the process.
     pub now: Timestamp,
     /// Marks its writes.
     pub nonce: Nonce,
-    /// The record that it was taken on.
+    /// The record that it was made on.
     pub seen: Option<Box<Execution>>,
     pub command: Command,
     pub outcome: Result<Reply, Reject>,
-    /// What others were to be told.
+    /// The messages and notifications that follow.
     pub effects: Vec<Effect>,
 }
 
@@ -58,45 +58,45 @@ pub struct Change {
     pub after: Execution,
 }
 
-/// Something that a script did in a turn.
+/// An action of a script in a turn.
 #[derive(Clone, Debug)]
 pub struct Deed {
     pub turn: HeldTurn,
     pub what: Done,
 }
 
-/// What a script did.
+/// The kind of an action.
 #[derive(Clone, Debug)]
 pub enum Done {
-    /// It began a step's attempt.
+    /// It started a step's attempt.
     Began(StepName),
     /// It took an event.
     Took {
         /// For which wait.
         wait: StepName,
         event: EventName,
-        /// What it found in it.
+        /// The payload that it found.
         payload: String,
     },
 }
 
-/// A turn in a worker's hands.
+/// A turn that a worker has started.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeldTurn {
     pub execution: ExecutionId,
-    /// Which of those that had this id.
+    /// The execution's incarnation among those that had this id.
     pub incarnation: Incarnation,
     pub run: u32,
     /// The fence of the turn.
     pub lease: LeaseId,
 }
 
-/// What was asked about an execution.
+/// A call about an execution.
 #[derive(Clone, Debug)]
 pub enum Asked {
-    /// Start it; an id that wasn't chosen is absent.
+    /// Start it; the id is absent where the caller gave none.
     Start(Option<ExecutionId>),
-    /// What a turn has brought is to be written, or it ends.
+    /// A report of a turn.
     Turn(HeldTurn, TurnCall),
     SendEvent {
         execution: ExecutionId,
@@ -104,68 +104,65 @@ pub enum Asked {
         id: Option<EventId>,
         payload: String,
     },
-    /// What an operator wants.
+    /// An operator's request.
     Operate(ExecutionId, Operation),
 }
 
-/// What the owner of a turn asks.
+/// A call of the owner of a turn.
 #[derive(Clone, Debug)]
 pub enum TurnCall {
-    /// Write this.
+    /// Record these entries.
     Record(Vec<Entry>),
-    /// Write this and wait.
+    /// Record these entries and wait.
     Suspend(Vec<Entry>),
-    /// Write this and end the run.
+    /// Record these entries and end the run.
     Close(Vec<Entry>),
-    /// Still at it.
     Heartbeat,
-    /// Given back.
     Release,
-    /// Begin these remote steps.
+    /// Start these remote steps.
     Begin(Vec<StepName>),
 }
 
-/// What an operator does to an execution.
+/// An operator's request about an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Ask it to end.
     Cancel,
     Terminate,
     Pause,
     Resume,
-    /// Begin a new run of it.
+    /// Start a new run.
     Restart,
-    /// Begin a new run of it with what the last one had, but for this step and those that failed.
+    /// Start a new run with the results of the last one, except for this step and those that failed.
     Rerun {
         step: Option<&'static str>,
         /// Whether results of steps are kept.
         preserve: bool,
     },
-    /// Have a step run again by which it failed.
+    /// Run this failed step again.
     RetryStep(&'static str),
-    /// Throw away its waiting events of a name.
+    /// Clear its waiting events of a name.
     ClearEvents(&'static str),
 }
 
-/// What was said about an execution.
+/// An answer about an execution.
 #[derive(Clone, Debug)]
 pub enum Told {
     /// It exists.
     Started {
         execution: ExecutionId,
-        /// Which of those that had this id.
+        /// Its incarnation among the executions that had this id.
         incarnation: Incarnation,
         /// Whether it had existed before.
         existed: bool,
     },
-    /// It is written, and this is the record's version now.
+    /// The report is recorded, and this is the record's version now.
     Written(u64),
-    /// The event waits.
+    /// The event is buffered.
     EventSent {
         /// Whether it had been sent before.
         duplicate: bool,
     },
-    /// So many events were thrown away.
+    /// So many events were cleared.
     EventsCleared(u32),
     Done,
 }

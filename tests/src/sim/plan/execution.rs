@@ -1,4 +1,4 @@
-//! Which executions are started when, and which events they are offered.
+//! When which executions are started, and which events they are sent.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionTimeouts;
@@ -13,10 +13,10 @@ use crate::sim::dice::Dice;
 use crate::sim::script::{EVENTS, Script};
 use crate::sim::world::queue;
 
-/// Ids that are used again and again.
+/// Ids that are used repeatedly.
 const NAMES: [&str; 3] = ["x", "y", "z"];
 
-/// An event to be offered.
+/// An event to send.
 #[derive(Clone, Debug)]
 pub struct SendEventBody {
     pub to: ExecutionId,
@@ -25,16 +25,16 @@ pub struct SendEventBody {
     pub content: Content,
 }
 
-/// What comes with an event.
+/// The payload of an event.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// A text, before which stands what tells one call from another.
+    /// A text with a prefix that is different for each call.
     Unique(String),
-    /// Just this.
+    /// Exactly this.
     Same(Json),
 }
 
-/// What a seed's clients want of executions.
+/// A seed's calls about executions.
 pub(super) fn jobs(seed: u64, storm: Millis, is_busy: bool) -> Vec<Job> {
     let dice = Dice::new(seed, "executions");
     let mut jobs = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn jobs(seed: u64, storm: Millis, is_busy: bool) -> Vec<Job> {
         let id = if dice.chance(600) { dice.pick(NAMES).to_owned() } else { format!("e-{number}") };
         let Ok(id) = ExecutionId::parse(id) else { continue };
         jobs.push(job(&dice, at, Wish::Start(Box::new(start(&dice, id.clone(), is_busy)))));
-        // Some hear of much at once, just while they are at work.
+        // Some executions get many events within seconds, while a turn runs.
         let (most, within) = if dice.chance(250) { (10, 15_000) } else { (4, 400_000) };
         for number in 0..dice.between(0, most) {
             let at = at.plus(dice.millis(0, within));
@@ -54,7 +54,7 @@ pub(super) fn jobs(seed: u64, storm: Millis, is_busy: bool) -> Vec<Job> {
     jobs
 }
 
-/// Executions whose turns are taken together, and one among them that kills whoever takes its turn.
+/// Executions whose turns are received together. One of them kills the process that runs its turn.
 pub(super) fn together(seed: u64, storm: Millis) -> Vec<Job> {
     let dice = Dice::new(seed, "executions together");
     let batch = |number: u64| {
@@ -123,7 +123,7 @@ fn offering(dice: &Dice, to: &ExecutionId, number: u64) -> SendEventBody {
 ///
 /// # Panics
 ///
-/// If a constant of ours is no workflow's name.
+/// If the constant isn't a valid workflow name.
 #[expect(clippy::expect_used, reason = "our own constant")]
 pub fn workflow() -> WorkflowName {
     WorkflowName::parse("script").expect("a workflow's name")
@@ -133,7 +133,7 @@ pub fn workflow() -> WorkflowName {
 ///
 /// # Panics
 ///
-/// If a constant of ours is no kind.
+/// If the constant isn't a valid kind.
 #[expect(clippy::expect_used, reason = "our own constant")]
 pub fn kind() -> TaskKind {
     TaskKind::parse("step").expect("a kind")

@@ -1,4 +1,4 @@
-//! Which executions of example workflows are started when, and when they hear what they wait for.
+//! When which executions of example workflows are started, and when the events that they wait for are sent.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(super) fn stories(seed: u64, hardship: &Hardship) -> BTreeMap<ExecutionId, S
     stories
 }
 
-/// What clients do for them.
+/// The clients' calls for them.
 pub(super) fn jobs(seed: u64, storm: Millis, stories: &BTreeMap<ExecutionId, Story>) -> Vec<Job> {
     let dice = Dice::new(seed, "stories' jobs");
     let mut jobs = Vec::new();

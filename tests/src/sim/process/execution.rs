@@ -1,4 +1,4 @@
-//! What a process asks about executions, noted as all that it asks.
+//! A process's calls about executions, recorded like all its calls.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
@@ -18,23 +18,23 @@ use super::{Process, held, with_held};
 use crate::sim::history::execution::{Asked, Deed, Done, Happening, HeldTurn, Operation, Told, TurnCall};
 use crate::sim::history::{Answer, Held, Request, What};
 
-/// Something that a worker has in its hands.
+/// Work that a worker has received.
 pub enum InHand {
     Task(Box<ClaimedTask>, Held),
     Turn(Box<StartedTurn>),
 }
 
-/// What a message leads to that somebody else received.
+/// The result of a message that another actor received.
 pub enum Delivery {
-    /// Something to do.
+    /// A task or a turn to run.
     InHand(InHand),
-    /// To something that is to be done alone.
+    /// The work has to run alone.
     Suspect,
-    /// To nothing.
+    /// Nothing is to be done.
     Spent,
 }
 
-/// The turn that a worker was handed.
+/// The turn that a worker has started.
 pub fn turn_of(taken: &StartedTurn) -> HeldTurn {
     let StartedTurn { execution, lease, .. } = taken;
     HeldTurn {
@@ -46,7 +46,7 @@ pub fn turn_of(taken: &StartedTurn) -> HeldTurn {
 }
 
 impl Process {
-    /// Takes tasks and turns from a queue.
+    /// Receives tasks and turns from a queue.
     pub async fn work(&self, queue: &QueueName, request: &ClaimRequest) -> Result<Vec<InHand>, ServiceError> {
         let taken = |work: &Vec<Work>| {
             let (mut tasks, mut turns) = (Vec::new(), Vec::new());
@@ -67,7 +67,7 @@ impl Process {
         Ok(work.into_iter().filter_map(in_hand).collect())
     }
 
-    /// Takes what a message of a work queue is of.
+    /// Claims the work that a message of a work queue is about.
     pub async fn deliver(
         &self,
         queue: &QueueName,
@@ -137,7 +137,7 @@ impl Process {
         Ok(())
     }
 
-    /// Does what an operator does.
+    /// Executes an operator's request.
     pub async fn operate(&self, id: &ExecutionId, operation: Operation) -> Result<(), ServiceError> {
         let asked = Request::OfExecution(Asked::Operate(id.clone(), operation));
         let operate = async |service: Service| {
@@ -161,7 +161,7 @@ impl Process {
         self.call(asked, |told: &Told| Answer::OfExecution(told.clone()), operate).await.map(drop)
     }
 
-    /// Writes what a turn has brought.
+    /// Records the entries of a turn.
     pub async fn record_turn(
         &self,
         turn: &HeldTurn,
@@ -174,7 +174,7 @@ impl Process {
         self.of_turn(turn, asked, |after: &Execution| Told::Written(after.version), record).await
     }
 
-    /// Ends a turn that waits.
+    /// Suspends a turn that waits.
     pub async fn suspend_turn(
         &self,
         turn: &HeldTurn,
@@ -200,7 +200,7 @@ impl Process {
         self.of_turn(turn, asked, told, async |service| service.close_turn(execution, close).await).await
     }
 
-    /// Says that a turn's worker is alive.
+    /// Sends a heartbeat for a turn.
     pub async fn heartbeat_turn(
         &self,
         turn: &HeldTurn,
@@ -234,7 +234,7 @@ impl Process {
         self.of_turn(turn, asked, |()| Told::Done, begin).await
     }
 
-    /// How remote steps and children ended, those that have.
+    /// The outcomes of those remote steps and children that have ended.
     pub async fn outcomes(
         &self,
         execution: &Execution,
@@ -273,7 +273,7 @@ impl Process {
         self.service.done_with(queue, receipt).await;
     }
 
-    /// Notes what a script does.
+    /// Records what a script does.
     pub fn did(&self, turn: &HeldTurn, what: Done) {
         let deed = Happening::Did(Deed { turn: turn.clone(), what });
         self.world.note(self.gate.actor, What::OfExecution(Box::new(deed)));
@@ -295,7 +295,7 @@ impl Process {
 ///
 /// # Panics
 ///
-/// If a constant of ours is none.
+/// If the constant isn't a valid one.
 #[expect(clippy::expect_used, reason = "our own constants")]
 fn step_name(name: &str) -> StepName {
     StepName::parse(name).expect("a step's name")
@@ -305,7 +305,7 @@ fn step_name(name: &str) -> StepName {
 ///
 /// # Panics
 ///
-/// If a constant of ours is none.
+/// If the constant isn't a valid one.
 #[expect(clippy::expect_used, reason = "our own constants")]
 pub fn event_name(name: &str) -> EventName {
     EventName::parse(name).expect("an event's name")

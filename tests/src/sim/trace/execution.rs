@@ -1,4 +1,4 @@
-//! What happened to executions, in a line a step.
+//! Events about executions, as one line each.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::sim::history::execution::{
     Asked, Change, Deed, Done, Happening, HeldTurn, Ruling, Told, TurnCall,
 };
 
-/// A record in a few words.
+/// A short description of a record.
 pub fn brief(execution: &Execution) -> String {
     let due =
         execution.due.map_or_else(|| "none".to_owned(), |due| format!("{} {:?}", clock(due.at), due.kind));
@@ -64,7 +64,7 @@ fn cut(what: &impl fmt::Debug) -> String {
     format!("{what:?}").chars().take(70).collect()
 }
 
-/// What a command is called.
+/// The name of a command.
 pub const fn verb(command: &Command) -> &'static str {
     match command {
         Command::Start(_) => "start",
@@ -90,7 +90,7 @@ pub const fn verb(command: &Command) -> &'static str {
     }
 }
 
-/// An entry in a word or two.
+/// A short description of an entry.
 pub fn entry(entry: &Entry) -> String {
     match &entry.what {
         Happened::Attempt { name, attempt, .. } => format!("{name} try {attempt}"),
@@ -107,7 +107,7 @@ pub fn entry(entry: &Entry) -> String {
         Happened::Waited { name, event } => {
             format!("{name} got {}", event.as_ref().map_or("nothing", |event| event.as_str()))
         }
-        Happened::EventsCleared { name, count } => format!("{count} {name} thrown away"),
+        Happened::EventsCleared { name, count } => format!("{count} {name} cleared"),
         Happened::Patches { names } => format!("patches {}", names.join(" ")),
         Happened::Note { kind, .. } => kind.clone(),
     }
@@ -133,7 +133,7 @@ impl fmt::Display for Happening {
             Self::Joined { execution, marked, of } => {
                 write!(f, "joins {execution}: {marked} of {of}")
             }
-            Self::Did(Deed { turn, what: Done::Began(name) }) => write!(f, "begins {name} of {turn}"),
+            Self::Did(Deed { turn, what: Done::Began(name) }) => write!(f, "starts {name} of {turn}"),
             Self::Acted(act) => write!(f, "{act}"),
             Self::Did(Deed { turn, what: Done::Took { wait, event, payload } }) => {
                 let payload: String = payload.chars().take(24).collect();
@@ -147,8 +147,8 @@ impl fmt::Display for Act {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, key, step, attempt, stage } = self;
         let does = match stage {
-            Stage::Begins => "begins",
-            Stage::Asks => "asks the outside",
+            Stage::Begins => "starts",
+            Stage::Asks => "calls the outside",
         };
         write!(f, "#{call} {step} {does}, attempt {attempt} of {key}")
     }
@@ -177,8 +177,8 @@ impl fmt::Display for Ruling {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = match &self.before {
-            None => "makes",
-            Some(before) if before.incarnation != self.after.incarnation => "makes anew",
+            None => "creates",
+            Some(before) if before.incarnation != self.after.incarnation => "replaces",
             Some(before) if before.wakes != self.after.wakes => "wakes",
             Some(before) if before.version == self.after.version => "re-arms",
             Some(_) => "writes",
@@ -195,7 +195,7 @@ impl fmt::Display for Asked {
             Self::Start(id) => write!(f, "start {}", id.as_ref().map_or("*", |id| id.as_str())),
             Self::Turn(turn, call) => write!(f, "{call} {turn}"),
             Self::SendEvent { execution, event, id, .. } => {
-                write!(f, "offer {event} {} to {execution}", id.as_ref().map_or("-", |id| id.as_str()))
+                write!(f, "send {event} {} to {execution}", id.as_ref().map_or("-", |id| id.as_str()))
             }
             Self::Operate(id, operation) => write!(f, "{operation:?} {id}"),
         }
@@ -212,7 +212,7 @@ impl fmt::Display for TurnCall {
             Self::Release => write!(f, "release"),
             Self::Begin(names) => {
                 let names: Vec<&str> = names.iter().map(StepName::as_str).collect();
-                write!(f, "begin {} of", names.join(", "))
+                write!(f, "start {} of", names.join(", "))
             }
         }
     }
@@ -225,8 +225,8 @@ impl fmt::Display for Told {
                 write!(f, "{execution} of {incarnation} existed: {existed}")
             }
             Self::Written(version) => write!(f, "written as v{version}"),
-            Self::EventSent { duplicate } => write!(f, "offered, duplicate: {duplicate}"),
-            Self::EventsCleared(count) => write!(f, "{count} thrown away"),
+            Self::EventSent { duplicate } => write!(f, "sent, duplicate: {duplicate}"),
+            Self::EventsCleared(count) => write!(f, "{count} cleared"),
             Self::Done => write!(f, "done"),
         }
     }

@@ -1,4 +1,4 @@
-//! What only this adapter can be asked of executions: its items as they lie in the table, and what they cost.
+//! Tests of executions that apply to this adapter alone: its items in the table, and what they cost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -101,13 +101,13 @@ async fn an_execution_of_a_newer_build_is_refused_by_every_read_and_write_and_st
 #[tokio::test]
 async fn a_turn_and_a_wake_cost_one_unit_each_and_the_indexes_nothing() {
     let one = one().await;
-    // The record, its place in the due index, and its place in its workflow's list.
+    // The record, its entry in the due index, and its entry in its workflow's list.
     assert_units(one.store.usage().write_units, 3.0);
 
     let what = Happened::Note { kind: "n".repeat(300), name: None };
     let turned = Execution { journal: vec![Entry { at: NOW, what }], ..next(&one.execution) };
     assert_units(one.cost(updating(&one.execution, &turned)).await, 1.0);
-    // Its end takes it out of the due index, and leaves it in the list.
+    // The end removes it from the due index, and leaves it in the list.
     let ended = Execution { state: ExecutionState::Ended(closed()), due: None, ..next(&turned) };
     assert_units(one.cost(updating(&turned, &ended)).await, 2.0);
     let again = Execution { state: one.execution.state.clone(), due: one.execution.due, ..next(&ended) };
@@ -168,7 +168,7 @@ async fn what_belongs_to_an_execution_has_an_end_that_is_only_moved_later() {
     for (pk, sk) in &items {
         assert_eq!(one.item(pk, sk).await["ttl"], AttributeValue::N("2000000000".to_owned()), "{sk}");
     }
-    // The second word comes too late.
+    // The second write is earlier than the stored expiry, so it changes nothing.
     for end in [4_000_000_000_001, 3_000_000_000_000].map(Timestamp::from_millis) {
         let segments = keys.map(|key| Write::ExtendSegment { id: id.clone(), key, expires_at: end });
         for keep in segments.into_iter().chain([Write::ExtendBlob { at: at(end) }]) {

@@ -1,11 +1,11 @@
-//! Which queues there are, and how many messages they hold.
+//! Which queues exist, and how many messages they hold.
 
 use tickover_core::duration::Millis;
 
 use super::{ABSENT, LONG, Outcome, Subject, ensure, name};
 use tickover_service::ports::{Depth, Outgoing, QueueError};
 
-/// How long a queue's counts may lag behind. SQS says a minute.
+/// How long a queue's counts may lag behind. SQS documents a minute.
 const LAG: Millis = Millis::from_secs(60);
 
 pub(super) async fn every_message_is_counted_once(subject: &Subject<'_>) -> Outcome {

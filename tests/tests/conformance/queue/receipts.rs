@@ -1,6 +1,6 @@
-//! What a receipt is good for, and for how long.
+//! What a receipt can be used for, and for how long.
 //!
-//! Whether an older receipt still works while another receiver holds the message is left open: SQS leaves it so.
+//! Whether an older receipt still works while another receiver has the message isn't tested: SQS leaves that open.
 
 use tickover_core::duration::Millis;
 

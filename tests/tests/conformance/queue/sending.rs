@@ -1,4 +1,4 @@
-//! What is sent arrives, whole and unchanged, at one receiver.
+//! A message that is sent arrives whole and unchanged at one receiver.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub(super) async fn a_message_is_sent_received_and_deleted(subject: &Subject<'_>
     ensure!(received.body == "hello", "another body arrived");
     ensure!(received.receive_count == 1, "it counts {} receives", received.receive_count);
     subject.delete(&received.receipt).await?;
-    // Past the visibility: what was deleted doesn't come back.
+    // After the visibility timeout: a deleted message doesn't come back.
     subject.expect_nothing(Millis::from_secs(2)).await
 }
 

@@ -1,7 +1,7 @@
-//! When a message can be seen.
+//! When a message can be received.
 //!
-//! An instant is measured from before the call that sets it: the queue's own time starts between then and its
-//! answer, so a message may come later than that by however long the call took, but never earlier.
+//! An instant is measured from before the call that sets it. The queue's own time starts between then and its answer.
+//! So a message may arrive later than that by as long as the call took, but never earlier.
 
 use tickover_core::duration::Millis;
 
@@ -10,7 +10,7 @@ use super::{LONG, Outcome, Subject, ensure};
 pub(super) async fn a_received_message_hides_and_then_shows_again(subject: &Subject<'_>) -> Outcome {
     subject.send(&["a"], Millis::ZERO).await?;
     let (asked_at, first) = loop {
-        // Asked for without waiting, so that the visibility can't begin long after the measured instant.
+        // Without a wait, so that the visibility timeout can't begin long after the measured instant.
         let asked_at = subject.now();
         if let Some(message) = subject.receive(1, Millis::from_secs(2), Millis::ZERO).await?.pop() {
             break (asked_at, message);

@@ -1,11 +1,11 @@
-//! How long a receiver waits.
+//! How long a receive call waits.
 
 use futures::future::join;
 use tickover_core::duration::Millis;
 
 use super::{LONG, Outcome, Subject, TIMEOUT, ensure};
 
-/// A poll that ended by itself took this long at most; one that nothing ended takes [`TIMEOUT`].
+/// A poll that a message ends takes at most this long; one that no message ends takes [`TIMEOUT`].
 const PROMPT: Millis = Millis::from_secs(10);
 
 pub(super) async fn an_empty_queue_answers_nothing(subject: &Subject<'_>) -> Outcome {

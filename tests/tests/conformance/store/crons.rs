@@ -1,4 +1,4 @@
-//! Crons: written by their own condition, due like everything else, listed as they were made.
+//! Crons: written under their own condition, in the due index like all records, and listed in the order of creation.
 
 use tickover_core::command::Context;
 use tickover_core::cron::command::{Command, Definition, StartResult};
@@ -42,7 +42,7 @@ fn definition(world: &World, id: &str) -> Definition {
     }
 }
 
-/// What a command makes of a cron: the writes, and the record after them.
+/// A command's result for a cron: the writes, and the record after them.
 #[expect(clippy::expect_used, reason = "a case's own command")]
 fn changed(world: &World, before: Option<&Cron>, command: &Command, now: Timestamp) -> (Vec<Write>, Cron) {
     let limits = Limits { due_shards: 1, ..Limits::default() };
@@ -93,7 +93,7 @@ pub(super) async fn a_cron_is_made_once_and_changed_only_as_it_was_seen(
     let first = changed(&world, None, &Command::Create(Box::new(definition(&world, "s"))), NOW);
     let rival = changed(&world, None, &Command::Create(Box::new(definition(&world, "s"))), NOW);
     world.store.commit(&first.0).await?;
-    // Again by the same decision: its answer was lost.
+    // The same write again: its answer was lost.
     world.store.commit(&first.0).await?;
     assert_eq!(conflicting(world.store.commit(&rival.0).await), None);
     let paused = changed(&world, Some(&first.1), &Command::Pause, later(1));
@@ -102,7 +102,7 @@ pub(super) async fn a_cron_is_made_once_and_changed_only_as_it_was_seen(
     world.store.commit(&paused.0).await?;
     assert_eq!(conflicting(world.store.commit(&triggered.0).await), None);
     assert_eq!(world.store.cron(&name("s")).await?, Some(paused.1));
-    // One that never was can't be changed.
+    // A cron that never existed can't be changed.
     let other = changed(&world, None, &Command::Create(Box::new(definition(&world, "t"))), NOW);
     let lost = changed(&world, Some(&other.1), &Command::Pause, later(1));
     assert_eq!(conflicting(world.store.commit(&lost.0).await), None);

@@ -1,4 +1,4 @@
-//! Executions: their records, the sealed parts of their journals, and what counts the ends of a fan-out.
+//! Executions: their records, the sealed segments of their journals, and the joins that count the ends of a fan-out.
 
 mod fixture;
 pub(super) mod found;

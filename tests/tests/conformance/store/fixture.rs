@@ -24,13 +24,13 @@ use tickover_core::timeout::{LifeTimeout, Timeouts};
 
 use tickover_service::ports::{Current, Store, StoreError};
 
-/// When everything happens: far ahead, so that no store deletes by age what a case has just written.
+/// The time of all cases: so far ahead that no store deletes by age what a case has just written.
 pub(super) const NOW: Timestamp = Timestamp::from_millis(4_000_000_000_250);
 
 /// The only shard of the due index.
 pub(super) const SHARD: u16 = 0;
 
-/// A store, and what a service would add to it.
+/// A store, and the parts of a service that the cases need.
 pub(super) struct World {
     pub(super) store: Arc<dyn Store>,
     limits: Limits,
@@ -40,7 +40,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         let limits = Limits { due_shards: 1, ..Limits::default() };
-        // A nonce is nobody else's, not even in another table: `DynamoDB` knows transactions by it.
+        // A nonce is unique, even across tables: `DynamoDB` recognises transactions by it.
         Self { store, limits, serial: AtomicU64::new(rand::random()) }
     }
 
@@ -52,7 +52,7 @@ impl World {
         Nonce::from_bytes(self.next().to_be_bytes())
     }
 
-    /// A request for a task that asks for nothing in particular.
+    /// A request for a task, without further options.
     pub(super) fn request(&self, task: &str) -> Schedule {
         let serial = self.next().to_be_bytes();
         Schedule {
@@ -104,13 +104,13 @@ impl World {
         Command::Fail(Fail { lease: lease(running), error, retryable, blob_id: self.blob_id() })
     }
 
-    /// What the rules say; nothing is written.
+    /// The rules' decision; nothing is written.
     pub(super) fn decide(&self, task: Option<&Task>, command: &Command, now: Timestamp) -> Decision {
         let context = Context { now, nonce: self.nonce(), limits: &self.limits };
         decide(task, command, &context)
     }
 
-    /// Writes what a decision asks for, and returns the task as it stands then.
+    /// Executes a decision's writes, and returns the stored task.
     pub(super) async fn carry_out(&self, decision: Decision) -> Result<Task, StoreError> {
         for part in &decision.parts {
             self.store.put_part(part).await?;
@@ -120,7 +120,7 @@ impl World {
         Ok(present(decision.record().cloned()))
     }
 
-    /// Decides on a task and writes what comes of it.
+    /// Decides on a task and executes the writes.
     pub(super) async fn drive(
         &self,
         task: &Task,
@@ -130,7 +130,7 @@ impl World {
         self.carry_out(self.decide(Some(task), command, now)).await
     }
 
-    /// A task that was scheduled as asked, at [`NOW`].
+    /// A task that was scheduled by this request, at [`NOW`].
     pub(super) async fn schedule(&self, request: Schedule) -> Result<Task, StoreError> {
         self.carry_out(self.decide(None, &Command::Schedule(Box::new(request)), NOW)).await
     }
@@ -158,7 +158,7 @@ impl World {
         self.drive(&running, &self.fail(&running, false), at).await
     }
 
-    /// Its place in the due index moved, as a tick does it.
+    /// Changes the due slot, as a tick does.
     pub(super) async fn moved(&self, task: &Task, to: Due) -> Result<Task, StoreError> {
         self.store.commit(&[Write::Rearm { task: Box::new(task.clone()), to }]).await?;
         Ok(Task { due: Some(to), ..task.clone() })
@@ -170,7 +170,7 @@ impl World {
     }
 }
 
-/// The tick's look at a task, knowing nothing of its queue.
+/// The tick's probe of a task, without knowledge of its queue.
 pub(super) fn look() -> Command {
     Command::Due(QueueView::default())
 }
@@ -204,10 +204,10 @@ pub(super) fn json(text: &str) -> Json {
 }
 
 pub(super) fn parsed<T>(name: Result<T, NameError>) -> T {
-    name.unwrap_or_else(|error| panic!("a name that {error}"))
+    name.unwrap_or_else(|error| panic!("an invalid name: {error}"))
 }
 
-/// The place of a task that has one.
+/// The due slot of a task that has one.
 pub(super) fn place(task: &Task) -> Due {
     present(task.due)
 }
@@ -216,12 +216,12 @@ fn lease(running: &Task) -> LeaseId {
     present(running.running()).lease
 }
 
-/// What must be there.
+/// A value that must be there.
 pub(super) fn present<T>(value: Option<T>) -> T {
-    value.unwrap_or_else(|| panic!("something that must be there isn't"))
+    value.unwrap_or_else(|| panic!("a value that must be there is missing"))
 }
 
-/// The record that a conflict comes with.
+/// The record in a conflict.
 pub(super) fn conflicting<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Option<Task> {
     match result {
         Err(StoreError::Conflict { current }) => current.and_then(Current::task).map(|current| *current),

@@ -1,4 +1,4 @@
-//! What the indexes show.
+//! Reads of the indexes.
 
 use tickover_core::decision::Write;
 use tickover_core::due::DueKind;
@@ -10,13 +10,13 @@ use tickover_core::time::Timestamp;
 use super::fixture::{NOW, SHARD, World, deadline, id, json, later, look, place, present, queue};
 use tickover_service::ports::{DueRange, Listing, Page, StoreError};
 
-/// More pages than any case fills: a cursor that leads nowhere ends in a failure, not in a loop.
+/// More pages than any case fills: a wrong cursor causes a failure, not an endless loop.
 const PAGES_MAX: usize = 200;
 
 const LISTINGS: [Listing; 3] = [Listing::Live { shard: SHARD }, Listing::Dead, Listing::All];
 
 impl World {
-    /// The whole listing, page by page. Pages may be short, and the last may be empty.
+    /// The whole list, page by page. Pages may be short, and the last may be empty.
     async fn listed(&self, listing: Listing, limit: usize) -> Result<Vec<TaskId>, StoreError> {
         let (mut all, mut cursor) = (Vec::new(), None);
         for _ in 0..PAGES_MAX {
@@ -28,7 +28,7 @@ impl World {
                 return Ok(all);
             }
         }
-        panic!("{listing:?} has no end");
+        panic!("the pages of {listing:?} have no end");
     }
 
     async fn all_due(&self, until: Timestamp) -> Result<Vec<RecordId>, StoreError> {
@@ -93,7 +93,8 @@ pub(super) async fn failed_and_timed_out_tasks_are_dead_until_revived(
     Ok(())
 }
 
-/// However a store spreads a list, it is one list: sorted by instant, then by id, in pages as large as asked for.
+/// A store may spread a list over shards, but it reads as one list: sorted by instant, then by id, in pages as large as
+/// asked for.
 pub(super) async fn a_long_list_is_one_list_in_pages_of_any_size(world: World) -> Result<(), StoreError> {
     // Many of one instant, and many instants.
     let mut expected = Vec::new();
@@ -110,7 +111,7 @@ pub(super) async fn a_long_list_is_one_list_in_pages_of_any_size(world: World) -
     }
     let first = world.store.list(Listing::Dead, 100, None).await?;
     assert_eq!(first.items.len(), 100);
-    // What dies meanwhile is ahead of the cursor, and shifts nothing behind it.
+    // A task that fails meanwhile is listed before the cursor, and shifts nothing after it.
     world.failed("dead-later", later(500)).await?;
     let second = world.store.list(Listing::Dead, 100, first.next.as_deref()).await?;
     assert_eq!(second.items, expected[100..]);

@@ -1,4 +1,4 @@
-//! What belongs to tasks: payloads, queues, idempotency keys; and reading many at once.
+//! Items that belong to tasks: payloads, queues, idempotency keys; and reading many at once.
 
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
@@ -54,7 +54,7 @@ pub(super) async fn a_payload_is_kept_longer_or_is_gone_already(world: World) ->
     let extend = |at: &BlobRef| Write::ExtendBlob { at: BlobRef { expires_at: until, ..at.clone() } };
     let record = QueueRecord { version: 1, ..QueueRecord::new(queue("mail"), world.nonce()) };
     let rest = Write::PutQueue { record: record.clone() };
-    // One that is gone can't be kept, but the record it belonged to must stay writable.
+    // A payload that is deleted can't be extended, but the record that it belonged to must stay writable.
     world.store.commit(&[extend(&there), extend(&gone), rest]).await?;
     assert_eq!(world.store.blob(&there.id).await?, Some(json("1")));
     assert_eq!(world.store.blob(&gone.id).await?, None);
@@ -171,7 +171,7 @@ pub(super) async fn a_key_is_taken_over_only_from_the_record_that_was_seen(
     let put = |record: &KeyRecord, replaces: Option<&KeyRecord>| {
         [Write::PutKey { record: record.clone(), replaces: replaces.cloned() }]
     };
-    // What was seen may have been deleted since.
+    // The record that was read may have been deleted since.
     world.store.commit(&put(&first, Some(&third))).await?;
     assert_eq!(world.store.key(&DIGEST).await?, Some(first.clone()));
     assert_eq!(conflicting(world.store.commit(&put(&second, None)).await), None);

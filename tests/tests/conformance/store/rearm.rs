@@ -1,4 +1,4 @@
-//! The tick moves a record's place in the due index, and nothing else.
+//! The tick changes a record's due slot, and nothing else.
 
 use tickover_core::due::{Due, DueKind};
 use tickover_core::task::Task;
@@ -17,7 +17,7 @@ pub(super) async fn moving_a_place_leaves_the_rest_of_the_record(world: World) -
     let found = due.items.into_iter().map(|entry| (entry.record, entry.due_at, entry.kind));
     assert_eq!(found.collect::<Vec<_>>(), [(hinted.id.clone().into(), TO.at, TO.kind)]);
 
-    // The hint that was sent before is as good as ever.
+    // The hint that was sent before is still valid.
     world.drive(&hinted, &world.claim(), NOW).await?;
     Ok(())
 }
@@ -35,7 +35,7 @@ pub(super) async fn a_place_that_has_moved_conflicts(world: World) -> Result<(),
     let first = Due { at: later(3_000), ..TO };
     let moved = world.moved(&hinted, first).await?;
     assert_eq!(conflicting(world.moved(&hinted, TO).await), Some(moved.clone()));
-    // The same instant of another kind is another place.
+    // The same instant with another kind is another due slot.
     let mistaken = Task { due: Some(Due { kind: DueKind::Start, ..first }), ..moved.clone() };
     assert_eq!(conflicting(world.moved(&mistaken, TO).await), Some(moved));
     Ok(())
@@ -43,7 +43,7 @@ pub(super) async fn a_place_that_has_moved_conflicts(world: World) -> Result<(),
 
 pub(super) async fn a_record_decided_on_since_keeps_its_place(world: World) -> Result<(), StoreError> {
     let hinted = world.scheduled("decided").await?;
-    // A plain claim leaves the place as it is.
+    // A claim without a timeout keeps the due slot.
     let claimed = world.drive(&hinted, &world.claim(), NOW).await?;
     assert_eq!(claimed.due, hinted.due);
     assert_eq!(conflicting(world.moved(&hinted, TO).await), Some(claimed.clone()));

@@ -96,7 +96,7 @@ pub(super) async fn an_instant_that_would_be_found_too_late_conflicts(
     let moved = world.moved(&hinted, to).await?;
 
     assert_eq!(conflicting(world.carry_out(decision).await), Some(moved.clone()));
-    // Deciding again on the record as it stands brings it forward.
+    // Another decision on the current record sets an earlier due slot.
     let running = world.drive(&moved, &world.claim(), NOW).await?;
     assert_eq!(place(&running).at, later(900));
     assert_eq!(world.stored(&running).await?, running);

@@ -9,13 +9,13 @@ use tickover_service::Service;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// A running system; it ends when this is dropped.
+/// A running system; dropping it stops it.
 pub(super) struct System {
     pub(super) service: Service,
     _server: JoinSet<()>,
 }
 
-/// Starts it, and says where.
+/// Starts the system; returns its address as well.
 pub(super) async fn start() -> Result<(System, String)> {
     let local = Local::open(&Storage::Memory, Limits::default()).await?;
     let service = local.service().clone();
@@ -23,7 +23,7 @@ pub(super) async fn start() -> Result<(System, String)> {
     let base = format!("http://{}", listener.local_addr()?);
     let mut server = JoinSet::new();
     server.spawn(async move {
-        // If it ever ended, its users would be the first to tell.
+        // If the server stopped, the callers' requests would fail first.
         drop(local.serve(listener, Ticks::default(), std::future::pending()).await);
     });
     Ok((System { service, _server: server }, base))

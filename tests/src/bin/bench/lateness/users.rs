@@ -1,4 +1,4 @@
-//! Users of a server: who schedules tasks, and the workers, all over HTTP.
+//! The users of a server: the caller that schedules tasks, and the workers, all over HTTP.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +10,16 @@ use tickover_core::time::Timestamp;
 use tickover_service::Service;
 use tokio::task::JoinSet;
 
-/// How many tasks each worker of a queue asks for.
+/// One entry for each worker of a queue: how many tasks it asks for in one call.
 const WORKERS: [usize; 8] = [1, 1, 1, 2, 3, 5, 10, 10];
 const BATCH: usize = 50;
 
-/// An attempt in a worker's hands.
+/// An attempt that a worker has received.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// When it came.
+    /// When the worker received it.
     pub(super) at: Timestamp,
-    /// When the next one may start, as the answer to its failure said.
+    /// When the next attempt may start, as the answer to the failure said.
     pub(super) again_at: Option<Timestamp>,
 }
 
@@ -34,9 +34,9 @@ pub(super) struct Users {
 }
 
 impl Users {
-    /// Users of the server at this address. The service behind it is there for its clock and its records.
+    /// Users of the server at this address. They use the service behind it only for its clock and its records.
     pub(super) fn new(base: &str, service: &Service) -> Result<Self> {
-        // The server is on this machine, whatever proxy there is.
+        // The server is on this machine: no proxy is used.
         let http = reqwest::Client::builder().no_proxy().build()?;
         Ok(Self { http, base: base.to_owned(), service: service.clone() })
     }
@@ -49,8 +49,8 @@ impl Users {
         self.service.now()
     }
 
-    /// Schedules tasks on a queue, the first with a span of `first`, the last with that and `spread`. What the span
-    /// is for, `field` says. Answers with their ids, and when each may start.
+    /// Schedules tasks on a queue. `field` names the setting that gets the span: the first task gets `first`, the last
+    /// one `first` plus `spread`. Returns the ids, and when each task may start.
     pub(super) async fn schedule(
         &self,
         queue: &str,
@@ -81,8 +81,8 @@ impl Users {
         Ok(scheduled)
     }
 
-    /// Has workers at these queues until then: they complete what they get, except for first attempts of tasks
-    /// with another one left, which they fail.
+    /// Runs workers on these queues until then. They complete what they get, except for first attempts of tasks with
+    /// another attempt left, which they fail.
     pub(super) async fn work_until(
         &self,
         queues: &[&str],
@@ -98,7 +98,7 @@ impl Users {
         }
         tokio::select! {
             () = self.service.clock().sleep_until(until) => {}
-            // They go on for ever, if nothing is wrong.
+            // A worker ends only if something is wrong.
             ended = workers.join_next() => if let Some(ended) = ended { ended??; },
         }
         workers.shutdown().await;

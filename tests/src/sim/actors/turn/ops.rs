@@ -1,4 +1,4 @@
-//! The operations of a script, each by what the journal says of it.
+//! The operations of a script. Each acts on what the journal says about it.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, pending_events};
@@ -30,7 +30,7 @@ impl Hand<'_> {
         }
         match op {
             Op::Step { failures, pause, size, exhausts } => {
-                // Once an operator has had it run again, it works.
+                // After an operator has reopened it, it succeeds.
                 let again =
                     |entry: &Entry| matches!(&entry.what, Happened::Reopened { name: of } if *of == name);
                 let exhausts = exhausts && !self.journal.iter().any(again);
@@ -45,7 +45,7 @@ impl Hand<'_> {
         }
     }
 
-    /// Whether nothing new may begin.
+    /// Whether the execution is paused or cancelled, so that nothing new may start.
     pub(super) fn held(&self) -> Option<Flow> {
         self.execution.paused.then(|| Flow::Blocked(Block::default()))
     }
@@ -95,7 +95,7 @@ impl Hand<'_> {
         Ok(if size.is_some() { Flow::Next } else { Flow::Failed(name) })
     }
 
-    /// A step's body: it takes its time.
+    /// A step's body: it takes time.
     pub(super) async fn work(&mut self) -> Result<(), Stop> {
         let dice = &self.process.gate.dice;
         let lease = self.execution.turn().map_or(Millis::ZERO, |turn| turn.lease_length);
@@ -119,7 +119,7 @@ impl Hand<'_> {
         if until <= self.process.now() { Flow::Next } else { Block::until(until) }
     }
 
-    /// When a sleep or wait ends, fixed when it is first met.
+    /// When a sleep or wait ends. It is fixed when the run first reaches it.
     fn until(&mut self, name: StepName, span: Millis) -> Timestamp {
         if let Some(Happened::Until { until, .. }) = self.last(&name) {
             return *until;
@@ -169,13 +169,14 @@ impl Hand<'_> {
             if let Some(held) = self.held() {
                 return Ok(held);
             }
-            // What is begun may be seen by others: what led to it is written before.
+            // Other processes can see a started step. So the entries that led to it are recorded before.
             if !self.fresh.is_empty() {
                 self.record().await?;
             }
             self.maybe_fall_silent()?;
             let label = Nonce::from_bytes([u8::try_from(number).unwrap_or(0); Nonce::LEN]);
-            // Of a run that begins with results of another one, some may have ended already: they never tell.
+            // In a run that begins with another run's results, some steps may have ended already: they never mark their
+            // place.
             let (places, count) = (self.script.places, u16::try_from(unknown.len()).unwrap_or(0));
             let slot = |place: u16| Slot {
                 label,
@@ -196,7 +197,7 @@ impl Hand<'_> {
         Ok(if open { Flow::Blocked(Block { others: true, ..Block::default() }) } else { Flow::Next })
     }
 
-    /// The same each time that it is begun.
+    /// Gives the same step each time that it is started.
     fn remote_step(&self, name: StepName, slot: Option<Slot>) -> RemoteStep {
         let dice = Dice::new(self.script.seed, name.as_str());
         RemoteStep {
@@ -255,8 +256,8 @@ impl Hand<'_> {
     }
 }
 
-/// The id of the child that a run's operation of this number starts.
-#[expect(clippy::expect_used, reason = "made of our own letters and digits, and base64url's")]
+/// The id of the child that the run's operation of this number starts.
+#[expect(clippy::expect_used, reason = "the id contains only letters, digits and base64url characters")]
 fn child_id(execution: &Execution, number: usize) -> ExecutionId {
     let id = format!("c-{}-{}-{number}", execution.incarnation, execution.run);
     ExecutionId::parse(id).expect("an id")

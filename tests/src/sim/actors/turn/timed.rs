@@ -1,4 +1,4 @@
-//! A step whose time is written down before it begins: it passes though its worker is lost, or never looks up.
+//! A step whose timeout is recorded before it starts. The timeout fires even if the worker is lost or never checks it.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
@@ -8,7 +8,8 @@ use super::{Flow, Habit, Hand, Stop};
 use crate::sim::history::execution::Done;
 
 impl Hand<'_> {
-    /// Its body doesn't look at the time: whether it was too late turns out when it is done, if nobody has come before.
+    /// Its body doesn't check the time. Whether it was too late is decided when it is done, unless another process has
+    /// recorded that before.
     pub(super) async fn timed(&mut self, name: StepName, within: Millis) -> Result<Flow, Stop> {
         let now = self.process.now();
         let begun_at = match self.last(&name) {

@@ -1,4 +1,4 @@
-//! What must hold of calls about executions: each is carried out once, and what it answers is true.
+//! What must hold of calls about executions: each is executed once, and its answer is true.
 
 use std::collections::BTreeMap;
 
@@ -60,8 +60,8 @@ fn times_offered(stories: &Stories<'_>) -> BTreeMap<u64, u32> {
     times
 }
 
-/// Without an id of its own, nothing tells an event from another one: where an answer was lost and others wrote over
-/// it, it is offered again. Where no answer is lost, each is offered once all the same.
+/// Without an id, two events can't be distinguished. Where an answer was lost and other writes followed, the event is
+/// sent again. Where no answer is lost, each is sent once.
 fn an_offer_is_made_once(
     offered: &BTreeMap<u64, u32>,
     call: u64,
@@ -71,7 +71,7 @@ fn an_offer_is_made_once(
     let times = offered.get(&call).copied().unwrap_or(0);
     match answer {
         Answer::OfExecution(Told::EventSent { duplicate: false }) if times == 0 => {
-            Some("it was told that its event waits, and it doesn't".to_owned())
+            Some("the answer says that its event is buffered, and it isn't".to_owned())
         }
         _ if is_told_apart && times > 1 => Some(format!("its event was written {times} times")),
         _ => None,
@@ -82,5 +82,5 @@ fn what_is_written_is_there(stories: &Stories<'_>, call: u64, version: u64) -> O
     let is_there = stories
         .steps()
         .any(|step| step.after.version >= version && step.ruling.is_some_and(|ruling| ruling.call == call));
-    (!is_there).then(|| "it was told that it is written, and it isn't".to_owned())
+    (!is_there).then(|| "the answer says that it is recorded, and it isn't".to_owned())
 }

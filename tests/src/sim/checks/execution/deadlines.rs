@@ -1,4 +1,4 @@
-//! What must hold of an execution's deadlines: they are fixed, and exactly one of expiry and the turn's word wins.
+//! What must hold of an execution's deadlines: they are fixed, and exactly one of expiry and the turn's report wins.
 
 use tickover_core::execution::command::Command;
 use tickover_core::execution::decision::{Reply, StartTurnReply};
@@ -30,7 +30,7 @@ fn is_restart(ruling: &Ruling) -> bool {
     matches!(ruling.command, Command::Restart(_))
 }
 
-/// The deadlines that come with a wish for a turn, by what the code says, of an execution whose start said nothing: over
+/// The deadlines from the code's settings, which come with the start of a turn if the execution's start had none: over
 /// all runs, and the run's.
 fn told(before: &Execution, ruling: &Ruling) -> [Option<Timestamp>; 2] {
     let Command::StartTurn(take) = &ruling.command else { return [None; 2] };
@@ -78,15 +78,15 @@ fn i5_a_failures_deadline_is_fixed_when_it_failed(step: &Step<'_>, ruling: &Ruli
         None => ruling.now.plus(step.after.on_failure?),
     };
     let moved = failing.deadline_at != expected;
-    moved.then(|| found(Invariant::I5, step, format!("it should have until {}", clock(expected))))
+    moved.then(|| found(Invariant::I5, step, format!("its timeout should be at {}", clock(expected))))
 }
 
-/// Turns, their words and events need a time before the deadline.
+/// Turns, their reports and events must come before the deadline.
 fn i5_what_comes_too_late_is_refused(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     let before = step.before?;
     let limit = visible_instant(before)?;
     if before.failing.is_none() && step.after.failing.is_some() {
-        // That is recorded in the same write: an event may wait for the code that deals with it.
+        // The expiry is recorded in the same write: an event may wait for the code that handles the failure.
         return None;
     }
     let accepted = match &ruling.outcome {

@@ -12,7 +12,7 @@ use crate::sim::Run;
 use crate::sim::history::execution::Done;
 use crate::sim::violation::{Invariant, Violation};
 
-/// What a script found in the event that it took for a wait.
+/// The payload of the event that a script took for a wait.
 type Finds<'a> = BTreeMap<(LeaseId, &'a StepName), &'a str>;
 
 pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
@@ -25,7 +25,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     stories.steps().filter_map(|step| each_wait_takes_the_oldest(step, &finds, run)).collect()
 }
 
-/// Goes through a journal and looks at those waits that this step ended.
+/// Goes through a journal and checks the waits that this step ended.
 fn each_wait_takes_the_oldest(step: &Step<'_>, finds: &Finds<'_>, run: &Run) -> Option<Violation> {
     let (before, journal) = (step.before?, step.journal.as_ref()?);
     let lease = before.turn()?.lease;
@@ -49,7 +49,7 @@ fn each_wait_takes_the_oldest(step: &Step<'_>, finds: &Finds<'_>, run: &Run) -> 
     None
 }
 
-/// What is wrong with what a wait took by the journal, if it should be what a script found.
+/// An error, if the event that a wait took by the journal isn't the one that the script found.
 fn what_is_wrong(taken: (bool, Option<&Entry>), find: Option<&str>, run: &Run) -> Option<String> {
     match (taken, find) {
         ((true, None), _) => Some("it took an event, and there was none".to_owned()),
@@ -66,7 +66,7 @@ fn is_wait(entry: &Entry, wait: &StepName) -> bool {
     matches!(&entry.what, Happened::Waited { name, .. } if name == wait)
 }
 
-/// What came with an event.
+/// The payload of an event.
 pub(super) fn text(event: &Entry, run: &Run) -> Option<String> {
     Some(match event.payload()? {
         Payload::Inline(json) => json.as_str().to_owned(),

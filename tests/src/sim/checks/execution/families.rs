@@ -1,5 +1,5 @@
-//! What must hold of what an execution leaves open when it closes: remote steps are ended, and children are dealt
-//! with as it was said when they were begun.
+//! What must hold of the steps and children that an execution leaves open when it closes: remote steps are ended, and
+//! children are treated by their close policy.
 
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::{Execution, ExecutionState, ParentClosePolicy};
@@ -24,7 +24,7 @@ pub(super) fn of_step(step: &Step<'_>, stories: &Stories<'_>) -> Vec<Violation> 
         let Happened::Remote { name } = &entry.what else { return None };
         let id = remote_id(step.after, name);
         let last = stories.tasks.get(id.as_str())?.iter().rfind(|(number, ..)| *number < step.number)?;
-        (!last.2).then(|| format!("the remote step {name} still goes on"))
+        (!last.2).then(|| format!("the remote step {name} is still running"))
     });
     wrong.map(|what| found(Invariant::Policies, step, what)).collect()
 }
@@ -39,7 +39,7 @@ fn a_child_is_dealt_with(
     child: &ExecutionId,
     policy: ParentClosePolicy,
 ) -> Option<String> {
-    // One that was never started, or by somebody who had lost the turn, is nobody's.
+    // A child that was never started, or was started by a worker that had lost the turn, isn't this execution's.
     let steps = stories.latest(child, step.number)?;
     let until_now = steps.iter().filter(|one| one.number < step.number);
     let (mut asked, mut closed) = (false, false);
@@ -52,6 +52,6 @@ fn a_child_is_dealt_with(
         ParentClosePolicy::RequestCancel if asked || closed => None,
         ParentClosePolicy::Terminate if closed => None,
         ParentClosePolicy::RequestCancel => Some(format!("{child} wasn't asked to cancel")),
-        ParentClosePolicy::Terminate => Some(format!("{child} still goes on")),
+        ParentClosePolicy::Terminate => Some(format!("{child} is still running")),
     }
 }

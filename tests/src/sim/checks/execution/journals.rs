@@ -1,4 +1,4 @@
-//! What must hold of journals: they only grow, each step has one result, and what has one isn't begun again.
+//! What must hold of journals: they only grow, each step has one result, and a step with a result isn't started again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ fn it_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violation> {
         }
         expected.extend(rerun.preserved.iter().cloned());
     } else {
-        return Some(found(Invariant::Journal, after, "nobody began a new run"));
+        return Some(found(Invariant::Journal, after, "no command started a new run"));
     }
     let carried: Vec<String> =
         new.iter().filter(|entry| !is_note(entry)).map(|carried| entry(carried)).collect();
@@ -57,7 +57,7 @@ fn it_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violation> {
     (carried != expected).then(|| found(Invariant::Journal, after, what()))
 }
 
-/// Whether a run may begin with an entry of the one before: of steps, only with those that ended well.
+/// Whether a run may begin with an entry of the one before: of steps, only with those that completed.
 fn may_be_kept(kept: &Entry, old: &[&Entry]) -> bool {
     let is_same = |one: &&Entry| one.at == kept.at && entry(one) == entry(kept);
     if is_note(kept) || !old.iter().any(is_same) {
@@ -79,7 +79,7 @@ const fn is_note(entry: &Entry) -> bool {
     matches!(entry.what, Happened::Note { .. })
 }
 
-/// What an entry is of, where there can be only one such entry.
+/// What an entry is about, where there can be only one such entry.
 fn once(entry: &Entry) -> Option<(&'static str, &StepName, u32)> {
     match &entry.what {
         Happened::Attempt { name, attempt, error: Some(_), .. } => Some(("failure", name, *attempt)),
@@ -89,7 +89,7 @@ fn once(entry: &Entry) -> Option<(&'static str, &StepName, u32)> {
         Happened::Until { name, .. } => Some(("instant", name, 0)),
         Happened::Fired { name } => Some(("firing", name, 0)),
         Happened::Waited { name, .. } => Some(("wait's end", name, 0)),
-        // An attempt that is written down before it runs is written down again when its worker was lost.
+        // An attempt that is recorded before it runs is recorded again if its worker was lost.
         Happened::Attempt { error: None, .. }
         | Happened::Reopened { .. }
         | Happened::Event { .. }
@@ -119,7 +119,7 @@ fn nothing_is_recorded_twice(step: &Step<'_>) -> Option<Violation> {
     None
 }
 
-/// A turn knows all that was recorded before it was taken.
+/// A turn knows all that was recorded before it started.
 fn what_is_recorded_is_not_begun_again(stories: &Stories<'_>, deed: &Deed) -> Option<String> {
     let Done::Began(name) = &deed.what else { return None };
     let steps = stories.execution(deed.turn.incarnation);
@@ -131,5 +131,5 @@ fn what_is_recorded_is_not_begun_again(stories: &Stories<'_>, deed: &Deed) -> Op
             results.insert(name, matches!(entry.what, Happened::Step { .. }));
         }
     }
-    results.get(name).is_some_and(|has| *has).then(|| format!("{name} had a result before it was taken"))
+    results.get(name).is_some_and(|has| *has).then(|| format!("{name} had a result before the turn started"))
 }

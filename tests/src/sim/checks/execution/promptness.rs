@@ -1,5 +1,5 @@
-//! What must hold of the time at which an execution's deadlines are noticed, parked or not, and that of an attempt
-//! whose worker is lost.
+//! What must hold of how soon an execution's deadlines are noticed, parked or not, and the timeout of an attempt whose
+//! worker is lost.
 
 use super::story::{Stories, watched_instant};
 use crate::sim::Run;

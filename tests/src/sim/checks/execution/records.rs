@@ -1,5 +1,4 @@
-//! What must hold of each write of an execution: versions, places in the index, outcomes that stay, and the byte
-//! budget.
+//! What must hold of each write of an execution: versions, due slots, outcomes that never change, and the byte budget.
 
 use tickover_core::due::START_LEAD;
 use tickover_core::execution::command::Command;
@@ -45,10 +44,10 @@ fn i2_each_write_is_decided_on_its_predecessor(step: &Step<'_>) -> Option<Violat
         let is_sound = moved == *step.after || (woken == *step.after && was.closed().is_none());
         return (!is_sound).then(|| found("changed without a new version".to_owned()));
     }
-    let Some(ruling) = step.ruling else { return Some(found("nobody decided this".to_owned())) };
+    let Some(ruling) = step.ruling else { return Some(found("no decision made this change".to_owned())) };
     let Some(before) = step.before else {
         let version = step.after.version;
-        return (version != 1).then(|| found(format!("made as version {version}")));
+        return (version != 1).then(|| found(format!("created as version {version}")));
     };
     if step.after.version != before.version + 1 {
         return Some(found(format!("written over v{}", before.version)));
@@ -67,37 +66,37 @@ fn i3_open_records_have_a_place_where_something_is_to_be_done(
 ) -> Option<Violation> {
     let due = step.after.due;
     if matches!(step.after.state, ExecutionState::Ended(_)) {
-        return due.map(|_| found(Invariant::I3, step, "it has ended, and ticks still look at it"));
+        return due.map(|_| found(Invariant::I3, step, "it has ended, and still has a due slot"));
     }
     let is_needed = visible_instant(step.after).is_some() || look_by(step, run).is_some();
-    (is_needed && due.is_none()).then(|| found(Invariant::I3, step, "no tick will ever look at it"))
+    (is_needed && due.is_none()).then(|| found(Invariant::I3, step, "it is live, and has no due slot"))
 }
 
 fn i4_no_place_is_later_than_what_users_see(step: &Step<'_>) -> Option<Violation> {
     let (visible_at, due) = (watched_instant(step.after)?, step.after.due?);
     let late = due.at > visible_at;
-    late.then(|| found(Invariant::I4, step, format!("{} would pass unseen", clock(visible_at))))
+    late.then(|| found(Invariant::I4, step, format!("no tick would see {} pass", clock(visible_at))))
 }
 
 fn i4_no_place_is_later_than_what_is_to_be_done(step: &Step<'_>, run: &Run) -> Option<Violation> {
     let (look_by, due) = (look_by(step, run)?, step.after.due?);
     let late = due.at > look_by;
-    late.then(|| found(Invariant::I4, step, format!("it is to be looked at by {}", clock(look_by))))
+    late.then(|| found(Invariant::I4, step, format!("its next probe must be by {}", clock(look_by))))
 }
 
 fn i4_an_attempt_that_is_written_down_is_watched(step: &Step<'_>) -> Option<Violation> {
     let ruling = step.ruling.filter(|ruling| ruling.outcome.is_ok())?;
     step.after.turn()?;
-    // Of one name, the last word counts; a script has one step under way at a time.
+    // The last entry of a name counts; a script runs one step at a time.
     let brought = ruling.command.entries().last()?;
     let Happened::Attempt { error: None, next_at: Some(timeout_at), .. } = &brought.what else { return None };
     let is_watched = attempt_over_at(step.after).is_some_and(|at| at <= timeout_at.plus(GRACE));
-    let what = || format!("nobody would see {} pass", clock(*timeout_at));
+    let what = || format!("no tick would see {} pass", clock(*timeout_at));
     (!is_watched).then(|| found(Invariant::I4, step, what()))
 }
 
-/// When a tick must look at the latest: to send what is to be sent later, or again because it may have been lost.
-/// The tick's re-arming may grow the wait for what may be lost to the longest backstop.
+/// The latest instant of the next probe: for a hint that is to be sent later, or for one that may have been lost. The
+/// tick's re-arming may increase the wait for a lost hint up to the longest backstop.
 fn look_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
     let (after, limits) = (step.after, &run.plan.limits);
     let by_now = step.ruling.map_or(step.at, |ruling| ruling.now).max(step.at.minus(SKEW));
@@ -108,11 +107,11 @@ fn look_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
     let held = after.is_held();
     match &after.state {
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) if held => None,
-        // Its queue is paused, so a hint of whatever kind would come to nothing: the resuming sends one.
+        // Its queue is paused, so a hint would have no effect: the resuming sends one.
         ExecutionState::Pending(_) | ExecutionState::Waiting(_) if after.parked => Some(from(by_now)),
         ExecutionState::Pending(ready) if ready.hint_later => Some(ready.available_at.minus(START_LEAD)),
         ExecutionState::Pending(ready) => Some(from(ready.available_at)),
-        // Its message stands in for the backstop, so the place may be what it was: no later than any look may lie.
+        // Its message is its backstop, so the slot may be unchanged: not later than any probe may be.
         ExecutionState::Running(turn) => Some(from(turn.lease_expires_at).plus(limits.backstop)),
         ExecutionState::Waiting(waiting) => wait_look_by(after, waiting, from),
         ExecutionState::Closing(closed) => Some(from(closed.ended_at)),
@@ -132,7 +131,7 @@ fn wait_look_by(
         waiting.until.map(|until| if waiting.hint_later { until.minus(START_LEAD) } else { from(until) });
     let sent_for = waiting.until.filter(|_| !waiting.hint_later);
     let recheck = waiting.recheck.map(|recheck| recheck.at).map(|at| {
-        // One that is sent, or a hint that comes before it: the turn it leads to looks as well.
+        // If the recheck's hint, or an earlier one, is sent: the turn that follows checks as well.
         let is_sent = after.hinted_at.is_some_and(|hinted| hinted >= at);
         let is_covered = sent_for.is_some_and(|until| until <= at);
         if is_sent || is_covered { from(at) } else { at }
@@ -154,7 +153,7 @@ fn i6_an_outcome_stays(step: &Step<'_>) -> Option<Violation> {
     (!stays && !reopened).then(|| found(Invariant::I6, step, format!("it had ended: {:?}", before.outcome)))
 }
 
-/// Whether two outcomes are the same, however long their parts are kept.
+/// Whether two outcomes are the same; the expiries of their payloads are ignored.
 fn same(one: &ExecutionOutcome, other: &ExecutionOutcome) -> bool {
     let output = |outcome: &ExecutionOutcome| match outcome {
         ExecutionOutcome::Completed { output: Some(Payload::Blob(at)) } => Some(at.id),
@@ -178,5 +177,5 @@ fn i8_a_record_keeps_its_kilobyte(step: &Step<'_>) -> Option<Violation> {
 }
 
 fn journal_no_part_of_it_is_missing(step: &Step<'_>) -> Option<Violation> {
-    step.journal.is_none().then(|| found(Invariant::Journal, step, "a part of its journal is missing"))
+    step.journal.is_none().then(|| found(Invariant::Journal, step, "a segment of its journal is missing"))
 }

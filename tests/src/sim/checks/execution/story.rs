@@ -1,4 +1,4 @@
-//! The history of each execution, picked out of the history of the run.
+//! The history of each execution, taken from the history of the run.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,28 +25,28 @@ pub(in crate::sim::checks) struct Step<'a> {
     pub(in crate::sim::checks) replaced: Option<&'a Execution>,
     /// The record after.
     pub(in crate::sim::checks) after: &'a Execution,
-    /// The decision that was carried out; absent where the record was woken, or only its place in the index moved.
+    /// The decision behind the write; absent where the record was only woken, or only its due slot moved.
     pub(in crate::sim::checks) ruling: Option<&'a Ruling>,
-    /// The run's whole journal after; nothing where a part of it is missing.
+    /// The run's whole journal after the write; absent where a segment of it is missing.
     pub(in crate::sim::checks) journal: Option<Vec<&'a Entry>>,
 }
 
 impl Step<'_> {
-    /// Whether nothing was decided: it was woken, or its place in the index moved.
+    /// Whether there was no decision: the record was woken, or its due slot moved.
     pub(in crate::sim::checks) fn is_undecided(&self) -> bool {
         self.before.is_some_and(|before| before.version == self.after.version)
     }
 }
 
-/// When a task ended, and under which id.
+/// For each task's id: when it changed, and whether it had ended then.
 pub(super) type Ends<'a> = HashMap<&'a str, Vec<(usize, Timestamp, bool)>>;
 
-/// All executions, each from its making to the end.
+/// All executions, each from its creation to its end.
 pub(in crate::sim::checks) struct Stories<'a> {
     by_execution: BTreeMap<Incarnation, Vec<Step<'a>>>,
-    /// The deeds of scripts, with their numbers in the history.
+    /// The actions of scripts, with their numbers in the history.
     pub(in crate::sim::checks) deeds: Vec<(usize, Timestamp, &'a Deed)>,
-    /// For each task's id: whether it had ended, from when on.
+    /// For each task's id: when it changed, and whether it had ended then.
     pub(in crate::sim::checks) tasks: Ends<'a>,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Stories<'a> {
         self.by_execution.get(&incarnation).map_or(&[], Vec::as_slice)
     }
 
-    /// The steps of the last execution that had an id by then.
+    /// The steps of the last execution that had this id before then.
     pub(in crate::sim::checks) fn latest(&self, id: &ExecutionId, before: usize) -> Option<&[Step<'a>]> {
         let first = |steps: &&[Step<'a>]| steps.first().map(|step| step.number);
         let of_id = |steps: &&[Step<'a>]| steps.first().is_some_and(|step| step.after.id == *id);
@@ -146,12 +146,12 @@ fn journal<'a>(
     Some(sealed.chain(&execution.journal).collect())
 }
 
-/// The earliest instant by which somebody has to see to this record: a deadline, or the end of an attempt's time.
+/// The earliest instant of this record that must be noticed: a deadline, or the timeout of an attempt.
 pub(in crate::sim::checks) fn watched_instant(execution: &Execution) -> Option<Timestamp> {
     earliest([visible_instant(execution), attempt_over_at(execution)])
 }
 
-/// The earliest deadline that a user can see pass on this record.
+/// The earliest deadline of this record that a user can see.
 pub(in crate::sim::checks) fn visible_instant(execution: &Execution) -> Option<Timestamp> {
     if execution.closed().is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! What must hold of turns: one holder at a time, whose word alone counts, and who sleeps on nothing unseen.
+//! What must hold of turns: one holder at a time, only its reports count, and no turn suspends with unseen wakes.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(super) fn of_step(step: &Step<'_>) -> Vec<Violation> {
     .collect()
 }
 
-/// The lease that a turn's owner comes with.
+/// The lease in a command of a turn's owner.
 fn held_with(command: &Command) -> Option<LeaseId> {
     match command {
         Command::Record(record) => Some(record.lease),
@@ -57,10 +57,10 @@ fn held_with(command: &Command) -> Option<LeaseId> {
 }
 
 fn i7_only_the_holders_word_counts(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
-    // A refusal may come with a write: an expiry noticed on the way.
+    // A refusal may come with a write: an expiry that was noticed.
     let lease = held_with(&ruling.command).filter(|_| ruling.outcome.is_ok())?;
     let holder = step.before?.turn().map(|turn| turn.lease);
-    let what = || format!("{lease} wrote what {holder:?} held");
+    let what = || format!("{lease} wrote, and the holder is {holder:?}");
     (holder != Some(lease)).then(|| found(Invariant::I7, step, what()))
 }
 
@@ -76,7 +76,7 @@ fn i7_nothing_is_taken_from_the_living(step: &Step<'_>, ruling: &Ruling) -> Opti
     let (now, before) = (ruling.now, step.before?);
     let too_early = match &before.state {
         ExecutionState::Pending(ready) => ready.available_at > now,
-        // A worker that lets the time of an attempt pass counts as lost before its lease is over.
+        // A worker that lets an attempt's timeout pass counts as lost before its lease ends.
         ExecutionState::Running(turn) => {
             turn.lease_expires_at > now && attempt_over_at(before).is_none_or(|at| at > now)
         }
@@ -87,14 +87,14 @@ fn i7_nothing_is_taken_from_the_living(step: &Step<'_>, ruling: &Ruling) -> Opti
         }
         ExecutionState::Closing(_) | ExecutionState::Ended(_) => true,
     };
-    too_early.then(|| found(Invariant::I7, step, format!("taken at {} from {}", clock(now), brief(before))))
+    too_early.then(|| found(Invariant::I7, step, format!("too early at {}: {}", clock(now), brief(before))))
 }
 
-/// An id can be used again; hints of the execution that had it before say nothing of the one that has it now.
+/// An id can be used again. Hints of an earlier execution with this id don't apply to the present one.
 fn i1_a_hint_is_of_the_execution_that_it_was_sent_for(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     let other = taken(ruling)?.incarnation?;
     (other != step.after.incarnation)
-        .then(|| found(Invariant::I1, step, format!("taken by a hint of {other}")))
+        .then(|| found(Invariant::I1, step, format!("started by a hint of {other}")))
 }
 
 fn suspended(ruling: &Ruling) -> Option<&Suspend> {
@@ -114,14 +114,14 @@ fn wakes_nobody_sleeps_on_what_it_has_not_seen(step: &Step<'_>, ruling: &Ruling)
 fn policies_what_is_paused_is_not_taken(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     taken(ruling)?;
     let before = step.before.filter(|before| before.is_held())?;
-    Some(found(Invariant::Policies, step, format!("taken while it is held: {}", brief(before))))
+    Some(found(Invariant::Policies, step, format!("started while it is paused: {}", brief(before))))
 }
 
 fn policies_a_request_to_cancel_is_not_slept_over(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     suspended(ruling)?;
     step.before?
         .cancel_requested
-        .then(|| found(Invariant::Policies, step, "it sleeps although it is to be cancelled"))
+        .then(|| found(Invariant::Policies, step, "it suspends although a cancel was requested"))
 }
 
 pub(super) fn each_lease_is_granted_once(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
@@ -134,8 +134,8 @@ pub(super) fn each_lease_is_granted_once(stories: &Stories<'_>, run: &Run) -> Ve
             let before = step.before.and_then(lease);
             let Some(lease) = lease(step.after).filter(|lease| before != Some(*lease)) else { continue };
             let Some(call) = step.ruling.map(|ruling| ruling.call) else { continue };
-            // One call whose write's answer was lost, and that is decided again after a long while, hands over once
-            // all the same.
+            // In a run with faults, one call may grant a lease twice: its write's answer was lost, and it decided
+            // again.
             let is_fair = run.plan.is_fair();
             if granted.insert(lease, call).is_some_and(|other| other != call || is_fair) {
                 violations.push(found(Invariant::I7, step, format!("{lease} was granted twice")));

@@ -1,5 +1,5 @@
-//! What must hold of waking: where nothing fails, an execution that waits for others is told as soon as they have
-//! ended, and so is a worker.
+//! What must hold of waking: where nothing fails, a waiting execution is notified as soon as its steps and children
+//! have ended, and then a hint is sent.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::sim::violation::{Invariant, Violation};
 
 /// How long it takes at most where no call takes time.
 const PROMPT: Millis = Millis::from_secs(2);
-/// Calls to the world, each way, between an end and the message that tells of it.
+/// Calls to the world, each way, between an end and the notification.
 const LEGS: u64 = 20;
 
 pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
@@ -33,7 +33,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
         let ends = steps.iter().skip(1).map(|step| step.at).chain([run.ended_at]);
         for (step, until) in steps.iter().zip(ends) {
             if let Some(by) = told_by(step, stories).map(|at| at.plus(soon)).filter(|by| until > *by) {
-                let what = format!("all it waits for had ended, and by {} nobody told it", clock(by));
+                let what = format!("all it waits for had ended, and it wasn't notified by {}", clock(by));
                 violations.push(found(Invariant::Wakes, step, what));
             }
             let is_woken = step.before.is_some_and(|before| before.wakes < step.after.wakes);
@@ -41,7 +41,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
             let hints = sent.get(&step.after.incarnation).map_or(&[][..], Vec::as_slice);
             let is_hinted = hints.iter().any(|at| (step.at..=by).contains(at));
             if is_woken && is_asleep(step.after) && !is_hinted && until > by && run.ended_at > by {
-                let what = format!("it was woken, and by {} no worker was told", clock(by));
+                let what = format!("it was woken, and no hint was sent by {}", clock(by));
                 violations.push(found(Invariant::Wakes, step, what));
             }
         }
@@ -53,7 +53,7 @@ const fn is_asleep(execution: &Execution) -> bool {
     matches!(execution.state, ExecutionState::Waiting(_))
 }
 
-/// From when on the execution should be told, if all it waits for ends while it stands like this.
+/// From when on the execution should be notified, if all it waits for ends while it is in this state.
 fn told_by(step: &Step<'_>, stories: &Stories<'_>) -> Option<Timestamp> {
     let ExecutionState::Waiting(waiting) = &step.after.state else { return None };
     if waiting.stirred || step.after.wakes > waiting.seen_wakes || waiting.recheck.is_none() {
@@ -61,7 +61,7 @@ fn told_by(step: &Step<'_>, stories: &Stories<'_>) -> Option<Timestamp> {
     }
     let journal: Vec<Entry> = step.journal.as_ref()?.iter().copied().cloned().collect();
     let open = open_steps(&journal);
-    // Each child tells by itself; of remote steps that are waited for together, perhaps only the last one does.
+    // Each child notifies by itself. Of remote steps in one join, perhaps only the last one does.
     let children = open.iter().filter_map(|entry| {
         let Happened::Child { execution, .. } = &entry.what else { return None };
         let steps = stories.latest(execution, usize::MAX)?;
@@ -78,7 +78,7 @@ fn told_by(step: &Step<'_>, stories: &Stories<'_>) -> Option<Timestamp> {
     Some(end.max(step.at))
 }
 
-/// When something ended that never went on since.
+/// The instant since which it has been ended, without interruption.
 fn first_end(mut changes: impl DoubleEndedIterator<Item = (Timestamp, bool)>) -> Option<Timestamp> {
     let mut end = None;
     while let Some((at, true)) = changes.next_back() {

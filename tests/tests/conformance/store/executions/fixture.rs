@@ -1,4 +1,4 @@
-//! Executions made by hand: a store takes any record, whatever the rules would make of it.
+//! Executions built without the rules: a store accepts any record.
 
 use tickover_core::decision::Write;
 use tickover_core::execution::{Closed, Execution, ExecutionState, Parent, ParentClosePolicy, Slot, fixture};
@@ -8,13 +8,13 @@ use tickover_service::ports::{Current, StoreError};
 use crate::store::fixture::{NOW, World, parsed, present};
 
 impl World {
-    /// An execution that asks for nothing in particular and waits for a worker.
+    /// A pending execution without further options.
     pub(super) fn execution(&self, id: &str) -> Execution {
         let (incarnation, nonce) = (self.incarnation(), self.nonce());
         Execution { id: execution_id(id), incarnation, nonce, ..fixture::pending(NOW) }
     }
 
-    /// One with every field set.
+    /// An execution with every field set.
     pub(super) fn full_execution(&self, id: &str) -> Execution {
         let Execution { id, incarnation, version, nonce, workflow, due, .. } = self.execution(id);
         Execution { id, incarnation, version, nonce, workflow, due, ..fixture::full(NOW) }
@@ -24,7 +24,7 @@ impl World {
         Incarnation::from_bytes(*self.nonce().as_bytes())
     }
 
-    /// The next version of a record by a decision of its own.
+    /// The next version of a record, with a new nonce.
     pub(super) fn next_version(&self, before: &Execution) -> Execution {
         Execution { version: before.version + 1, nonce: self.nonce(), ..before.clone() }
     }
@@ -36,12 +36,12 @@ impl World {
         Ok(execution)
     }
 
-    /// Writes a plain execution.
+    /// Writes an execution without further options.
     pub(super) async fn started(&self, id: &str) -> Result<Execution, StoreError> {
         self.start(self.execution(id)).await
     }
 
-    /// Writes what a record becomes.
+    /// Writes the next version of a record.
     pub(super) async fn update(&self, before: &Execution, after: &Execution) -> Result<(), StoreError> {
         self.store.commit(&[updating(before, after)]).await
     }
@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-/// An update under no other condition than that the record is still the same.
+/// An update with no condition except that the record is unchanged.
 pub(super) fn updating(before: &Execution, after: &Execution) -> Write {
     let (before, after) = (Box::new(before.clone()), Box::new(after.clone()));
     Write::UpdateExecution { before, after, due_no_later_than: None, wakes: None }
@@ -93,7 +93,7 @@ pub(super) fn step(text: &str) -> StepName {
     parsed(StepName::parse(text))
 }
 
-/// The first run of an execution as the parent of something.
+/// The first run of an execution as a parent.
 pub(super) fn parent_of(id: &str, incarnation: Incarnation) -> Parent {
     Parent {
         execution: execution_id(id),
@@ -108,7 +108,7 @@ pub(super) fn slot(place: u16) -> Slot {
     Slot { label: Nonce::from_bytes([4; 8]), item: 0, place, of: 100 }
 }
 
-/// An outcome whose retention ends long after everything.
+/// An outcome whose retention ends long after every case.
 pub(super) fn closed() -> Closed {
     fixture::closed(NOW)
 }
@@ -117,12 +117,12 @@ pub(super) fn running() -> ExecutionState {
     fixture::running(NOW)
 }
 
-/// The state of one asleep that has seen so many wakes.
+/// The state of a waiting execution that has seen so many wakes.
 pub(super) fn waiting(seen_wakes: u64) -> ExecutionState {
     fixture::waiting(NOW, seen_wakes)
 }
 
-/// The record that a conflict comes with.
+/// The record in a conflict.
 pub(super) fn conflicting<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Option<Execution> {
     match result {
         Err(StoreError::Conflict { current }) => current.and_then(Current::execution).map(|current| *current),

@@ -1,4 +1,4 @@
-//! What finds executions: by many ids, by workflow, and by what is due.
+//! Reads of executions: by many ids, by workflow, and from the due index.
 
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::Execution;
@@ -9,7 +9,7 @@ use super::fixture::{execution_id, parent_of, running, slot, workflow};
 use crate::store::fixture::{NOW, SHARD, World, id, later, present};
 use tickover_service::ports::{DueRange, Listing, StoreError};
 
-/// More pages than any case fills: a cursor that leads nowhere ends in a failure, not in a loop.
+/// More pages than any case fills: a wrong cursor causes a failure, not an endless loop.
 const PAGES_MAX: usize = 50;
 
 impl World {
@@ -25,7 +25,7 @@ impl World {
                 return Ok(all);
             }
         }
-        panic!("the executions of {name} have no end");
+        panic!("the pages of the executions of {name} have no end");
     }
 
     async fn started_after(&self, id: &str, secs: u64, name: &str) -> Result<Execution, StoreError> {
@@ -47,7 +47,7 @@ pub(crate) async fn many_executions_are_read_at_once_without_the_absent_ones(
     read.sort_by(|one, other| one.id.cmp(&other.id));
     assert_eq!(read, written);
     assert_eq!(world.store.executions(&[]).await?, []);
-    // Nothing is written meanwhile: then a glimpse shows the same.
+    // There are no writes in between, so a peek shows the same.
     assert_eq!(world.store.peek_execution(&execution_id("e-00")).await?.as_ref(), written.first());
     assert_eq!(world.store.peek_execution(&execution_id("e-98")).await?, None);
     Ok(())
@@ -66,7 +66,7 @@ pub(crate) async fn executions_are_listed_by_workflow_the_latest_first(
     for limit in [1, 2, 100] {
         assert_eq!(world.of_workflow("checkout", limit).await?, expected);
     }
-    // Whatever becomes of it, it stays where it was started.
+    // After any change, it stays in the list where it was started.
     let taken = world.turned(&other, running()).await?;
     let ended = world.ended(&taken).await?;
     let again = Execution {

@@ -1,4 +1,4 @@
-//! The ends of a fan-out are counted, each once.
+//! A join counts each end of a fan-out once.
 
 use futures::future::try_join_all;
 use tickover_core::execution::journal::JOIN_MAX;
@@ -32,7 +32,7 @@ pub(crate) async fn joins_are_told_apart_by_all_that_they_are_of(world: World) -
     for (parent, slot) in &others {
         assert_eq!(world.store.join(parent, *slot, later(60)).await?, 1);
     }
-    // Where the parent itself has a place in a join of its own makes no difference.
+    // It makes no difference if the parent itself has a place in a join.
     let placed = Parent { slot: Some(slot(9)), ..parent };
     assert_eq!(world.store.join(&placed, slot(1), later(60)).await?, 2);
     Ok(())

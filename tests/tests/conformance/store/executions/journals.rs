@@ -1,4 +1,4 @@
-//! The sealed parts of journals.
+//! The sealed segments of journals.
 
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Entry, Happened, SEGMENT_BYTES, Segment, SegmentKey};
@@ -38,7 +38,7 @@ pub(crate) async fn segments_are_read_by_number_and_foreign_ones_with_them(
     world.store.put_segment(id, &written[0].0, &written[0].1, later(60)).await?;
     assert_eq!(world.store.segments(id, incarnation, 1).await?, written);
 
-    // Of a write that was refused: another mark for the same number.
+    // A segment of a write that was refused: the same number with another mark.
     let foreign = (key(&world, &execution, 1, 2), noted("foreign", None));
     world.store.put_segment(id, &foreign.0, &foreign.1, later(60)).await?;
     let read = world.store.segments(id, incarnation, 1).await?;
@@ -63,7 +63,7 @@ pub(crate) async fn segments_are_told_apart_by_run_incarnation_and_execution(
         assert_eq!(world.store.segments(&of.id, of.incarnation, run).await?, [segment]);
     }
     assert_eq!(world.store.segments(&one.id, one.incarnation, 3).await?, []);
-    // They lie beside their record, and are no part of it.
+    // They are stored beside their record, and aren't part of it.
     let written = world.start(one).await?;
     assert_eq!(world.found(&written).await?, written);
     assert_eq!(world.store.execution(&execution_id("e-2")).await?, None);
@@ -90,7 +90,7 @@ pub(crate) async fn a_segment_is_kept_longer_or_is_gone_already(world: World) ->
     let (id, incarnation) = (&execution.id, execution.incarnation);
     let written = [1, 2].map(|run| (key(&world, &execution, run, 1), noted("kept", None)));
     let extend = |key| Write::ExtendSegment { id: id.clone(), key, expires_at: later(120) };
-    // One that isn't there is not made.
+    // A segment that doesn't exist isn't created.
     world.store.commit(&[extend(written[0].0)]).await?;
     assert_eq!(world.store.segments(id, incarnation, 1).await?, []);
     for (key, segment) in &written {

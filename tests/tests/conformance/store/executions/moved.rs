@@ -1,4 +1,4 @@
-//! The tick moves an execution's place in the due index, and nothing else.
+//! The tick changes an execution's due slot, and nothing else.
 
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
@@ -11,7 +11,7 @@ use tickover_service::ports::{DueRange, StoreError};
 const TO: Due = Due { at: NOW, kind: DueKind::Recheck, shard: SHARD };
 
 impl World {
-    /// Its place in the due index moved, as a tick does it.
+    /// Changes the due slot, as a tick does.
     pub(super) async fn moved_to(&self, execution: &Execution, to: Due) -> Result<Execution, StoreError> {
         self.store.commit(&[Write::RearmExecution { execution: Box::new(execution.clone()), to }]).await?;
         Ok(Execution { due: Some(to), ..execution.clone() })
@@ -27,7 +27,7 @@ pub(crate) async fn moving_an_executions_place_leaves_the_rest_of_it(world: Worl
     let due = world.store.due(DueRange::until(SHARD, TO.at), 10, None).await?;
     let found = due.items.into_iter().map(|entry| (entry.record, entry.due_at, entry.kind));
     assert_eq!(found.collect::<Vec<_>>(), [(hinted.id.clone().into(), TO.at, TO.kind)]);
-    // The decision was on the record as it was before, and still holds.
+    // The decision was on the record as it was before, and its condition still holds.
     world.turned(&hinted, running()).await?;
     Ok(())
 }
@@ -37,7 +37,7 @@ pub(crate) async fn an_executions_place_that_has_moved_conflicts(world: World) -
     let first = Due { at: later(3_000), ..TO };
     let moved = world.moved_to(&hinted, first).await?;
     assert_eq!(conflicting(world.moved_to(&hinted, TO).await), Some(moved.clone()));
-    // The same instant of another kind is another place.
+    // The same instant with another kind is another due slot.
     let mistaken = Execution { due: Some(Due { kind: DueKind::Start, ..first }), ..moved.clone() };
     assert_eq!(conflicting(world.moved_to(&mistaken, TO).await), Some(moved));
     Ok(())

@@ -49,7 +49,7 @@ pub(crate) async fn an_executions_id_is_free_at_the_very_end_of_retention(
     let end = closed().expires_at;
     let new = world.execution("reused");
     let at = |now| [Write::CreateExecution { execution: Box::new(new.clone()), now }];
-    // One that is closing still exists, however late it is.
+    // A closing execution still exists, however late it is.
     assert_eq!(conflicting(world.store.commit(&at(later(999_999))).await), Some(closing.clone()));
 
     let old = world.ended(&closing).await?;

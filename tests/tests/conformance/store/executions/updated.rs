@@ -15,7 +15,7 @@ pub(crate) async fn every_change_of_an_execution_is_read_as_it_was_written(
 ) -> Result<(), StoreError> {
     let mut current = world.started("life").await?;
     for state in fixture::every_state(NOW) {
-        // Whatever there is comes and goes: also what a restart takes off a record that had ended.
+        // Every field is set and removed, also by a restart of a record that had ended.
         let full = world.full_execution("life");
         let is_open = !matches!(state, ExecutionState::Ended(_));
         let due = full.due.filter(|_| is_open);

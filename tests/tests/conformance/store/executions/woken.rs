@@ -1,4 +1,4 @@
-//! Executions are told that something happened, by many at once and without a decision.
+//! Wakes: many callers may wake an execution at once, without a decision.
 
 use futures::future::try_join_all;
 use tickover_core::decision::Write;
@@ -8,7 +8,7 @@ use super::fixture::{closed, conflicting, execution_id, running, waiting, wake};
 use crate::store::fixture::{NOW, World};
 use tickover_service::ports::StoreError;
 
-/// Puts it to sleep if it has been woken just so often.
+/// The write that suspends it if it has been woken exactly so often.
 fn sleep(world: &World, before: &Execution, seen: u64) -> (Execution, [Write; 1]) {
     let after = Execution { state: waiting(seen), ..world.next_version(before) };
     let (boxed, to) = (Box::new(before.clone()), Box::new(after.clone()));
@@ -22,7 +22,7 @@ pub(crate) async fn a_wake_changes_the_count_and_nothing_else(world: World) -> R
     world.store.commit(&[wake(&full)]).await?;
     assert_eq!(world.found(&full).await?, Execution { wakes: full.wakes + 1, ..full.clone() });
 
-    // Whatever has been decided since whoever wakes it heard of it, and while it sleeps or works.
+    // A wake counts on any later version, while the execution runs or waits.
     let mut current = world.started("any").await?;
     for (number, state) in [running(), waiting(0)].into_iter().enumerate() {
         current = world.turned(&current, state).await?;
@@ -58,7 +58,7 @@ pub(crate) async fn one_that_was_woken_unseen_does_not_go_to_sleep(world: World)
     let (asleep, writes) = sleep(&world, &woken, 1);
     world.store.commit(&writes).await?;
     assert_eq!(world.found(&asleep).await?, asleep);
-    // Woken after it went to sleep: the same write again is still known as done.
+    // Woken after it was suspended: the same write again still counts as done.
     world.store.commit(&[wake(&asleep)]).await?;
     world.store.commit(&writes).await?;
     assert_eq!(world.found(&asleep).await?, Execution { wakes: 2, ..asleep });
